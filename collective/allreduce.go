@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Reduction is one rank's part in an AllReduce: what it brings, and where the
@@ -15,7 +15,7 @@ import (
 // aligned binary tree over the job's shards, so the result depends on the shards
 // and not on which rank had which; what nobody brings is left out, not replaced
 // by zero. Whole buffers are folded in the canonical tree over ranks
-// (shared.RankSchedule), so the result depends on the number of ranks.
+// (sharding.RankSchedule), so the result depends on the number of ranks.
 //
 // From Send to the end of Recv the slices belong to the operation: nobody else
 // touches Out, or writes what the rank brings. The operation modifies nothing but
@@ -28,7 +28,7 @@ type Reduction[T Number] struct {
 	// also from those of other ranks, in any order, each with a buffer of the
 	// length of Out. Shards is a power of two. A rank that has nothing leaves it
 	// empty, and Whole nil, with Shards set.
-	Forest []shared.Entry[[]T]
+	Forest []sharding.Entry[[]T]
 	Shards int
 
 	// Whole is the buffer of a rank that brings no forest: of the length of Out,
@@ -89,7 +89,7 @@ func (r *Reduction[T]) check(n int) error {
 	if r.Whole != nil {
 		return fmt.Errorf("AllReduce %q brings both a forest and a whole buffer", r.Name)
 	}
-	if err := shared.ValidShards(r.Shards); err != nil {
+	if err := sharding.ValidShards(r.Shards); err != nil {
 		return fmt.Errorf("AllReduce %q: %w", r.Name, err)
 	}
 	for i := range r.Forest {
@@ -132,7 +132,7 @@ func AllReduce[T Number](c *Comm, req *Reduction[T]) error {
 //
 // Ranks share memory: Send posts pointers. In Sum the ranks meet, and the last
 // to come compares what they are doing. A small operation it folds at once for
-// all. Otherwise each rank folds its part of the index range (shared.Split) of all
+// all. Otherwise each rank folds its part of the index range (sharding.Split) of all
 // contributions, and writes it into every Out; in Recv it waits for the others to
 // have done so. The expression is the same either way, and so are the bits.
 type AllReducer[T Number] struct {
@@ -140,7 +140,7 @@ type AllReducer[T Number] struct {
 	folder folder[T]
 	req    *Reduction[T]
 	n      int // elements that ranks bring
-	nodes  []shared.Node
+	nodes  []sharding.Node
 	leaves [][]T
 	outs   [][]T
 	serial time.Duration // spent folding for all in the current operation
@@ -152,7 +152,7 @@ type AllReducer[T Number] struct {
 	// Of reductions by messages.
 	request  request
 	combiner combiner
-	entries  []shared.Node
+	entries  []sharding.Node
 	values   [][]byte
 	arith    *typedOp[T]
 	covers   *memberForest

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // limits are the two ways in which an AllReduce is carried out: by all ranks in
@@ -93,11 +93,11 @@ func TestWholeBuffers(t *testing.T) {
 
 // forestOf folds the shards of a range into one entry per node of its cover, with
 // the dumb reference; absent shards give no entry.
-func forestOf[T Number](op Op[T], leaves [][]T, r shared.Range) []shared.Entry[[]T] {
-	forest := []shared.Entry[[]T]{}
-	for _, node := range shared.Cover(r) {
+func forestOf[T Number](op Op[T], leaves [][]T, r sharding.Range) []sharding.Entry[[]T] {
+	forest := []sharding.Entry[[]T]{}
+	for _, node := range sharding.Cover(r) {
 		if v := treeOverShards(op, leaves[node.Range().Lo:node.Range().Hi]); v != nil {
-			forest = append(forest, shared.Entry[[]T]{Node: node, Value: v})
+			forest = append(forest, sharding.Entry[[]T]{Node: node, Value: v})
 		}
 	}
 	return forest
@@ -126,7 +126,7 @@ func testForests[T Number](t *testing.T, op Op[T]) {
 					g := groupWithLimit(p, limit)
 					outs := make([][]T, p)
 					for i, err := range onRanks(g, func(c *Comm) error {
-						forest := forestOf(op, leaves, shared.Split(shards, p, c.Rank()))
+						forest := forestOf(op, leaves, sharding.Split(shards, p, c.Rank()))
 						if len(forest) == 0 && c.Rank()%2 == 0 {
 							forest = nil // a rank with nothing may also say so like this
 						}
@@ -312,7 +312,7 @@ func TestBytesAreTheProgramsBytes(t *testing.T) {
 	for _, err := range onRanks(g, func(c *Comm) error {
 		req := &Reduction[float64]{Name: "x", Op: Sum[float64](), Shards: 8, Out: make([]float64, 10)}
 		for _, s := range []int{0, 2} {
-			req.Forest = append(req.Forest, shared.Entry[[]float64]{Node: shared.Leaf(4*c.Rank() + s), Value: make([]float64, 10)})
+			req.Forest = append(req.Forest, sharding.Entry[[]float64]{Node: sharding.Leaf(4*c.Rank() + s), Value: make([]float64, 10)})
 		}
 		return AllReduce(c, req)
 	}) {
@@ -378,11 +378,11 @@ func TestManyStructuresOfNodes(t *testing.T) {
 		for round := range 3 {
 			for absent := range shards {
 				out := []int64{0}
-				req := &Reduction[int64]{Name: "x", Op: Sum[int64](), Shards: shards, Out: out, Forest: []shared.Entry[[]int64]{}}
-				own := shared.Split(shards, p, c.Rank())
+				req := &Reduction[int64]{Name: "x", Op: Sum[int64](), Shards: shards, Out: out, Forest: []sharding.Entry[[]int64]{}}
+				own := sharding.Split(shards, p, c.Rank())
 				for s := own.Lo; s < own.Hi; s++ {
 					if s != absent {
-						req.Forest = append(req.Forest, shared.Entry[[]int64]{Node: shared.Leaf(s), Value: []int64{int64(s)}})
+						req.Forest = append(req.Forest, sharding.Entry[[]int64]{Node: sharding.Leaf(s), Value: []int64{int64(s)}})
 					}
 				}
 				// Any order within a rank will do.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Each benchmark here measures our way and the plain way in turn, in short bouts
@@ -173,9 +173,9 @@ func forestRequests(p, shards, n int) []*Reduction[float64] {
 		requests[r] = &Reduction[float64]{
 			Name: "bench", Op: Sum[float64](), Shards: shards, Out: make([]float64, n),
 		}
-		for _, node := range shared.Cover(shared.Split(shards, p, r)) {
+		for _, node := range sharding.Cover(sharding.Split(shards, p, r)) {
 			requests[r].Forest = append(requests[r].Forest,
-				shared.Entry[[]float64]{Node: node, Value: make([]float64, n)})
+				sharding.Entry[[]float64]{Node: node, Value: make([]float64, n)})
 		}
 	}
 	return requests
@@ -221,7 +221,7 @@ func BenchmarkLargeAllReduce(b *testing.B) {
 				if shape == "forest" {
 					out[r] = make([]float64, n)
 					req.Whole, req.Out, req.Shards = nil, out[r], 2
-					req.Forest = []shared.Entry[[]float64]{{Node: shared.Leaf(r), Value: x[r]}}
+					req.Forest = []sharding.Entry[[]float64]{{Node: sharding.Leaf(r), Value: x[r]}}
 				}
 				requests[r] = req
 			}
@@ -230,7 +230,7 @@ func BenchmarkLargeAllReduce(b *testing.B) {
 				func(rank int) { must(AllReduce(g.Rank(rank), requests[rank])) },
 				func(rank int) {
 					plain.wait()
-					h := shared.Split(n, p, rank)
+					h := sharding.Split(n, p, rank)
 					addIntoBoth(x[0][h.Lo:h.Hi], x[1][h.Lo:h.Hi], out[0][h.Lo:h.Hi], out[1][h.Lo:h.Hi])
 					plain.wait()
 				})

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 	"github.com/zeebo/xxh3"
 )
 
@@ -50,13 +50,13 @@ func (r *Reduction[T]) length(rank, size int) (n int, hash uint64, err error) {
 }
 
 // part is what rank i of p folds of n elements.
-func (r *Reduction[T]) part(n, p, i int) shared.Range {
+func (r *Reduction[T]) part(n, p, i int) sharding.Range {
 	if r.Blocks == nil {
-		return shared.Split(n, p, i)
+		return sharding.Split(n, p, i)
 	}
 	lo := 0
 	for _, l := range r.Blocks[:i] {
 		lo += l
 	}
-	return shared.Range{Lo: lo, Hi: lo + r.Blocks[i]}
+	return sharding.Range{Lo: lo, Hi: lo + r.Blocks[i]}
 }

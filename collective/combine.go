@@ -5,15 +5,15 @@ import (
 	"slices"
 
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // combiner folds the buffers at hand into the nodes that this rank, or this process,
 // is to bring to a program. It remembers how, for the nodes are mostly those of the
 // time before.
 type combiner struct {
-	entries []shared.Node
-	targets []shared.Node
+	entries []sharding.Node
+	targets []sharding.Node
 	parts   []combinePart
 	scratch [][]byte
 	leaves  [][]byte
@@ -28,7 +28,7 @@ type combinePart struct {
 
 // prepare gets ready for entries that lie within targets; both are sets of disjoint
 // nodes, and targets are in order.
-func (b *combiner) prepare(entries, targets []shared.Node) error {
+func (b *combiner) prepare(entries, targets []sharding.Node) error {
 	if b.parts != nil && slices.Equal(b.entries, entries) && slices.Equal(b.targets, targets) {
 		return nil
 	}
@@ -42,18 +42,18 @@ func (b *combiner) prepare(entries, targets []shared.Node) error {
 		if k > 0 && entries[order[k-1]].Range().Hi > entries[i].Range().Lo {
 			return fmt.Errorf("nodes %v and %v overlap", entries[order[k-1]], entries[i])
 		}
-		t := slices.IndexFunc(targets, func(t shared.Node) bool { return t.Contains(entries[i]) })
+		t := slices.IndexFunc(targets, func(t sharding.Node) bool { return t.Contains(entries[i]) })
 		if t < 0 {
 			return fmt.Errorf("node %v (shards %v) is not of the shards that this rank owns: %v", entries[i], entries[i].Range(), targets)
 		}
 		parts[t].leaves = append(parts[t].leaves, i)
 	}
 	for t := range parts {
-		nodes := make([]shared.Node, len(parts[t].leaves))
+		nodes := make([]sharding.Node, len(parts[t].leaves))
 		for k, i := range parts[t].leaves {
 			nodes[k] = entries[i]
 		}
-		steps, err := shared.FoldSchedule(nodes, nil)
+		steps, err := sharding.FoldSchedule(nodes, nil)
 		if err != nil {
 			return err
 		}

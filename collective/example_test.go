@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/superstep-ml/superstep/collective"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Four goroutines add up their gradients, and let rank 0 say whether to go on.
@@ -58,13 +58,13 @@ func ExampleReduction() {
 			wg.Go(func() {
 				c := group.Rank(i)
 				defer c.Close(nil)
-				own := shared.Split(shards, ranks, i)
+				own := sharding.Split(shards, ranks, i)
 				req := &collective.Reduction[float64]{
 					Name: "loss", Op: collective.Sum[float64](), Shards: shards, Out: make([]float64, 1),
 				}
 				for s := own.Lo; s < own.Hi; s++ {
-					req.Forest = append(req.Forest, shared.Entry[[]float64]{
-						Node: shared.Leaf(s), Value: []float64{1e16 / float64(3*s+1)},
+					req.Forest = append(req.Forest, sharding.Entry[[]float64]{
+						Node: sharding.Leaf(s), Value: []float64{1e16 / float64(3*s+1)},
 					})
 				}
 				if err := collective.AllReduce(c, req); err != nil {

@@ -7,12 +7,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // randomFold joins m slots in random order, and gives the value of the tree it
 // builds over leaves, by the chain operator.
-func randomFold(r *rand.Rand, m int, leaf []int64) (steps []shared.FoldStep, want int64) {
+func randomFold(r *rand.Rand, m int, leaf []int64) (steps []sharding.FoldStep, want int64) {
 	alive := make([]int, m)
 	for i := range alive {
 		alive[i] = i
@@ -29,7 +29,7 @@ func randomFold(r *rand.Rand, m int, leaf []int64) (steps []shared.FoldStep, wan
 		} else {
 			alive = append(alive[:i+1], alive[i+2:]...)
 		}
-		steps = append(steps, shared.FoldStep{Left: left, Right: right})
+		steps = append(steps, sharding.FoldStep{Left: left, Right: right})
 		x := []int64{value[left]}
 		chain().fold(x, []int64{value[right]})
 		value[left] = x[0]
@@ -81,7 +81,7 @@ func TestCompiledFoldsKeepTheTree(t *testing.T) {
 
 func TestFoldsOfTreesNeedFewBlocks(t *testing.T) {
 	for p := 1; p <= 300; p++ {
-		plan, err := program.CompileFold(p, shared.RankSchedule(p, nil))
+		plan, err := program.CompileFold(p, sharding.RankSchedule(p, nil))
 		require.NoError(t, err)
 		require.LessOrEqual(t, plan.Blocks, bits.Len(uint(p)), "p=%d", p)
 	}
@@ -90,16 +90,16 @@ func TestFoldsOfTreesNeedFewBlocks(t *testing.T) {
 func TestStepsThatAreNoTreeAreRefused(t *testing.T) {
 	for name, x := range map[string]struct {
 		m     int
-		steps []shared.FoldStep
+		steps []sharding.FoldStep
 	}{
-		"too few":             {3, []shared.FoldStep{{Left: 0, Right: 1}}},
-		"too many":            {2, []shared.FoldStep{{Left: 0, Right: 1}, {Left: 0, Right: 1}}},
-		"with itself":         {2, []shared.FoldStep{{Left: 0, Right: 0}}},
-		"used up":             {3, []shared.FoldStep{{Left: 0, Right: 1}, {Left: 0, Right: 1}}},
-		"used up on the left": {3, []shared.FoldStep{{Left: 1, Right: 2}, {Left: 2, Right: 0}}},
-		"not into slot 0":     {2, []shared.FoldStep{{Left: 1, Right: 0}}},
-		"out of range":        {2, []shared.FoldStep{{Left: 0, Right: 2}}},
-		"negative":            {2, []shared.FoldStep{{Left: -1, Right: 1}}},
+		"too few":             {3, []sharding.FoldStep{{Left: 0, Right: 1}}},
+		"too many":            {2, []sharding.FoldStep{{Left: 0, Right: 1}, {Left: 0, Right: 1}}},
+		"with itself":         {2, []sharding.FoldStep{{Left: 0, Right: 0}}},
+		"used up":             {3, []sharding.FoldStep{{Left: 0, Right: 1}, {Left: 0, Right: 1}}},
+		"used up on the left": {3, []sharding.FoldStep{{Left: 1, Right: 2}, {Left: 2, Right: 0}}},
+		"not into slot 0":     {2, []sharding.FoldStep{{Left: 1, Right: 0}}},
+		"out of range":        {2, []sharding.FoldStep{{Left: 0, Right: 2}}},
+		"negative":            {2, []sharding.FoldStep{{Left: -1, Right: 1}}},
 	} {
 		_, err := program.CompileFold(x.m, x.steps)
 		require.ErrorIs(t, err, program.ErrFoldShape, name)

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // withProcessors runs a test for groups that spin before parking and groups that
@@ -182,17 +182,17 @@ func TestDisagreementIsFoundBeforeAllHaveCome(t *testing.T) {
 func TestOverlappingForestsAreRefused(t *testing.T) {
 	g := NewLocalGroup(3)
 	for _, err := range onRanks(g, func(c *Comm) error {
-		node := shared.Node{Level: 1, Index: min(c.Rank(), 1)}
+		node := sharding.Node{Level: 1, Index: min(c.Rank(), 1)}
 		return AllReduce(c, &Reduction[float64]{Name: "x", Op: Sum[float64](), Shards: 8, Out: []float64{0},
-			Forest: []shared.Entry[[]float64]{{Node: node, Value: []float64{1}}}})
+			Forest: []sharding.Entry[[]float64]{{Node: node, Value: []float64{1}}}})
 	}) {
 		require.ErrorContains(t, err, `AllReduce "x": rank 1 brings node 1:1 (shards [2,4)) and rank 2 brings node 1:1 (shards [2,4)), which overlap`)
 	}
 }
 
 func TestBadRequestsEndTheGroup(t *testing.T) {
-	leaf := func(n int) []shared.Entry[[]float32] {
-		return []shared.Entry[[]float32]{{Node: shared.Leaf(3), Value: make([]float32, n)}}
+	leaf := func(n int) []sharding.Entry[[]float32] {
+		return []sharding.Entry[[]float32]{{Node: sharding.Leaf(3), Value: make([]float32, n)}}
 	}
 	for want, spoil := range map[string]func(r *Reduction[float32]){
 		`"centroids" has no operator`:                             func(r *Reduction[float32]) { r.Op = Op[float32]{} },
@@ -203,7 +203,7 @@ func TestBadRequestsEndTheGroup(t *testing.T) {
 		`brings node 0:3, which is not in the tree over 2 shards`: func(r *Reduction[float32]) { r.Whole, r.Forest, r.Shards = nil, leaf(4), 2 },
 		`brings node 9:0, which is not in the tree over 4 shards`: func(r *Reduction[float32]) {
 			r.Whole, r.Forest, r.Shards = nil, leaf(4), 4
-			r.Forest[0].Node = shared.Node{Level: 9}
+			r.Forest[0].Node = sharding.Node{Level: 9}
 		},
 	} {
 		g := NewLocalGroup(2)

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // executors are the ways by which three ranks carry out a collective: in parts and
@@ -118,9 +118,9 @@ func reductionsBy(op Op[int64], n int) map[string]func(c *Comm) error {
 			})
 			add("AllReduce of forests "+name, func(c *Comm) error {
 				req := Reduction[int64]{Name: "x", Op: op, Shards: 16, Out: buffer(n), Algorithm: by(name)}
-				own := shared.Split(16, 3, c.Rank())
+				own := sharding.Split(16, 3, c.Rank())
 				for s := own.Lo; s < own.Hi; s++ {
-					req.Forest = append(req.Forest, shared.Entry[[]int64]{Node: shared.Leaf(s), Value: buffer(n)})
+					req.Forest = append(req.Forest, sharding.Entry[[]int64]{Node: sharding.Leaf(s), Value: buffer(n)})
 				}
 				return AllReduce(c, &req)
 			})

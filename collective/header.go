@@ -6,7 +6,7 @@ import (
 
 	"github.com/superstep-ml/superstep/collective/program"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // header says what a rank is doing, for comparison with what the others do. Two
@@ -68,11 +68,11 @@ const (
 // operation ends with, is complete.
 type slot struct {
 	header  header
-	value   int64         // of a broadcast, at the root
-	nodes   []shared.Node // of a forest, one per entry
-	reducer any           // *AllReducer[T]
-	request *request      // of a collective
-	payload []byte        // of a reduction of objects
+	value   int64           // of a broadcast, at the root
+	nodes   []sharding.Node // of a forest, one per entry
+	reducer any             // *AllReducer[T]
+	request *request        // of a collective
+	payload []byte          // of a reduction of objects
 	_       [64]byte
 }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/superstep-ml/superstep/internal/overdue"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 	"go.uber.org/goleak"
 )
 
@@ -133,12 +133,12 @@ func bitsOf[T Number](x []T) []byte { return append([]byte{}, bytesOf(x)...) }
 
 // rankForest is what rank r of p brings of a tree of hostile data some of whose shards
 // are empty.
-func rankForest(p, r, shards, n int) []shared.Entry[[]float64] {
-	forest := []shared.Entry[[]float64]{}
-	own := shared.Split(shards, p, r)
+func rankForest(p, r, shards, n int) []sharding.Entry[[]float64] {
+	forest := []sharding.Entry[[]float64]{}
+	own := sharding.Split(shards, p, r)
 	for s := own.Lo; s < own.Hi; s++ {
 		if s%5 != 3 {
-			forest = append(forest, shared.Entry[[]float64]{Node: shared.Leaf(s), Value: hostile(uint64(100+s), n)})
+			forest = append(forest, sharding.Entry[[]float64]{Node: sharding.Leaf(s), Value: hostile(uint64(100+s), n)})
 		}
 	}
 	return forest

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Collectives among ranks that share the memory of a process: each rank does its part
@@ -51,7 +51,7 @@ func (q *request) moved(r, p int) int64 {
 	if len(q.in) > 0 {
 		in = len(q.in[0])
 	}
-	own := shared.Split(q.n, p, r).Len() * q.elem
+	own := sharding.Split(q.n, p, r).Len() * q.elem
 	switch q.coll {
 	case program.Broadcast:
 		if r == q.root {
@@ -192,13 +192,13 @@ func (c *Comm) part(own *request, r int, aside []byte) (err error) {
 			at += copy(out[at:], slots[i].request.in[0][e.Lo:e.Hi])
 		}
 	case program.Reduce:
-		c.fold(own, len(slots), root.out, shared.Split(q.n, len(slots), r))
+		c.fold(own, len(slots), root.out, sharding.Split(q.n, len(slots), r))
 	case program.ReduceScatter:
 		c.foldBlock(own, q.block(r, len(slots)), q.out)
 	case program.Scan, program.Exscan:
 		// Each rank does its share of the elements for all, so that nobody writes over
 		// in place what another has yet to read.
-		share := shared.Split(q.n, len(slots), r)
+		share := sharding.Split(q.n, len(slots), r)
 		for i := len(slots) - 1; i >= 0; i-- {
 			upTo := i + 1
 			if q.coll == program.Exscan {
@@ -219,21 +219,21 @@ func move(dst, src []byte) {
 
 // block is where block i of p lies in the data, in bytes: in an AllToAll, of what
 // this rank sends.
-func (q *request) block(i, p int) shared.Range {
-	var e shared.Range
+func (q *request) block(i, p int) sharding.Range {
+	var e sharding.Range
 	if q.counts == nil {
-		e = shared.Split(q.n, p, i)
+		e = sharding.Split(q.n, p, i)
 	} else {
 		for _, n := range q.counts[:i] {
 			e.Lo += n
 		}
 		e.Hi = e.Lo + q.counts[i]
 	}
-	return shared.Range{Lo: e.Lo * q.elem, Hi: e.Hi * q.elem}
+	return sharding.Range{Lo: e.Lo * q.elem, Hi: e.Hi * q.elem}
 }
 
 // fold writes the elements of share of the fold over the first p ranks' input to out.
-func (c *Comm) fold(own *request, p int, out []byte, share shared.Range) {
+func (c *Comm) fold(own *request, p int, out []byte, share sharding.Range) {
 	plan := c.group.foldOver(p)
 	if plan.Leaves == 0 {
 		own.arith.fill(out[share.Lo*own.elem : share.Hi*own.elem])
@@ -248,7 +248,7 @@ func (c *Comm) fold(own *request, p int, out []byte, share shared.Range) {
 }
 
 // foldBlock writes the fold of a block of all ranks' input to out.
-func (c *Comm) foldBlock(own *request, block shared.Range, out []byte) {
+func (c *Comm) foldBlock(own *request, block sharding.Range, out []byte) {
 	plan := c.group.foldOver(len(c.group.slots))
 	c.leaves = c.leaves[:0]
 	for i := range c.group.slots {
@@ -265,7 +265,7 @@ func (g *LocalGroup) foldOver(p int) *program.FoldPlan {
 	if f := g.folds.plans[p]; f != nil {
 		return f
 	}
-	plan, err := program.CompileFold(p, shared.RankSchedule(p, nil))
+	plan, err := program.CompileFold(p, sharding.RankSchedule(p, nil))
 	if err != nil {
 		panic(err) // the schedules above are trees
 	}

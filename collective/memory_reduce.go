@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // AllReduce among ranks that share the memory of a process: each rank folds its part of the
@@ -34,7 +34,7 @@ func (a *AllReducer[T]) lead(c *Comm) error {
 	}
 	start := g.now()
 	if a.req.Blocks == nil {
-		err = a.fold(s, shared.Range{Hi: a.n}, nil)
+		err = a.fold(s, sharding.Range{Hi: a.n}, nil)
 	} else {
 		for r := 0; r < g.n && err == nil; r++ {
 			err = a.foldBlock(s, r, nil)
@@ -64,7 +64,7 @@ func (a *AllReducer[T]) foldOwn() {
 	}()
 	var err error
 	if a.req.Blocks == nil {
-		err = a.fold(g.agreed.schedule, shared.Split(a.n, g.n, c.index), &g.failure)
+		err = a.fold(g.agreed.schedule, sharding.Split(a.n, g.n, c.index), &g.failure)
 	} else {
 		err = a.foldBlock(g.agreed.schedule, c.index, &g.failure)
 	}
@@ -77,7 +77,7 @@ func (a *AllReducer[T]) foldOwn() {
 // fold writes the elements of r of the result to every Out. All ranks have
 // posted. A panic of the user's operator becomes an error. It ends early, with
 // nothing of use written, once stop holds a cause.
-func (a *AllReducer[T]) fold(s *schedule, r shared.Range, stop *atomic.Pointer[cause]) (err error) {
+func (a *AllReducer[T]) fold(s *schedule, r sharding.Range, stop *atomic.Pointer[cause]) (err error) {
 	if r.Empty() {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (a *AllReducer[T]) fold(s *schedule, r shared.Range, stop *atomic.Pointer[c
 		}()
 	}
 	slots := a.c.group.slots
-	a.postedLeaves(s, shared.Range{Hi: a.n})
+	a.postedLeaves(s, sharding.Range{Hi: a.n})
 	a.outs = a.outs[:0]
 	for i := range slots {
 		a.outs = append(a.outs, slots[i].reducer.(*AllReducer[T]).req.Out)
@@ -99,7 +99,7 @@ func (a *AllReducer[T]) fold(s *schedule, r shared.Range, stop *atomic.Pointer[c
 }
 
 // postedLeaves takes the elements of r of what all ranks have posted.
-func (a *AllReducer[T]) postedLeaves(s *schedule, r shared.Range) {
+func (a *AllReducer[T]) postedLeaves(s *schedule, r sharding.Range) {
 	slots := a.c.group.slots
 	a.leaves = a.leaves[:0]
 	for _, l := range s.leaves {

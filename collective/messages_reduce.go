@@ -5,7 +5,7 @@ import (
 
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // AllReduce by messages: what a reduction by name and one among processes have in common, and
@@ -29,7 +29,7 @@ func (a *AllReducer[T]) sumByName() error {
 	a.collect(a.req, c.Rank())
 	q := &a.request
 	*q = request{header: h, ctx: a.req.Context, coll: program.AllReduce, commutative: a.req.Op.commutative}
-	targets := []shared.Node{rankNode(c.Rank(), c.Size())}
+	targets := []sharding.Node{rankNode(c.Rank(), c.Size())}
 	if h.mode == forests {
 		if targets, err = a.forestTargets(k, q, h); err != nil {
 			return err
@@ -56,11 +56,11 @@ func (a *AllReducer[T]) sumByName() error {
 
 // forestTargets gives the nodes that this rank brings to a program over forests: the
 // cover of its shards where the algorithm takes that, else the whole tree.
-func (a *AllReducer[T]) forestTargets(k *calls, q *request, h *header) ([]shared.Node, error) {
+func (a *AllReducer[T]) forestTargets(k *calls, q *request, h *header) ([]sharding.Node, error) {
 	if a.covers == nil || a.coversOf != h.shards {
-		f := &memberForest{nodes: make([][]shared.Node, a.c.Size())}
+		f := &memberForest{nodes: make([][]sharding.Node, a.c.Size())}
 		for r := range f.nodes {
-			f.nodes[r] = shared.AppendCover([]shared.Node{}, shared.Split(h.shards, a.c.Size(), r))
+			f.nodes[r] = sharding.AppendCover([]sharding.Node{}, sharding.Split(h.shards, a.c.Size(), r))
 		}
 		f.hash = hashForest(f.nodes)
 		a.covers, a.coversOf = f, h.shards
@@ -82,7 +82,7 @@ func (a *AllReducer[T]) forestTargets(k *calls, q *request, h *header) ([]shared
 	for 1<<level < h.shards {
 		level++
 	}
-	return []shared.Node{{Level: level}}, nil
+	return []sharding.Node{{Level: level}}, nil
 }
 
 // collect adds what a rank brings.
@@ -99,7 +99,7 @@ func (a *AllReducer[T]) collect(req *Reduction[T], rank int) {
 }
 
 // reduceParts folds what was collected into targets and runs the program.
-func (a *AllReducer[T]) reduceParts(q *request, targets []shared.Node, run func() (bool, error)) error {
+func (a *AllReducer[T]) reduceParts(q *request, targets []sharding.Node, run func() (bool, error)) error {
 	defer clear(a.values)
 	if err := a.combiner.prepare(a.entries, targets); err != nil {
 		return fmt.Errorf("AllReduce %q: %w", a.req.Name, err)

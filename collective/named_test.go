@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // TestCanonicalAlgorithmsGiveTheBitsOfSharedMemory reduces data whose sums depend on
@@ -34,10 +34,10 @@ func TestCanonicalAlgorithmsGiveTheBitsOfSharedMemory(t *testing.T) {
 					return AllReduce(c, req)
 				}
 				req.Shards = shards
-				own := shared.Split(shards, p, r)
+				own := sharding.Split(shards, p, r)
 				for s := own.Lo; s < own.Hi; s++ {
 					if leaves[s] != nil {
-						req.Forest = append(req.Forest, shared.Entry[[]float64]{Node: shared.Leaf(s), Value: leaves[s]})
+						req.Forest = append(req.Forest, sharding.Entry[[]float64]{Node: sharding.Leaf(s), Value: leaves[s]})
 					}
 				}
 				return AllReduce(c, req)

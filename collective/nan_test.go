@@ -9,7 +9,7 @@ import (
 
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // odd is what rank or shard r brings: NaN of both signs and many payloads, and infinities
@@ -60,8 +60,8 @@ func TestReductionsGiveOneNaN(t *testing.T) {
 						shareAll(t, g, func(c *Comm, out []float64) error {
 							req := &Reduction[float64]{Name: "x", Op: op, Out: out, Algorithm: a}
 							if forest {
-								for s := shared.Split(8, p, c.Rank()).Lo; s < shared.Split(8, p, c.Rank()).Hi; s++ {
-									req.Forest = append(req.Forest, shared.Entry[[]float64]{Node: shared.Leaf(s), Value: odd(s, n)})
+								for s := sharding.Split(8, p, c.Rank()).Lo; s < sharding.Split(8, p, c.Rank()).Hi; s++ {
+									req.Forest = append(req.Forest, sharding.Entry[[]float64]{Node: sharding.Leaf(s), Value: odd(s, n)})
 								}
 								req.Shards = 8
 							} else {
@@ -78,8 +78,8 @@ func TestReductionsGiveOneNaN(t *testing.T) {
 					for r, err := range onRanks(g, func(c *Comm) error {
 						out := make([]float64, n)
 						req := &Reduction[float64]{Name: "x", Op: op, Out: out, Algorithm: a, Shards: 8}
-						if own := shared.Split(8, p, c.Rank()); own.Lo <= 3 && 3 < own.Hi {
-							req.Forest = []shared.Entry[[]float64]{{Node: shared.Leaf(3), Value: odd(3, n)}}
+						if own := sharding.Split(8, p, c.Rank()); own.Lo <= 3 && 3 < own.Hi {
+							req.Forest = []sharding.Entry[[]float64]{{Node: sharding.Leaf(3), Value: odd(3, n)}}
 						}
 						outs[c.Rank()] = out
 						return AllReduce(c, req)
@@ -106,7 +106,7 @@ func TestReductionsGiveOneNaN(t *testing.T) {
 				}
 				for _, a := range append([]string{""}, namesFor(program.ReduceScatter, p)...) {
 					shareAll(t, g, func(c *Comm, out []float64) error {
-						own := shared.Split(n, p, c.Rank()).Len()
+						own := sharding.Split(n, p, c.Rank()).Len()
 						return ReduceScatter(c, op, odd(c.Rank(), n), out[:own], with(a)...)
 					}, n, func(int) bool { return true }, "ReduceScatter", op.Name(), a, p)
 				}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/superstep-ml/superstep/collective/tune"
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 	"github.com/zeebo/xxh3"
 )
 
@@ -150,12 +150,12 @@ const (
 // tree that cover what their ranks have.
 type parties struct {
 	forest *memberForest // nil if each brings one buffer, folded in the tree over ranks
-	nodes  [][]shared.Node
-	mine   []shared.Node
+	nodes  [][]sharding.Node
+	mine   []sharding.Node
 }
 
 // partiesFor gives the parties of a reduction: of whole buffers, or of forests over a
-// number of shards, of which rank r has shared.Split(shards, size, r).
+// number of shards, of which rank r has sharding.Split(shards, size, r).
 func (n *network) partiesFor(mode inputMode, shards int) *parties {
 	if mode == wholeBuffers {
 		if n.whole == nil {
@@ -165,8 +165,8 @@ func (n *network) partiesFor(mode inputMode, shards int) *parties {
 	}
 	p := n.shards[shards]
 	if p == nil {
-		p = n.makeParties(func(rank int, dst []shared.Node) []shared.Node {
-			return shared.AppendCover(dst, shared.Split(shards, n.size, rank))
+		p = n.makeParties(func(rank int, dst []sharding.Node) []sharding.Node {
+			return sharding.AppendCover(dst, sharding.Split(shards, n.size, rank))
 		})
 		n.shards[shards] = p
 	}
@@ -175,7 +175,7 @@ func (n *network) partiesFor(mode inputMode, shards int) *parties {
 
 // makeWhole makes the parties of a reduction of whole buffers.
 func (n *network) makeWhole() *parties {
-	p := n.makeParties(func(rank int, dst []shared.Node) []shared.Node {
+	p := n.makeParties(func(rank int, dst []sharding.Node) []sharding.Node {
 		return append(dst, rankNode(rank, n.size))
 	})
 	if len(n.hosts) == n.size {
@@ -186,10 +186,10 @@ func (n *network) makeWhole() *parties {
 	return p
 }
 
-func (n *network) makeParties(of func(rank int, dst []shared.Node) []shared.Node) *parties {
-	f := &memberForest{nodes: make([][]shared.Node, len(n.hosts))}
+func (n *network) makeParties(of func(rank int, dst []sharding.Node) []sharding.Node) *parties {
+	f := &memberForest{nodes: make([][]sharding.Node, len(n.hosts))}
 	for h, ranks := range n.hosts {
-		nodes := []shared.Node{}
+		nodes := []sharding.Node{}
 		for _, r := range ranks {
 			nodes = of(r, nodes)
 		}
@@ -202,15 +202,15 @@ func (n *network) makeParties(of func(rank int, dst []shared.Node) []shared.Node
 // rankNode places rank of p in an aligned tree whose shape is that of the canonical
 // tree over ranks: the first pairs are leaves, and the ranks that have no partner
 // stand where a pair would.
-func rankNode(rank, p int) shared.Node {
+func rankNode(rank, p int) sharding.Node {
 	q := 1
 	for 2*q <= p {
 		q *= 2
 	}
 	if r := p - q; rank >= 2*r {
-		return shared.Node{Level: 1, Index: rank - r}
+		return sharding.Node{Level: 1, Index: rank - r}
 	}
-	return shared.Leaf(rank)
+	return sharding.Leaf(rank)
 }
 
 // rankLeaves is the number of leaves of the tree that rankNode places p ranks in.
@@ -224,8 +224,8 @@ func rankLeaves(p int) int {
 
 // joinSiblings replaces the two halves of a node by the node, as long as there are
 // any, and sorts by shard.
-func joinSiblings(nodes []shared.Node) []shared.Node {
-	slices.SortFunc(nodes, func(a, b shared.Node) int { return a.Range().Lo - b.Range().Lo })
+func joinSiblings(nodes []sharding.Node) []sharding.Node {
+	slices.SortFunc(nodes, func(a, b sharding.Node) int { return a.Range().Lo - b.Range().Lo })
 	joined := nodes[:0]
 	for _, n := range nodes {
 		joined = append(joined, n)

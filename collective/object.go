@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // ObjectReduction is one rank's part in a reduction of objects: values of any type
@@ -27,7 +28,7 @@ type ObjectReduction[V any] struct {
 	Merge func(left, right V) V
 
 	Value  *V // of a rank that brings no forest; nil brings nothing
-	Forest []shared.Entry[V]
+	Forest []sharding.Entry[V]
 	Shards int // 0 where ranks bring whole values
 
 	Context context.Context
@@ -63,7 +64,7 @@ func (r *ObjectReduction[V]) reduce(c *Comm, o Option) (result V, any bool, err 
 	if err != nil {
 		return result, false, err
 	}
-	var entries []shared.Entry[V]
+	var entries []sharding.Entry[V]
 	for rank, p := range parts {
 		if entries, err = r.decode(p, entries); err != nil {
 			return result, false, c.failed(fmt.Errorf("AllReduce of objects %q: what rank %d sent: %w", r.Name, rank, err))
@@ -87,9 +88,9 @@ func (r *ObjectReduction[V]) encode(rank, size int) ([]byte, error) {
 			return nil, fmt.Errorf("a forest without the number of shards")
 		}
 		if r.Value != nil {
-			entries = []shared.Entry[V]{{Node: rankNode(rank, size), Value: *r.Value}}
+			entries = []sharding.Entry[V]{{Node: rankNode(rank, size), Value: *r.Value}}
 		}
-	} else if err := shared.ValidShards(r.Shards); err != nil {
+	} else if err := sharding.ValidShards(r.Shards); err != nil {
 		return nil, err
 	} else if r.Value != nil {
 		return nil, fmt.Errorf("both a value and shards to bring it for")
@@ -109,7 +110,7 @@ func (r *ObjectReduction[V]) encode(rank, size int) ([]byte, error) {
 }
 
 // decode appends the values of a payload.
-func (r *ObjectReduction[V]) decode(payload []byte, dst []shared.Entry[V]) ([]shared.Entry[V], error) {
+func (r *ObjectReduction[V]) decode(payload []byte, dst []sharding.Entry[V]) ([]sharding.Entry[V], error) {
 	for len(payload) > 0 {
 		node, body, rest, err := cutEntry(payload)
 		if err != nil {
@@ -119,14 +120,14 @@ func (r *ObjectReduction[V]) decode(payload []byte, dst []shared.Entry[V]) ([]sh
 		if err != nil {
 			return dst, err
 		}
-		dst = append(dst, shared.Entry[V]{Node: node, Value: v})
+		dst = append(dst, sharding.Entry[V]{Node: node, Value: v})
 		payload = rest
 	}
 	return dst, nil
 }
 
 // cutEntry takes the first entry off a payload: a node, and the bytes of its value.
-func cutEntry(payload []byte) (node shared.Node, body, rest []byte, err error) {
+func cutEntry(payload []byte) (node sharding.Node, body, rest []byte, err error) {
 	var field [3]uint64
 	rest = payload
 	for i := range field {
@@ -142,18 +143,18 @@ func cutEntry(payload []byte) (node shared.Node, body, rest []byte, err error) {
 	if field[2] > uint64(len(rest)) {
 		return node, nil, nil, fmt.Errorf("an entry of %d bytes where %d are left", field[2], len(rest))
 	}
-	return shared.Node{Level: int(field[0]), Index: int(field[1])}, rest[:field[2]], rest[field[2]:], nil
+	return sharding.Node{Level: int(field[0]), Index: int(field[1])}, rest[:field[2]], rest[field[2]:], nil
 }
 
 // merge folds the entries of all ranks up the tree over shards, or the canonical tree
 // over ranks, in which those who brought nothing keep their places.
-func (r *ObjectReduction[V]) merge(entries []shared.Entry[V], size int) (V, bool, error) {
+func (r *ObjectReduction[V]) merge(entries []sharding.Entry[V], size int) (V, bool, error) {
 	shards := r.Shards
 	if shards == 0 {
 		shards = rankLeaves(size)
 	}
-	slices.SortStableFunc(entries, func(a, b shared.Entry[V]) int { return a.Node.Range().Lo - b.Node.Range().Lo })
-	return shared.MergeForests(shards, entries, r.Merge)
+	slices.SortStableFunc(entries, func(a, b sharding.Entry[V]) int { return a.Node.Range().Lo - b.Node.Range().Lo })
+	return sharding.MergeForests(shards, entries, r.Merge)
 }
 
 // gatherBytes brings every rank's bytes to every rank, and sees to it that all mean the

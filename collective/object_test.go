@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 func TestObjectsAreMergedInTheTree(t *testing.T) {
@@ -35,10 +36,10 @@ func TestObjectsAreMergedInTheTree(t *testing.T) {
 			g := NewLocalGroup(p)
 			for _, err := range onRanks(g, func(c *Comm) error {
 				r := &ObjectReduction[word]{Name: "w", Codec: codec, Merge: merge, Shards: 8}
-				own := shared.Split(8, p, c.Rank())
+				own := sharding.Split(8, p, c.Rank())
 				for s := own.Lo; s < own.Hi; s++ {
 					if s != 2 { // an empty shard is absent
-						r.Forest = append(r.Forest, shared.Entry[word]{Node: shared.Leaf(s), Value: word{fmt.Sprint(s)}})
+						r.Forest = append(r.Forest, sharding.Entry[word]{Node: sharding.Leaf(s), Value: word{fmt.Sprint(s)}})
 					}
 				}
 				got, any, err := AllReduceObject(c, r)
@@ -142,9 +143,9 @@ func TestSparseSumsAreTheDenseSumsAtAnyParallelism(t *testing.T) {
 			g := NewLocalGroup(p)
 			for _, err := range onRanks(g, func(c *Comm) (err error) {
 				req := &SparseReduction[float64]{Name: "gradient", Length: n, Shards: shards}
-				own := shared.Split(shards, p, c.Rank())
+				own := sharding.Split(shards, p, c.Rank())
 				for s := own.Lo; s < own.Hi; s++ {
-					req.Forest = append(req.Forest, shared.Entry[SparseVector[float64]]{Node: shared.Leaf(s), Value: leaves[s]})
+					req.Forest = append(req.Forest, sharding.Entry[SparseVector[float64]]{Node: sharding.Leaf(s), Value: leaves[s]})
 				}
 				results[c.Rank()], err = AllReduceSparse(c, req)
 				return err

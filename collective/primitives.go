@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 	"github.com/zeebo/xxh3"
 )
 
@@ -16,7 +16,7 @@ import (
 // return when this rank's result is complete and its slices are its own again. On
 // error the output holds nothing of use and the group has ended.
 //
-// "Block r" of n elements among p ranks is shared.Split(n, p, r): the first n mod p
+// "Block r" of n elements among p ranks is sharding.Split(n, p, r): the first n mod p
 // blocks are one longer. In place means that an output is the very memory of the
 // input, or of its block, that it corresponds to; otherwise they do not overlap.
 // Each operand of a reduction keeps its side, the lower rank's on the left; sums
@@ -159,7 +159,7 @@ func ScatterV[T Number](c *Comm, root int, in, out []T, counts []int, opts ...Op
 func ReduceScatter[T Number](c *Comm, op Op[T], in, out []T, opts ...Option) error {
 	q := newRequest[T](c, program.ReduceScatter, opts)
 	q.n = len(in)
-	if want := shared.Split(len(in), c.Size(), c.Rank()).Len(); len(out) != want {
+	if want := sharding.Split(len(in), c.Size(), c.Rank()).Len(); len(out) != want {
 		return c.misuse(q, "has room for %d elements where its block of %d has %d", len(out), len(in), want)
 	}
 	q.setIn(bytesOf(in))

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // ends gives what a test needs of a group: every rank's end.
@@ -71,7 +71,7 @@ func primitiveCases(p, root, n int, inPlace bool) []primitiveCase {
 		}
 		return x
 	}
-	block := func(r int) shared.Range { return shared.Split(n, p, r) }
+	block := func(r int) sharding.Range { return sharding.Split(n, p, r) }
 	m := n / p
 	ownBlock := func(c *Comm, out []int64, lo, hi int) []int64 {
 		mine := fresh(c.Rank(), hi-lo)

@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 	"github.com/superstep-ml/superstep/collective/tune"
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 	"github.com/zeebo/xxh3"
 )
 
@@ -40,11 +40,11 @@ type request struct {
 // memberForest is what each of the parties of a reduction brings: nodes of an
 // aligned tree.
 type memberForest struct {
-	nodes [][]shared.Node
+	nodes [][]sharding.Node
 	hash  uint64
 }
 
-func hashForest(nodes [][]shared.Node) uint64 {
+func hashForest(nodes [][]sharding.Node) uint64 {
 	return xxh3.HashString(fmt.Sprint(nodes)) | 1
 }
 

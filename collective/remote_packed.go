@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // packing is the room of a reduction by packed messages among processes. There is one in a
@@ -17,8 +17,8 @@ type packing[T Number] struct {
 	sizes, comes []int // words to each process, and from it
 	send, recv   []uint64
 	parts        []T // unpacked
-	root         [1]shared.Node
-	entries      []shared.Node
+	root         [1]sharding.Node
+	entries      []sharding.Node
 	values       [][]byte
 	combiner     combiner
 	results      []int64
@@ -38,7 +38,7 @@ func packingOf[T Number](n *network) *packing[T] {
 
 // cut is a range of the elements that one process folds.
 type cut struct {
-	shared.Range
+	sharding.Range
 	owner int
 }
 
@@ -46,7 +46,7 @@ type cut struct {
 func (p *packing[T]) cutEvenly(n, hosts int) {
 	p.cuts = p.cuts[:0]
 	for h := range hosts {
-		p.cuts = append(p.cuts, cut{shared.Split(n, hosts, h), h})
+		p.cuts = append(p.cuts, cut{sharding.Split(n, hosts, h), h})
 	}
 }
 
@@ -55,7 +55,7 @@ func (p *packing[T]) cutBlocks(n *network, blocks []int) {
 	p.cuts = p.cuts[:0]
 	lo := 0
 	for rank, l := range blocks {
-		p.cuts = append(p.cuts, cut{shared.Range{Lo: lo, Hi: lo + l}, n.hostOf(rank)})
+		p.cuts = append(p.cuts, cut{sharding.Range{Lo: lo, Hi: lo + l}, n.hostOf(rank)})
 		lo += l
 	}
 }
@@ -112,7 +112,7 @@ func (a *AllReducer[T]) reducePacked(q *request, pt *parties) (done, present boo
 
 // volumes returns what the parts of elements of a size that travel take, packed and
 // whole, given how many elements of each are set: by process, its entry, and the cut.
-func volumes(heads []int64, nodes [][]shared.Node, cuts []cut, size int) (packed, whole int64, err error) {
+func volumes(heads []int64, nodes [][]sharding.Node, cuts []cut, size int) (packed, whole int64, err error) {
 	at := 0
 	for h := range nodes {
 		for range nodes[h] {
@@ -299,14 +299,14 @@ func (a *AllReducer[T]) shareResults(q *request, folded []byte) error {
 	}
 	total := 0
 	for h, k := range p.results {
-		m := shared.Split(q.n, hosts, h).Len()
+		m := sharding.Split(q.n, hosts, h).Len()
 		if k < 0 || int(k) > m {
 			return fmt.Errorf("%s: the process of rank %d gives %d elements of a part of %d", q.header.describe(), n.hosts[h][0], k, m)
 		}
 		p.sizes[h] = packedBytes(int(k), m, q.elem) / 8
 		total += p.sizes[h]
 	}
-	own := shared.Split(q.n, hosts, n.me)
+	own := sharding.Split(q.n, hosts, n.me)
 	p.send, p.arrived = sizedUp(p.send, p.sizes[n.me]+1), sizedUp(p.arrived, total)
 	packPiece(wordBytes(p.send), result, int(p.results[n.me]))
 	if err := a.c.amongProcesses(q.ctx, request{
@@ -316,7 +316,7 @@ func (a *AllReducer[T]) shareResults(q *request, folded []byte) error {
 	}
 	out, src := elementsOf[T](q.out), wordBytes(p.arrived)
 	for h, k := range p.results {
-		part := shared.Split(q.n, hosts, h)
+		part := sharding.Split(q.n, hosts, h)
 		size := p.sizes[h] * 8
 		if h == n.me {
 			move(bytesOf(out[own.Lo:own.Hi]), folded)
@@ -329,8 +329,8 @@ func (a *AllReducer[T]) shareResults(q *request, folded []byte) error {
 }
 
 // rootOf appends the smallest node above all that the parties bring.
-func (pt *parties) rootOf(dst []shared.Node) []shared.Node {
-	var root shared.Node
+func (pt *parties) rootOf(dst []sharding.Node) []sharding.Node {
+	var root sharding.Node
 	first := true
 	for _, nodes := range pt.nodes {
 		for _, node := range nodes {

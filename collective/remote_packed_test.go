@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // rare is hostile data of which one in some elements is not +0: among those are −0, NaN (of
@@ -142,12 +142,12 @@ func TestUnpackRefuses(t *testing.T) {
 }
 
 // sparseForest is what rank r of p brings of a tree of rare data, some shards empty.
-func sparseForest(p, r, shards, n, one int) []shared.Entry[[]float64] {
-	forest := []shared.Entry[[]float64]{}
-	own := shared.Split(shards, p, r)
+func sparseForest(p, r, shards, n, one int) []sharding.Entry[[]float64] {
+	forest := []sharding.Entry[[]float64]{}
+	own := sharding.Split(shards, p, r)
 	for s := own.Lo; s < own.Hi; s++ {
 		if s%5 != 3 {
-			forest = append(forest, shared.Entry[[]float64]{Node: shared.Leaf(s), Value: rare(uint64(100+s), n, one)})
+			forest = append(forest, sharding.Entry[[]float64]{Node: sharding.Leaf(s), Value: rare(uint64(100+s), n, one)})
 		}
 	}
 	return forest
@@ -295,8 +295,8 @@ func TestSparseIsAgreedOn(t *testing.T) {
 // TestHostileCountsAreRefused: a process that tells of more elements than there are, or of
 // fewer than none, is named.
 func TestHostileCountsAreRefused(t *testing.T) {
-	nodes := [][]shared.Node{{shared.Leaf(0)}, {shared.Leaf(1)}}
-	halves := []cut{{shared.Range{Lo: 0, Hi: 50}, 0}, {shared.Range{Lo: 50, Hi: 100}, 1}}
+	nodes := [][]sharding.Node{{sharding.Leaf(0)}, {sharding.Leaf(1)}}
+	halves := []cut{{sharding.Range{Lo: 0, Hi: 50}, 0}, {sharding.Range{Lo: 50, Hi: 100}, 1}}
 	packed, whole, err := volumes([]int64{9, 0, 3, absentPiece}, nodes, halves, 8)
 	require.NoError(t, err)
 	require.Equal(t, int64(0+8+3*8), packed, "what stays is not counted, nor what is absent")

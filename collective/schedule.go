@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // schedule is how the contributions of all ranks are folded: the leaves in the
@@ -16,7 +16,7 @@ type schedule struct {
 
 	// What the schedule was made for: the nodes of each rank, one after another,
 	// and how many each has. Empty for whole buffers.
-	nodes  []shared.Node
+	nodes  []sharding.Node
 	counts []int
 }
 
@@ -52,7 +52,7 @@ func (p *planCache) wholeSchedule(g *LocalGroup) (*schedule, error) {
 	if p.whole != nil {
 		return p.whole, nil
 	}
-	plan, err := program.CompileFold(g.n, shared.RankSchedule(g.n, nil))
+	plan, err := program.CompileFold(g.n, sharding.RankSchedule(g.n, nil))
 	if err != nil {
 		return nil, err
 	}
@@ -112,11 +112,11 @@ func newForestSchedule(slots []slot) (*schedule, error) {
 			s.leaves = append(s.leaves, leafRef{r, e})
 		}
 	}
-	node := func(l leafRef) shared.Node { return slots[l.rank].nodes[l.entry] }
+	node := func(l leafRef) sharding.Node { return slots[l.rank].nodes[l.entry] }
 	slices.SortStableFunc(s.leaves, func(a, b leafRef) int {
 		return node(a).Range().Lo - node(b).Range().Lo
 	})
-	sorted := make([]shared.Node, len(s.leaves))
+	sorted := make([]sharding.Node, len(s.leaves))
 	for i, l := range s.leaves {
 		sorted[i] = node(l)
 		if i > 0 && sorted[i-1].Range().Hi > sorted[i].Range().Lo {
@@ -125,7 +125,7 @@ func newForestSchedule(slots []slot) (*schedule, error) {
 				slots[0].header.name, a.rank, sorted[i-1], sorted[i-1].Range(), b.rank, sorted[i], sorted[i].Range())
 		}
 	}
-	steps, err := shared.FoldSchedule(sorted, nil)
+	steps, err := sharding.FoldSchedule(sorted, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"math"
 
 	"github.com/superstep-ml/superstep/internal/kernel"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // SparseVector is a vector of Length elements most of which are zero: Value[i] stands
@@ -26,7 +26,7 @@ type SparseReduction[T float64 | float32] struct {
 	Length int    // of every vector, the same on all ranks
 
 	Value  *SparseVector[T] // of a rank that brings no forest; nil brings nothing
-	Forest []shared.Entry[SparseVector[T]]
+	Forest []sharding.Entry[SparseVector[T]]
 	Shards int // 0 where ranks bring whole vectors
 
 	Context context.Context
@@ -60,7 +60,7 @@ func AllReduceSparse[T float64 | float32](c *Comm, r *SparseReduction[T]) (*Spar
 
 // agree finds the number of elements that all ranks bring together, and sees to it that
 // they mean the same length and number of shards.
-func (r *SparseReduction[T]) agree(c *Comm, entries []shared.Entry[SparseVector[T]], o Option) (int64, error) {
+func (r *SparseReduction[T]) agree(c *Comm, entries []sharding.Entry[SparseVector[T]], o Option) (int64, error) {
 	stored := int64(0)
 	for i := range entries {
 		stored += int64(len(entries[i].Value.Value))
@@ -86,7 +86,7 @@ func (r *SparseReduction[T]) agree(c *Comm, entries []shared.Entry[SparseVector[
 
 // normalised checks what this rank brings and makes the entries of it, without zeros
 // and with one NaN.
-func (r *SparseReduction[T]) normalised(rank int) ([]shared.Entry[SparseVector[T]], error) {
+func (r *SparseReduction[T]) normalised(rank int) ([]sharding.Entry[SparseVector[T]], error) {
 	entries := r.Forest
 	switch {
 	case r.Length < 0 || r.Length > math.MaxInt32:
@@ -96,19 +96,19 @@ func (r *SparseReduction[T]) normalised(rank int) ([]shared.Entry[SparseVector[T
 	case r.Shards != 0 && r.Value != nil:
 		return nil, fmt.Errorf("both a vector and shards to bring it for")
 	case r.Shards != 0:
-		if err := shared.ValidShards(r.Shards); err != nil {
+		if err := sharding.ValidShards(r.Shards); err != nil {
 			return nil, err
 		}
 	case r.Value != nil:
-		entries = []shared.Entry[SparseVector[T]]{{Node: shared.Leaf(rank), Value: *r.Value}}
+		entries = []sharding.Entry[SparseVector[T]]{{Node: sharding.Leaf(rank), Value: *r.Value}}
 	}
-	normal := make([]shared.Entry[SparseVector[T]], len(entries))
+	normal := make([]sharding.Entry[SparseVector[T]], len(entries))
 	for i := range entries {
 		v, err := entries[i].Value.normalise(r.Length)
 		if err != nil {
 			return nil, err
 		}
-		normal[i] = shared.Entry[SparseVector[T]]{Node: entries[i].Node, Value: v}
+		normal[i] = sharding.Entry[SparseVector[T]]{Node: entries[i].Node, Value: v}
 	}
 	return normal, nil
 }
@@ -139,7 +139,7 @@ func (v *SparseVector[T]) normalise(length int) (SparseVector[T], error) {
 }
 
 // gather brings all vectors to all ranks, which merge them in the same order.
-func (r *SparseReduction[T]) gather(c *Comm, entries []shared.Entry[SparseVector[T]], o Option) (*SparseVector[T], error) {
+func (r *SparseReduction[T]) gather(c *Comm, entries []sharding.Entry[SparseVector[T]], o Option) (*SparseVector[T], error) {
 	v := ObjectReduction[SparseVector[T]]{
 		Name: r.Name, Codec: sparseCodec[T]{r.Length}, Merge: addSparse[T], Shards: r.Shards, Context: o.ctx,
 	}
@@ -160,7 +160,7 @@ func (r *SparseReduction[T]) gather(c *Comm, entries []shared.Entry[SparseVector
 }
 
 // reduceDense reduces dense vectors.
-func (r *SparseReduction[T]) reduceDense(c *Comm, entries []shared.Entry[SparseVector[T]]) (*SparseVector[T], error) {
+func (r *SparseReduction[T]) reduceDense(c *Comm, entries []sharding.Entry[SparseVector[T]]) (*SparseVector[T], error) {
 	req := &Reduction[T]{Name: r.Name, Op: Sum[T](), Shards: r.Shards, Out: make([]T, r.Length), Context: r.Context}
 	for i := range entries {
 		dense := make([]T, r.Length)
@@ -170,7 +170,7 @@ func (r *SparseReduction[T]) reduceDense(c *Comm, entries []shared.Entry[SparseV
 		if r.Shards == 0 {
 			req.Whole = dense
 		} else {
-			req.Forest = append(req.Forest, shared.Entry[[]T]{Node: entries[i].Node, Value: dense})
+			req.Forest = append(req.Forest, sharding.Entry[[]T]{Node: entries[i].Node, Value: dense})
 		}
 	}
 	if r.Shards == 0 && req.Whole == nil {

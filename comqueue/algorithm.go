@@ -5,7 +5,7 @@ import (
 
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Algorithm makes a communicate function use an algorithm of package collective/algorithm,
@@ -92,9 +92,9 @@ func (a *AlgorithmOption) needsEveryone(c program.Collective, p, shards int) boo
 	if err != nil || by == nil {
 		return false
 	}
-	forest := make([][]shared.Node, p)
+	forest := make([][]sharding.Node, p)
 	for r := range forest {
-		forest[r] = shared.Cover(shared.Split(shards, p, r))
+		forest[r] = sharding.Cover(sharding.Split(shards, p, r))
 	}
 	return by.Supports(algorithm.Params{P: p, Dims: dims, Forest: forest}) != nil
 }

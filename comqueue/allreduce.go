@@ -9,6 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Number lists the element types of buffers.
@@ -294,7 +295,7 @@ type reduction[T Number] struct {
 	// then contributes the operator's identity.
 	everyone bool
 	nothing  []T
-	alone    [1]shared.Entry[[]T]
+	alone    [1]sharding.Entry[[]T]
 
 	ran                   collective.Description // the latest call
 	sumWaited, recvWaited time.Duration
@@ -343,7 +344,7 @@ func (r *reduction[T]) send() error {
 		if r.everyone && len(r.request.Forest) == 0 {
 			r.nothing = sized(r.nothing, n)
 			fill(r.nothing, r.request.Op.Identity())
-			r.alone[0] = shared.Entry[[]T]{Node: shared.Leaf(r.ctx.Shards().Lo), Value: r.nothing}
+			r.alone[0] = sharding.Entry[[]T]{Node: sharding.Leaf(r.ctx.Shards().Lo), Value: r.nothing}
 			r.request.Forest = r.alone[:]
 		}
 	}

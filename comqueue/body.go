@@ -18,6 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/mapped"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // gang is the state of a queue in one process: its session, and objects that its subtasks
@@ -31,10 +32,10 @@ type gang struct {
 	from    *engine.Cut // where the queue goes on, nil if it begins
 
 	reports  *reports
-	subtasks int          // of the queue, in all processes
-	here     shared.Range // those in this process
-	alive    atomic.Int32 // bodies that have not been closed
-	cut      atomic.Int32 // bodies that have handed over their state
+	subtasks int            // of the queue, in all processes
+	here     sharding.Range // those in this process
+	alive    atomic.Int32   // bodies that have not been closed
+	cut      atomic.Int32   // bodies that have handed over their state
 
 	bodies   []*body      // of this process
 	verified sync.RWMutex // held for reading while one verifies the files of others

@@ -15,6 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 var parallelisms = []int{1, 2, 3, 8}
@@ -359,7 +360,7 @@ func TestReduceScatterGivesEachSubtaskItsBlock(t *testing.T) {
 						}),
 						comqueue.ReduceScatter(from, into, options...),
 						comqueue.Do(func(ctx *comqueue.ComContext) error {
-							own := shared.Split(n, p, ctx.TaskID())
+							own := sharding.Split(n, p, ctx.TaskID())
 							got := into.Get(ctx)
 							if len(got) != own.Len() {
 								return fmt.Errorf("subtask %d got %d elements of %v", ctx.TaskID(), len(got), own)
@@ -369,7 +370,7 @@ func TestReduceScatterGivesEachSubtaskItsBlock(t *testing.T) {
 								for r := range leaves {
 									leaves[r] = value(r, i)
 								}
-								want := shared.FoldRanks(leaves, reference[name])
+								want := sharding.FoldRanks(leaves, reference[name])
 								if math.Float64bits(want) != math.Float64bits(got[i-own.Lo]) {
 									return fmt.Errorf("element %d is %v, want %v", i, got[i-own.Lo], want)
 								}

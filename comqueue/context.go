@@ -6,6 +6,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // ComContext gives the functions of a queue access to the subtask that they run on. It belongs
@@ -37,7 +38,7 @@ func (c *ComContext) StepNo() int { return c.step }
 func (c *ComContext) SessionID() string { return c.session }
 
 // Shards returns the shards that the subtask owns.
-func (c *ComContext) Shards() shared.Range { return c.task.Range }
+func (c *ComContext) Shards() sharding.Range { return c.task.Range }
 
 // TotalShards returns S, the number of shards of the job.
 func (c *ComContext) TotalShards() int { return c.task.Shards }
@@ -53,8 +54,8 @@ func (c *ComContext) Objects() *shared.Objects { return c.objects }
 // this round. They are a function of the job's seed, the queue's name, the purpose, the shard,
 // the superstep, the rounds of the inner loops and the index alone. Stages of a queue that name
 // the same purpose draw the same numbers; other queues of the job draw others.
-func (c *ComContext) Rand(purpose string, shard int) shared.Random {
-	return shared.NewRandom(c.rounds.seed(), purpose, shard, c.step)
+func (c *ComContext) Rand(purpose string, shard int) sharding.Random {
+	return sharding.NewRandom(c.rounds.seed(), purpose, shard, c.step)
 }
 
 // Empty reports whether no partitioned data of the queue has rows in the shard.
@@ -127,7 +128,7 @@ func (c *ComContext) ForShards(f func(shard int) error) error {
 }
 
 // ForShardsWithin is ForShards for the subtask's shards within r.
-func (c *ComContext) ForShardsWithin(r shared.Range, f func(shard int) error) error {
+func (c *ComContext) ForShardsWithin(r sharding.Range, f func(shard int) error) error {
 	for shard := max(r.Lo, c.task.Range.Lo); shard < min(r.Hi, c.task.Range.Hi); shard++ {
 		if c.Empty(shard) {
 			continue

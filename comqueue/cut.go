@@ -7,6 +7,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // When a queue is cut, its subtasks hand over their encoded objects and the snapshots of their
@@ -138,9 +139,9 @@ func (g *gang) takeOver(from *engine.Cut) error {
 			return err
 		}
 	}
-	owned := make([]shared.Range, g.subtasks)
+	owned := make([]sharding.Range, g.subtasks)
 	for i := range owned {
-		owned[i] = shared.Split(g.queue.b.Shards(), g.subtasks, i)
+		owned[i] = sharding.Split(g.queue.b.Shards(), g.subtasks, i)
 	}
 	if err := g.session.Regroup(owned, g.queue.isInput); err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/overdue"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 var (
@@ -451,7 +452,7 @@ func TestResumeRefuses(t *testing.T) {
 		}), struct{}{}, engine.Shards(8))
 		require.NoError(t, err)
 		spec := engine.GangSpec{
-			Job: "job", Queue: "q-2", Sessions: shared.NewStore(), Subtasks: 2, Here: shared.Range{Hi: 2},
+			Job: "job", Queue: "q-2", Sessions: shared.NewStore(), Subtasks: 2, Here: sharding.Range{Hi: 2},
 			From: &engine.Cut{Step: 2, Parts: parts},
 		}
 		_, err = open(spec)

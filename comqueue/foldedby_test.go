@@ -8,6 +8,7 @@ import (
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // part returns what a shard adds to element i. The bits of sums of parts depend on their order.
@@ -16,8 +17,8 @@ func part(shard, i int) float64 {
 }
 
 // foldParts adds to out the parts of some shards, folded up the tree.
-func foldParts(ctx *comqueue.ComContext, shards shared.Range, out []float64) {
-	f := shared.NewFolder(shards, func(left, right float64) float64 { return left + right }, nil)
+func foldParts(ctx *comqueue.ComContext, shards sharding.Range, out []float64) {
+	f := sharding.NewFolder(shards, func(left, right float64) float64 { return left + right }, nil)
 	for i := range out {
 		f.Reset(shards)
 		for shard := shards.Lo; shard < shards.Hi; shard++ {
@@ -34,20 +35,20 @@ func foldParts(ctx *comqueue.ComContext, shards shared.Range, out []float64) {
 func TestFoldedBy(t *testing.T) {
 	sums := shared.Scratch[[]float64]("sums")
 	const n = 9
-	run := func(parallelism int, folds func(shards shared.Range) bool) []uint64 {
+	run := func(parallelism int, folds func(shards sharding.Range) bool) []uint64 {
 		var got []uint64
 		_, err := supersteps(t, parallelism, 3,
 			do(func(ctx *comqueue.ComContext) { sums.Put(ctx, make([]float64, n)) }),
 			comqueue.ForEachShard(sums, func(ctx *comqueue.ComContext, shard int, out []float64) error {
-				if folds(shared.Range{Lo: shard, Hi: shard}) {
+				if folds(sharding.Range{Lo: shard, Hi: shard}) {
 					return errors.New("a shard is asked for that was folded")
 				}
 				for i := range out {
 					out[i] += part(shard, i)
 				}
 				return nil
-			}, comqueue.FoldedBy(func(ctx *comqueue.ComContext, shards shared.Range, out []float64) (bool, error) {
-				require.Equal(t, []shared.Node{shared.Cover(shards)[0]}, shared.Cover(shards), "one node")
+			}, comqueue.FoldedBy(func(ctx *comqueue.ComContext, shards sharding.Range, out []float64) (bool, error) {
+				require.Equal(t, []sharding.Node{sharding.Cover(shards)[0]}, sharding.Cover(shards), "one node")
 				if !folds(shards) {
 					return false, nil
 				}
@@ -64,13 +65,13 @@ func TestFoldedBy(t *testing.T) {
 		require.NoError(t, err)
 		return got
 	}
-	want := run(1, func(shared.Range) bool { return false })
+	want := run(1, func(sharding.Range) bool { return false })
 	require.Len(t, want, n)
 	for _, p := range parallelisms {
-		require.Equal(t, want, run(p, func(shared.Range) bool { return false }), "parallelism %d, none", p)
-		require.Equal(t, want, run(p, func(shared.Range) bool { return true }), "parallelism %d, all", p)
+		require.Equal(t, want, run(p, func(sharding.Range) bool { return false }), "parallelism %d, none", p)
+		require.Equal(t, want, run(p, func(sharding.Range) bool { return true }), "parallelism %d, all", p)
 		if p > 1 {
-			halves := func(s shared.Range) bool { return s.Hi <= 8 && s.Lo < 8 }
+			halves := func(s sharding.Range) bool { return s.Hi <= 8 && s.Lo < 8 }
 			require.Equal(t, want, run(p, halves), "parallelism %d, the first nodes", p)
 		}
 	}
@@ -80,7 +81,9 @@ func TestFoldedBy(t *testing.T) {
 func TestFoldedByFails(t *testing.T) {
 	sums := shared.Scratch[[]float64]("sums")
 	each := func(*comqueue.ComContext, int, []float64) error { return nil }
-	fold := func(*comqueue.ComContext, shared.Range, []float64) (bool, error) { return true, errors.New("no fold") }
+	fold := func(*comqueue.ComContext, sharding.Range, []float64) (bool, error) {
+		return true, errors.New("no fold")
+	}
 	begin := do(func(ctx *comqueue.ComContext) { sums.Put(ctx, make([]float64, 2)) })
 	_, err := supersteps(t, 2, 2, begin, comqueue.ForEachShard(sums, each, comqueue.FoldedBy(fold)), comqueue.AllReduce(sums))
 	require.ErrorContains(t, err, "no fold")

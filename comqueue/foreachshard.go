@@ -7,6 +7,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // ForEachShard calls f once for each shard of the subtask that has rows, with a buffer as long
@@ -28,7 +29,7 @@ func ForEachShard[T Number](key shared.Key[[]T], f func(ctx *ComContext, shard i
 
 // ShardOption changes a ForEachShard.
 type ShardOption[T Number] struct {
-	fold func(ctx *ComContext, shards shared.Range, out []T) (bool, error)
+	fold func(ctx *ComContext, shards sharding.Range, out []T) (bool, error)
 }
 
 // FoldedBy lets a function fold the parts of shards itself. It pays if the function can do
@@ -39,14 +40,14 @@ type ShardOption[T Number] struct {
 // adds to out the same bits as folding, up the tree, the parts that f gives for the shards with
 // rows; other bits would make the result depend on parallelism. It returns true, or false
 // without having changed out: then f is called for these shards.
-func FoldedBy[T Number](fold func(ctx *ComContext, shards shared.Range, out []T) (bool, error)) ShardOption[T] {
+func FoldedBy[T Number](fold func(ctx *ComContext, shards sharding.Range, out []T) (bool, error)) ShardOption[T] {
 	return ShardOption[T]{fold}
 }
 
 type forEachShard[T Number] struct {
 	key    shared.Key[[]T]
 	f      func(ctx *ComContext, shard int, out []T) error
-	fold   func(ctx *ComContext, shards shared.Range, out []T) (bool, error)
+	fold   func(ctx *ComContext, shards sharding.Range, out []T) (bool, error)
 	misfit bool // an option is nil
 	name   string
 }
@@ -97,7 +98,7 @@ func (s *forEachShard[T]) bind(b *body, position int) ([]engine.Stage, error) {
 		fo.folder.Push(shard, out)
 		return c.takeMisuse(nil)
 	}
-	cover := shared.Cover(c.Shards())
+	cover := sharding.Cover(c.Shards())
 	run := func() error {
 		buffer := s.key.Get(c)
 		length := len(buffer)
@@ -119,7 +120,7 @@ func (s *forEachShard[T]) bind(b *body, position int) ([]engine.Stage, error) {
 }
 
 // runNode folds the parts of the shards of a node by s.fold, or else up the tree.
-func (s *forEachShard[T]) runNode(c *ComContext, fo *forest[T], shards shared.Range, perShard func(shard int) error) error {
+func (s *forEachShard[T]) runNode(c *ComContext, fo *forest[T], shards sharding.Range, perShard func(shard int) error) error {
 	first := shards.Lo
 	for ; first < shards.Hi && c.Empty(first); first++ {
 	}
@@ -150,21 +151,21 @@ func (s *forEachShard[T]) runNode(c *ComContext, fo *forest[T], shards shared.Ra
 // tree is high.
 type forest[T Number] struct {
 	op     operator[T]
-	shards shared.Range
-	folder *shared.Folder[[]T]
+	shards sharding.Range
+	folder *sharding.Folder[[]T]
 	length int
 	free   [][]T
 	lent   []T // a buffer in free or in the forest that the forest does not own
-	cut    []shared.Entry[[]T]
+	cut    []sharding.Entry[[]T]
 }
 
-func newForest[T Number](op operator[T], shards shared.Range) *forest[T] {
+func newForest[T Number](op operator[T], shards sharding.Range) *forest[T] {
 	f := &forest[T]{op: op, shards: shards}
 	merge := func(left, right []T) []T {
 		f.op.apply(left, right)
 		return left
 	}
-	f.folder = shared.NewFolder(shards, merge, func(done []T) { f.free = append(f.free, done) })
+	f.folder = sharding.NewFolder(shards, merge, func(done []T) { f.free = append(f.free, done) })
 	return f
 }
 
@@ -224,10 +225,10 @@ func fill[T Number](buffer []T, v T) {
 }
 
 // entries returns the forest, its buffers cut to n elements.
-func (f *forest[T]) entries(n int) []shared.Entry[[]T] {
+func (f *forest[T]) entries(n int) []sharding.Entry[[]T] {
 	f.cut = f.cut[:0]
 	for _, e := range f.folder.Forest() {
-		f.cut = append(f.cut, shared.Entry[[]T]{Node: e.Node, Value: e.Value[:n]})
+		f.cut = append(f.cut, sharding.Entry[[]T]{Node: e.Node, Value: e.Value[:n]})
 	}
 	return f.cut
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // matrixRow has a vector of each kind, all of the same two numbers.
@@ -21,7 +21,7 @@ type matrixRow struct {
 // sumsOf is a queue that sums the components of a matrix column, of rows that make makes.
 func sumsOf(column string, n int, make func(i int) matrixRow) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset {
-		rows := operators.Generate(b, int64(n), func(_ shared.Random, i int64) matrixRow { return make(int(i)) })
+		rows := operators.Generate(b, int64(n), func(_ sharding.Random, i int64) matrixRow { return make(int(i)) })
 		return comqueue.New(b, "sums").
 			InitWithPartitionedData(data, rows).
 			Do(func(ctx *comqueue.ComContext) error {

@@ -6,6 +6,7 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // AllReduceObject merges the objects that the subtasks have under key and gives every subtask a
@@ -98,7 +99,7 @@ func (s *reduceShardObjects[V]) describe(*layout, int) []engine.StageSpec {
 
 func (s *reduceShardObjects[V]) bind(b *body, _ int) ([]engine.Stage, error) {
 	c := &b.context
-	folder := shared.NewFolder(c.Shards(), s.merge, nil)
+	folder := sharding.NewFolder(c.Shards(), s.merge, nil)
 	request := collective.ObjectReduction[V]{
 		Name: s.from.Name(), Codec: s.from.Codec(), Merge: s.merge, Shards: c.TotalShards(), Context: c.Context(),
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // joined writes how values were merged.
@@ -60,7 +61,7 @@ func TestObjectsMergeInTheFoldTreeOverSubtasks(t *testing.T) {
 							brought[r], any = fmt.Sprint(r), true
 						}
 					}
-					want := shared.FoldRanks(brought, func(left, right string) string {
+					want := sharding.FoldRanks(brought, func(left, right string) string {
 						if left == "" || right == "" {
 							return left + right
 						}

@@ -20,6 +20,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/overdue"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // partitioned is the result of one worker's build of a job: the queue, bound to the nodes of
@@ -98,9 +99,9 @@ func (c *rowBits) Collect(_ plan.NodeID, shard int, in engine.Batch) error {
 // runParts runs a queue over workers, each with a build of its own.
 func runParts(t *testing.T, build buildPart, workers int, env task.Env, options ...engine.Option) (map[int][]uint64, *task.Report, error) {
 	p, _ := build.compile(t, options...)
-	slots := make([]shared.Range, workers)
+	slots := make([]sharding.Range, workers)
 	for i := range slots {
-		slots[i] = shared.Split(p.Slots, workers, i)
+		slots[i] = sharding.Split(p.Slots, workers, i)
 	}
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	defer mem.AssertSize(t, 0)
@@ -117,7 +118,7 @@ func runParts(t *testing.T, build buildPart, workers int, env task.Env, options 
 // spread returns a value of a magnitude between 1e-8 and 1e16, so that the bits of sums depend
 // on their order.
 func spread(i int) float64 {
-	r := shared.NewRandom(5, "values", i, 0)
+	r := sharding.NewRandom(5, "values", i, 0)
 	return (r.Float64At(0) - 0.5) * math.Pow(10, math.Floor(r.Float64At(1)*24)-8)
 }
 

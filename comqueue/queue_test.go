@@ -12,6 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 var schema = arrow.NewSchema([]arrow.Field{{Name: "value", Type: arrow.PrimitiveTypes.Float64}}, nil)
@@ -33,7 +34,7 @@ func (s numbers) ReadShard(c *engine.Context, shard int, out engine.Output) erro
 		defer rows.Release()
 		return out.Emit(shard, arrowrows.Batch(rows))
 	}
-	own := shared.Split(s.n, c.Shards, shard)
+	own := sharding.Split(s.n, c.Shards, shard)
 	for i := own.Lo; i < own.Hi; i++ {
 		builder.Field(0).(*array.Float64Builder).Append(s.value(i))
 		if (i-own.Lo+1)%c.BatchRows == 0 {

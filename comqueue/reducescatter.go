@@ -7,10 +7,11 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // ReduceScatter combines a buffer of all subtasks element by element, as AllReduce does. Under
-// into, each subtask gets only its block of the result: the range shared.Split(n,
+// into, each subtask gets only its block of the result: the range sharding.Split(n,
 // ctx.NumTask(), ctx.TaskID()) of n elements, or as many as Blocks says. So each subtask can go
 // on with its own part of an index range, such as the features of a histogram.
 //
@@ -174,7 +175,7 @@ func (s *reduceScatter[T]) bindBlocks(b *body, position int) ([]engine.Stage, er
 		}
 		if lengths == nil {
 			for t := range even {
-				even[t] = shared.Split(n, c.NumTask(), t).Len()
+				even[t] = sharding.Split(n, c.NumTask(), t).Len()
 			}
 			lengths = even
 		}

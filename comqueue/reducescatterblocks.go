@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Blocks sets the block lengths of a ReduceScatter: subtask r gets as many elements as the
@@ -73,13 +74,13 @@ func (c reduceConfig) lengths(ctx *ComContext, name string, n int) ([]int, error
 }
 
 // share returns the range of the subtask's block of n elements; lengths may be nil.
-func share(ctx *ComContext, lengths []int, n int) shared.Range {
+func share(ctx *ComContext, lengths []int, n int) sharding.Range {
 	if lengths == nil {
-		return shared.Split(n, ctx.NumTask(), ctx.TaskID())
+		return sharding.Split(n, ctx.NumTask(), ctx.TaskID())
 	}
 	lo := 0
 	for _, l := range lengths[:ctx.TaskID()] {
 		lo += l
 	}
-	return shared.Range{Lo: lo, Hi: lo + lengths[ctx.TaskID()]}
+	return sharding.Range{Lo: lo, Hi: lo + lengths[ctx.TaskID()]}
 }

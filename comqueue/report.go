@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/superstep-ml/superstep/internal/kernel"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // fold is the operation that folds reported values of shards.
@@ -40,12 +40,12 @@ func (f fold) merge(left, right float64) float64 {
 // only its own element, and reportExchange sends them to subtask 0.
 type reports struct {
 	shards   int
-	ranges   []shared.Range
+	ranges   []sharding.Range
 	subtasks []reporter
 
 	// These belong to subtask 0's goroutine.
 	names   []string
-	entries []shared.Entry[float64]
+	entries []sharding.Entry[float64]
 	plain   []plainReport           // subtask 0's own values, of supersteps that are not settled
 	folded  map[string]foldedReport // values of shards, the latest by name
 }
@@ -73,13 +73,13 @@ type reported struct {
 	name   string
 	fold   fold
 	last   int // shard added last, -1 for none
-	folder *shared.Folder[float64]
+	folder *sharding.Folder[float64]
 }
 
 func newReports(shards int, subtasks int) *reports {
-	r := &reports{shards: shards, ranges: make([]shared.Range, subtasks), subtasks: make([]reporter, subtasks), folded: map[string]foldedReport{}}
+	r := &reports{shards: shards, ranges: make([]sharding.Range, subtasks), subtasks: make([]reporter, subtasks), folded: map[string]foldedReport{}}
 	for i := range r.ranges {
-		r.ranges[i] = shared.Split(shards, subtasks, i)
+		r.ranges[i] = sharding.Split(shards, subtasks, i)
 	}
 	return r
 }
@@ -110,7 +110,7 @@ func (r *reports) add(subtask int, name string, f fold, shard int, value float64
 		i = len(*series)
 		*series = append(*series, reported{
 			name: name, fold: f, last: -1,
-			folder: shared.NewFolder(r.ranges[subtask], f.merge, nil),
+			folder: sharding.NewFolder(r.ranges[subtask], f.merge, nil),
 		})
 	}
 	s := &(*series)[i]
@@ -237,6 +237,6 @@ func (r *reports) total(step int, name string) (float64, fold, error) {
 			r.entries = append(r.entries, s.folder.Forest()...)
 		}
 	}
-	value, _, err := shared.MergeForests(r.shards, r.entries, kind.merge)
+	value, _, err := sharding.MergeForests(r.shards, r.entries, kind.merge)
 	return kernel.OneNaNOf(value), kind, err
 }

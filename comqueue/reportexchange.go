@@ -10,6 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // reportExchange sends the values that the subtasks of several processes report per shard to subtask 0.
@@ -27,7 +28,7 @@ type reportExchange struct {
 	// These belong to subtask 0.
 	since   time.Time // of the latest round
 	arrived []shardReport
-	entries []shared.Entry[float64]
+	entries []sharding.Entry[float64]
 }
 
 const (
@@ -151,9 +152,9 @@ func (m *reportExchange) open(r *reports, report func(name string, step int, val
 			if part.Fold != first.Fold {
 				return mixedFolds(first.Name)
 			}
-			m.entries = append(m.entries, shared.Entry[float64]{Node: part.node(), Value: part.Value})
+			m.entries = append(m.entries, sharding.Entry[float64]{Node: part.node(), Value: part.Value})
 		}
-		value, _, err := shared.MergeForests(r.shards, m.entries, first.Fold.merge)
+		value, _, err := sharding.MergeForests(r.shards, m.entries, first.Fold.merge)
 		if err != nil {
 			return fmt.Errorf("report %q of superstep %d: %w", first.Name, first.Step, err)
 		}
@@ -168,4 +169,4 @@ func (m *reportExchange) open(r *reports, report func(name string, step int, val
 	return nil
 }
 
-func (r *shardReport) node() shared.Node { return shared.Node{Level: r.Level, Index: r.Index} }
+func (r *shardReport) node() sharding.Node { return sharding.Node{Level: r.Level, Index: r.Index} }

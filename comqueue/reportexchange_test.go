@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/superstep-ml/superstep/internal/kernel"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // FuzzLetters decodes any bytes, for a subtask that needs reports and one that does not. What
@@ -77,17 +77,17 @@ func TestReportsAreThoseOfTheirShards(t *testing.T) {
 				r.begin(subtask, step)
 			}
 			for _, name := range slices.Sorted(maps.Keys(series)) {
-				var leaves []shared.Entry[float64]
+				var leaves []sharding.Entry[float64]
 				for subtask := range subtasks {
 					for shard := r.ranges[subtask].Lo; shard < r.ranges[subtask].Hi; shard++ {
 						v := rapid.SampledFrom([]float64{-1, math.Copysign(0, -1), 1, 1e16, -1e16, other}).Draw(t, "value")
 						if rapid.IntRange(0, 4).Draw(t, "reports") == 0 {
 							require.NoError(t, r.add(subtask, name, series[name], shard, v))
-							leaves = append(leaves, shared.Entry[float64]{Node: shared.Leaf(shard), Value: v})
+							leaves = append(leaves, sharding.Entry[float64]{Node: sharding.Leaf(shard), Value: v})
 						}
 					}
 				}
-				v, ok, err := shared.MergeForests(shards, leaves, series[name].merge)
+				v, ok, err := sharding.MergeForests(shards, leaves, series[name].merge)
 				require.NoError(t, err)
 				if ok {
 					note(&want)(name, step, kernel.OneNaNOf(v))

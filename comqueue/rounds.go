@@ -1,6 +1,6 @@
 package comqueue
 
-import "github.com/superstep-ml/superstep/shared"
+import "github.com/superstep-ml/superstep/shared/sharding"
 
 // rounds computes the seed of a queue's draws. It differs by queue and, within inner loops, by
 // round, so that neither another queue nor another round of a superstep draws the same numbers.
@@ -11,7 +11,7 @@ type rounds struct {
 
 // open takes the job's seed. No two queues of a job have the same name.
 func (r *rounds) open(seed uint64, queue string) {
-	draws := shared.NewRandom(seed, "queue "+queue, -1, 0)
+	draws := sharding.NewRandom(seed, "queue "+queue, -1, 0)
 	r.queue = draws.At(0)
 }
 
@@ -27,7 +27,7 @@ func (r *rounds) seed() uint64 {
 	seed := r.queue
 	for i, round := range r.loops {
 		if round > 0 {
-			seed = shared.NewRandom(seed, "round of an inner loop", i, round).At(0)
+			seed = sharding.NewRandom(seed, "round of an inner loop", i, round).At(0)
 		}
 	}
 	return seed

@@ -6,6 +6,7 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // SparseVector is a vector of Length elements most of which are zero: Value[i] stands at
@@ -49,7 +50,7 @@ func (s *reduceShardSparse[T]) describe(*layout, int) []engine.StageSpec {
 func (s *reduceShardSparse[T]) bind(b *body, _ int) ([]engine.Stage, error) {
 	c := &b.context
 	lengths := b.newLengths(s.from.Name())
-	folder := shared.NewFolder(c.Shards(), SparseVector[T].Plus, nil)
+	folder := sharding.NewFolder(c.Shards(), SparseVector[T].Plus, nil)
 	request := collective.SparseReduction[T]{Name: s.from.Name(), Shards: c.TotalShards(), Context: c.Context()}
 	return b.communicate(func() error {
 		folder.Reset(c.Shards())

@@ -11,6 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // TestWithoutZeros reduces parts of shards that are mostly zero, and in every other superstep
@@ -38,7 +39,7 @@ func TestWithoutZeros(t *testing.T) {
 	})
 	compare := func(ctx *comqueue.ComContext) error {
 		want := plain.Get(ctx)
-		own := shared.Split(n, ctx.NumTask(), ctx.TaskID())
+		own := sharding.Split(n, ctx.NumTask(), ctx.TaskID())
 		for i, got := range sparse.Get(ctx) {
 			if math.Float64bits(got) != math.Float64bits(want[i]) {
 				return fmt.Errorf("element %d is %v, with zeros %v", i, got, want[i])

@@ -8,7 +8,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // outcomes are the outcomes of the workers for the squares of 0..3.
@@ -27,7 +27,7 @@ func outcomesOf[A any](p *plan.Plan, job *Job[A], args A) ([][]byte, error) {
 	}
 	defer made.store.release()
 	made.store.stream = nowhere{}
-	w, err := task.NewWorker(p, nil, made.bind, newEnv(c, made, nil), task.Part{Slots: []shared.Range{{Lo: 0, Hi: p.Slots}}})
+	w, err := task.NewWorker(p, nil, made.bind, newEnv(c, made, nil), task.Part{Slots: []sharding.Range{{Lo: 0, Hi: p.Slots}}})
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/engine/columnar"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Evens is the rows of the examples: one column of integers.
@@ -36,7 +36,7 @@ func (s *evenSource) Close() error               { return nil }
 // shards and nothing of the parallelism.
 func (s *evenSource) ReadShard(c *engine.Context, shard int, out engine.Output) error {
 	var values []int64
-	part := shared.Split(s.n, c.Shards, shard)
+	part := sharding.Split(s.n, c.Shards, shard)
 	for i := part.Lo; i < part.Hi; i++ {
 		values = append(values, 2*int64(i))
 	}

@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/superstep-ml/superstep/internal/arrowrows"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -45,7 +45,7 @@ func (numberSource) Open(*Context) error { return nil }
 func (numberSource) Close() error        { return nil }
 
 func (s numberSource) ReadShard(c *Context, shard int, out Output) error {
-	r := shared.Split(s.n, c.Shards, shard)
+	r := sharding.Split(s.n, c.Shards, shard)
 	for lo := r.Lo; lo < r.Hi; lo += c.BatchRows {
 		if err := context.Cause(c); err != nil {
 			return err

@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/internal/hugepage"
 	"github.com/superstep-ml/superstep/internal/offheap"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Defaults of the options.
@@ -138,14 +138,14 @@ func (e *optionError) Error() string { return e.text }
 // command line.
 func (c *config) check() error {
 	bad := func(format string, a ...any) error { return &optionError{fmt.Sprintf(format, a...)} }
-	if shared.ValidShards(c.shards) != nil {
-		return bad("--shards is %d: want a power of two between 1 and %d", c.shards, shared.MaxShards)
+	if sharding.ValidShards(c.shards) != nil {
+		return bad("--shards is %d: want a power of two between 1 and %d", c.shards, sharding.MaxShards)
 	}
 	switch {
 	case c.parallelism < 0:
 		return bad("--parallelism is %d: want at least 1, or 0 for one per processor", c.parallelism)
-	case c.parallelism > shared.MaxShards:
-		return bad("--parallelism is %d: want at most %d", c.parallelism, shared.MaxShards)
+	case c.parallelism > sharding.MaxShards:
+		return bad("--parallelism is %d: want at most %d", c.parallelism, sharding.MaxShards)
 	case c.parallelism > c.shards:
 		there := fmt.Sprintf("are only %d shards", c.shards)
 		if c.shards == 1 {

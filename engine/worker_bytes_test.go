@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/middlebox"
 	"github.com/superstep-ml/superstep/internal/wire"
 	"github.com/superstep-ml/superstep/operators"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // damagedRows is the message of a failure that names both workers, the operator with its
@@ -30,7 +30,7 @@ func TestBytesDamagedBetweenWorkers(t *testing.T) {
 	job := engine.Define("damaged", func(b *engine.Builder, _ struct{}) error {
 		rows := operators.Generate(b, 300, makeReading)
 		engine.Collect(operators.PartitionByHash(rows, "key"), "rows")
-		points := operators.Map(operators.Generate(b, 60, func(draws shared.Random, i int64) []float64 { return []float64{draws.Float64()} }),
+		points := operators.Map(operators.Generate(b, 60, func(draws sharding.Random, i int64) []float64 { return []float64{draws.Float64()} }),
 			func(v []float64) point { return point{v} })
 		engine.Collect(kmeans.Train(operators.Rebalance(points), kmeans.Params{VectorCol: "at", K: 2, MaxIter: 2}), "model")
 		return nil

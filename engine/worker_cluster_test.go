@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/security"
 	"github.com/superstep-ml/superstep/internal/wire"
 	"github.com/superstep-ml/superstep/operators"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // splits are the slots of each worker, with which jobs run on 1 to 4 workers.
@@ -73,7 +73,7 @@ type reading struct {
 	Label string
 }
 
-func makeReading(draws shared.Random, i int64) reading {
+func makeReading(draws sharding.Random, i int64) reading {
 	return reading{
 		Key:   int64(draws.IntN(40)),
 		Value: float64((draws.Float64() - 0.5) * math.Pow(10, float64(draws.IntN(24)-8))),
@@ -135,7 +135,7 @@ func TestWorkersOverTLS(t *testing.T) {
 	authority, err := security.NewAuthority()
 	require.NoError(t, err)
 	job := engine.Define("secure", func(b *engine.Builder, _ struct{}) error {
-		rows := operators.Generate(b, 500, func(draws shared.Random, i int64) []float64 { return []float64{draws.Float64(), draws.NormFloat64()} })
+		rows := operators.Generate(b, 500, func(draws sharding.Random, i int64) []float64 { return []float64{draws.Float64(), draws.NormFloat64()} })
 		points := operators.Map(rows, func(v []float64) point { return point{v} })
 		engine.Collect(kmeans.Train(operators.Rebalance(points), kmeans.Params{VectorCol: "at", K: 4}), "model")
 		return nil
@@ -158,7 +158,7 @@ func TestWorkersOverTLS(t *testing.T) {
 // alike. A worker that finds no free port says so.
 func TestWorkersAtPortsOfARange(t *testing.T) {
 	job := engine.Define("ranged", func(b *engine.Builder, _ struct{}) error {
-		points := operators.Map(operators.Generate(b, 60, func(draws shared.Random, i int64) []float64 { return []float64{draws.Float64()} }),
+		points := operators.Map(operators.Generate(b, 60, func(draws sharding.Random, i int64) []float64 { return []float64{draws.Float64()} }),
 			func(v []float64) point { return point{v} })
 		engine.Collect(kmeans.Train(operators.Rebalance(points), kmeans.Params{VectorCol: "at", K: 2, MaxIter: 2}), "model")
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 	"github.com/superstep-ml/superstep/internal/transport/remote"
 	"github.com/superstep-ml/superstep/internal/wire"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // dataPlane is how a worker reaches the others; a remote.Network is one.
@@ -194,10 +194,10 @@ type localGroup struct{ *collective.LocalGroup }
 func (localGroup) Close() error { return nil }
 
 // slotRanges are the subtask indices of each worker.
-func slotRanges(d *wire.Deployment) []shared.Range {
-	ranges := make([]shared.Range, len(d.Slots))
+func slotRanges(d *wire.Deployment) []sharding.Range {
+	ranges := make([]sharding.Range, len(d.Slots))
 	for i, s := range d.Slots {
-		ranges[i] = shared.Range{Lo: s.Lo, Hi: s.Hi}
+		ranges[i] = sharding.Range{Lo: s.Lo, Hi: s.Hi}
 	}
 	return ranges
 }

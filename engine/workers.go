@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/wire"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Workers runs the job as n workers within this process, the way a cluster runs it in n
@@ -41,7 +41,7 @@ type workersRun struct {
 	client *Builder
 	graph  []byte // the client's graph, as it is sent
 	plan   *plan.Plan
-	slots  []shared.Range // by worker
+	slots  []sharding.Range // by worker
 }
 
 // runAsWorkers runs a job as several workers of this process.
@@ -82,7 +82,7 @@ func newWorkersRun[A any](job *Job[A], args A, c *config) (*workersRun, error) {
 	}
 	workers := min(c.workers, max(r.plan.Slots, 1))
 	for w := range workers {
-		r.slots = append(r.slots, shared.Split(max(r.plan.Slots, 1), workers, w))
+		r.slots = append(r.slots, sharding.Split(max(r.plan.Slots, 1), workers, w))
 	}
 	if client.store.limit == 0 {
 		client.store.limit = task.DefaultBudget()

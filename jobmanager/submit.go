@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/wire"
 	"github.com/superstep-ml/superstep/jobmanager/core"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 const (
@@ -132,8 +132,8 @@ func (m *Manager) acceptable(s *wire.JobSpec) error {
 		why = "the job has no name: only a job made by engine.Define runs on a cluster"
 	case len(s.Name) > maxName || !utf8.ValidString(s.Name) || hasControl(s.Name):
 		why = fmt.Sprintf("the name of a job is text of at most %d bytes on one line", maxName)
-	case shared.ValidShards(s.Shards) != nil:
-		why = fmt.Sprintf("%d shards: want a power of two between 1 and %d; set it with --shards", s.Shards, shared.MaxShards)
+	case sharding.ValidShards(s.Shards) != nil:
+		why = fmt.Sprintf("%d shards: want a power of two between 1 and %d; set it with --shards", s.Shards, sharding.MaxShards)
 	case s.Parallelism < 1:
 		why = fmt.Sprintf("parallelism %d: want at least 1; set it with --parallelism", s.Parallelism)
 	case s.Parallelism > s.Shards:

@@ -132,7 +132,7 @@ func (f *combiner) finish(shard int, groups []int32, keys arrow.Record) (arrow.R
 
 // shardMerger folds the partial values of each group up the aligned tree over the source
 // shards. Each group has a chain of slots that wait for their right neighbours. As in
-// shared.Folder, the levels at which they will meet decrease towards the chain's end, so a
+// sharding.Folder, the levels at which they will meet decrease towards the chain's end, so a
 // chain is no longer than the tree is high.
 type shardMerger struct {
 	aggregateStates

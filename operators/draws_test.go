@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // choices are two random choices of rows in one job, which must be independent: whether a row
@@ -182,7 +182,7 @@ func TestDrawsKeepTheirPlace(t *testing.T) {
 	alone := of(1, func(b *engine.Builder) *engine.Dataset { return Split(half(Range(b, 0, 500), 0), 1, 3)[0] })
 	for _, p := range []int{1, 3, 8} {
 		require.Equal(t, alone, of(p, func(b *engine.Builder) *engine.Dataset {
-			other := Generate(b, 10, func(_ shared.Random, i int64) oneNumber { return oneNumber{i} })
+			other := Generate(b, 10, func(_ sharding.Random, i int64) oneNumber { return oneNumber{i} })
 			engine.Collect(half(Split(other, 1, 1)[1], 0), "other")
 			d := Range(b, 0, 500)
 			engine.Collect(Count(d), "counted")

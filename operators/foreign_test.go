@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // TestDatasetsOfAnotherBuild: every operator refuses a dataset that the job's function kept
@@ -95,7 +95,7 @@ func TestBuildersOfAnotherBuild(t *testing.T) {
 	for op, source := range map[string]func(b *engine.Builder){
 		"Range":     func(b *engine.Builder) { Range(b, 0, 1) },
 		"FromSlice": func(b *engine.Builder) { FromSlice(b, []int{1}) },
-		"Generate":  func(b *engine.Builder) { Generate(b, 1, func(shared.Random, int64) int64 { return 1 }) },
+		"Generate":  func(b *engine.Builder) { Generate(b, 1, func(sharding.Random, int64) int64 { return 1 }) },
 		"FromShards": func(b *engine.Builder) {
 			FromShards(b, func(int, int, func(int64)) error { return nil })
 		},

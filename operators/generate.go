@@ -5,7 +5,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // maxGenerated bounds the rows of Generate: the row number is the step of the row's draws, and
@@ -19,7 +19,7 @@ const maxGenerated = 1 << 40
 // The draws of a row depend on the job's seed, the row's number, and how many operators of this
 // kind the job added before. So neither the number of shards, nor a name, nor operators of
 // other kinds change a row.
-func Generate[T any](b *engine.Builder, rows int64, f func(draws shared.Random, i int64) T) *engine.Dataset {
+func Generate[T any](b *engine.Builder, rows int64, f func(draws sharding.Random, i int64) T) *engine.Dataset {
 	const op = "Generate"
 	needBuilder(op, b)
 	codec, ok := outputRows[T](op, b)
@@ -46,7 +46,7 @@ func Generate[T any](b *engine.Builder, rows int64, f func(draws shared.Random, 
 type generator[T any] struct {
 	noop
 	n       int64
-	f       func(shared.Random, int64) T
+	f       func(sharding.Random, int64) T
 	purpose string
 	out     rowWriter[T]
 }
@@ -60,7 +60,7 @@ func (s *generator[T]) ReadShard(c *engine.Context, shard int, out engine.Output
 	lo, hi := cut(s.n, c.Shards, shard)
 	for i := lo; i < hi; i++ {
 		// Shard -1 is for draws that belong to no shard.
-		s.out.row = s.f(shared.NewRandom(c.Seed, s.purpose, -1, int(i)), i)
+		s.out.row = s.f(sharding.NewRandom(c.Seed, s.purpose, -1, int(i)), i)
 		if err := s.out.push(shard, out); err != nil {
 			return rowOfInput(i, err)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // benchRow is what the benchmarks group and sort.
@@ -24,7 +24,7 @@ const benchRows = 1 << 19
 // of rows with keys below the given number.
 func benchmarkRows(b *testing.B, keys int, build func(d *engine.Dataset) *engine.Dataset, opts ...engine.Option) {
 	job := engine.Anonymous(func(bld *engine.Builder) error {
-		rows := Generate(bld, benchRows, func(draws shared.Random, i int64) benchRow {
+		rows := Generate(bld, benchRows, func(draws sharding.Random, i int64) benchRow {
 			return benchRow{Key: int64(draws.IntN(keys)), Value: draws.Float64()}
 		})
 		if build != nil {

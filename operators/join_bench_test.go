@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // The benchmark joins many rows with few of another dataset; each of the latter has about ten
@@ -22,10 +22,10 @@ const (
 // two sources.
 func benchmarkJoin(b *testing.B, build func(left, right *engine.Dataset) *engine.Dataset, opts ...engine.Option) {
 	job := engine.Anonymous(func(bld *engine.Builder) error {
-		left := Generate(bld, benchLeft, func(draws shared.Random, _ int64) benchRow {
+		left := Generate(bld, benchLeft, func(draws sharding.Random, _ int64) benchRow {
 			return benchRow{Key: int64(draws.IntN(benchRight)), Value: draws.Float64()}
 		})
-		right := Generate(bld, benchRight, func(draws shared.Random, i int64) benchRow {
+		right := Generate(bld, benchRight, func(draws sharding.Random, i int64) benchRow {
 			return benchRow{Key: i, Value: draws.Float64()}
 		})
 		engine.Collect(Count(build(left, right)), "count")

@@ -11,7 +11,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // even leaves gaps in shards, and leaves some shards empty.
@@ -99,7 +99,7 @@ func purposeOf(t *testing.T, what string, own bool) string {
 // draw returns the draw that belongs to row i of n rows in memory.
 func draw(seed uint64, purpose string, i, n int) float64 {
 	s := place(i, n)
-	return shared.NewRandom(seed, purpose, s, 0).Float64At(uint64(i - s*n/testShards))
+	return sharding.NewRandom(seed, purpose, s, 0).Float64At(uint64(i - s*n/testShards))
 }
 
 func TestSample(t *testing.T) {
@@ -292,7 +292,7 @@ type drawn struct {
 	A, B float64
 }
 
-func twoDraws(draws shared.Random, i int64) drawn {
+func twoDraws(draws sharding.Random, i int64) drawn {
 	return drawn{i, draws.Float64(), draws.NormFloat64()}
 }
 
@@ -303,7 +303,7 @@ func TestGenerate(t *testing.T) {
 		var first, second []string
 		for i := range n {
 			for purpose, to := range map[string]*[]string{"Generate #0": &first, "Generate #1": &second} {
-				r := shared.NewRandom(0, purpose, -1, i)
+				r := sharding.NewRandom(0, purpose, -1, i)
 				*to = append(*to, line(place(i, n), i, r.Float64(), r.NormFloat64()))
 			}
 		}
@@ -340,7 +340,7 @@ func TestGenerateMisuse(t *testing.T) {
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset { return Generate[drawn](b, 1, nil) }, "Generate: the function is nil")
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset { return Generate(nil, 1, twoDraws) }, "the builder is nil")
 	err := runError(t, func(b *engine.Builder) *engine.Dataset {
-		return Generate(b, 100, func(_ shared.Random, i int64) []float64 {
+		return Generate(b, 100, func(_ sharding.Random, i int64) []float64 {
 			if i == 42 {
 				panic("user code gave up")
 			}

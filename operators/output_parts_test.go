@@ -18,7 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 	"github.com/superstep-ml/superstep/internal/disk"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 var numberSchema = arrow.NewSchema([]arrow.Field{{Name: "n", Type: arrow.PrimitiveTypes.Int64}}, nil)
@@ -79,9 +79,9 @@ func writeParts(t *testing.T, workers int, sink func(worker int) *fileOutput) er
 	}}
 	p, err := plan.Compile(g, 5)
 	require.NoError(t, err)
-	slots := make([]shared.Range, workers)
+	slots := make([]sharding.Range, workers)
 	for i := range slots {
-		slots[i] = shared.Split(p.Slots, workers, i)
+		slots[i] = sharding.Split(p.Slots, workers, i)
 	}
 	env := task.Env{Allocator: batchtest.Allocator(t), SpillDir: t.TempDir()}
 	_, err = task.RunParts(context.Background(), p, g, slots, func(worker int) (task.Bindings, task.Env, error) {

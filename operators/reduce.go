@@ -4,7 +4,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Reduce combines all rows into one, which is in the last shard; without rows there is none. f
@@ -120,11 +120,11 @@ func (o *shardReducer[T]) Close() error {
 type reducer[T any] struct {
 	shardReducer[T]
 	f      func(left, right T) T
-	folder *shared.Folder[T]
+	folder *sharding.Folder[T]
 }
 
 func (o *reducer[T]) Open(c *engine.Context) error {
-	o.folder = shared.NewFolder(c.Range, o.f, nil)
+	o.folder = sharding.NewFolder(c.Range, o.f, nil)
 	return o.shardReducer.Open(c)
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // maxSampleFraction bounds the mean number of copies of a row.
@@ -135,8 +135,8 @@ type drawer struct {
 	copies  func(u float64) int
 
 	index   rowIndex
-	draws   shared.Random // the next draw is that of the next row
-	indices []int32       // working space
+	draws   sharding.Random // the next draw is that of the next row
+	indices []int32         // working space
 }
 
 func (o *drawer) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Rows are placed by ranges of keys in three steps, each an operator that the plan shows:
@@ -107,7 +107,7 @@ func freeName(fields []arrow.Field, name string) string {
 // enough samples to be cut. The draws depend only on the operator's place in the graph, the
 // shard and the index.
 type sampleRate struct {
-	draws  shared.Random
+	draws  sharding.Random
 	index  int64
 	weight int64
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 type noted struct {
@@ -56,7 +56,7 @@ func TestTextIsUTF8(t *testing.T) {
 			return FlatMap(rows(b), func(v int64, emit func(noted)) error { emit(note(v, false)); emit(note(v, v == 42)); return nil })
 		}, "operator FlatMap (text_test.go:"},
 		"Generate": {func(b *engine.Builder) *engine.Dataset {
-			return Generate(b, 100, func(_ shared.Random, i int64) noted { return note(i, i == 42) })
+			return Generate(b, 100, func(_ sharding.Random, i int64) noted { return note(i, i == 42) })
 		}, "operator Generate (text_test.go:"},
 		"WithColumn": {func(b *engine.Builder) *engine.Dataset {
 			return WithColumn(rows(b), "note", func(v int64) string { return *note(v, v == 42).Note })

@@ -1,6 +1,6 @@
-// Package shared has the objects that the stages of an iterative queue share, and the
-// arithmetic of shards, trees and random draws that makes results independent of parallelism.
-// It imports nothing else of this module.
+// Package shared has the objects that the stages of an iterative queue share. Package
+// shared/sharding has the shards, trees and random draws that make results independent of
+// parallelism.
 //
 // # Objects
 //
@@ -25,25 +25,4 @@
 //
 // Get panics with an [*AccessError] if there is no object. The caller of the stage recovers it
 // and makes it the error of the subtask.
-//
-// # Arithmetic
-//
-// Data is cut into shards 0..S-1, S a power of two. Subtask i of p works on the shards
-// [Split](S, p, i). Values are folded up the aligned binary tree over the shards, whose nodes
-// are [Node]s, so that floating-point sums have the same bits for every p:
-//
-//	folder := shared.NewFolder(shared.Split(shards, p, i), merge, recycle)
-//	for each own shard that has a value, in order {
-//		folder.Push(shard, value)
-//	}
-//	send(folder.Forest())
-//	...
-//	total, ok, err := shared.MergeForests(shards, forestsOfAllSubtasks, merge)
-//
-// A shard without a value is absent, not zero. [FoldSchedule] is the order of the same merges
-// as data. Values that belong to subtasks rather than shards are folded in the tree over ranks
-// of [RankSchedule]; their result depends on p.
-//
-// A [Random] is a sequence of draws that is a function of (seed, purpose, shard, step, index)
-// alone.
 package shared

@@ -3,6 +3,7 @@ package shared
 import (
 	"errors"
 	"fmt"
+	"github.com/superstep-ml/superstep/shared/sharding"
 	"reflect"
 )
 
@@ -304,7 +305,7 @@ func (k ShardKey[T]) cell(h Holder, op string, shard int, create bool) (*many[T]
 	if err != nil {
 		return nil, err
 	}
-	if shard < 0 || shard >= MaxShards {
+	if shard < 0 || shard >= sharding.MaxShards {
 		return nil, o.fault(k.declared(), op, shard, ErrKey, fmt.Sprintf("shard %d does not exist", shard))
 	}
 	if o.owned != nil && !o.owned.Contains(shard) {

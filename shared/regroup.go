@@ -2,6 +2,7 @@ package shared
 
 import (
 	"fmt"
+	"github.com/superstep-ml/superstep/shared/sharding"
 	"slices"
 )
 
@@ -14,12 +15,12 @@ import (
 // access to their Objects fails with ErrClosed. If ranges overlap, the first one owns the
 // shard; objects of shards in no range are dropped. Restored objects that no key has decoded
 // cannot be kept, as they have no type yet: then Regroup returns an error and changes nothing.
-func (s *Session) Regroup(owned []Range, keep func(name string) bool) error {
+func (s *Session) Regroup(owned []sharding.Range, keep func(name string) bool) error {
 	switch {
 	case s.closed.Load():
 		return fmt.Errorf("shared: regroup session %q: %w", s.Name(), ErrClosed)
-	case len(owned) < 1 || len(owned) > MaxShards:
-		return fmt.Errorf("shared: regroup session %q among %d subtasks: want 1 to %d", s.Name(), len(owned), MaxShards)
+	case len(owned) < 1 || len(owned) > sharding.MaxShards:
+		return fmt.Errorf("shared: regroup session %q among %d subtasks: want 1 to %d", s.Name(), len(owned), sharding.MaxShards)
 	}
 	for _, o := range s.subtasks {
 		for _, name := range o.names() {

@@ -1,6 +1,7 @@
 package shared
 
 import (
+	"github.com/superstep-ml/superstep/shared/sharding"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,7 +34,7 @@ func TestRegroup(t *testing.T) {
 			one := &counted{&released[shards]}
 			for i := range from {
 				o := s.Subtask(i)
-				o.Own(Split(shards, from, i))
+				o.Own(sharding.Split(shards, from, i))
 				all.Put(o, one)
 				room.Put(o, &counted{&released[shards+1]})
 				for shard := o.owned.Lo; shard < o.owned.Hi; shard++ {
@@ -43,9 +44,9 @@ func TestRegroup(t *testing.T) {
 				}
 			}
 			before := s.Subtask(0)
-			owned := make([]Range, to)
+			owned := make([]sharding.Range, to)
 			for i := range owned {
-				owned[i] = Split(shards, to, i)
+				owned[i] = sharding.Split(shards, to, i)
 			}
 			require.NoError(t, s.Regroup(owned, func(name string) bool { return name != "gone" }))
 			require.Equal(t, to, s.Subtasks())
@@ -91,12 +92,12 @@ func TestRegroupRefuses(t *testing.T) {
 	n := Replicated("n", Int())
 	require.NoError(t, s.Restore([]Encoded{{Name: "n", Kind: KindReplicated, Shard: -1, Data: []byte{5, 0, 0, 0, 0, 0, 0, 0}}}))
 	require.Equal(t, 5, n.Get(s.Subtask(0)))
-	require.ErrorContains(t, s.Regroup([]Range{{0, 8}}, keep), `"n" of subtask 1 still waits in its bytes`)
+	require.ErrorContains(t, s.Regroup([]sharding.Range{{Lo: 0, Hi: 8}}, keep), `"n" of subtask 1 still waits in its bytes`)
 	require.Equal(t, 5, n.Get(s.Subtask(1)))
-	require.NoError(t, s.Regroup([]Range{{0, 8}}, keep))
+	require.NoError(t, s.Regroup([]sharding.Range{{Lo: 0, Hi: 8}}, keep))
 	require.Equal(t, 5, n.Get(s.Subtask(0)))
 	require.NoError(t, s.Close())
-	require.ErrorIs(t, s.Regroup([]Range{{0, 8}}, keep), ErrClosed)
+	require.ErrorIs(t, s.Regroup([]sharding.Range{{Lo: 0, Hi: 8}}, keep), ErrClosed)
 }
 
 // TestRegroupDropsShardsOfNobody: an object of a shard that no subtask owns is dropped, and
@@ -107,7 +108,7 @@ func TestRegroupDropsShardsOfNobody(t *testing.T) {
 	require.NoError(t, err)
 	rows, released := PerShard[*counted]("rows", carried{}), 0
 	rows.Put(s.Subtask(0), 3, &counted{&released})
-	require.NoError(t, s.Regroup([]Range{{0, 3}, {4, 8}}, func(string) bool { return true }))
+	require.NoError(t, s.Regroup([]sharding.Range{{Lo: 0, Hi: 3}, {Lo: 4, Hi: 8}}, func(string) bool { return true }))
 	require.Zero(t, st.Len())
 	require.NoError(t, s.Close())
 	require.Equal(t, 1, released)
@@ -119,7 +120,7 @@ func TestSessionRestore(t *testing.T) {
 	st := NewStore()
 	s, err := st.Open("job", "q", 1)
 	require.NoError(t, err)
-	require.NoError(t, s.Regroup([]Range{{0, 2}, {2, 8}}, func(string) bool { return true }))
+	require.NoError(t, s.Regroup([]sharding.Range{{Lo: 0, Hi: 2}, {Lo: 2, Hi: 8}}, func(string) bool { return true }))
 	require.NoError(t, s.Restore([]Encoded{
 		{Name: "all", Kind: KindReplicated, Shard: -1, Data: five},
 		{Name: "each", Kind: KindPerShard, Shard: 1, Data: five},
@@ -131,7 +132,7 @@ func TestSessionRestore(t *testing.T) {
 		require.Equal(t, 5, each.Get(s.Subtask(i), i+1))
 	}
 	require.Equal(t, 4, st.Len())
-	require.NoError(t, s.Regroup([]Range{{0, 2}}, func(string) bool { return false }))
+	require.NoError(t, s.Regroup([]sharding.Range{{Lo: 0, Hi: 2}}, func(string) bool { return false }))
 	require.ErrorContains(t, s.Restore([]Encoded{{Name: "each", Kind: KindPerShard, Shard: 2, Data: five}}), `restore "each" in session "q": no subtask owns shard 2`)
 	require.ErrorContains(t, s.Restore([]Encoded{{Name: "x", Kind: KindScratch, Shard: -1}}), `scratch objects are not restored`)
 }

@@ -3,6 +3,7 @@ package shared
 import (
 	"errors"
 	"fmt"
+	"github.com/superstep-ml/superstep/shared/sharding"
 	"slices"
 )
 
@@ -49,7 +50,7 @@ func (o *Objects) Restore(saved []Encoded) error {
 		switch {
 		case e.Kind != KindReplicated && e.Kind != KindPerShard:
 			err = fmt.Errorf("%v objects are not restored", e.Kind)
-		case e.Kind == KindReplicated && e.Shard != -1, e.Kind == KindPerShard && (e.Shard < 0 || e.Shard >= MaxShards):
+		case e.Kind == KindReplicated && e.Shard != -1, e.Kind == KindPerShard && (e.Shard < 0 || e.Shard >= sharding.MaxShards):
 			err = fmt.Errorf("a %v object of shard %d", e.Kind, e.Shard)
 		case e.Kind == KindPerShard && o.owned != nil && !o.owned.Contains(e.Shard):
 			err = fmt.Errorf("shard %d: the subtask owns shards %d to %d", e.Shard, o.owned.Lo, o.owned.Hi-1)

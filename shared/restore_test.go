@@ -3,6 +3,7 @@ package shared
 import (
 	"bytes"
 	"fmt"
+	"github.com/superstep-ml/superstep/shared/sharding"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -72,7 +73,7 @@ func TestForgetAndRestore(t *testing.T) {
 func TestRestoreRefuses(t *testing.T) {
 	_, s := open(t, 1)
 	o := s.Subtask(0)
-	o.Own(Range{Lo: 2, Hi: 4})
+	o.Own(sharding.Range{Lo: 2, Hi: 4})
 	Replicated("there", Int()).Put(o, 1)
 	good := Encoded{Name: "good", Kind: KindReplicated, Shard: -1}
 	for want, bad := range map[string][]Encoded{

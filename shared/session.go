@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"github.com/superstep-ml/superstep/shared/sharding"
 	"iter"
 	"maps"
 	"reflect"
@@ -33,8 +34,8 @@ func (st *Store) Open(job, queue string, subtasks int) (*Session, error) {
 	if queue == "" {
 		return nil, errors.New("shared: open: a session needs a name")
 	}
-	if subtasks < 1 || subtasks > MaxShards {
-		return nil, fmt.Errorf("shared: open session %q with %d subtasks: want 1 to %d", queue, subtasks, MaxShards)
+	if subtasks < 1 || subtasks > sharding.MaxShards {
+		return nil, fmt.Errorf("shared: open session %q with %d subtasks: want 1 to %d", queue, subtasks, sharding.MaxShards)
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -164,8 +165,8 @@ type Objects struct {
 	session *Session
 	subtask int
 	cells   map[string]cell
-	live    atomic.Int64 // objects in cells; written by the owner alone
-	owned   *Range       // shards of the subtask; nil before Own
+	live    atomic.Int64    // objects in cells; written by the owner alone
+	owned   *sharding.Range // shards of the subtask; nil before Own
 
 	forgotten []any // to be released when the session closes
 	refusal   func(Kind) string
@@ -177,7 +178,7 @@ func (o *Objects) Refuse(why func(Kind) string) { o.refusal = why }
 
 // Own says which shards the subtask owns. From then on keys per shard refuse
 // others: an object belongs to its shard, and moves with it.
-func (o *Objects) Own(shards Range) { o.owned = &shards }
+func (o *Objects) Own(shards sharding.Range) { o.owned = &shards }
 
 // Objects returns o, so that it is its own Holder.
 func (o *Objects) Objects() *Objects { return o }

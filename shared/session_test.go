@@ -3,6 +3,7 @@ package shared
 import (
 	"errors"
 	"fmt"
+	"github.com/superstep-ml/superstep/shared/sharding"
 	"sync"
 	"testing"
 
@@ -158,7 +159,7 @@ func TestUnusableKeys(t *testing.T) {
 		func() { Scratch[int]("").Put(o, 1) },
 		func() { Replicated[int]("x", nil).Lookup(o) },
 		func() { PerShard("x", Int()).Put(o, -1, 1) },
-		func() { PerShard("x", Int()).Get(o, MaxShards) },
+		func() { PerShard("x", Int()).Get(o, sharding.MaxShards) },
 	} {
 		require.ErrorIs(t, accessError(t, f), ErrKey)
 	}
@@ -179,7 +180,7 @@ func TestOpenRefuses(t *testing.T) {
 	require.Error(t, err)
 	_, err = st.Open("job", "other", 0)
 	require.ErrorContains(t, err, "0 subtasks")
-	_, err = st.Open("job", "other", MaxShards+1)
+	_, err = st.Open("job", "other", sharding.MaxShards+1)
 	require.Error(t, err)
 	require.NoError(t, s.Close())
 	again, err := st.Open("job", "kmeans", 2)
@@ -398,7 +399,7 @@ func TestOwnedShards(t *testing.T) {
 	require.NoError(t, err)
 	key := PerShard("state", Int64s())
 	o := session.Subtask(1)
-	o.Own(Range{4, 8})
+	o.Own(sharding.Range{Lo: 4, Hi: 8})
 	key.Put(o, 4, []int64{1})
 	require.Equal(t, []int64{1}, key.Get(o, 4))
 	for _, use := range []func(){func() { key.Put(o, 8, nil) }, func() { key.Get(o, 3) }} {

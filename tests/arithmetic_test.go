@@ -37,8 +37,8 @@ var variableBits = map[string]bool{
 
 // forbiddenImports gives the reason why results must not depend on a package.
 var forbiddenImports = map[string]string{
-	"math/rand":       "draws must be functions of seed, purpose, shard, step and index: use shared.Random",
-	"math/rand/v2":    "draws must be functions of seed, purpose, shard, step and index: use shared.Random",
+	"math/rand":       "draws must be functions of seed, purpose, shard, step and index: use sharding.Random",
+	"math/rand/v2":    "draws must be functions of seed, purpose, shard, step and index: use sharding.Random",
 	"math/cmplx":      "complex products fuse: write the real arithmetic out",
 	"gonum.org/v1/":   "its kernels differ between processors: only tests and plots may use it",
 	"crypto/rand":     "results must be repeatable",

@@ -20,6 +20,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
@@ -61,7 +62,7 @@ type numbered struct{ ID, Group int64 }
 // mapped writes 1,000 generated rows after applying a function.
 func mapped(f func(numbered) (numbered, error)) func(b *engine.Builder, w workplace) {
 	return func(b *engine.Builder, w workplace) {
-		rows := operators.Generate(b, 1000, func(_ shared.Random, i int64) numbered { return numbered{i, i % 10} })
+		rows := operators.Generate(b, 1000, func(_ sharding.Random, i int64) numbered { return numbered{i, i % 10} })
 		operators.WriteCSV(operators.MapErr(operators.PartitionByHash(rows, "group"), f), w.output, operators.CSVWriteOptions{})
 	}
 }
@@ -69,7 +70,7 @@ func mapped(f func(numbered) (numbered, error)) func(b *engine.Builder, w workpl
 // queued writes the rows of a queue with the given stages.
 func queued(change func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue) func(b *engine.Builder, w workplace) {
 	return func(b *engine.Builder, w workplace) {
-		rows := operators.Generate(b, 1000, func(_ shared.Random, i int64) numbered { return numbered{i, i % 10} })
+		rows := operators.Generate(b, 1000, func(_ sharding.Random, i int64) numbered { return numbered{i, i % 10} })
 		q := comqueue.New(b, "totals").
 			InitWithPartitionedData(comqueue.PartitionedRows("rows"), rows).
 			InitWithBroadcastData(broadcastRows, operators.First(rows, 5)).
@@ -98,7 +99,7 @@ func differing(b *engine.Builder, w workplace) {
 	if len(text) > 0 {
 		os.Remove(path)
 	}
-	rows := operators.Generate(b, 1000, func(_ shared.Random, i int64) numbered { return numbered{i, i} })
+	rows := operators.Generate(b, 1000, func(_ sharding.Random, i int64) numbered { return numbered{i, i} })
 	operators.WriteCSV(operators.First(rows, int64(10+len(text))), w.output, operators.CSVWriteOptions{})
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // joinable is a row with a slice that is read without a copy.
@@ -60,7 +60,7 @@ func TestCheckNamesJoinsThatChangeRows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			job := engine.Define("join", func(b *engine.Builder, _ struct{}) error {
 				rows := func(n int64) *engine.Dataset {
-					return operators.Generate(b, n, func(_ shared.Random, i int64) joinable { return joinable{i % 50, []float64{float64(i)}} })
+					return operators.Generate(b, n, func(_ sharding.Random, i int64) joinable { return joinable{i % 50, []float64{float64(i)}} })
 				}
 				engine.Collect(c.build(rows(100), rows(70)), "out")
 				return nil
@@ -80,7 +80,7 @@ func TestCheckNamesJoinsThatChangeRows(t *testing.T) {
 func TestCheckPassesJoins(t *testing.T) {
 	job := engine.Define("join", func(b *engine.Builder, _ struct{}) error {
 		rows := func(n int64) *engine.Dataset {
-			return operators.Generate(b, n, func(_ shared.Random, i int64) joinable { return joinable{i % 50, []float64{float64(i)}} })
+			return operators.Generate(b, n, func(_ sharding.Random, i int64) joinable { return joinable{i % 50, []float64{float64(i)}} })
 		}
 		left, right := rows(100), rows(70)
 		for kind := operators.Inner; kind <= operators.Full; kind++ {

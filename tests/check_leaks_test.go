@@ -12,6 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 const capturedRows = 2000
@@ -145,7 +146,7 @@ func TestCheckNamesWhoChangesRows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			job := engine.Define("in place", func(b *engine.Builder, _ struct{}) error {
-				points := operators.Generate(b, 100, func(_ shared.Random, i int64) withVector { return withVector{i, []float64{float64(i + 1)}} })
+				points := operators.Generate(b, 100, func(_ sharding.Random, i int64) withVector { return withVector{i, []float64{float64(i + 1)}} })
 				engine.Collect(operators.Map(operators.Rebalance(points), keep), "before")
 				changed := of.build(points).Named("culprit")
 				engine.Collect(operators.Map(changed, keep), "changed")

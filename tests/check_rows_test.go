@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/operators"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // sideRow is a row of a side input, with a field that is no column.
@@ -46,7 +46,7 @@ func TestCheckNamesWhoChangesSideRows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var at string
 			job := engine.Define("side", func(b *engine.Builder, _ struct{}) error {
-				side := operators.Generate(b, 9, func(_ shared.Random, i int64) wideRow {
+				side := operators.Generate(b, 9, func(_ sharding.Random, i int64) wideRow {
 					w := float64(i)
 					return wideRow{i, &w, []float32{1, float32(i)}}
 				})
@@ -89,7 +89,7 @@ func TestBatchesOfASideInputKeepTheirOrder(t *testing.T) {
 func TestCheckNamesPartitionersThatChangeRows(t *testing.T) {
 	var at string
 	job := engine.Define("placed", func(b *engine.Builder, _ struct{}) error {
-		points := operators.Generate(b, 100, func(_ shared.Random, i int64) withVector { return withVector{i, []float64{float64(i + 1)}} })
+		points := operators.Generate(b, 100, func(_ sharding.Random, i int64) withVector { return withVector{i, []float64{float64(i + 1)}} })
 		place := func(v withVector, shards int) int { v.Vector[0] += 100; return int(v.ID) % shards }
 		placed := operators.PartitionByCustom(points, place)
 		at = before()

@@ -18,6 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
@@ -91,7 +92,7 @@ const checkShards, checkRows = 8, 8 * 60
 // ordered returns rows whose shard has the number of their group. With groups, the rows of
 // shard inShard have many groups, for map iteration.
 func ordered(b *engine.Builder, groups bool) *engine.Dataset {
-	return operators.Generate(b, checkRows, func(draws shared.Random, i int64) measured {
+	return operators.Generate(b, checkRows, func(draws sharding.Random, i int64) measured {
 		v := measured{Group: i * checkShards / checkRows, Value: draws.Float64()}
 		if groups && v.Group == inShard {
 			v.Group = i

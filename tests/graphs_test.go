@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 	"github.com/superstep-ml/superstep/operators"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Random graphs of operators over small random tables. At every setting their rows must be
@@ -219,5 +219,5 @@ func treeFold[T any](values []*T, f func(left, right T) T) *T {
 
 // drawnAt returns the random draw that belongs to a row.
 func drawnAt(purpose string, shard, index int) float64 {
-	return shared.NewRandom(graphSeed, purpose, shard, 0).Float64At(uint64(index))
+	return sharding.NewRandom(graphSeed, purpose, shard, 0).Float64At(uint64(index))
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/evaluate"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 const benchRows = 1_000_000
 
 func benchData() (truth []int64, score, weight []float64) {
-	r := shared.NewRandom(1, "bench", 0, 0)
+	r := sharding.NewRandom(1, "bench", 0, 0)
 	truth, score, weight = make([]int64, benchRows), make([]float64, benchRows), make([]float64, benchRows)
 	for i := range truth {
 		score[i] = r.Float64()
@@ -60,7 +60,7 @@ func BenchmarkMeasureRegression(b *testing.B) {
 
 func BenchmarkMeasureClustering(b *testing.B) {
 	const n, d, k = 100_000, 16, 10
-	r := shared.NewRandom(1, "bench", 0, 0)
+	r := sharding.NewRandom(1, "bench", 0, 0)
 	x, c := make([][]float64, n), make([]int, n)
 	for i := range x {
 		c[i] = r.IntN(k)

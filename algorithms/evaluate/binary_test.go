@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 type scored struct {
@@ -97,7 +97,7 @@ func TestBinaryCurveHasTheCorners(t *testing.T) {
 }
 
 func TestBinaryCurveIsBoundedAndExact(t *testing.T) {
-	draws := shared.NewRandom(1, "curve", 0, 0)
+	draws := sharding.NewRandom(1, "curve", 0, 0)
 	truth, score := make([]bool, 5000), make([]float64, 5000)
 	for i := range truth {
 		score[i] = draws.Float64()
@@ -183,7 +183,7 @@ func TestBinaryEqualsItsDefinition(t *testing.T) {
 // The bits are the same for any order of the rows and any number of shards, and on slices.
 func TestBinaryIsAFunctionOfTheRows(t *testing.T) {
 	n := 700
-	draws := shared.NewRandom(2, "binary", 0, 0)
+	draws := sharding.NewRandom(2, "binary", 0, 0)
 	truth, score, weight := make([]int64, n), make([]float64, n), wildNumbers("weights", n)
 	for i := range n {
 		truth[i] = int64(draws.IntN(2))

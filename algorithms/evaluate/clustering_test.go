@@ -18,7 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/operators"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 type clustered struct {
@@ -187,7 +187,7 @@ func naiveSilhouette(i int, c []int, distance func(i, j int) float64) float64 {
 func TestClusteringIsAFunctionOfTheRows(t *testing.T) {
 	n := 300
 	numbers, weight := wildNumbers("points", 2*n), wildNumbers("cluster weight", n)
-	draws := shared.NewRandom(9, "clusters", 0, 0)
+	draws := sharding.NewRandom(9, "clusters", 0, 0)
 	x, c, truth := make([][]float64, n), make([]int64, n), make([]string, n)
 	for i := range n {
 		x[i], c[i], truth[i], weight[i] = numbers[2*i:2*i+2], int64(draws.IntN(5)), clusterT[draws.IntN(10)], math.Abs(weight[i])

@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -60,7 +60,7 @@ func requireClose(t require.TestingT, want, got float64, what string) {
 
 // wildNumbers returns n numbers with magnitudes from 1e-8 to 1e16.
 func wildNumbers(purpose string, n int) []float64 {
-	r := shared.NewRandom(5, purpose, 0, 0)
+	r := sharding.NewRandom(5, purpose, 0, 0)
 	v := make([]float64, n)
 	for i := range v {
 		v[i] = math.Pow(10, -8+24*r.Float64()) * (2*r.Float64() - 1)

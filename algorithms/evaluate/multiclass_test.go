@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 type classified struct {
@@ -180,7 +180,7 @@ func TestMulticlassLabelsOfAnyType(t *testing.T) {
 }
 
 func TestMulticlassSameBits(t *testing.T) {
-	draws := shared.NewRandom(3, "multi", 0, 0)
+	draws := sharding.NewRandom(3, "multi", 0, 0)
 	rows := make([]classified, 300)
 	weights := wildNumbers("multi", len(rows))
 	for i := range rows {

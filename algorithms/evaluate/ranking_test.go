@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 type ranked struct {
@@ -147,7 +147,7 @@ func TestRankingIsTheMeanOverTies(t *testing.T) {
 }
 
 func TestRankingIsAFunctionOfTheRows(t *testing.T) {
-	draws := shared.NewRandom(4, "ranking", 0, 0)
+	draws := sharding.NewRandom(4, "ranking", 0, 0)
 	rows := make([]ranked, 500)
 	weights := wildNumbers("queries", 40)
 	for i := range rows {

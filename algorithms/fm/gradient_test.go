@@ -11,12 +11,12 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/internal/kernel"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // opened returns the loss over n random rows of d features in one shard, as the optimiser has it.
 func opened(p Params, n, d int, sparse bool) (*loss, *rows.Block, optim.Evaluator) {
-	r := shared.NewRandom(p.Seed, "rows", 0, 0)
+	r := sharding.NewRandom(p.Seed, "rows", 0, 0)
 	b := &rows.Block{N: n, D: d}
 	f := &rows.Facts{Declared: d, Rows: int64(n), Classes: []string{"0", "1"}}
 	b.Sparse.RowPtr = []int64{0}
@@ -55,7 +55,7 @@ func TestGradient(t *testing.T) {
 		for _, sparse := range []bool{false, true} {
 			_, _, e := opened(p, 7, 4, sparse)
 			n := e.Dim
-			r := shared.NewRandom(9, "point", 0, 0)
+			r := sharding.NewRandom(9, "point", 0, 0)
 			v := make([]float64, n)
 			for i := range v {
 				v[i] = r.Float64() - 0.5

@@ -3,7 +3,7 @@ package fm
 import (
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/internal/kernel"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // loss is the penalised loss of a machine.
@@ -19,7 +19,7 @@ type loss struct {
 func newLoss(p Params, f *rows.Facts) *loss {
 	d, k := f.Dim(), p.Factors
 	l := &loss{params: p, first: make([]float64, 1+d+d*k), sums: make([]float64, 2*k), machine: machine{d: d, k: k}}
-	draws := shared.NewRandom(p.Seed, "factors", -1, 0)
+	draws := sharding.NewRandom(p.Seed, "factors", -1, 0)
 	wide := 2 * spreadOf(p.InitialSpread)
 	for j := range d {
 		feature := j

@@ -7,7 +7,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 	"github.com/superstep-ml/superstep/algorithms/internal/grow"
 	"github.com/superstep-ml/superstep/algorithms/tree"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // builder grows trees on all rows of a job, one at a time. It belongs to one goroutine and
@@ -65,7 +65,7 @@ func (b *builder) run(ctx context.Context, number int, from waiting) tree.Tree {
 	b.nodes, b.sets, b.values, b.waiting.Nodes = b.nodes[:0], b.sets[:0], b.values[:0], b.waiting.Nodes[:0]
 	b.leaves = 1
 	b.finder.narrow = b.t.classes == 2 && from.sums.w < 1<<32
-	random := shared.NewRandom(b.rules.seed, purposeFeatures, -1, number)
+	random := sharding.NewRandom(b.rules.seed, purposeFeatures, -1, number)
 	b.nodes = append(b.nodes, tree.Node{})
 	b.open(from, random)
 	for len(b.waiting.Nodes) > 0 && (b.rules.leaves == 0 || b.leaves < b.rules.leaves) && ctx.Err() == nil {
@@ -121,7 +121,7 @@ func (w *waiting) before(o *waiting) bool {
 }
 
 // open writes what is known of a node, and has it wait if there is a split for it.
-func (b *builder) open(w waiting, random shared.Random) {
+func (b *builder) open(w waiting, random sharding.Random) {
 	e := b.entries[w.lo:w.hi]
 	w.sums.n = len(e)
 	if b.t.classes > 2 {
@@ -209,7 +209,7 @@ func (t *table) pure(s sums, h *histogram) bool {
 }
 
 // divide splits a node that waited.
-func (b *builder) divide(w waiting, random shared.Random) {
+func (b *builder) divide(w waiting, random sharding.Random) {
 	left := int32(len(b.nodes))
 	b.sets = b.t.write(&b.nodes[w.node], &w.split, left, b.sets)
 	middle := b.t.part(b.entries[w.lo:w.hi], b.spare, &w.split) + w.lo

@@ -7,7 +7,7 @@ import (
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/internal/kernel"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Purposes of draws.
@@ -59,7 +59,7 @@ func (s *sampler) draw(tree, shard int, times []uint8) {
 		}
 		return
 	}
-	r := shared.NewRandom(s.seed, purposeRows, shard, tree)
+	r := sharding.NewRandom(s.seed, purposeRows, shard, tree)
 	if s.sampling == Subset {
 		for i := range times {
 			times[i] = 0
@@ -86,7 +86,7 @@ func (s *sampler) leavesOut(tree, shard, first int, out []bool) {
 	if s.sampling == Bootstrap {
 		least = s.below[0]
 	}
-	r := shared.NewRandom(s.seed, purposeRows, shard, tree)
+	r := sharding.NewRandom(s.seed, purposeRows, shard, tree)
 	for i := range out {
 		drawn := r.Float64At(uint64(first+i)) < least == (s.sampling == Subset)
 		out[i] = !empty && s.sampling != Whole && !drawn
@@ -169,7 +169,7 @@ func (g growing) settle(ctx *comqueue.ComContext, s *state) error {
 // nodeDraws are the draws of one node, which follow from the seed, the tree and the way to
 // the node: neither the order in which nodes are split nor what grows beside them matters.
 type nodeDraws struct {
-	r   shared.Random
+	r   sharding.Random
 	key uint64
 }
 

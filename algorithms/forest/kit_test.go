@@ -11,12 +11,12 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // draws returns numbers for tests.
-func draws(seed uint64) *shared.Random {
-	r := shared.NewRandom(seed, "test", 0, 0)
+func draws(seed uint64) *sharding.Random {
+	r := sharding.NewRandom(seed, "test", 0, 0)
 	return &r
 }
 
@@ -33,7 +33,7 @@ type problem struct {
 }
 
 // randomProblem draws a small one.
-func randomProblem(r *shared.Random, classes int) problem {
+func randomProblem(r *sharding.Random, classes int) problem {
 	n, d := 2+r.IntN(60), 1+r.IntN(5)
 	p := problem{classes: classes}
 	for range n {

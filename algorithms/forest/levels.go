@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/superstep-ml/superstep/algorithms/tree"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // levels grows trees where no subtask has a copy of all rows: the same trees, to the bit, as
@@ -56,7 +56,7 @@ type finished struct {
 // growingTree is a tree that is not complete.
 type growingTree struct {
 	number  int
-	random  shared.Random
+	random  sharding.Random
 	entries []entry // of the subtask's rows
 	spare   []entry
 	t       tree.Tree
@@ -138,7 +138,7 @@ func (l *levels) start(number int) {
 	if k := len(l.free); k > 0 {
 		s, l.free = l.free[k-1], l.free[:k-1]
 	}
-	*s = growingTree{number: number, random: shared.NewRandom(l.rules.seed, purposeFeatures, -1, number), entries: s.entries, spare: s.spare, open: 1}
+	*s = growingTree{number: number, random: sharding.NewRandom(l.rules.seed, purposeFeatures, -1, number), entries: s.entries, spare: s.spare, open: 1}
 	s.entries, l.times = l.t.draw(l.sampler, number, s.entries[:0], l.times)
 	if len(s.spare) < len(s.entries) {
 		s.spare = make([]entry, len(s.entries))

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/algorithms/tree"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // reference grows trees the slow way: for every candidate it looks at every row of the node.
@@ -20,7 +20,7 @@ type reference struct {
 	r      rules
 	s      scorer
 	times  []uint8
-	random shared.Random
+	random sharding.Random
 }
 
 // refNode is a node of the reference.
@@ -238,7 +238,7 @@ func TestTreesAreThoseOfTheReference(t *testing.T) {
 		b := newBuilder(tab, rule, sample)
 		for number := range 3 {
 			f := &reference{p: p, t: tab, r: rule, s: newScorer(rule.criterion, tab), times: make([]uint8, len(p.label))}
-			f.random = shared.NewRandom(seed, purposeFeatures, -1, number)
+			f.random = sharding.NewRandom(seed, purposeFeatures, -1, number)
 			var rows []int
 			for _, s := range p.spans {
 				sample.draw(number, s.Shard, f.times[s.First:s.First+s.Rows])

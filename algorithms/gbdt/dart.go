@@ -3,7 +3,7 @@ package gbdt
 import (
 	"slices"
 
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // dart keeps what dropping trees needs: the leaves in which rows ended, two bytes for each
@@ -53,7 +53,7 @@ func (e *ends) add(margin, values []float64) {
 func (s *state) drop(round int) {
 	d, p := s.dropped, s.params
 	d.out = d.out[:0]
-	random := shared.NewRandom(p.Seed, "gbdt dart", -1, round)
+	random := sharding.NewRandom(p.Seed, "gbdt dart", -1, round)
 	if random.Float64() < p.SkipDrop {
 		return
 	}

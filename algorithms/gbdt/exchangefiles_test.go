@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/interchange/lightgbm"
 	"github.com/superstep-ml/superstep/algorithms/interchange/xgboost"
 	"github.com/superstep-ml/superstep/algorithms/tree"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Of the files that XGBoost and LightGBM of several versions wrote, a model here predicts what
@@ -71,7 +71,7 @@ func TestFilesOfOthers(t *testing.T) {
 // predictsAs compares a model with what an ensemble gives after its link.
 func predictsAs(t *testing.T, m *gbdt.Model, e *tree.Ensemble, transform func(margins, predictions []float64), path string) {
 	t.Helper()
-	r := shared.NewRandom(1, path, 0, 0)
+	r := sharding.NewRandom(1, path, 0, 0)
 	s := e.Scorer()
 	row, want := make([]float64, len(e.Features)), make([]float64, e.Outputs)
 	got := make([]float64, len(m.Classes.Values))

@@ -13,13 +13,13 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // made returns n rows of d features in 0..1 with a label that bends and jumps with the first
 // three, and noise. Every seventh value of feature 1 is missing, and feature 2 has eight values.
 func made(seed uint64, n, d int) trial.Table {
-	r := shared.NewRandom(seed, "rows", 0, 0)
+	r := sharding.NewRandom(seed, "rows", 0, 0)
 	t := trial.Table{N: n, D: d}
 	for i := range n {
 		x := make([]float64, d)
@@ -117,7 +117,7 @@ func sameTrees(t testing.TB, a, b *gbdt.Model, about ...any) {
 
 // shuffled returns the rows in another order.
 func shuffled(t trial.Table, seed uint64) trial.Table {
-	r := shared.NewRandom(seed, "order", 0, 0)
+	r := sharding.NewRandom(seed, "order", 0, 0)
 	order := r.Perm(t.N)
 	s := t
 	s.X, s.Label, s.Weight = nil, nil, nil

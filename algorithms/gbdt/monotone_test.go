@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/tree"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // rising has leaves that rise (1) or fall (−1) with constrained features: below each split on
@@ -48,7 +48,7 @@ func TestMonotoneLeavesThatAreMadeAnew(t *testing.T) {
 	for k, o := range renewing {
 		for _, policy := range []gbdt.GrowPolicy{gbdt.DepthWise, gbdt.LossGuide} {
 			table := weighted(made(uint64(80+k), 150, 3))
-			r := shared.NewRandom(81, "labels", k, 0)
+			r := sharding.NewRandom(81, "labels", k, 0)
 			for i := range table.N {
 				table.Label[i] = math.Exp(3*r.NormFloat64()) * math.Sin(9*table.X[3*i])
 			}
@@ -92,7 +92,7 @@ func TestMonotoneUnits(t *testing.T) {
 // Where the labels keep the constraints themselves, these cost little.
 func TestMonotoneTruth(t *testing.T) {
 	for _, scale := range []float64{1e-4, 1e3} {
-		r := shared.NewRandom(3, "m", 0, 0)
+		r := sharding.NewRandom(3, "m", 0, 0)
 		table := trial.Table{N: 500, D: 2}
 		for range table.N {
 			x, z := r.Float64(), r.Float64()

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // termOf returns the loss of row 0 at its margins, by closed forms written down anew.
@@ -255,7 +255,7 @@ func TestDomains(t *testing.T) {
 
 // random returns n numbers between lo and hi.
 func random(seed uint64, n int, lo, hi float64) []float64 {
-	d := shared.NewRandom(seed, "test", 0, 0)
+	d := sharding.NewRandom(seed, "test", 0, 0)
 	v := make([]float64, n)
 	for i := range v {
 		v[i] = lo + (hi-lo)*d.Float64()

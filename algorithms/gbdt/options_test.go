@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // What is predicted never falls in a feature that is to raise it, whatever the objective.
@@ -293,7 +293,7 @@ func TestWeights(t *testing.T) {
 func TestHeldOut(t *testing.T) {
 	table := made(59, 160, 3)
 	other := labelled(table, func(y float64) float64 { return y })
-	draw, held := shared.NewRandom(5, "gbdt validation", 0, 0), 0
+	draw, held := sharding.NewRandom(5, "gbdt validation", 0, 0), 0
 	for i := range other.Label {
 		if draw.Float64At(uint64(i)) < 0.3 {
 			other.Label[i] += 1000

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/superstep-ml/superstep/comqueue"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Rows are drawn by functions of (seed, purpose, shard, round, row within the shard) alone.
@@ -87,7 +87,7 @@ func (s *state) draw(round int) {
 	}
 	s.bag, s.rows = grown(s.bag, s.data.Rows), s.rows[:0]
 	for _, span := range s.data.Shards {
-		random := shared.NewRandom(p.Seed, "gbdt rows", span.Shard, round)
+		random := sharding.NewRandom(p.Seed, "gbdt rows", span.Shard, round)
 		for i := range span.Rows {
 			at := span.First + i
 			in := s.held == nil || !s.held[at]
@@ -102,7 +102,7 @@ func (s *state) draw(round int) {
 }
 
 // take tells whether a row that is not held out is in the bag, and sets its factor.
-func (s *state) take(at int, random *shared.Random, i uint64, round int) bool {
+func (s *state) take(at int, random *sharding.Random, i uint64, round int) bool {
 	p := s.params
 	switch {
 	case p.oneSided(round):

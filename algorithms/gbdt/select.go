@@ -6,6 +6,7 @@ import (
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // digitBits returns how many bits of a value a pass of a selection fixes: as many as leave the
@@ -118,7 +119,7 @@ func (x *selector) done(ctx *comqueue.ComContext) (bool, error) {
 func (s *selection) last() bool { return s.bits*s.pass >= 64 }
 
 // countAll counts the rows of the shards at once: integers have no order.
-func (x *selector) countAll(ctx *comqueue.ComContext, shards shared.Range, out []int64) (bool, error) {
+func (x *selector) countAll(ctx *comqueue.ComContext, shards sharding.Range, out []int64) (bool, error) {
 	return true, ctx.ForShardsWithin(shards, func(shard int) error { return x.countShard(ctx, shard, out) })
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // trained has what a subtask has of a training.
@@ -256,7 +257,7 @@ func (s *state) weigh(ctx *comqueue.ComContext) error {
 	var r Rows
 	for _, span := range s.data.Shards {
 		show(&r, s.data, span, s.queries, s.margin, s.data.Weight)
-		draw := shared.NewRandom(s.params.Seed, "gbdt validation", span.Shard, 0)
+		draw := sharding.NewRandom(s.params.Seed, "gbdt validation", span.Shard, 0)
 		for i := range span.Rows {
 			if err := s.loss.check(&r, i); err != nil {
 				return refusal(span.Shard, 0, i, fmt.Errorf("column %q: %w", s.params.LabelCol, err))

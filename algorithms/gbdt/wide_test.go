@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // citizen is a row of which the label is what its city says and what its age adds.
@@ -21,7 +21,7 @@ type citizen struct {
 
 // citizens are rows of as many cities, with codes of their own from all over the range.
 func citizens(seed uint64, n, cities int) []citizen {
-	r := shared.NewRandom(seed, "citizens", 0, 0)
+	r := sharding.NewRandom(seed, "citizens", 0, 0)
 	rows := make([]citizen, n)
 	for i := range rows {
 		city := int(float64(cities) * r.Float64() * r.Float64()) // some are large

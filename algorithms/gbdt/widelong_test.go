@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // TestManyCategories: hundreds of categories are told apart, as text and as codes; the metric
@@ -60,7 +60,7 @@ func TestCategoriesOfNoise(t *testing.T) {
 	for _, cities := range []int{40, 400, 4000} {
 		for _, o := range []gbdt.Objective{gbdt.Squared, gbdt.Logistic} {
 			draw := func(seed uint64) []citizen {
-				r := shared.NewRandom(seed, "noise", 0, 0)
+				r := sharding.NewRandom(seed, "noise", 0, 0)
 				rows := make([]citizen, n)
 				for i := range rows {
 					rows[i] = citizen{Code: int64(r.Float64() * float64(cities)), Age: math.Floor(8 * r.Float64())}

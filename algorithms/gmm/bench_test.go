@@ -4,14 +4,14 @@ import (
 	"testing"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // BenchmarkExpect is the hot loop of an iteration: 10,000 rows of 10 features, 8
 // components, one goroutine.
 func BenchmarkExpect(b *testing.B) {
 	const n, d, k = 10_000, 10, 8
-	r := shared.NewRandom(1, "bench", 0, 0)
+	r := sharding.NewRandom(1, "bench", 0, 0)
 	block := &rows.Block{N: n, D: d}
 	for range n * d {
 		block.Dense = append(block.Dense, r.NormFloat64())

@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/gmm"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // iris returns the four measurements of the 150 flowers.
@@ -23,7 +23,7 @@ func iris(t testing.TB) trial.Table {
 // each of d dimensions, with a full covariance.
 func blobs(seed uint64, n, d, k int) trial.Table {
 	t := trial.Gaussian(seed, n, d)
-	r := shared.NewRandom(seed, "blobs", 0, 0)
+	r := sharding.NewRandom(seed, "blobs", 0, 0)
 	for i := range n {
 		row, c := t.Row(i), r.IntN(k)
 		for j := d - 1; j > 0; j-- {

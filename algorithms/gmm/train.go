@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/operators"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Train fits a mixture to the rows of points and returns the model as a dataset of one
@@ -42,7 +42,7 @@ func Train(points *engine.Dataset, p Params) *engine.Dataset {
 	queue := em{params: p, table: t, schema: arrowrows.Arrow(points.Schema())}
 	made := queue.addQueue(b, "gmm", p.Seed)
 	for again := 2; again <= p.Restarts; again++ {
-		seed := shared.NewRandom(p.Seed, "gmm restarts", -1, again)
+		seed := sharding.NewRandom(p.Seed, "gmm restarts", -1, again)
 		next := queue.addQueue(b, fmt.Sprintf("gmm %d", again), seed.At(0)|1)
 		made = operators.Reduce(operators.Union(made, next), likelier)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/gmm"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // The two components of these numbers are published with Spark's GaussianMixture.
@@ -93,7 +93,7 @@ func TestSameAsScikitLearn(t *testing.T) {
 // The likelihood rises in every update, but by rounding and by regularisation, which is off.
 func TestLikelihoodRises(t *testing.T) {
 	for seed := range uint64(16) {
-		r := shared.NewRandom(seed, "likelihood", 0, 0)
+		r := sharding.NewRandom(seed, "likelihood", 0, 0)
 		d, k := 1+r.IntN(4), 1+r.IntN(3)
 		table := blobs(seed, 40+r.IntN(80), d, k)
 		p := gmm.Params{K: k, Covariance: shapes[seed%4], Regularization: -1, Tol: -1, MaxIter: 12}

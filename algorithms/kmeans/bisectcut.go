@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/superstep-ml/superstep/comqueue"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // The stages of bisecting k-means that move the centres of the trials and cut a cluster by
@@ -64,7 +64,7 @@ func (t bisecting) divide(w *bisectWork, state *bisectingState, shard int, rows 
 	copy(rows[kept:], w.spare)
 	spans := &w.span[shard-w.lo]
 	own := &(*spans)[state.Target]
-	*spans = append(*spans, shared.Range{Lo: own.Lo + kept, Hi: own.Hi})
+	*spans = append(*spans, sharding.Range{Lo: own.Lo + kept, Hi: own.Hi})
 	own = &(*spans)[state.Target]
 	own.Hi = own.Lo + kept
 }
@@ -123,7 +123,7 @@ func (t bisecting) addLeaf(ctx *comqueue.ComContext, w *bisectWork, state *bisec
 	// Shards without rows were not asked to divide them.
 	for i := range w.span {
 		if len(w.span[i]) == len(state.Leaves) {
-			w.span[i] = append(w.span[i], shared.Range{})
+			w.span[i] = append(w.span[i], sharding.Range{})
 		}
 	}
 	if sums[0] == 0 || sums[2] == 0 {

@@ -4,6 +4,7 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Bisecting k-means (Steinbach, Karypis and Kumar, A comparison of document clustering
@@ -74,8 +75,8 @@ type bisectTrial struct {
 // bisectWork is what a subtask needs besides.
 type bisectWork struct {
 	blocks
-	order  [][]int32        // by shard: its rows, those of a leaf together, in order
-	span   [][]shared.Range // by shard and leaf: where they stand
+	order  [][]int32          // by shard: its rows, those of a leaf together, in order
+	span   [][]sharding.Range // by shard and leaf: where they stand
 	gather *gatherer
 	search []*searcher // by trial, for two centres
 	one    []*searcher // by trial, for the first centre
@@ -175,15 +176,15 @@ func (t bisecting) openRows(ctx *comqueue.ComContext) error {
 }
 
 // listByLeaf returns the rows in the order of their leaves, and where each leaf's stand.
-func listByLeaf(leaf []int64, leaves, room int) (order []int32, span []shared.Range) {
-	span = make([]shared.Range, leaves, max(leaves, room))
+func listByLeaf(leaf []int64, leaves, room int) (order []int32, span []sharding.Range) {
+	span = make([]sharding.Range, leaves, max(leaves, room))
 	for _, a := range leaf {
 		span[a].Hi++
 	}
 	at := 0
 	for a := range span {
 		n := span[a].Hi
-		span[a] = shared.Range{Lo: at, Hi: at}
+		span[a] = sharding.Range{Lo: at, Hi: at}
 		at += n
 	}
 	order = make([]int32, len(leaf))

@@ -10,14 +10,14 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // wild is n points whose components have magnitudes from 1e-8 to 1e16, so that
 // the order of additions shows in their sums.
 func wild(n, d int) data {
 	m := data{n: n, d: d, w: make([]float64, n)}
-	r := shared.NewRandom(7, "wild", 0, 0)
+	r := sharding.NewRandom(7, "wild", 0, 0)
 	for i := range n {
 		for range d {
 			magnitude := math.Pow(10, -8+24*r.Float64())

@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/kernel"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // block is the rows of one shard, as views of the queue's data.
@@ -374,6 +374,6 @@ func squaredDistance(xCol []int32, x []float64, yCol []int32, y []float64) float
 
 // draws returns the random numbers of a purpose at a shard, or of the whole queue
 // with shard -1.
-func draws(seed uint64, purpose string, shard, step int) shared.Random {
-	return shared.NewRandom(seed, purpose, shard, step)
+func draws(seed uint64, purpose string, shard, step int) sharding.Random {
+	return sharding.NewRandom(seed, purpose, shard, step)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -85,7 +85,7 @@ func (s *matrixSource) Open(*engine.Context) error { return nil }
 func (s *matrixSource) Close() error               { return nil }
 
 func (s *matrixSource) ReadShard(c *engine.Context, shard int, out engine.Output) error {
-	own := shared.Split(s.n, c.Shards, shard)
+	own := sharding.Split(s.n, c.Shards, shard)
 	for lo := own.Lo; lo < own.Hi; lo += c.BatchRows {
 		rows, err := s.batch(c.Allocator, lo, min(lo+c.BatchRows, own.Hi))
 		if err != nil {

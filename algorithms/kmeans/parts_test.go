@@ -11,6 +11,7 @@ import (
 
 	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 func TestLocateWalksTheCosts(t *testing.T) {
@@ -103,5 +104,5 @@ func requireCodec[T any](t *testing.T, want T) {
 func TestRowsByLeaf(t *testing.T) {
 	order, span := listByLeaf([]int64{1, 0, 2, 1, 1, 0}, 4, 5)
 	require.Equal(t, []int32{1, 5, 0, 3, 4, 2}, order)
-	require.Equal(t, []shared.Range{{Lo: 0, Hi: 2}, {Lo: 2, Hi: 5}, {Lo: 5, Hi: 6}, {Lo: 6, Hi: 6}}, span)
+	require.Equal(t, []sharding.Range{{Lo: 0, Hi: 2}, {Lo: 2, Hi: 5}, {Lo: 5, Hi: 6}, {Lo: 6, Hi: 6}}, span)
 }

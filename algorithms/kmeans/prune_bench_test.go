@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/superstep-ml/superstep/internal/kernel"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // blobs is n rows around the given number of centres; without any it is uniform noise.
 func blobs(n, d, centers int, noise float64) []float64 {
-	r := shared.NewRandom(1, "blobs", 0, 0)
+	r := sharding.NewRandom(1, "blobs", 0, 0)
 	x := make([]float64, n*d)
 	if centers == 0 {
 		for i := range x {

@@ -8,19 +8,19 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // mixture is n points around some centres, uniform in a cube of side 10, with a
 // normal spread: a function of the arguments alone.
 func mixture(seed uint64, n, d, centers int, spread float64) data {
-	center := shared.NewRandom(seed, "mixture centers", 0, 0)
+	center := sharding.NewRandom(seed, "mixture centers", 0, 0)
 	means := make([]float64, centers*d)
 	for i := range means {
 		means[i] = 10 * center.Float64()
 	}
 	m := data{n: n, d: d, x: make([]float64, 0, n*d)}
-	r := shared.NewRandom(seed, "mixture points", 0, 0)
+	r := sharding.NewRandom(seed, "mixture points", 0, 0)
 	for range n {
 		a := r.IntN(centers)
 		for j := range d {

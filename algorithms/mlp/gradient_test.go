@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/nonconvex"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/optim"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // opened returns the loss over n random rows of d features and 3 classes in one shard, as the
@@ -20,7 +20,7 @@ func opened(t testing.TB, p Params, n, d int, sparse bool) optim.Evaluator {
 
 // openedClasses is opened of some classes.
 func openedClasses(t testing.TB, p Params, n, d, classes int, sparse bool) optim.Evaluator {
-	r := shared.NewRandom(p.Seed, "rows", 0, 0)
+	r := sharding.NewRandom(p.Seed, "rows", 0, 0)
 	b := &rows.Block{N: n, D: d}
 	f := &rows.Facts{Declared: d, Rows: int64(n), Classes: []string{"0", "1", "2"}[:classes]}
 	b.Sparse.RowPtr = []int64{0}
@@ -62,7 +62,7 @@ func TestGradient(t *testing.T) {
 		for _, sparse := range []bool{false, true} {
 			e := openedClasses(t, p, 70, 4, 2+int(p.Seed%2), sparse) // more than a chunk
 			n := e.Dim
-			r := shared.NewRandom(9, "point", 0, 0)
+			r := sharding.NewRandom(9, "point", 0, 0)
 			v := make([]float64, n)
 			for i := range v {
 				v[i] = 0.3 * (r.Float64() - 0.5)

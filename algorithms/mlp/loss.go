@@ -6,7 +6,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/nonconvex"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/internal/kernel"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // loss is the penalised loss of a network.
@@ -77,7 +77,7 @@ func (e *loss) draw() {
 		}
 		wide := 2 * math.Sqrt(six/float64(in+out))
 		weights, biases := n.weights(l, e.first), n.biases(l, e.first)
-		draws := shared.NewRandom(e.params.Seed, "weights", -1, l)
+		draws := sharding.NewRandom(e.params.Seed, "weights", -1, l)
 		for i := range in {
 			input := i
 			if l == 0 && e.facts.Columns != nil {
@@ -87,7 +87,7 @@ func (e *loss) draw() {
 				weights[i*out+o] = wide * (draws.Float64At(uint64(input)*uint64(out)+uint64(o)) - 0.5)
 			}
 		}
-		draws = shared.NewRandom(e.params.Seed, "biases", -1, l)
+		draws = sharding.NewRandom(e.params.Seed, "biases", -1, l)
 		for o := range biases {
 			biases[o] = wide * (draws.Float64At(uint64(o)) - 0.5)
 		}

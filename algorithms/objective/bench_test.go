@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // benchTable returns rows with classes that a plane nearly separates. Sparse rows have some
@@ -22,7 +22,7 @@ import (
 func benchTable(n, d, entries int) trial.Table {
 	table := trial.Table{N: n, D: d, Sparse: entries > 0, Label: make([]float64, n)}
 	table.X = make([]float64, n*d)
-	r := shared.NewRandom(3, "bench", 0, 0)
+	r := sharding.NewRandom(3, "bench", 0, 0)
 	for i := range n {
 		row := table.Row(i)
 		var m float64

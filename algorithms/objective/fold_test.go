@@ -12,6 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // foldedSums returns the sums of the passes over all rows, with parameters that change in place
@@ -29,7 +30,7 @@ func foldedSums(t *testing.T, table trial.Table, l objective.Linear, folded bool
 				e := evaluator.Get(ctx)
 				return pass(e, i, shard, parameters.Get(ctx), out)
 			}
-			fold := func(ctx *comqueue.ComContext, shards shared.Range, out []float64) (bool, error) {
+			fold := func(ctx *comqueue.ComContext, shards sharding.Range, out []float64) (bool, error) {
 				if !folded {
 					return false, nil
 				}

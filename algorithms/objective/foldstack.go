@@ -2,7 +2,7 @@ package objective
 
 import (
 	"github.com/superstep-ml/superstep/internal/kernel"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // foldStack folds the buffers of shards up the canonical tree as they come. It is a stack of
@@ -152,7 +152,7 @@ func (e *evaluator) foldWide(out []float64) {
 }
 
 // fold is Fold of optim.Evaluator.
-func (e *evaluator) fold(shards shared.Range, out []float64) error {
+func (e *evaluator) fold(shards sharding.Range, out []float64) error {
 	if e.folds {
 		e.foldNarrow(shards, out)
 	} else {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/objective"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // design is a combination of options for the rows of a test.
@@ -34,7 +34,7 @@ func designs() []design {
 // locations, and one of them is constant.
 func tableFor(l kind, d design) trial.Table {
 	table := trial.Gaussian(9, 90, 5)
-	r := shared.NewRandom(4, "table", 0, 0)
+	r := sharding.NewRandom(4, "table", 0, 0)
 	for i := range table.N {
 		row := table.Row(i)
 		row[0] = 3 + 0.1*row[0]
@@ -58,7 +58,7 @@ func tableFor(l kind, d design) trial.Table {
 // parametersFor returns parameters that give moderate margins.
 func parametersFor(n int) []float64 {
 	v := make([]float64, n)
-	r := shared.NewRandom(11, "parameters", 0, 0)
+	r := sharding.NewRandom(11, "parameters", 0, 0)
 	for i := range v {
 		v[i] = 0.4 * r.NormFloat64()
 	}

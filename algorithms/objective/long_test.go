@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // So many parameters that subtasks keep blocks of them have the same bits as in a training on
@@ -39,13 +39,13 @@ func TestLongParametersAreSplit(t *testing.T) {
 	for r := range most {
 		set := make([]bool, 1+length)
 		set[0] = true
-		own := shared.Range{Lo: shared.Split(n, shards, 2*r).Lo, Hi: shared.Split(n, shards, 2*r+1).Hi}
+		own := sharding.Range{Lo: sharding.Split(n, shards, 2*r).Lo, Hi: sharding.Split(n, shards, 2*r+1).Hi}
 		for _, j := range csr.Indices[csr.Indptr[own.Lo]:csr.Indptr[own.Hi]] {
 			at, _ := slices.BinarySearch(occur, j)
 			set[1+at] = true
 		}
 		for o := range most {
-			part := shared.Range{Lo: 1 + min(2*o*block, length), Hi: 1 + min((2*o+2)*block, length)}
+			part := sharding.Range{Lo: 1 + min(2*o*block, length), Hi: 1 + min((2*o+2)*block, length)}
 			if o == 0 {
 				part.Lo = 0 // the loss
 			}

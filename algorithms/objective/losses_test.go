@@ -9,7 +9,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/objective"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // naive is a loss by its definition, as a function of margins m, a label and whether the event
@@ -124,7 +124,7 @@ func TestLossesAreWhatTheirDefinitionsSay(t *testing.T) {
 	const n = 60
 	for _, l := range kinds() {
 		t.Run(fmt.Sprint(l.loss), func(t *testing.T) {
-			r := shared.NewRandom(5, l.loss.String(), 0, 0)
+			r := sharding.NewRandom(5, l.loss.String(), 0, 0)
 			margin, label, censor := make([]float64, n*l.k), make([]float64, n), make([]float64, n)
 			for i := range n {
 				label[i] = l.label(r.Float64())
@@ -174,7 +174,7 @@ func checkDerivatives(t *testing.T, l kind, b *objective.Batch) {
 
 func TestBatchesOfAnyLengthGiveTheSameBits(t *testing.T) {
 	for _, l := range kinds() {
-		r := shared.NewRandom(6, l.loss.String(), 0, 0)
+		r := sharding.NewRandom(6, l.loss.String(), 0, 0)
 		const n = 9
 		margin, label := make([]float64, n*l.k), make([]float64, n)
 		for i := range margin {

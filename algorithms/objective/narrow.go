@@ -6,7 +6,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/internal/kernel"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // If the sparse rows of a shard have few of the features, buffers of all parameters would cost
@@ -82,7 +82,7 @@ func (e *evaluator) addEntries(b *rows.Block, coef, out []float64) {
 const mostFolded = math.MaxUint16
 
 // foldNarrow is fold for narrow shards.
-func (e *evaluator) foldNarrow(shards shared.Range, out []float64) {
+func (e *evaluator) foldNarrow(shards sharding.Range, out []float64) {
 	t := e.treeOf(shards)
 	values := t.room[:len(t.shards)]
 	for part := range 1 + e.k {
@@ -104,7 +104,7 @@ func (e *evaluator) foldNarrow(shards shared.Range, out []float64) {
 // tree says how the narrow shards below a node are folded: for each column, which shards have
 // it.
 type tree struct {
-	within shared.Range
+	within sharding.Range
 	shards []*shardRows // those with rows
 	number []uint32     // their numbers
 	// The shards of column j, as indices into shards, are have[from[j]:from[j+1]].
@@ -119,7 +119,7 @@ type tree struct {
 }
 
 // treeOf returns the tree of the shards of a node. It makes the tree on first use.
-func (e *evaluator) treeOf(within shared.Range) *tree {
+func (e *evaluator) treeOf(within sharding.Range) *tree {
 	i := slices.IndexFunc(e.trees, func(t *tree) bool { return t.within == within })
 	if i >= 0 {
 		return e.trees[i]

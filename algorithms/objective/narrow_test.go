@@ -15,6 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // passes is the number of passes that compute loss and gradient, one after the other.
@@ -56,7 +57,7 @@ func narrowSums(t *testing.T, record arrow.Record, l objective.Linear, wide, fol
 			}
 			return nil
 		}
-		fold := func(ctx *comqueue.ComContext, shards shared.Range, out []float64) (bool, error) {
+		fold := func(ctx *comqueue.ComContext, shards sharding.Range, out []float64) (bool, error) {
 			e := evaluator.Get(ctx)
 			n := 1 + e.Dim
 			if !folded {

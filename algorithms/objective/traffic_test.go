@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // travels returns the size of a message for a part of n elements, set of which are not 0. It
@@ -50,13 +50,13 @@ func TestGradientsTravelWithoutZeros(t *testing.T) {
 	for r := range p {
 		set := make([]bool, length)
 		set[0], set[length-1] = true, true
-		own := shared.Split(n, p, r) // there are as many shards
+		own := sharding.Split(n, p, r) // there are as many shards
 		for _, j := range csr.Indices[csr.Indptr[own.Lo]:csr.Indptr[own.Hi]] {
 			at, _ := slices.BinarySearch(occur, j)
 			set[1+at] = true
 		}
 		for o := range p {
-			part := shared.Split(length, p, o)
+			part := sharding.Split(length, p, o)
 			k := 0
 			for i := part.Lo; i < part.Hi; i++ {
 				all[i] = all[i] || set[i]

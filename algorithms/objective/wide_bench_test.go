@@ -18,7 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // wideRecord returns rows with some entries each, and classes 1 and 2 that a plane nearly
@@ -27,7 +27,7 @@ func wideRecord(n, d, entries, apart int) arrow.Record {
 	mem := memory.NewGoAllocator()
 	csr := batch.CSR{Size: apart * d, Indptr: []int32{0}}
 	labels := array.NewFloat64Builder(mem)
-	r := shared.NewRandom(5, "wide", 0, 0)
+	r := sharding.NewRandom(5, "wide", 0, 0)
 	columns := make([]int32, 0, entries)
 	for range n {
 		columns = columns[:0]

@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/kernel"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // byHand is L-BFGS as a programmer would write it for one thread: two loops over vectors, a
@@ -110,7 +110,7 @@ func BenchmarkCost(b *testing.B) {
 		e.factors[i] = 1
 	}
 	for shard := range shards {
-		for i, r := shared.Split(rows, shards, shard).Lo, shared.Split(rows, shards, shard); i < r.Hi; i++ {
+		for i, r := sharding.Split(rows, shards, shard).Lo, sharding.Split(rows, shards, shard); i < r.Hi; i++ {
 			e.rows[shard] = append(e.rows[shard], row{x: o.table.Row(i), y: o.table.Label[i], w: 1})
 		}
 	}

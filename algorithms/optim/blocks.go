@@ -2,7 +2,7 @@ package optim
 
 import (
 	"github.com/superstep-ml/superstep/internal/kernel"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // blocks divide the parameters into pieces. The pieces depend only on the number of parameters
@@ -28,13 +28,13 @@ func newBlocks(n, shards int) blocks {
 }
 
 // at returns the parameters of a block.
-func (b *blocks) at(i int) shared.Range {
-	return shared.Range{Lo: min(i*b.length, b.n), Hi: min((i+1)*b.length, b.n)}
+func (b *blocks) at(i int) sharding.Range {
+	return sharding.Range{Lo: min(i*b.length, b.n), Hi: min((i+1)*b.length, b.n)}
 }
 
 // own returns the blocks with the numbers of shards.
-func (b *blocks) own(shards shared.Range) shared.Range {
-	return shared.Range{Lo: min(shards.Lo, b.count), Hi: min(shards.Hi, b.count)}
+func (b *blocks) own(shards sharding.Range) sharding.Range {
+	return sharding.Range{Lo: min(shards.Lo, b.count), Hi: min(shards.Hi, b.count)}
 }
 
 // dot returns the inner product of two vectors of all parameters.
@@ -47,7 +47,7 @@ func (b *blocks) dot(x, y []float64) float64 {
 }
 
 // sum returns the sum of f over the blocks. f gets the parameters of a block.
-func (b *blocks) sum(f func(r shared.Range) float64) float64 {
+func (b *blocks) sum(f func(r sharding.Range) float64) float64 {
 	for i := range b.count {
 		b.sums[i] = f(b.at(i))
 	}

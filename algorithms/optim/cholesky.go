@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/superstep-ml/superstep/internal/kernel"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // cholesky finds Newton directions. Only one subtask has the factor: the matrix is the same on
@@ -200,7 +200,7 @@ func (c *cholesky) finishColumns(lo, hi int, floor float64) bool {
 func (c *cholesky) reduce(lo, hi, worker int) {
 	w, width, depth := &c.rooms[worker], c.n-lo, hi-lo
 	for first := hi + worker*tileRows; first < c.n; first += len(c.rooms) * tileRows {
-		rows := shared.Range{Lo: first, Hi: min(first+tileRows, c.n)}
+		rows := sharding.Range{Lo: first, Hi: min(first+tileRows, c.n)}
 		coef := w.coef[:depth*rows.Len()]
 		for k := range depth {
 			for a, v := range c.panel[k*width+rows.Lo-lo : k*width+rows.Hi-lo] {
@@ -221,7 +221,7 @@ func (c *cholesky) reduce(lo, hi, worker int) {
 }
 
 // take copies a tile of the triangle. Elements above the diagonal have no meaning.
-func (c *cholesky) take(rows shared.Range, left, right int, tile []float64) {
+func (c *cholesky) take(rows sharding.Range, left, right int, tile []float64) {
 	for a := range rows.Len() {
 		i := rows.Lo + a
 		if end := min(i+1, right); end > left {
@@ -231,7 +231,7 @@ func (c *cholesky) take(rows shared.Range, left, right int, tile []float64) {
 }
 
 // put copies a tile back.
-func (c *cholesky) put(rows shared.Range, left, right int, tile []float64) {
+func (c *cholesky) put(rows sharding.Range, left, right int, tile []float64) {
 	for a := range rows.Len() {
 		i := rows.Lo + a
 		if end := min(i+1, right); end > left {

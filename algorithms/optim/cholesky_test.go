@@ -10,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // gram returns the packed triangle of Xᵀ·X, of n rows in d columns.
 func gram(n, d int) []float64 {
-	r := shared.NewRandom(1, "gram", 0, 0)
+	r := sharding.NewRandom(1, "gram", 0, 0)
 	packed, x := make([]float64, triangle(d)), make([]float64, d)
 	for range n {
 		for j := range x {

@@ -6,6 +6,7 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // The decisions of an iteration depend on sums over all parameters, but a subtask may have only
@@ -89,7 +90,7 @@ func (w *work) consider(asks decision) error {
 }
 
 // fill writes the row of block i. r are its parameters.
-func (w *work) fill(i int, r shared.Range, sums, most []float64) {
+func (w *work) fill(i int, r sharding.Range, sums, most []float64) {
 	dot := func(x, y []float64) float64 { return kernel.Dot(x[r.Lo:r.Hi], y[r.Lo:r.Hi]) }
 	p := &w.penalty
 	switch w.awaited.asks {
@@ -143,7 +144,7 @@ func largest(x []float64) float64 {
 
 // firstBad returns the first parameter of r whose derivative is not finite, and the derivative.
 // It returns −1 if all are finite.
-func (w *work) firstBad(r shared.Range) (number, value float64) {
+func (w *work) firstBad(r sharding.Range) (number, value float64) {
 	for i, g := range w.next[r.Lo:r.Hi] {
 		if !finite(g) {
 			return float64(w.lo + r.Lo + i), g

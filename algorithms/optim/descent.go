@@ -3,7 +3,7 @@ package optim
 import (
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // descent is the queue of all methods that search along a line: GD, L-BFGS, OWL-QN and Newton.
@@ -214,7 +214,7 @@ func (d descent) readRows(ctx *comqueue.ComContext, shard int, out []float64) er
 }
 
 // foldRows is readRows for the shards of a node, if the evaluator folds their results itself.
-func (d descent) foldRows(ctx *comqueue.ComContext, shards shared.Range, out []float64) (bool, error) {
+func (d descent) foldRows(ctx *comqueue.ComContext, shards sharding.Range, out []float64) (bool, error) {
 	w := working.Get(ctx)
 	switch {
 	case w.asks == nothing:

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/superstep-ml/superstep/internal/kernel"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // history is the memory of L-BFGS: pairs of steps s and differences of gradients y (Nocedal and
@@ -16,10 +16,10 @@ import (
 // history.
 type history struct {
 	space *blocks
-	own   shared.Range // blocks kept here
-	first int          // the first parameter of these blocks, with which the vectors given begin
-	size  int          // number of pairs to remember
-	slots int          // size+1: the newest pair waits in one slot until it is admitted
+	own   sharding.Range // blocks kept here
+	first int            // the first parameter of these blocks, with which the vectors given begin
+	size  int            // number of pairs to remember
+	slots int            // size+1: the newest pair waits in one slot until it is admitted
 
 	// pairs are the vectors, block after block. Within a block, row 2k is s of slot k, and row
 	// 2k+1 is its y.
@@ -50,7 +50,7 @@ const cautious = 1e-10
 
 // newHistory returns a history of size pairs for some blocks, which continues from r. With
 // holds, an iteration may hold some parameters at 0, see products. The caller sets pairs.
-func newHistory(space *blocks, own shared.Range, size int, holds bool, r *remembered) *history {
+func newHistory(space *blocks, own sharding.Range, size int, holds bool, r *remembered) *history {
 	h := &history{space: space, own: own, first: space.at(own.Lo).Lo, size: size, slots: size + 1, remembered: r}
 	rows := 2 * h.slots
 	if holds {
@@ -87,16 +87,16 @@ func (h *history) parts(out []float64) (withG []float64, gg *float64, withS, wit
 }
 
 // place returns the position of a block's rows in pairs, with room for a block of full length.
-func (h *history) place(i int) shared.Range {
+func (h *history) place(i int) sharding.Range {
 	stride := 2 * h.slots * h.space.length
-	return shared.Range{Lo: (i - h.own.Lo) * stride, Hi: (i - h.own.Lo + 1) * stride}
+	return sharding.Range{Lo: (i - h.own.Lo) * stride, Hi: (i - h.own.Lo + 1) * stride}
 }
 
 // block returns the rows of a block kept here, each as long as the block, and the block's range
 // in the vectors given.
-func (h *history) block(i int) (rows []float64, r shared.Range) {
+func (h *history) block(i int) (rows []float64, r sharding.Range) {
 	r = h.space.at(i)
-	return h.pairs[h.place(i).Lo:][:2*h.slots*r.Len()], shared.Range{Lo: r.Lo - h.first, Hi: r.Hi - h.first}
+	return h.pairs[h.place(i).Lo:][:2*h.slots*r.Len()], sharding.Range{Lo: r.Lo - h.first, Hi: r.Hi - h.first}
 }
 
 // push stores the pair of a step as the waiting one: s = step·direction, y = next - previous.

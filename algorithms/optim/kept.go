@@ -7,6 +7,7 @@ import (
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // The following is kept under keys, and alone decides how a minimisation continues from one
@@ -80,14 +81,14 @@ func recall(ctx *comqueue.ComContext, key shared.Key[[]float64], n int) []float6
 
 // share says which blocks of the parameters a subtask keeps.
 type share struct {
-	own     shared.Range // blocks kept here
-	lo, hi  int          // the parameters of these blocks
-	blocked bool         // vectors are kept by blocks, even if this subtask has all of them
+	own     sharding.Range // blocks kept here
+	lo, hi  int            // the parameters of these blocks
+	blocked bool           // vectors are kept by blocks, even if this subtask has all of them
 }
 
 // recall returns the kept blocks of a vector, with zeros where there is nothing yet. place
 // returns the position of a block in it.
-func (s *share) recall(ctx *comqueue.ComContext, x vector, place func(block int) shared.Range) []float64 {
+func (s *share) recall(ctx *comqueue.ComContext, x vector, place func(block int) sharding.Range) []float64 {
 	n := 0
 	if s.own.Len() > 0 {
 		n = place(s.own.Hi - 1).Hi
@@ -107,7 +108,7 @@ func (s *share) recall(ctx *comqueue.ComContext, x vector, place func(block int)
 }
 
 // keep stores v as a kept vector.
-func (s *share) keep(ctx *comqueue.ComContext, x vector, v []float64, place func(block int) shared.Range) {
+func (s *share) keep(ctx *comqueue.ComContext, x vector, v []float64, place func(block int) sharding.Range) {
 	if !s.blocked {
 		x.whole.Put(ctx, v)
 		return

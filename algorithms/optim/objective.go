@@ -2,7 +2,7 @@ package optim
 
 import (
 	"github.com/superstep-ml/superstep/comqueue"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Objective is a sum over rows to be minimised. One value serves all subtasks.
@@ -81,7 +81,7 @@ type Evaluator struct {
 	// out with 1+n zeros. It adds the kept parts of those of the shards that have rows, folded
 	// up the tree over shards, with the bits that buffers would give. The shards are those of a
 	// node of the tree.
-	Fold func(shards shared.Range, out []float64) error
+	Fold func(shards sharding.Range, out []float64) error
 	// Ordered is called once, by all methods but SGD, before any function that takes a vector.
 	// These methods make passes over the shards: within a pass, functions are called for
 	// ascending shards, and a vector changes only between passes. What is computed from a

@@ -3,7 +3,7 @@ package optim
 import (
 	"math"
 
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // This is what OWL-QN adds to L-BFGS (Andrew and Gao, Scalable training of L1-regularized
@@ -66,7 +66,7 @@ func (w *work) project(step float64) {
 
 // crossing returns the negative of the largest step along the direction before a parameter of r
 // changes sign.
-func (w *work) crossing(r shared.Range) float64 {
+func (w *work) crossing(r sharding.Range) float64 {
 	most := math.Inf(-1)
 	for i := r.Lo; i < r.Hi && w.set.L1 > 0; i++ {
 		if p := w.direction[i]; w.penalised(i) && p*w.v[i] < 0 {

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/superstep-ml/superstep/internal/kernel"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // penalty is the penalty on the parameters.
@@ -17,8 +17,8 @@ type penalty struct {
 
 // at returns the penalty of the parameters v, if all are kept here.
 func (p *penalty) at(v []float64) float64 {
-	return p.of(p.space.sum(func(r shared.Range) float64 { return p.absoluteIn(r, v, nil) }),
-		p.space.sum(func(r shared.Range) float64 {
+	return p.of(p.space.sum(func(r sharding.Range) float64 { return p.absoluteIn(r, v, nil) }),
+		p.space.sum(func(r sharding.Range) float64 {
 			var square [1]float64
 			p.squaresIn(r, square[:], v)
 			return square[0]
@@ -33,7 +33,7 @@ func (p *penalty) of(absolute, squares float64) float64 {
 // squaresIn writes Σ (f·x)·(f·y) over the range r to out, for all pairs of some vectors. Each
 // vector's products with the vectors before it and with itself follow each other. Without an L2
 // penalty it writes zeros.
-func (p *penalty) squaresIn(r shared.Range, out []float64, vectors ...[]float64) {
+func (p *penalty) squaresIn(r sharding.Range, out []float64, vectors ...[]float64) {
 	if p.l2 == 0 {
 		clear(out)
 		return
@@ -55,7 +55,7 @@ func (p *penalty) squaresIn(r shared.Range, out []float64, vectors ...[]float64)
 
 // absoluteIn returns Σ |f·(v+q)| over the range r. A nil q stands for zeros. Without an L1
 // penalty the result is 0.
-func (p *penalty) absoluteIn(r shared.Range, v, q []float64) float64 {
+func (p *penalty) absoluteIn(r sharding.Range, v, q []float64) float64 {
 	var sum float64
 	if p.l1 == 0 {
 		return sum

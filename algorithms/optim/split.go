@@ -5,6 +5,7 @@ import (
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // From widely parameters on, they are split among subtasks by feature range. Each subtask keeps
@@ -46,7 +47,7 @@ var (
 // divide restricts the subtask to the blocks of its shards if parameters are wide. At the
 // beginning of a minimisation it takes its part of the first parameters, which are all there.
 func (w *work) divide(ctx *comqueue.ComContext, wide bool) {
-	shards := shared.Range{Lo: 0, Hi: ctx.TotalShards()}
+	shards := sharding.Range{Lo: 0, Hi: ctx.TotalShards()}
 	w.blocked, w.split = wide, wide && ctx.NumTask() > 1
 	if w.split {
 		shards = ctx.Shards()
@@ -79,7 +80,7 @@ func (w *work) divide(ctx *comqueue.ComContext, wide bool) {
 	whole.Put(ctx, w.whole)
 	lengths := make([]int, ctx.NumTask())
 	for t := range lengths {
-		b := w.space.own(shared.Split(ctx.TotalShards(), len(lengths), t))
+		b := w.space.own(sharding.Split(ctx.TotalShards(), len(lengths), t))
 		lengths[t] = w.space.at(b.Hi).Lo - w.space.at(b.Lo).Lo
 	}
 	lengths[0]++ // the loss comes first
@@ -88,9 +89,9 @@ func (w *work) divide(ctx *comqueue.ComContext, wide bool) {
 }
 
 // local returns the range of block i in the vectors kept here.
-func (w *work) local(i int) shared.Range {
+func (w *work) local(i int) sharding.Range {
 	r := w.space.at(i)
-	return shared.Range{Lo: r.Lo - w.lo, Hi: r.Hi - w.lo}
+	return sharding.Range{Lo: r.Lo - w.lo, Hi: r.Hi - w.lo}
 }
 
 // entire returns a vector of all parameters. x is the part kept here; if parameters are split,

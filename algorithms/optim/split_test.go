@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // splitFrom is build with parameters split among subtasks if there are at least from of them.
@@ -161,7 +161,7 @@ func TestBytesOfSplitParameters(t *testing.T) {
 	require.Equal(t, moves*(8*n*(p-1)+lengths), vectors, "%v", sent)
 	require.Equal(t, lengths+8*(n-n/p), ends, "%v", sent)
 	require.Equal(t, 0, n%shards)
-	require.Equal(t, n/p, shared.Split(n, p, 0).Len())
+	require.Equal(t, n/p, sharding.Split(n, p, 0).Len())
 }
 
 // watched is an objective that checks what its subtasks keep when rows are read.

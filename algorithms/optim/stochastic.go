@@ -7,6 +7,7 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // stochastic is the queue of SGD. A superstep is a step along the gradient of a few rows of
@@ -113,8 +114,8 @@ func (d stochastic) draw(ctx *comqueue.ComContext) error {
 		for i := range order {
 			order[i] = int32(i)
 		}
-		r := shared.NewRandom(s.set.Seed, "rows of an epoch", shard, s.Epoch)
-		shared.Shuffle(&r, order)
+		r := sharding.NewRandom(s.set.Seed, "rows of an epoch", shard, s.Epoch)
+		sharding.Shuffle(&r, order)
 		return nil
 	})
 }
@@ -218,7 +219,7 @@ func (s *stepper) taken(shard int) []int32 {
 }
 
 // foldRows is readRows for the shards of a node, if the evaluator folds them itself.
-func (d stochastic) foldRows(ctx *comqueue.ComContext, shards shared.Range, out []float64) (bool, error) {
+func (d stochastic) foldRows(ctx *comqueue.ComContext, shards sharding.Range, out []float64) (bool, error) {
 	s := stepping.Get(ctx)
 	if s.Phase != walking || s.Minibatch.Fold == nil {
 		return false, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // matrix returns a symmetric matrix with the given upper triangle.
@@ -25,7 +25,7 @@ func matrix(n int, entry func(i, j int) float64) []float64 {
 }
 
 func TestSymmetricEigen(t *testing.T) {
-	draws := shared.NewRandom(5, "matrix", 0, 0)
+	draws := sharding.NewRandom(5, "matrix", 0, 0)
 	random := func(int, int) float64 { return 2*draws.Float64() - 1 }
 	for name, c := range map[string]struct {
 		n     int
@@ -100,7 +100,7 @@ func TestSymmetricEigen(t *testing.T) {
 // BenchmarkSymmetricEigen compares the solver with gonum's on the same matrix.
 func BenchmarkSymmetricEigen(b *testing.B) {
 	for _, n := range []int{50, 500} {
-		draws := shared.NewRandom(5, "matrix", 0, 0)
+		draws := sharding.NewRandom(5, "matrix", 0, 0)
 		a := matrix(n, func(int, int) float64 { return 2*draws.Float64() - 1 })
 		b.Run(fmt.Sprintf("ours/n=%d", n), func(b *testing.B) {
 			for b.Loop() {

@@ -19,7 +19,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/operators"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // shrunk is a stage that predicts Factor times the mean of the column y.
@@ -65,7 +65,7 @@ type observed struct {
 }
 
 func observations(n int) []observed {
-	draws := shared.NewRandom(11, "observations", 0, 0)
+	draws := sharding.NewRandom(11, "observations", 0, 0)
 	rows := make([]observed, n)
 	for i := range rows {
 		rows[i] = observed{int64(i), 3 + draws.NormFloat64()}

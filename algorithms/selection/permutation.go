@@ -3,7 +3,7 @@ package selection
 import (
 	"math/bits"
 
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // permutation is a random order of 0..n-1 that computes each place by itself. It is a
@@ -14,7 +14,7 @@ import (
 type permutation struct {
 	n    uint64
 	half uint // bits of each half
-	r    shared.Random
+	r    sharding.Random
 }
 
 // permutationRounds is more than the four rounds that theory asks for, as halves have only a
@@ -24,7 +24,7 @@ const permutationRounds = 8
 // newPermutation returns the order of n rows for a purpose and a class of rows.
 func newPermutation(seed uint64, purpose string, class int, n int64) permutation {
 	width := uint(bits.Len64(uint64(max(n, 1) - 1)))
-	return permutation{n: uint64(n), half: max((width+1)/2, 1), r: shared.NewRandom(seed, purpose, -1, class)}
+	return permutation{n: uint64(n), half: max((width+1)/2, 1), r: sharding.NewRandom(seed, purpose, -1, class)}
 }
 
 // at returns the place of i, which must be in 0..n-1.

@@ -10,11 +10,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // A rowFunc draws the features of a row and returns the label.
-type rowFunc func(draw *shared.Random, x []float64) (label int)
+type rowFunc func(draw *sharding.Random, x []float64) (label int)
 
 // Columns of the files.
 const (
@@ -42,11 +42,11 @@ func writeRows(file string, p *problem, seed uint64) (err error) {
 		names = append(names, labelColumn)
 	}
 	fmt.Fprintln(out, strings.Join(names, ","))
-	draw := shared.NewRandom(seed, "bench/alink "+p.Name, 0, 0)
+	draw := sharding.NewRandom(seed, "bench/alink "+p.Name, 0, 0)
 	row := p.rows(&draw, p.Features)
 	x, line := make([]float64, p.Features), []byte(nil)
 	for i := range p.Rows {
-		draw := shared.NewRandom(seed, "bench/alink "+p.Name+" rows", 0, i)
+		draw := sharding.NewRandom(seed, "bench/alink "+p.Name+" rows", 0, i)
 		label := row(&draw, x)
 		line = line[:0]
 		for _, v := range x {
@@ -67,12 +67,12 @@ const components = 8
 
 // mixture draws rows around random means that lie close together. From any first centres,
 // k-means keeps moving them, and ends with about the same inertia.
-func mixture(draw *shared.Random, features int) rowFunc {
+func mixture(draw *sharding.Random, features int) rowFunc {
 	means := make([]float64, components*features)
 	for i := range means {
 		means[i] = 0.5 * draw.NormFloat64()
 	}
-	return func(draw *shared.Random, x []float64) int {
+	return func(draw *sharding.Random, x []float64) int {
 		own := means[draw.IntN(components)*features:]
 		for j := range x {
 			x[j] = own[j] + draw.NormFloat64()
@@ -83,12 +83,12 @@ func mixture(draw *shared.Random, features int) rowFunc {
 
 // linear draws normal features with standard deviations from 0.1 to 3, and a label whose log
 // odds are linear in them.
-func linear(draw *shared.Random, features int) rowFunc {
+func linear(draw *sharding.Random, features int) rowFunc {
 	weights := make([]float64, features)
 	for j := range weights {
 		weights[j] = draw.NormFloat64() / math.Sqrt(float64(features))
 	}
-	return func(draw *shared.Random, x []float64) int {
+	return func(draw *sharding.Random, x []float64) int {
 		margin := 0.0
 		for j := range x {
 			x[j] = 0.1 * math.Pow(30, float64(j)/float64(max(1, features-1))) * draw.NormFloat64()
@@ -100,8 +100,8 @@ func linear(draw *shared.Random, features int) rowFunc {
 
 // stepped draws normal features, and a label whose log odds are a sum of waves, steps and
 // products.
-func stepped(*shared.Random, int) rowFunc {
-	return func(draw *shared.Random, x []float64) int {
+func stepped(*sharding.Random, int) rowFunc {
+	return func(draw *sharding.Random, x []float64) int {
 		for j := range x {
 			x[j] = draw.NormFloat64()
 		}
@@ -120,7 +120,7 @@ func stepped(*shared.Random, int) rowFunc {
 }
 
 // flip draws a label that is 1 with the given log odds.
-func flip(draw *shared.Random, margin float64) int {
+func flip(draw *sharding.Random, margin float64) int {
 	if draw.Float64() < 1/(1+math.Exp(-margin)) {
 		return 1
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // A figure is a quality of a model on the rows that it was trained on.
@@ -22,7 +22,7 @@ type problem struct {
 	Iterations int    `json:"iterations"` // updates of the centres for k-means, trees for boosting
 	Labelled   bool   `json:"-"`          // rows have a class, 0 or 1
 
-	rows    func(draw *shared.Random, features int) rowFunc
+	rows    func(draw *sharding.Random, features int) rowFunc
 	figures []figure
 	of      string   // the unit of Iterations
 	train   []string // arguments of superstep train

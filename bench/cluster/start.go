@@ -15,6 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // startCommand measures the time from a submission to the start of all subtasks.
@@ -32,7 +33,7 @@ type row struct {
 
 // wide is a job with every exchange and a queue, on few rows.
 var wide = engine.Define("bench-start", func(b *engine.Builder, _ struct{}) error {
-	rows := operators.Generate(b, 20_000, func(draws shared.Random, i int64) row { return row{i % 997, draws.Float64()} })
+	rows := operators.Generate(b, 20_000, func(draws sharding.Random, i int64) row { return row{i % 997, draws.Float64()} })
 	hashed := operators.PartitionByHash(rows, "key")
 	spread := operators.Rebalance(hashed)
 	engine.Collect(operators.First(operators.Sort(spread, operators.Desc("value")), 10), "sorted")

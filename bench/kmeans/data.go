@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/superstep-ml/superstep/bench/internal/rawrows"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // shape is the size of a problem.
@@ -38,13 +38,13 @@ func generateRows(dir string, s shape, noise float64, seed uint64) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	draw := shared.NewRandom(seed, "bench/kmeans components", 0, 0)
+	draw := sharding.NewRandom(seed, "bench/kmeans components", 0, 0)
 	means := make([]float64, s.Components*s.Features)
 	for i := range means {
 		means[i] = draw.NormFloat64()
 	}
 	for i := range s.Rows {
-		draw := shared.NewRandom(seed, "bench/kmeans rows", 0, i)
+		draw := sharding.NewRandom(seed, "bench/kmeans rows", 0, i)
 		if s.Components == 0 {
 			for range s.Features {
 				out.Value(draw.Float64())

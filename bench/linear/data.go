@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/superstep-ml/superstep/bench/internal/rawrows"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // shape is the size of a problem.
@@ -22,7 +22,7 @@ func generate(dir string, s shape, seed uint64) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	draw := shared.NewRandom(seed, "bench/linear coefficients", 0, 0)
+	draw := sharding.NewRandom(seed, "bench/linear coefficients", 0, 0)
 	truth := make([]float64, s.Features)
 	for j := range truth {
 		truth[j] = draw.NormFloat64() / math.Sqrt(float64(s.Width()))
@@ -32,7 +32,7 @@ func generate(dir string, s shape, seed uint64) (err error) {
 	}
 	columns := make([]int, s.Width())
 	for i := range s.Rows {
-		draw := shared.NewRandom(seed, "bench/linear rows", 0, i)
+		draw := sharding.NewRandom(seed, "bench/linear rows", 0, i)
 		s.columns(&draw, columns)
 		var margin float64
 		for _, j := range columns {
@@ -57,7 +57,7 @@ func generate(dir string, s shape, seed uint64) (err error) {
 // columns draws the columns of a row, ascending. Column j of sparse rows is drawn roughly in
 // proportion to (j+1)^(−2/3), as words occur in a text; with Even, all columns are equally
 // likely.
-func (s shape) columns(draw *shared.Random, columns []int) {
+func (s shape) columns(draw *sharding.Random, columns []int) {
 	for p := range columns {
 		columns[p] = p
 		for s.Sparse() {

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/superstep-ml/superstep/bench/internal/rawrows"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // testDir is the folder of the test rows, within that of the training rows.
@@ -23,7 +23,7 @@ func generate(dir string, l rawrows.Layout, seed uint64, purpose string) (err er
 	defer func() { err = errors.Join(err, out.Close()) }()
 	columns, values, full := make([]int, l.Width()), make([]float64, l.Width()), make([]float64, l.Features)
 	for i := range l.Rows {
-		draw := shared.NewRandom(seed, "bench/trees "+purpose, 0, i)
+		draw := sharding.NewRandom(seed, "bench/trees "+purpose, 0, i)
 		drawColumns(&draw, l, columns)
 		clear(full)
 		for k, j := range columns {
@@ -45,7 +45,7 @@ func generate(dir string, l rawrows.Layout, seed uint64, purpose string) (err er
 
 // drawColumns draws the columns of a row, ascending. In sparse rows the first columns are more
 // frequent.
-func drawColumns(draw *shared.Random, l rawrows.Layout, columns []int) {
+func drawColumns(draw *sharding.Random, l rawrows.Layout, columns []int) {
 	for p := range columns {
 		columns[p] = p
 		for l.Sparse() {
@@ -60,7 +60,7 @@ func drawColumns(draw *shared.Random, l rawrows.Layout, columns []int) {
 }
 
 // drawValue draws a value. The columns are in turn normal, skewed, whole numbers, or cut off.
-func drawValue(draw *shared.Random, l rawrows.Layout, j int) float64 {
+func drawValue(draw *sharding.Random, l rawrows.Layout, j int) float64 {
 	x := draw.NormFloat64()
 	switch {
 	case l.Sparse() && j%3 == 0:

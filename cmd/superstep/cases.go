@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/collective/program"
 	"github.com/superstep-ml/superstep/internal/benchresult"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // timedCase is an operation that one rank repeats.
@@ -83,8 +83,8 @@ func newCase[T collective.Number](c *collective.Comm, k program.Collective, cmd 
 	}
 	p, r := c.Size(), c.Rank()
 	x.n = shareable(k, bytes/x.elem, p)
-	whole, own := shared.Range{Hi: x.n}, shared.Split(x.n, p, r)
-	in, out, atRoot := whole, whole, shared.Range{}
+	whole, own := sharding.Range{Hi: x.n}, sharding.Split(x.n, p, r)
+	in, out, atRoot := whole, whole, sharding.Range{}
 	if r == x.root {
 		atRoot = whole
 	}
@@ -245,7 +245,7 @@ func (x *testCase[T]) want(i int) T {
 	case program.AllReduce, program.Reduce, program.Scan, program.Exscan:
 		return x.folds[class(i)]
 	case program.ReduceScatter:
-		return x.folds[class(shared.Split(x.n, p, r).Lo+i)]
+		return x.folds[class(sharding.Split(x.n, p, r).Lo+i)]
 	case program.Gather, program.AllGather:
 		m := x.n / p
 		return x.value(i/m, i%m)

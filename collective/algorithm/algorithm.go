@@ -7,7 +7,7 @@ import (
 
 	"github.com/superstep-ml/superstep/collective/program"
 	"github.com/superstep-ml/superstep/internal/spelling"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Params are the parameters of a generated program. They are the same on all ranks.
@@ -21,7 +21,7 @@ type Params struct {
 
 	// Forest gives the nodes of the aligned tree over shards that each rank contributes,
 	// disjoint, in ascending order of shards. Nil stands for one whole buffer per rank.
-	Forest [][]shared.Node
+	Forest [][]sharding.Node
 }
 
 // ForestSupport says which inputs an algorithm accepts.
@@ -97,20 +97,20 @@ func (a *Algorithm) Supports(pr Params) error {
 
 // FoldsLikeRanks reports whether each rank contributes one node and the aligned tree over the
 // nodes is the fold tree over the ranks. Then a program for whole buffers serves unchanged.
-func FoldsLikeRanks(forest [][]shared.Node) bool {
-	nodes := make([]shared.Node, len(forest))
+func FoldsLikeRanks(forest [][]sharding.Node) bool {
+	nodes := make([]sharding.Node, len(forest))
 	for r, f := range forest {
 		if len(f) != 1 {
 			return false
 		}
 		nodes[r] = f[0]
 	}
-	aligned, err := shared.FoldSchedule(nodes, nil)
+	aligned, err := sharding.FoldSchedule(nodes, nil)
 	if err != nil {
 		return false
 	}
 	known := map[[2]int]int{} // equal trees have equal numbers
-	tree := func(steps []shared.FoldStep) int {
+	tree := func(steps []sharding.FoldStep) int {
 		v := make([]int, len(nodes))
 		for r := range v {
 			v[r] = r
@@ -126,7 +126,7 @@ func FoldsLikeRanks(forest [][]shared.Node) bool {
 		}
 		return v[0]
 	}
-	return tree(aligned) == tree(shared.RankSchedule(len(nodes), nil))
+	return tree(aligned) == tree(sharding.RankSchedule(len(nodes), nil))
 }
 
 // For returns the algorithms of a collective; the first one accepts all parameters.

@@ -4,7 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Bruck AllGather. After round k each rank has the blocks of 2^(k+1) ranks from its own on. In
@@ -33,21 +33,21 @@ func allGatherBruck() *Algorithm {
 
 // circular divides n numbers from lo on, modulo p, into ranges: one, or two if they go past p −
 // 1. 0 < n ≤ p.
-func circular(lo, n, p int) []shared.Range {
+func circular(lo, n, p int) []sharding.Range {
 	if lo+n <= p {
-		return []shared.Range{{Lo: lo, Hi: lo + n}}
+		return []sharding.Range{{Lo: lo, Hi: lo + n}}
 	}
-	return []shared.Range{{Lo: lo, Hi: p}, {Lo: 0, Hi: lo + n - p}}
+	return []sharding.Range{{Lo: lo, Hi: p}, {Lo: 0, Hi: lo + n - p}}
 }
 
 // held is a range of output chunks and the instruction that filled it.
 type held struct {
-	chunks shared.Range
+	chunks sharding.Range
 	by     program.Dep
 }
 
 // fillers returns the instructions that filled chunks of r.
-func fillers(have []held, r shared.Range) []program.Dep {
+func fillers(have []held, r sharding.Range) []program.Dep {
 	var by []program.Dep
 	for _, h := range have {
 		if !h.chunks.Intersect(r).Empty() {

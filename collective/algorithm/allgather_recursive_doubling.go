@@ -5,7 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Recursive doubling AllGather, for p = 2^k ranks. In round j each rank exchanges
@@ -38,9 +38,9 @@ func allGatherRecursiveDoubling() *Algorithm {
 
 // alignedBlock returns the aligned range of size ranks that contains rank; size is a power of
 // two.
-func alignedBlock(rank, size int) shared.Range {
+func alignedBlock(rank, size int) sharding.Range {
 	lo := rank &^ (size - 1)
-	return shared.Range{Lo: lo, Hi: lo + size}
+	return sharding.Range{Lo: lo, Hi: lo + size}
 }
 
 func generateAllGatherRecursiveDoubling(pr Params, rank int) *program.Program {

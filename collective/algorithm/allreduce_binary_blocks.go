@@ -4,7 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Binary blocks AllReduce. The ranks are divided into blocks of powers of two, one for each set
@@ -59,17 +59,17 @@ func blocksOf(p int) []block {
 }
 
 // chunks returns the chunks of a range of windows.
-func (k block) chunks(windows shared.Range) shared.Range {
-	return shared.Range{Lo: windows.Lo * k.width, Hi: windows.Hi * k.width}
+func (k block) chunks(windows sharding.Range) sharding.Range {
+	return sharding.Range{Lo: windows.Lo * k.width, Hi: windows.Hi * k.width}
 }
 
 // owner returns the rank that owns the window with a chunk.
 func (k block) owner(chunk int) int { return k.first + reversed(chunk/k.width, k.levels) }
 
 // owned returns the window that a rank of the block owns, in chunks.
-func (k block) owned(rank int) shared.Range {
+func (k block) owned(rank int) sharding.Range {
 	w := reversed(rank-k.first, k.levels)
-	return k.chunks(shared.Range{Lo: w, Hi: w + 1})
+	return k.chunks(sharding.Range{Lo: w, Hi: w + 1})
 }
 
 // blockOf returns the number of the block of a rank.

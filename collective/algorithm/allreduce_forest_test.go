@@ -10,32 +10,32 @@ import (
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/check"
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // likeRanks returns a forest with one node per rank that folds like the ranks: the ranks that
 // are paired first have leaves, the others nodes of two.
-func likeRanks(p int) [][]shared.Node {
+func likeRanks(p int) [][]sharding.Node {
 	q := 1
 	for 2*q <= p {
 		q *= 2
 	}
-	forest := make([][]shared.Node, p)
+	forest := make([][]sharding.Node, p)
 	for r := range p {
-		n := shared.Leaf(r)
+		n := sharding.Leaf(r)
 		if r >= 2*(p-q) {
-			n = shared.Node{Level: 1, Index: r - (p - q)}
+			n = sharding.Node{Level: 1, Index: r - (p - q)}
 		}
-		forest[r] = []shared.Node{n}
+		forest[r] = []sharding.Node{n}
 	}
 	return forest
 }
 
 // covers returns the forest of ranks that have a part of the shards each.
-func covers(p, shards int) [][]shared.Node {
-	forest := make([][]shared.Node, p)
+func covers(p, shards int) [][]sharding.Node {
+	forest := make([][]sharding.Node, p)
 	for r := range forest {
-		forest[r] = shared.Cover(shared.Split(shards, p, r))
+		forest[r] = sharding.Cover(sharding.Split(shards, p, r))
 	}
 	return forest
 }
@@ -73,9 +73,9 @@ func TestAnyForest(t *testing.T) {
 		// some have none.
 		rapid.Check(t, func(t *rapid.T) {
 			p := rapid.IntRange(1, 7).Draw(t, "p")
-			pr := algorithm.Params{P: p, Forest: make([][]shared.Node, p)}
+			pr := algorithm.Params{P: p, Forest: make([][]sharding.Node, p)}
 			for r := range pr.Forest {
-				pr.Forest[r] = []shared.Node{}
+				pr.Forest[r] = []sharding.Node{}
 			}
 			bounds := rapid.SliceOfNDistinct(rapid.IntRange(1, 40), 1, 6, rapid.ID).Draw(t, "bounds")
 			slices.Sort(bounds)
@@ -84,14 +84,14 @@ func TestAnyForest(t *testing.T) {
 				if i > 0 {
 					lo = bounds[i-1]
 				}
-				for _, n := range shared.Cover(shared.Range{Lo: lo, Hi: hi}) {
+				for _, n := range sharding.Cover(sharding.Range{Lo: lo, Hi: hi}) {
 					if rapid.IntRange(0, 4).Draw(t, "absent") > 0 {
 						r := rapid.IntRange(0, p-1).Draw(t, "rank")
 						pr.Forest[r] = append(pr.Forest[r], n)
 					}
 				}
 			}
-			empty := !slices.ContainsFunc(pr.Forest, func(f []shared.Node) bool { return len(f) > 0 })
+			empty := !slices.ContainsFunc(pr.Forest, func(f []sharding.Node) bool { return len(f) > 0 })
 			if empty {
 				require.ErrorContains(t, a.Supports(pr), "no rank brings a node")
 				return
@@ -104,7 +104,7 @@ func TestAnyForest(t *testing.T) {
 func TestForestsThatOverlapAreRefused(t *testing.T) {
 	for _, name := range []string{"direct", "linear", "allgather-reduce"} {
 		a := find(t, program.AllReduce, name)
-		err := a.Supports(algorithm.Params{P: 2, Forest: [][]shared.Node{{{Level: 2, Index: 0}}, {shared.Leaf(3)}}})
+		err := a.Supports(algorithm.Params{P: 2, Forest: [][]sharding.Node{{{Level: 2, Index: 0}}, {sharding.Leaf(3)}}})
 		require.ErrorContains(t, err, "disjoint")
 	}
 }

@@ -2,7 +2,7 @@ package algorithm
 
 import (
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Halving-doubling AllReduce (Rabenseifner's): a reduce-scatter by recursive halving, then an
@@ -76,7 +76,7 @@ func generateHalvingDoubling(pr Params, rank int) *program.Program {
 	return b.finish()
 }
 
-func windowsAreChunks(windows shared.Range) shared.Range { return windows }
+func windowsAreChunks(windows sharding.Range) sharding.Range { return windows }
 
 // foldFollower folds the contribution of the second rank of a pair, in the two parts of the
 // first level: first the part that is sent on.
@@ -100,9 +100,9 @@ func (b *builder) followMember(g *grid, levels []level, leader int) {
 
 // resultPieces returns the pieces in which a member with levels of two gets the result: its own
 // window, then what each level of the all-gather adds.
-func resultPieces(levels []level) []shared.Range {
+func resultPieces(levels []level) []sharding.Range {
 	last := len(levels) - 1
-	pieces := []shared.Range{levels[last].own()}
+	pieces := []sharding.Range{levels[last].own()}
 	for i := last; i >= 0; i-- {
 		pieces = append(pieces, levels[i].part(1-levels[i].digit))
 	}

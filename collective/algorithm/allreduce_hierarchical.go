@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Hierarchical AllReduce in three phases. Ranks form groups of k neighbours; the last group may
@@ -83,7 +83,7 @@ func generateHierarchical(pr Params, rank int) *program.Program {
 	}
 	master := rank - rank%g.size
 	size := min(g.size, g.p-master)
-	in := ring{size: size, at: rank - master, part: func(i int) shared.Range { return shared.Split(g.chunks, size, i) }}
+	in := ring{size: size, at: rank - master, part: func(i int) sharding.Range { return sharding.Split(g.chunks, size, i) }}
 	from := program.Ref{Buffer: program.In}
 	if size > 1 {
 		in.lane = b.lane(master+(in.at+1)%size, master+(in.at+size-1)%size, 0)
@@ -118,7 +118,7 @@ func (b *builder) amongMasters(g groups, from program.Ref) {
 	at := b.Rank / g.size
 	master := func(i int) int { return (i + g.count) % g.count * g.size }
 	r := ring{size: g.count, at: at, lane: b.lane(master(at+1), master(at-1), 0),
-		part: func(i int) shared.Range { return shared.Split(g.chunks, g.count, i) }}
+		part: func(i int) sharding.Range { return sharding.Split(g.chunks, g.count, i) }}
 	b.scatterRing(r, from)
 	b.gatherRing(r)
 }
@@ -156,7 +156,7 @@ func hierarchicalCost(pr Params) program.Cost {
 	}
 	return program.Cost{Steps: steps, Sent: func(rank int, l program.Layout) int {
 		n := l.Out[g.chunks]
-		without := func(of, i int) int { return n - length(l, shared.Split(g.chunks, of, i%of)) }
+		without := func(of, i int) int { return n - length(l, sharding.Split(g.chunks, of, i%of)) }
 		master := rank - rank%g.size
 		size, at := min(g.size, g.p-master), rank-master
 		sent := 0

@@ -2,7 +2,7 @@ package algorithm
 
 import (
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Linear AllReduce. All ranks send their contributions to rank 0, which receives them in order
@@ -59,7 +59,7 @@ type incoming struct {
 }
 
 // foldIncoming folds leaves in the order of the steps into the output.
-func (b *builder) foldIncoming(leaves []partial, steps []shared.FoldStep) {
+func (b *builder) foldIncoming(leaves []partial, steps []sharding.FoldStep) {
 	t := incoming{builder: b, leaves: leaves}
 	node := make([]int, len(leaves)) // node in each slot of the steps
 	for i := range node {

@@ -2,7 +2,7 @@ package algorithm
 
 import (
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Ring AllReduce. Chunk c starts at rank c + 1 and travels once around the ring to rank c,
@@ -80,7 +80,7 @@ func ringAllReduceCost(pr Params) program.Cost {
 		if p == 1 {
 			return 0
 		}
-		own, next := shared.Range{Lo: rank, Hi: rank + 1}, (rank+1)%p
+		own, next := sharding.Range{Lo: rank, Hi: rank + 1}, (rank+1)%p
 		return 2*l.Out[p] - length(l, own) - (l.Out[next+1] - l.Out[next])
 	}}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/check"
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // reducing returns the algorithms of registry_allreduce.go.
@@ -100,9 +100,9 @@ func TestAlignedTreesThatAreCanonical(t *testing.T) {
 	a := find(t, program.AllReduce, "binomial")
 	n := 0
 	for p := 2; p <= 64; p++ {
-		leaves := make([][]shared.Node, p)
+		leaves := make([][]sharding.Node, p)
 		for r := range leaves {
-			leaves[r] = []shared.Node{shared.Leaf(r)}
+			leaves[r] = []sharding.Node{sharding.Leaf(r)}
 		}
 		require.Equal(t, algorithm.FoldsLikeRanks(leaves), a.Canonical(p), p)
 		if a.Canonical(p) {

@@ -4,7 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Bruck AllToAll, for blocks of equal length. A block whose destination is i ranks further,
@@ -59,14 +59,14 @@ func generateAllToAllBruck(pr Params, rank int) *program.Program {
 	for k := range rounds {
 		most = max(most, withBit(pr.P, k))
 	}
-	p.room(shared.Range{Lo: 0, Hi: most})
+	p.room(sharding.Range{Lo: 0, Hi: most})
 	pack := p.local()
 	var before []program.Dep // previous round: its message is sent, and one has arrived
 	for k := range rounds {
 		packed := p.packBruck(pack, k, before)
 		lane := p.lane((rank+1<<k)%pr.P, (rank-1<<k+pr.P)%pr.P)
 		n := withBit(pr.P, k)
-		slot := p.room(shared.Range{Lo: 0, Hi: n})
+		slot := p.room(sharding.Range{Lo: 0, Hi: n})
 		sent := p.send(lane, program.Span(program.Scratch, bruckMessage, 0, n), packed)
 		come := p.recv(lane, program.Span(program.Scratch, slot, 0, n))
 		before = []program.Dep{sent, come}

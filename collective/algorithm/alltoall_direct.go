@@ -2,7 +2,7 @@ package algorithm
 
 import (
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Direct AllToAll. Every rank sends every other its block at once.
@@ -58,6 +58,6 @@ func generateAllToAllDirect(pr Params, rank int) *program.Program {
 // once.
 func allToAllSends(pr Params) program.Cost {
 	return program.Cost{Steps: min(1, pr.P-1), Sent: func(rank int, l program.Layout) int {
-		return l.In[pr.P] - l.Len(program.Ref{Buffer: program.In, Chunks: shared.Range{Lo: rank, Hi: rank + 1}})
+		return l.In[pr.P] - l.Len(program.Ref{Buffer: program.In, Chunks: sharding.Range{Lo: rank, Hi: rank + 1}})
 	}}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // builder writes one rank's part, instruction by instruction, in an order in which a single
@@ -40,7 +40,7 @@ type touch struct {
 
 // stretch is a range of chunks with one history.
 type stretch struct {
-	chunks  shared.Range
+	chunks  sharding.Range
 	written bool
 	writer  touch
 	readers []touch // since it was written
@@ -78,7 +78,7 @@ func (b *builder) with(peer int) int { return b.lane(peer, peer, 0) }
 func (b *builder) local() int { return b.lane(program.NoPeer, program.NoPeer, 0) }
 
 // room adds a scratch slot for chunks and returns its number.
-func (b *builder) room(chunks shared.Range) int {
+func (b *builder) room(chunks sharding.Range) int {
 	b.Scratch = append(b.Scratch, chunks)
 	return len(b.Scratch) - 1
 }
@@ -123,7 +123,7 @@ func (b *builder) copy(dst, src program.Ref) {
 }
 
 // reduce folds operands, given from left to right.
-func (b *builder) reduce(dst program.Ref, operands []program.Ref, steps []shared.FoldStep) {
+func (b *builder) reduce(dst program.Ref, operands []program.Ref, steps []sharding.FoldStep) {
 	if len(operands) == 1 {
 		b.copy(dst, operands[0])
 		return
@@ -223,7 +223,7 @@ func (b *builder) history(r program.Ref) (list []stretch, lo, hi int) {
 	m := memoryOf(r)
 	list = b.ledger[m]
 	if list == nil {
-		list = []stretch{{chunks: shared.Range{Lo: 0, Hi: b.Chunks}}}
+		list = []stretch{{chunks: sharding.Range{Lo: 0, Hi: b.Chunks}}}
 	}
 	list, lo = cut(list, r.Chunks.Lo)
 	list, hi = cut(list, r.Chunks.Hi)
@@ -265,7 +265,7 @@ func (b *builder) finish() *program.Program {
 
 // alone makes the part of a single rank, which copies.
 func (b *builder) alone() *program.Program {
-	all := shared.Range{Lo: 0, Hi: b.Chunks}
+	all := sharding.Range{Lo: 0, Hi: b.Chunks}
 	b.copy(spanOf(program.Out, 0, all), spanOf(program.In, 0, all))
 	return b.finish()
 }

@@ -2,7 +2,7 @@ package algorithm
 
 import (
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Direct AllReduce. Every rank owns one chunk. It sends each other rank that
@@ -80,7 +80,7 @@ func (p partOf) foldOwned(pr Params) {
 	// Allocated together: there may be thousands of each.
 	slab := make([]program.Instruction, 0, len(leaves)+(pr.P-1)*(brings+2))
 	sources := make([]program.Ref, 0, (pr.P-1)*brings)
-	p.Scratch = make([]shared.Range, 0, len(leaves)-brings)
+	p.Scratch = make([]sharding.Range, 0, len(leaves)-brings)
 	for k := 1; k < pr.P; k++ {
 		peer := (rank + k) % pr.P
 		l := &p.Lanes[k]

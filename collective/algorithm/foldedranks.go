@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"math/bits"
 
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // foldedRanks numbers ranks for algorithms that need a power of two. Let q be the largest power
 // of two not above p, and r = p − q. Each of the first r pairs of ranks (2i, 2i+1) is one
 // member, for which 2i acts, and every other rank is a member too. The order of ranks is kept,
 // and folding pairs first and then members at distance 1, 2, 4… is the canonical fold tree over
-// ranks (shared.RankSchedule).
+// ranks (sharding.RankSchedule).
 type foldedRanks struct {
 	members int // q
 	pairs   int // r
@@ -38,12 +38,12 @@ func (f foldedRanks) member(rank int) (m int, acts bool) {
 func (f foldedRanks) paired(member int) bool { return member < f.pairs }
 
 // ranks returns the range of ranks of a range of members.
-func (f foldedRanks) ranks(members shared.Range) shared.Range {
-	return shared.Range{Lo: f.rank(members.Lo), Hi: f.rank(members.Hi)}
+func (f foldedRanks) ranks(members sharding.Range) sharding.Range {
+	return sharding.Range{Lo: f.rank(members.Lo), Hi: f.rank(members.Hi)}
 }
 
 // alignedIsCanonical reports whether the aligned tree over p leaves in order (that of
-// shared.FoldSchedule, of a binomial tree, of blocks of powers of two) is the fold tree over p
+// sharding.FoldSchedule, of a binomial tree, of blocks of powers of two) is the fold tree over p
 // ranks. At the top, the left side of the aligned tree has as many leaves as the largest power
 // of two. The fold tree has the same only if all members of its left half are pairs; likewise
 // further down. So p is 1…10…0 in binary.

@@ -3,11 +3,11 @@ package algorithm
 import (
 	"math/bits"
 
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // The tree of the rooted collectives. The ranks are halved recursively, in the places where the
-// canonical fold tree over ranks (shared.RankSchedule) halves them. The first rank of the half
+// canonical fold tree over ranks (sharding.RankSchedule) halves them. The first rank of the half
 // without the root becomes the root of that half, and a child of the root of the whole. For p =
 // 2^k this is a binomial tree. For every p and every root
 //
@@ -23,15 +23,15 @@ import (
 
 // treePlace is the place of a rank in the tree.
 type treePlace struct {
-	parent   int          // rank, or −1 for the root
-	span     shared.Range // ranks at and below this one
-	children []treeChild  // the largest half first
+	parent   int            // rank, or −1 for the root
+	span     sharding.Range // ranks at and below this one
+	children []treeChild    // the largest half first
 }
 
 // treeChild is a child of a rank, with all ranks at and below it.
 type treeChild struct {
 	rank int
-	span shared.Range
+	span sharding.Range
 }
 
 // placeStart returns the first rank of place v among q places; the first r places have two
@@ -42,7 +42,7 @@ func placeStart(v, r int) int { return v + min(v, r) }
 func treeOf(p, root, rank int) treePlace {
 	q := 1 << (bits.Len(uint(p)) - 1)
 	r := p - q
-	at := treePlace{parent: -1, span: shared.Range{Lo: 0, Hi: p}}
+	at := treePlace{parent: -1, span: sharding.Range{Lo: 0, Hi: p}}
 	lo, size, top := 0, q, root // places [lo, lo+size), with rank top above them
 	for s := at.span; s.Len() > 1; {
 		mid := s.Lo + 1 // a place of two ranks
@@ -50,7 +50,7 @@ func treeOf(p, root, rank int) treePlace {
 		if size > 0 {
 			mid = placeStart(lo+size, r)
 		}
-		kept, other := shared.Range{Lo: s.Lo, Hi: mid}, shared.Range{Lo: mid, Hi: s.Hi}
+		kept, other := sharding.Range{Lo: s.Lo, Hi: mid}, sharding.Range{Lo: mid, Hi: s.Hi}
 		if top >= mid {
 			kept, other = other, kept
 		}

@@ -2,7 +2,7 @@ package algorithm
 
 import (
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // grid arranges members in a mixed-radix system: a member has the digits of its number in
@@ -16,8 +16,8 @@ import (
 // a level folded in the order of digits, all folds join neighbouring ranges of members in
 // order, so that operators need not commute.
 type grid struct {
-	rank   func(member int) int                    // rank that acts for a member
-	chunks func(windows shared.Range) shared.Range // the chunks of windows
+	rank   func(member int) int                        // rank that acts for a member
+	chunks func(windows sharding.Range) sharding.Range // the chunks of windows
 }
 
 // level is the meaning of a digit for one member.
@@ -32,12 +32,12 @@ type level struct {
 func (l level) member(i int) int { return l.first + i*l.stride }
 
 // part returns the range of windows of digit i.
-func (l level) part(i int) shared.Range {
-	return shared.Range{Lo: l.lo + i*l.width, Hi: l.lo + (i+1)*l.width}
+func (l level) part(i int) sharding.Range {
+	return sharding.Range{Lo: l.lo + i*l.width, Hi: l.lo + (i+1)*l.width}
 }
 
 // own returns the part that the member reduces, which is the rest of its data after this level.
-func (l level) own() shared.Range { return l.part(l.digit) }
+func (l level) own() sharding.Range { return l.part(l.digit) }
 
 // levelsOf returns a member's levels, without those of size 1.
 func levelsOf(member int, dims []int) []level {
@@ -69,7 +69,7 @@ func twos(levels int) []int {
 }
 
 // at returns a reference to windows in a buffer.
-func (g *grid) at(buffer program.Buffer, slot int, windows shared.Range) program.Ref {
+func (g *grid) at(buffer program.Buffer, slot int, windows sharding.Range) program.Ref {
 	return spanOf(buffer, slot, g.chunks(windows))
 }
 
@@ -112,7 +112,7 @@ func (b *builder) scatterDirect(g *grid, l level, from, to program.Ref) {
 		operands[i] = spanOf(program.Scratch, b.room(own.Chunks), own.Chunks)
 		b.recvOnce(own, b.with(g.rank(l.member(i))), operands[i])
 	}
-	b.reduce(result, operands, shared.RankSchedule(l.size, nil))
+	b.reduce(result, operands, sharding.RankSchedule(l.size, nil))
 }
 
 // gatherDirect makes a level of an all-gather by messages between all pairs.
@@ -128,7 +128,7 @@ func (b *builder) gatherDirect(g *grid, l level) {
 }
 
 // oneFold joins two operands.
-var oneFold = []shared.FoldStep{{Left: 0, Right: 1}}
+var oneFold = []sharding.FoldStep{{Left: 0, Right: 1}}
 
 // ringLane returns the lane of a level's ring.
 func (b *builder) ringLane(g *grid, l level) int {
@@ -139,5 +139,5 @@ func (b *builder) ringLane(g *grid, l level) int {
 // inRing returns a level's ring.
 func (b *builder) inRing(g *grid, l level) ring {
 	return ring{size: l.size, at: l.digit, lane: b.ringLane(g, l),
-		part: func(i int) shared.Range { return g.chunks(l.part(i)) }}
+		part: func(i int) sharding.Range { return g.chunks(l.part(i)) }}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/check"
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // moving are the collectives of registry_moving.go.
@@ -87,9 +87,9 @@ func TestLinearReduceOfForests(t *testing.T) {
 	require.NoError(t, err)
 	for p := 1; p <= 9; p++ {
 		for _, shards := range []int{1, p, 2*p + 3, 40} {
-			forest := make([][]shared.Node, p)
+			forest := make([][]sharding.Node, p)
 			for r := range p {
-				forest[r] = shared.Cover(shared.Split(shards, p, r))
+				forest[r] = sharding.Cover(sharding.Split(shards, p, r))
 			}
 			backwards := slices.Clone(forest)
 			slices.Reverse(backwards)
@@ -103,7 +103,7 @@ func TestLinearReduceOfForests(t *testing.T) {
 
 // An algorithm refuses what it cannot do.
 func TestMovingRefusals(t *testing.T) {
-	leaf := func(shard int) []shared.Node { return []shared.Node{shared.Leaf(shard)} }
+	leaf := func(shard int) []sharding.Node { return []sharding.Node{sharding.Leaf(shard)} }
 	for _, x := range []struct {
 		of   program.Collective
 		name string
@@ -113,10 +113,10 @@ func TestMovingRefusals(t *testing.T) {
 		{program.AllGather, "recursive-doubling", algorithm.Params{P: 6}, "6 ranks are not a power of two"},
 		{program.Broadcast, "binomial", algorithm.Params{P: 4, Root: 4}, "root 4 among 4 ranks"},
 		{program.Scan, "chain", algorithm.Params{}, "among 0 ranks"},
-		{program.Gather, "linear", algorithm.Params{P: 1, Forest: [][]shared.Node{leaf(0)}}, "not a forest"},
-		{program.Reduce, "binomial", algorithm.Params{P: 2, Forest: [][]shared.Node{leaf(1), leaf(0)}}, "one node"},
-		{program.Reduce, "linear", algorithm.Params{P: 2, Forest: [][]shared.Node{{}, {}}}, "no rank brings a node"},
-		{program.Reduce, "linear", algorithm.Params{P: 2, Forest: [][]shared.Node{leaf(3), leaf(3)}}, "reduce: "},
+		{program.Gather, "linear", algorithm.Params{P: 1, Forest: [][]sharding.Node{leaf(0)}}, "not a forest"},
+		{program.Reduce, "binomial", algorithm.Params{P: 2, Forest: [][]sharding.Node{leaf(1), leaf(0)}}, "one node"},
+		{program.Reduce, "linear", algorithm.Params{P: 2, Forest: [][]sharding.Node{{}, {}}}, "no rank brings a node"},
+		{program.Reduce, "linear", algorithm.Params{P: 2, Forest: [][]sharding.Node{leaf(3), leaf(3)}}, "reduce: "},
 	} {
 		a, err := algorithm.Find(x.of, x.name)
 		require.NoError(t, err)

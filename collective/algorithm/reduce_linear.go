@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Linear Reduce. Every rank sends its contributions to the root, which folds them.
@@ -36,26 +36,26 @@ type partial struct{ rank, node int }
 
 // reducePartials returns the contributions of all ranks from left to right, and the order of
 // their fold.
-func reducePartials(pr Params) ([]partial, []shared.FoldStep, error) {
+func reducePartials(pr Params) ([]partial, []sharding.FoldStep, error) {
 	var leaves []partial
 	if pr.Forest == nil {
 		for r := range pr.P {
 			leaves = append(leaves, partial{r, 0})
 		}
-		return leaves, shared.RankSchedule(pr.P, nil), nil
+		return leaves, sharding.RankSchedule(pr.P, nil), nil
 	}
 	for r, f := range pr.Forest {
 		for e := range f {
 			leaves = append(leaves, partial{r, e})
 		}
 	}
-	at := func(l partial) shared.Node { return pr.Forest[l.rank][l.node] }
+	at := func(l partial) sharding.Node { return pr.Forest[l.rank][l.node] }
 	slices.SortStableFunc(leaves, func(a, b partial) int { return at(a).Range().Lo - at(b).Range().Lo })
-	nodes := make([]shared.Node, len(leaves))
+	nodes := make([]sharding.Node, len(leaves))
 	for i, l := range leaves {
 		nodes[i] = at(l)
 	}
-	steps, err := shared.FoldSchedule(nodes, nil)
+	steps, err := sharding.FoldSchedule(nodes, nil)
 	return leaves, steps, err
 }
 

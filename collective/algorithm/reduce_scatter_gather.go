@@ -2,7 +2,7 @@ package algorithm
 
 import (
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Reduce as reduce-scatter and gather. The data is divided into p − 1 chunks, one for each rank
@@ -47,11 +47,11 @@ func generateReduceScatterGather(pr Params, rank int) *program.Program {
 		}
 		return p.Program
 	}
-	p.Out = shared.Range{}
+	p.Out = sharding.Range{}
 	own := ownedChunk(pr, rank)
 	result := program.Chunk(program.Scratch, p.room(chunk(own)), own)
 	fold := program.Instruction{Op: program.DoReduce, Dst: result,
-		Src: make([]program.Ref, pr.P), Fold: shared.RankSchedule(pr.P, nil)}
+		Src: make([]program.Ref, pr.P), Fold: sharding.RankSchedule(pr.P, nil)}
 	fold.Src[rank] = program.Chunk(program.In, 0, own)
 	var come []program.Dep
 	toRoot := -1

@@ -4,7 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Recursive halving ReduceScatter. At distance 1, 2, 4… partners halve their common window.
@@ -67,9 +67,9 @@ func generateHalvingReduceScatter(pr Params, rank int) *program.Program {
 	from := program.Ref{Buffer: program.In}
 	room := levels[0].own()
 	if f.paired(me) {
-		room = shared.Range{Lo: 0, Hi: f.members}
+		room = sharding.Range{Lo: 0, Hi: f.members}
 	}
-	own := shared.Range{Lo: me, Hi: me + 1}
+	own := sharding.Range{Lo: me, Hi: me + 1}
 	if levels[0].own() != own || f.paired(me) {
 		b.room(g.chunks(room))
 	}
@@ -99,7 +99,7 @@ func generateHalvingReduceScatter(pr Params, rank int) *program.Program {
 func (b *builder) handOut(g *grid, f foldedRanks, me int, partial program.Ref) {
 	w := reversed(me, f.levels)
 	for _, owner := range []int{f.rank(w), f.rank(w) + 1} {
-		if f.ranks(shared.Range{Lo: w, Hi: w + 1}).Contains(owner) && owner != b.Rank {
+		if f.ranks(sharding.Range{Lo: w, Hi: w + 1}).Contains(owner) && owner != b.Rank {
 			b.send(b.with(owner), spanOf(partial.Buffer, partial.Slot, chunk(owner)))
 		}
 	}

@@ -2,7 +2,7 @@ package algorithm
 
 import (
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Ring ReduceScatter. Chunk c starts at rank c + 1 and travels once around the ring to rank c;
@@ -39,7 +39,7 @@ func generateRingReduceScatter(pr Params, rank int) *program.Program {
 	}
 	partial := 0
 	if p > 2 {
-		partial = b.room(shared.Range{Lo: 0, Hi: p})
+		partial = b.room(sharding.Range{Lo: 0, Hi: p})
 	}
 	steps := make([]program.Instruction, p)
 	own := make([]program.Ref, p) // operands, allocated together

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 	"github.com/zeebo/xxh3"
 )
 
@@ -50,7 +50,7 @@ type partOf struct{ *program.Program }
 // newPart begins rank's part of a program with a number of chunks. Input and output hold all of
 // them unless the generator changes this.
 func newPart(c program.Collective, name string, pr Params, rank, chunks int) partOf {
-	all := shared.Range{Lo: 0, Hi: chunks}
+	all := sharding.Range{Lo: 0, Hi: chunks}
 	p := &program.Program{
 		Collective: c, Algorithm: name, P: pr.P, Rank: rank, Root: -1,
 		Chunks: chunks, In: all, Out: all,
@@ -59,7 +59,7 @@ func newPart(c program.Collective, name string, pr Params, rank, chunks int) par
 		p.Root = pr.Root
 	}
 	if pr.Forest != nil {
-		p.Nodes = append([]shared.Node{}, pr.Forest[rank]...)
+		p.Nodes = append([]sharding.Node{}, pr.Forest[rank]...)
 		p.Forest = hashForests(pr.Forest)
 	}
 	return partOf{p}
@@ -67,7 +67,7 @@ func newPart(c program.Collective, name string, pr Params, rank, chunks int) par
 
 // hashForests returns a hash of forests: it covers which rank contributes which nodes. Every
 // rank of a forest program computes it, so it costs no more than reading the nodes.
-func hashForests(forests [][]shared.Node) uint64 {
+func hashForests(forests [][]sharding.Node) uint64 {
 	h := xxh3.New()
 	words := make([]byte, 0, 128)
 	for _, f := range forests {
@@ -91,7 +91,7 @@ func (p partOf) lane(sendPeer, recvPeer int) int {
 func (p partOf) local() int { return p.lane(program.NoPeer, program.NoPeer) }
 
 // room adds a scratch slot for chunks and returns its number.
-func (p partOf) room(chunks shared.Range) int {
+func (p partOf) room(chunks sharding.Range) int {
 	p.Scratch = append(p.Scratch, chunks)
 	return len(p.Scratch) - 1
 }
@@ -126,19 +126,19 @@ func (p partOf) recvReduce(lane int, dst, have program.Ref, left bool, after []p
 // join folds two operands.
 func (p partOf) join(lane int, dst, left, right program.Ref, after ...program.Dep) program.Dep {
 	return p.add(lane, program.Instruction{Op: program.DoReduce, Dst: dst,
-		Src: []program.Ref{left, right}, Fold: []shared.FoldStep{{Left: 0, Right: 1}}}, after)
+		Src: []program.Ref{left, right}, Fold: []sharding.FoldStep{{Left: 0, Right: 1}}}, after)
 }
 
 // whole returns the reference to the only chunk of a buffer.
 func whole(b program.Buffer) program.Ref { return program.Chunk(b, 0, 0) }
 
 // chunk returns the range of one chunk.
-func chunk(c int) shared.Range { return shared.Range{Lo: c, Hi: c + 1} }
+func chunk(c int) sharding.Range { return sharding.Range{Lo: c, Hi: c + 1} }
 
 // spanOf returns the reference to a range of chunks.
-func spanOf(b program.Buffer, slot int, r shared.Range) program.Ref {
+func spanOf(b program.Buffer, slot int, r sharding.Range) program.Ref {
 	return program.Ref{Buffer: b, Slot: slot, Chunks: r}
 }
 
 // length returns the number of elements of a range of output chunks.
-func length(l program.Layout, r shared.Range) int { return l.Out[r.Hi] - l.Out[r.Lo] }
+func length(l program.Layout, r sharding.Range) int { return l.Out[r.Hi] - l.Out[r.Lo] }

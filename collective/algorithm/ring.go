@@ -2,18 +2,18 @@ package algorithm
 
 import (
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // ring is a member's place in a ring. Each member of the ring owns a part of the data.
 type ring struct {
 	size, at int
-	lane     int                      // sends to the next member, receives from the one before
-	part     func(i int) shared.Range // the chunks of member i's part
+	lane     int                        // sends to the next member, receives from the one before
+	part     func(i int) sharding.Range // the chunks of member i's part
 }
 
 // back returns the part of the member that is places back.
-func (r *ring) back(places int) shared.Range { return r.part((r.at + r.size - places) % r.size) }
+func (r *ring) back(places int) sharding.Range { return r.part((r.at + r.size - places) % r.size) }
 
 // scatterRing makes a reduce-scatter: part i starts at member i + 1 and travels to member i,
 // and each member folds in its own. Member 0 receives from higher members, so it puts its own

@@ -2,7 +2,7 @@ package algorithm
 
 import (
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Direct Scan and Exscan. Every rank sends its data to all ranks after it, and each folds its
@@ -52,7 +52,7 @@ func generateScanDirect(c program.Collective, pr Params, rank int) *program.Prog
 		p.copy(p.local(), out, operands[0], before...)
 	default:
 		p.add(p.local(), program.Instruction{Op: program.DoReduce, Dst: out, Src: operands,
-			Fold: shared.RankSchedule(len(operands), nil)}, before)
+			Fold: sharding.RankSchedule(len(operands), nil)}, before)
 	}
 	return p.Program
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/check"
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // altered returns a copy of the direct AllReduce with changed programs.
@@ -45,7 +45,7 @@ func TestFalseClaimsAreFound(t *testing.T) {
 		for i := range p.Lanes[0].Steps {
 			in := &p.Lanes[0].Steps[i]
 			for k := range in.Fold {
-				in.Fold[k] = shared.FoldStep{Left: 0, Right: k + 1}
+				in.Fold[k] = sharding.FoldStep{Left: 0, Right: k + 1}
 			}
 		}
 	}
@@ -94,7 +94,7 @@ func TestOtherProgramsThanAskedForAreFound(t *testing.T) {
 		"generated is the part of rank 0 of 3 (root -1) of direct scan":        func(p *program.Program) { p.Collective = program.Scan },
 		"generated is the part of rank 1 of 3":                                 func(p *program.Program) { p.Rank++ },
 		"generated is the part of rank 0 of 3 (root 2)":                        func(p *program.Program) { p.Root = 2 },
-		"takes a forest of nodes":                                              func(p *program.Program) { p.Nodes = []shared.Node{} },
+		"takes a forest of nodes":                                              func(p *program.Program) { p.Nodes = []sharding.Node{} },
 	} {
 		require.ErrorContains(t, check.Algorithm(altered(t, change), pr), want)
 	}
@@ -110,7 +110,7 @@ func TestOtherProgramsThanAskedForAreFound(t *testing.T) {
 	require.ErrorContains(t, check.Algorithm(a, algorithm.Params{P: 0}), "direct allreduce among 0 ranks")
 
 	idle := altered(t, func(p *program.Program) {
-		p.Scratch = append(p.Scratch, shared.Range{Lo: 0, Hi: 1})
+		p.Scratch = append(p.Scratch, sharding.Range{Lo: 0, Hi: 1})
 		p.Lanes = append(p.Lanes, program.Lane{SendPeer: program.NoPeer, RecvPeer: program.NoPeer,
 			Steps: []program.Instruction{move(scratch(len(p.Scratch)-1), in0)}})
 		for _, s := range [][2]int{{0, 0}, {1, 3}, {2, 3}} {

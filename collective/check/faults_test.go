@@ -7,13 +7,13 @@ import (
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/check"
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Short forms for programs written by hand.
 var (
 	in0, out0 = program.Chunk(program.In, 0, 0), program.Chunk(program.Out, 0, 0)
-	one       = shared.Range{Lo: 0, Hi: 1}
+	one       = sharding.Range{Lo: 0, Hi: 1}
 )
 
 func scratch(slot int) program.Ref { return program.Chunk(program.Scratch, slot, 0) }
@@ -47,7 +47,7 @@ func exchange() []*program.Program {
 	for rank := range programs {
 		programs[rank] = &program.Program{
 			Collective: program.AllReduce, Algorithm: "exchange", P: 2, Rank: rank, Root: -1, Chunks: 1, In: one, Out: one,
-			CanonicalTree: true, RankOrder: true, Scratch: []shared.Range{one},
+			CanonicalTree: true, RankOrder: true, Scratch: []sharding.Range{one},
 			Lanes: []program.Lane{lane(1-rank, 1-rank,
 				send(in0),
 				program.Instruction{Op: program.DoRecvReduce, Dst: scratch(0), Src: []program.Ref{in0}, RecvLeft: rank == 1},
@@ -62,7 +62,7 @@ var exchangeCost = program.Cost{Steps: 1, Sent: func(_ int, l program.Layout) in
 
 // chain returns a broadcast of a number of chunks from rank 0 along p ranks.
 func chain(p, chunks int) []*program.Program {
-	all := shared.Range{Lo: 0, Hi: chunks}
+	all := sharding.Range{Lo: 0, Hi: chunks}
 	programs := make([]*program.Program, p)
 	for rank := range programs {
 		l := lane(rank+1, rank-1)
@@ -150,18 +150,18 @@ func TestFaultsOfForm(t *testing.T) {
 			return all
 		},
 		"either all ranks bring forests or none": func(all []*program.Program) []*program.Program {
-			all[1].Nodes = []shared.Node{{Level: 0, Index: 1}}
+			all[1].Nodes = []sharding.Node{{Level: 0, Index: 1}}
 			return all
 		},
 		"want them disjoint": func(all []*program.Program) []*program.Program {
-			return each(all, func(p *program.Program) { p.Nodes, p.Forest = []shared.Node{{Level: 1, Index: 0}}, 7 })
+			return each(all, func(p *program.Program) { p.Nodes, p.Forest = []sharding.Node{{Level: 1, Index: 0}}, 7 })
 		},
 		"no rank brings anything": func(all []*program.Program) []*program.Program {
-			return each(all, func(p *program.Program) { p.Nodes, p.Forest, p.Lanes = []shared.Node{}, 7, nil })
+			return each(all, func(p *program.Program) { p.Nodes, p.Forest, p.Lanes = []sharding.Node{}, 7, nil })
 		},
 		"brings a forest to a scan": func(all []*program.Program) []*program.Program {
 			return each(all, func(p *program.Program) {
-				p.Collective, p.Nodes, p.Forest = program.Scan, []shared.Node{{Level: 0, Index: p.Rank}}, 7
+				p.Collective, p.Nodes, p.Forest = program.Scan, []sharding.Node{{Level: 0, Index: p.Rank}}, 7
 			})
 		},
 	} {
@@ -214,7 +214,7 @@ func TestRacesAreFound(t *testing.T) {
 
 	// Data that passes through a rank must be sent before other data may take its place.
 	all = chain(3, 2)
-	each(all, func(p *program.Program) { p.Scratch = []shared.Range{{Lo: 0, Hi: 2}} })
+	each(all, func(p *program.Program) { p.Scratch = []sharding.Range{{Lo: 0, Hi: 2}} })
 	through := &all[1].Lanes[0]
 	through.Steps[0].Dst = scratch(0)
 	through.Steps = append(through.Steps, move(program.Chunk(program.Out, 0, 0), scratch(0)), recv(scratch(0)))
@@ -259,7 +259,7 @@ func TestWrongResultsAreFound(t *testing.T) {
 
 	all = exchange()
 	all[1].Lanes[0].Steps[2] = program.Instruction{Op: program.DoReduce, Dst: out0, Src: []program.Ref{scratch(0), in0},
-		Fold: []shared.FoldStep{{Left: 0, Right: 1}}, After: []program.Dep{{Lane: 0, Step: 0}}}
+		Fold: []sharding.FoldStep{{Left: 0, Right: 1}}, After: []program.Dep{{Lane: 0, Step: 0}}}
 	require.ErrorContains(t, check.Programs(all, check.Options{}), "rank 1: out[0]: ((0[0] 1[0]) 1[0]): has 1 2 times")
 
 	all = exchange()
@@ -283,12 +283,12 @@ func TestWrongResultsAreFound(t *testing.T) {
 
 // swap returns an AllToAll of two ranks.
 func swap() []*program.Program {
-	two := shared.Range{Lo: 0, Hi: 2}
+	two := sharding.Range{Lo: 0, Hi: 2}
 	programs := make([]*program.Program, 2)
 	for r := range programs {
 		other := 1 - r
 		programs[r] = &program.Program{Collective: program.AllToAll, Algorithm: "swap", P: 2, Rank: r, Root: -1, Chunks: 2, In: two, Out: two,
-			Scratch: []shared.Range{{Lo: other, Hi: other + 1}},
+			Scratch: []sharding.Range{{Lo: other, Hi: other + 1}},
 			Lanes: []program.Lane{lane(other, other,
 				send(program.Chunk(program.In, 0, other)),
 				recv(program.Chunk(program.Scratch, 0, other)),
@@ -326,12 +326,12 @@ func TestExchangesOfBlocksOfAnyLength(t *testing.T) {
 
 // three returns the ranks of an AllToAll that moves nothing between them.
 func three() []*program.Program {
-	all := shared.Range{Lo: 0, Hi: 3}
+	all := sharding.Range{Lo: 0, Hi: 3}
 	programs := make([]*program.Program, 3)
 	for r := range programs {
 		own := program.Chunk(program.Out, 0, r)
 		programs[r] = &program.Program{Collective: program.AllToAll, Algorithm: "none", P: 3, Rank: r, Root: -1, Chunks: 3, In: all, Out: all,
-			Scratch: []shared.Range{all},
+			Scratch: []sharding.Range{all},
 			Lanes:   []program.Lane{lane(program.NoPeer, program.NoPeer, move(own, program.Chunk(program.In, 0, r)))}}
 	}
 	return programs
@@ -342,7 +342,7 @@ func three() []*program.Program {
 func TestForestsFoldByShard(t *testing.T) {
 	forest := func() []*program.Program {
 		return each(exchange(), func(p *program.Program) {
-			p.Nodes, p.Forest = []shared.Node{{Level: 0, Index: 1 - p.Rank}}, 7
+			p.Nodes, p.Forest = []sharding.Node{{Level: 0, Index: 1 - p.Rank}}, 7
 		})
 	}
 	require.ErrorContains(t, check.Programs(forest(), check.Options{}), "out[0] is (node0:1[0] node0:0[0]), which is not the canonical tree (node0:0[0] node0:1[0])")
@@ -358,7 +358,7 @@ func TestBarriersThatLeakAreFound(t *testing.T) {
 		programs := make([]*program.Program, p)
 		for rank := range programs {
 			programs[rank] = &program.Program{Collective: program.Barrier, Algorithm: "dissemination", P: p, Rank: rank, Root: -1, Chunks: 1,
-				Scratch: []shared.Range{one}}
+				Scratch: []sharding.Range{one}}
 			for k, d := range distances {
 				s := send(scratch(0))
 				if k > 0 {
@@ -399,7 +399,7 @@ func TestSerialExecutionThatStopsIsFound(t *testing.T) {
 		{Lanes: []program.Lane{lane(0, 0, send(s), recv(s))}},
 	}
 	for r, p := range programs {
-		p.Collective, p.Algorithm, p.P, p.Rank, p.Root, p.Chunks, p.Scratch = program.Barrier, "relay", 3, r, -1, 1, []shared.Range{one}
+		p.Collective, p.Algorithm, p.P, p.Rank, p.Root, p.Chunks, p.Scratch = program.Barrier, "relay", 3, r, -1, 1, []sharding.Range{one}
 	}
 	err := check.Programs(programs, check.Options{})
 	require.ErrorContains(t, err, "serial execution does not end: rank 0 waits at lane 0 step 0 (recv scratch0[0])")

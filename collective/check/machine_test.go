@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // machine runs programs on strings, in random order: a value is the text of the expression that
@@ -329,20 +329,20 @@ func expected(programs []*program.Program, r, c int) (leaves []string, tree stri
 	case program.Exscan:
 		upTo = r
 	}
-	var nodes []shared.Node
+	var nodes []sharding.Node
 	for s, q := range programs[:upTo] {
 		if q.Nodes == nil {
 			leaves = append(leaves, name(s, c)...)
 		}
 		nodes = append(nodes, q.Nodes...)
 	}
-	steps := shared.RankSchedule(len(leaves), nil)
+	steps := sharding.RankSchedule(len(leaves), nil)
 	if leaves == nil {
-		slices.SortFunc(nodes, func(a, b shared.Node) int { return a.Range().Lo - b.Range().Lo })
+		slices.SortFunc(nodes, func(a, b sharding.Node) int { return a.Range().Lo - b.Range().Lo })
 		for _, n := range nodes {
 			leaves = append(leaves, fmt.Sprintf("%v.%d", n, c))
 		}
-		steps, _ = shared.FoldSchedule(nodes, nil)
+		steps, _ = sharding.FoldSchedule(nodes, nil)
 	}
 	v := slices.Clone(leaves)
 	for _, s := range steps {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // access is an access to a chunk by one part of an instruction.
@@ -69,7 +69,7 @@ func (c *checker) setUp(k *rankState, p *program.Program) {
 	}
 }
 
-func blank(room shared.Range) []content {
+func blank(room sharding.Range) []content {
 	x := make([]content, room.Len())
 	for i := range x {
 		x[i].written.half = -1

@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/check"
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // remap adapts the dependencies of a program to moved steps: to[old] is the new place of a step
@@ -177,18 +177,18 @@ var mutants = map[string]func(p *program.Program, lane, step int) bool{
 	},
 	"folded as a chain": func(p *program.Program, lane, step int) bool {
 		in := &p.Lanes[lane].Steps[step]
-		chain := make([]shared.FoldStep, max(0, len(in.Src)-1))
+		chain := make([]sharding.FoldStep, max(0, len(in.Src)-1))
 		for k := range chain {
-			chain[k] = shared.FoldStep{Left: 0, Right: k + 1}
+			chain[k] = sharding.FoldStep{Left: 0, Right: k + 1}
 		}
 		return refold(in, chain)
 	},
 	"folded from the right": func(p *program.Program, lane, step int) bool {
 		in := &p.Lanes[lane].Steps[step]
 		m := len(in.Src)
-		chain := make([]shared.FoldStep, max(0, m-1))
+		chain := make([]sharding.FoldStep, max(0, m-1))
 		for k := range chain {
-			chain[k] = shared.FoldStep{Left: m - 2 - k, Right: m - 1 - k}
+			chain[k] = sharding.FoldStep{Left: m - 2 - k, Right: m - 1 - k}
 		}
 		return refold(in, chain)
 	},
@@ -244,7 +244,7 @@ func shift(p *program.Program, r *program.Ref) bool {
 	if lo+n > room.Hi {
 		lo = room.Lo
 	}
-	r.Chunks = shared.Range{Lo: lo, Hi: lo + n}
+	r.Chunks = sharding.Range{Lo: lo, Hi: lo + n}
 	return true
 }
 
@@ -258,7 +258,7 @@ func swapBuffer(r *program.Ref) bool {
 	return true
 }
 
-func refold(in *program.Instruction, fold []shared.FoldStep) bool {
+func refold(in *program.Instruction, fold []sharding.FoldStep) bool {
 	if in.Op != program.DoReduce || slices.Equal(in.Fold, fold) {
 		return false
 	}

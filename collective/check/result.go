@@ -6,14 +6,14 @@ import (
 	"strings"
 
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // source is the origin of leaves: a rank's whole buffer, or a node of its forest.
 type source struct {
 	rank, slot int
 	forest     bool
-	node       shared.Node
+	node       sharding.Node
 }
 
 // String returns the rank, or the node.
@@ -32,9 +32,9 @@ func shape(p *program.Program) error {
 	if p.Collective.Rooted() != (p.Root >= 0) {
 		return fmt.Errorf("rank %d: a %s with root %d", p.Rank, p.Collective, p.Root)
 	}
-	all, own, none := shared.Range{Lo: 0, Hi: p.Chunks}, shared.Range{Lo: p.Rank, Hi: p.Rank + 1}, shared.Range{}
+	all, own, none := sharding.Range{Lo: 0, Hi: p.Chunks}, sharding.Range{Lo: p.Rank, Hi: p.Rank + 1}, sharding.Range{}
 	in, out, blocks := all, all, true
-	atRoot := func(there, elsewhere shared.Range) shared.Range {
+	atRoot := func(there, elsewhere sharding.Range) sharding.Range {
 		if p.Rank == p.Root {
 			return there
 		}
@@ -73,7 +73,7 @@ func shape(p *program.Program) error {
 	return overlaps(p)
 }
 
-func sameRange(a, b shared.Range) bool { return a == b || a.Empty() && b.Empty() }
+func sameRange(a, b sharding.Range) bool { return a == b || a.Empty() && b.Empty() }
 
 // overlaps finds instructions of an AllToAll whose source and destination may overlap in
 // memory: an executor may move the chunks in any order. In other collectives the operands have
@@ -130,15 +130,15 @@ func (c *checker) sourceOf(rank, slot int) int {
 }
 
 // canonicalSteps returns the canonical order of the first m sources.
-func (c *checker) canonicalSteps(m int) ([]shared.FoldStep, error) {
+func (c *checker) canonicalSteps(m int) ([]sharding.FoldStep, error) {
 	if len(c.sources) == 0 || !c.sources[0].forest {
 		return c.terms.rankSchedule(m), nil
 	}
-	nodes := make([]shared.Node, m)
+	nodes := make([]sharding.Node, m)
 	for i := range nodes {
 		nodes[i] = c.sources[i].node
 	}
-	return shared.FoldSchedule(nodes, nil)
+	return sharding.FoldSchedule(nodes, nil)
 }
 
 // results compares every rank's output with the definition of the collective.

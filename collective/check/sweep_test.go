@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/check"
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // everyAlgorithm runs f for all algorithms in parallel.
@@ -76,31 +76,31 @@ func arrangements(p int) [][]int {
 
 // forests returns inputs that are not whole buffers: even ranges of shards, with nodes of all
 // levels; ranks without nodes; shards that are not in rank order; one node per rank.
-func forests(p int) [][][]shared.Node {
-	cut := func(shards int) [][]shared.Node {
-		f := make([][]shared.Node, p)
+func forests(p int) [][][]sharding.Node {
+	cut := func(shards int) [][]sharding.Node {
+		f := make([][]sharding.Node, p)
 		for r := range f {
-			f[r] = append([]shared.Node{}, shared.Cover(shared.Split(shards, p, r))...)
+			f[r] = append([]sharding.Node{}, sharding.Cover(sharding.Split(shards, p, r))...)
 		}
 		return f
 	}
 	shuffled := cut(2*p + 3)
 	slices.Reverse(shuffled)
-	return [][][]shared.Node{cut(3 * p), cut((p + 1) / 2), shuffled, oneNodeEach(p)}
+	return [][][]sharding.Node{cut(3 * p), cut((p + 1) / 2), shuffled, oneNodeEach(p)}
 }
 
 // oneNodeEach gives each rank a node so that they fold like the ranks.
-func oneNodeEach(p int) [][]shared.Node {
+func oneNodeEach(p int) [][]sharding.Node {
 	q := 1
 	for 2*q <= p {
 		q *= 2
 	}
-	f := make([][]shared.Node, p)
+	f := make([][]sharding.Node, p)
 	for r := range f {
 		if r < 2*(p-q) {
-			f[r] = []shared.Node{{Level: 0, Index: r}}
+			f[r] = []sharding.Node{{Level: 0, Index: r}}
 		} else {
-			f[r] = []shared.Node{{Level: 1, Index: r - (p - q)}}
+			f[r] = []sharding.Node{{Level: 1, Index: r - (p - q)}}
 		}
 	}
 	return f

@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // terms interns expressions, so that equal numbers stand for equal trees.
 type terms struct {
 	nodes     []term
 	known     map[term]int
-	schedules map[int][]shared.FoldStep // RankSchedule by number of operands
+	schedules map[int][]sharding.FoldStep // RankSchedule by number of operands
 }
 
 // term is a leaf (left < 0: the contribution of source −1−left to chunk right) or
@@ -20,7 +20,7 @@ type term struct{ left, right int }
 
 func (t *terms) init() {
 	t.known = map[term]int{}
-	t.schedules = map[int][]shared.FoldStep{}
+	t.schedules = map[int][]sharding.FoldStep{}
 }
 
 func (t *terms) intern(x term) int {
@@ -38,7 +38,7 @@ func (t *terms) join(a, b int) int { return t.intern(term{a, b}) }
 
 // fold returns the term of the fold of the leaves of sources 0..m−1 in the order of steps, or
 // -1 if that term does not exist.
-func (t *terms) fold(m, chunk int, steps []shared.FoldStep) int {
+func (t *terms) fold(m, chunk int, steps []sharding.FoldStep) int {
 	value := make([]int, m)
 	for s := range value {
 		value[s] = t.leaf(s, chunk)
@@ -54,10 +54,10 @@ func (t *terms) fold(m, chunk int, steps []shared.FoldStep) int {
 }
 
 // rankSchedule returns the canonical order of m operands.
-func (t *terms) rankSchedule(m int) []shared.FoldStep {
+func (t *terms) rankSchedule(m int) []sharding.FoldStep {
 	steps, ok := t.schedules[m]
 	if !ok {
-		steps = shared.RankSchedule(m, nil)
+		steps = sharding.RankSchedule(m, nil)
 		t.schedules[m] = steps
 	}
 	return steps

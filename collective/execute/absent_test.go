@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/superstep-ml/superstep/collective/program"
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // slow is a node that waits a while before it reads messages.
@@ -34,7 +34,7 @@ func (c slowConn) Read(b []byte) error {
 // then has a step with an absent value, and then overwrites the slot. The step with the absent
 // value needs no time, but steps after it rely on the whole slot having been sent.
 func TestAbsentValuesPassOnWhatTheyWaitFor(t *testing.T) {
-	one := shared.Range{Lo: 0, Hi: 1}
+	one := sharding.Range{Lo: 0, Hi: 1}
 	in := func(node int) program.Ref { return program.Chunk(program.In, node, 0) }
 	slot := func(k int) program.Ref { return program.Chunk(program.Scratch, k, 0) }
 	for name, absent := range map[string]program.Instruction{
@@ -47,8 +47,8 @@ func TestAbsentValuesPassOnWhatTheyWaitFor(t *testing.T) {
 			absent.After = []program.Dep{{Lane: 1, Step: 0}}
 			zero := &program.Program{
 				Collective: program.AllReduce, Algorithm: "overwrite", P: 2, Rank: 0, Root: -1, Chunks: 1,
-				In: one, Nodes: []shared.Node{shared.Leaf(0), shared.Leaf(1), shared.Leaf(2)}, Forest: 1,
-				Scratch: []shared.Range{one, one},
+				In: one, Nodes: []sharding.Node{sharding.Leaf(0), sharding.Leaf(1), sharding.Leaf(2)}, Forest: 1,
+				Scratch: []sharding.Range{one, one},
 				Lanes: []program.Lane{
 					{SendPeer: -1, RecvPeer: -1, Steps: []program.Instruction{
 						{Op: program.DoCopy, Dst: slot(0), Src: []program.Ref{in(0)}},
@@ -62,7 +62,7 @@ func TestAbsentValuesPassOnWhatTheyWaitFor(t *testing.T) {
 			}
 			other := &program.Program{
 				Collective: program.AllReduce, Algorithm: "overwrite", P: 2, Rank: 1, Root: -1, Chunks: 1,
-				In: one, Out: one, Nodes: []shared.Node{shared.Leaf(3)}, Forest: 1, Scratch: []shared.Range{one},
+				In: one, Out: one, Nodes: []sharding.Node{sharding.Leaf(3)}, Forest: 1, Scratch: []sharding.Range{one},
 				Lanes: []program.Lane{{SendPeer: -1, RecvPeer: 0, Steps: []program.Instruction{
 					{Op: program.DoRecv, Dst: program.Chunk(program.Out, 0, 0)},
 				}}},

@@ -7,27 +7,27 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // forestOf divides shards 0..15 into contiguous ranges, one per rank; some may be empty.
-func forestOf(p, seed int) [][]shared.Node {
+func forestOf(p, seed int) [][]sharding.Node {
 	const shards = 16
-	forest := make([][]shared.Node, p)
+	forest := make([][]sharding.Node, p)
 	lo := 0
 	for r := range p {
 		hi := shards
 		if r < p-1 {
 			hi = min(shards, lo+int(mix(uint64(seed*100+r))%uint64(2*shards/p+1)))
 		}
-		forest[r] = append([]shared.Node{}, shared.Cover(shared.Range{Lo: lo, Hi: hi})...)
+		forest[r] = append([]sharding.Node{}, sharding.Cover(sharding.Range{Lo: lo, Hi: hi})...)
 		lo = hi
 	}
 	return forest
 }
 
 // absences makes some nodes absent: none, about half, or all.
-func absences(forest [][]shared.Node, seed, of4 int) [][]bool {
+func absences(forest [][]sharding.Node, seed, of4 int) [][]bool {
 	absent := make([][]bool, len(forest))
 	for r, nodes := range forest {
 		for k := range nodes {
@@ -59,10 +59,10 @@ func TestForests(t *testing.T) {
 	require.NotZero(t, ran)
 }
 
-func onePerRank(p int) [][]shared.Node {
-	forest := make([][]shared.Node, p)
+func onePerRank(p int) [][]sharding.Node {
+	forest := make([][]sharding.Node, p)
 	for r := range forest {
-		forest[r] = []shared.Node{shared.Leaf(r)}
+		forest[r] = []sharding.Node{sharding.Leaf(r)}
 	}
 	return forest
 }
@@ -96,14 +96,14 @@ func testForest(t *testing.T, a *algorithm.Algorithm, pr algorithm.Params, seed 
 // and chunk 1 of its second into one slot. Rank 1 folds chunks 0 and 1 of its own two nodes
 // with the received ones, and sends everything back.
 func patchwork() []*program.Program {
-	all := shared.Range{Lo: 0, Hi: 2}
+	all := sharding.Range{Lo: 0, Hi: 2}
 	at := program.Chunk
 	span := func(b program.Buffer, slot int) program.Ref { return program.Span(b, slot, 0, 2) }
-	pair := []shared.FoldStep{{Left: 0, Right: 1}}
+	pair := []sharding.FoldStep{{Left: 0, Right: 1}}
 	zero := &program.Program{
 		Collective: program.AllReduce, Algorithm: "patchwork", P: 2, Rank: 0, Root: -1, Chunks: 2,
-		In: all, Out: all, Nodes: []shared.Node{shared.Leaf(0), shared.Leaf(1)}, Forest: 1,
-		Scratch: []shared.Range{all, all},
+		In: all, Out: all, Nodes: []sharding.Node{sharding.Leaf(0), sharding.Leaf(1)}, Forest: 1,
+		Scratch: []sharding.Range{all, all},
 		Lanes: []program.Lane{
 			{SendPeer: -1, RecvPeer: -1, Steps: []program.Instruction{
 				{Op: program.DoCopy, Dst: at(program.Scratch, 0, 0), Src: []program.Ref{at(program.In, 0, 0)}},
@@ -118,8 +118,8 @@ func patchwork() []*program.Program {
 	}
 	one := &program.Program{
 		Collective: program.AllReduce, Algorithm: "patchwork", P: 2, Rank: 1, Root: -1, Chunks: 2,
-		In: all, Out: all, Nodes: []shared.Node{shared.Leaf(2), shared.Leaf(3)}, Forest: 1,
-		Scratch: []shared.Range{all, all},
+		In: all, Out: all, Nodes: []sharding.Node{sharding.Leaf(2), sharding.Leaf(3)}, Forest: 1,
+		Scratch: []sharding.Range{all, all},
 		Lanes: []program.Lane{
 			{SendPeer: -1, RecvPeer: -1, Steps: []program.Instruction{
 				{Op: program.DoCopy, Dst: at(program.Scratch, 0, 0), Src: []program.Ref{at(program.In, 0, 0)}},

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // handOver returns a broadcast from rank 0 to rank 1 with one step per chunk.
@@ -14,7 +14,7 @@ func handOver(chunks int) []*program.Program {
 	for r := range progs {
 		lane := program.Lane{SendPeer: program.NoPeer, RecvPeer: program.NoPeer, Steps: make([]program.Instruction, chunks)}
 		progs[r] = &program.Program{Collective: program.Broadcast, Algorithm: "by hand", P: 2, Rank: r, Chunks: chunks,
-			Out: shared.Range{Hi: chunks}}
+			Out: sharding.Range{Hi: chunks}}
 		for c := range lane.Steps {
 			if r == 0 {
 				lane.SendPeer, lane.Steps[c] = 1, program.Instruction{Op: program.DoSend, Src: []program.Ref{program.Chunk(program.In, 0, c)}}
@@ -24,7 +24,7 @@ func handOver(chunks int) []*program.Program {
 		}
 		progs[r].Lanes = []program.Lane{lane}
 	}
-	progs[0].In, progs[0].Out = progs[0].Out, shared.Range{}
+	progs[0].In, progs[0].Out = progs[0].Out, sharding.Range{}
 	return progs
 }
 

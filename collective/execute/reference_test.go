@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 	"github.com/superstep-ml/superstep/internal/overdue"
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // view returns bytes as elements. The executor may place elements at any address that is
@@ -195,7 +195,7 @@ func (t *task) folded(lo, hi, c int) []byte {
 		return x
 	}
 	if t.progs[0].Nodes != nil {
-		var nodes []shared.Node
+		var nodes []sharding.Node
 		var values [][]byte
 		for r := lo; r < hi; r++ {
 			for k, n := range t.progs[r].Nodes {
@@ -203,7 +203,7 @@ func (t *task) folded(lo, hi, c int) []byte {
 				values = append(values, t.chunk(r, k, c))
 			}
 		}
-		steps, err := shared.FoldSchedule(nodes, nil)
+		steps, err := sharding.FoldSchedule(nodes, nil)
 		if err != nil {
 			panic(err)
 		}
@@ -216,7 +216,7 @@ func (t *task) folded(lo, hi, c int) []byte {
 	for r := lo; r < hi; r++ {
 		values = append(values, t.chunk(r, 0, c))
 	}
-	return shared.FoldRanks(values, merge)
+	return sharding.FoldRanks(values, merge)
 }
 
 // memory is the memory of a rank's part.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // FoldPlan is a fold over m leaves, ready to be run block by block. It is the same expression
@@ -29,7 +29,7 @@ var ErrFoldShape = errors.New("the fold steps do not join every operand exactly 
 // CompileFold orders the steps of a fold over m leaves depth first, left before right, and
 // gives each intermediate value a block. The steps must join all leaves into slot 0; a right
 // slot cannot be used again.
-func CompileFold(m int, steps []shared.FoldStep) (*FoldPlan, error) {
+func CompileFold(m int, steps []sharding.FoldStep) (*FoldPlan, error) {
 	if m == 0 && len(steps) == 0 {
 		return &FoldPlan{}, nil
 	}

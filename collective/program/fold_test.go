@@ -7,12 +7,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	. "github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 	"pgregory.net/rapid"
 )
 
 // expression folds leaves according to the steps.
-func expression(m int, steps []shared.FoldStep) string {
+func expression(m int, steps []sharding.FoldStep) string {
 	v := make([]string, m)
 	for i := range v {
 		v[i] = fmt.Sprint(i)
@@ -59,14 +59,14 @@ func TestPlansKeepTheExpression(t *testing.T) {
 		for i := range open {
 			open[i] = i
 		}
-		var steps []shared.FoldStep
+		var steps []sharding.FoldStep
 		for len(open) > 1 { // join any two of the remaining slots; slot 0 always remains
 			a := rapid.IntRange(0, len(open)-1).Draw(t, "left")
 			b := rapid.IntRange(1, len(open)-1).Draw(t, "right")
 			if a == b {
 				a = 0
 			}
-			steps = append(steps, shared.FoldStep{Left: open[a], Right: open[b]})
+			steps = append(steps, sharding.FoldStep{Left: open[a], Right: open[b]})
 			open = append(open[:b], open[b+1:]...)
 		}
 		plan, err := CompileFold(m, steps)
@@ -77,15 +77,15 @@ func TestPlansKeepTheExpression(t *testing.T) {
 
 func TestPlansNeedFewBlocks(t *testing.T) {
 	for m := 1; m <= 300; m++ {
-		steps := shared.RankSchedule(m, nil)
+		steps := sharding.RankSchedule(m, nil)
 		plan, err := CompileFold(m, steps)
 		require.NoError(t, err)
 		require.Equal(t, expression(m, steps), run(t, plan))
 		require.LessOrEqual(t, plan.Blocks, bits.Len(uint(m))+1, m)
 
-		chain := make([]shared.FoldStep, m-1)
+		chain := make([]sharding.FoldStep, m-1)
 		for k := range chain {
-			chain[k] = shared.FoldStep{Left: 0, Right: k + 1}
+			chain[k] = sharding.FoldStep{Left: 0, Right: k + 1}
 		}
 		plan, err = CompileFold(m, chain)
 		require.NoError(t, err)
@@ -98,7 +98,7 @@ func TestPlansNeedFewBlocks(t *testing.T) {
 }
 
 func TestBrokenFoldsAreRefused(t *testing.T) {
-	type steps = []shared.FoldStep
+	type steps = []sharding.FoldStep
 	for want, fold := range map[string]steps{
 		"1 steps for 3 operands": {{Left: 0, Right: 1}},
 		"3 steps for 3 operands": {{Left: 0, Right: 1}, {Left: 0, Right: 2}, {Left: 0, Right: 2}},

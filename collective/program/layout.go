@@ -3,7 +3,7 @@ package program
 import (
 	"fmt"
 
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Layout gives the chunks of a program their lengths when it is run: chunk c lies at the
@@ -17,7 +17,7 @@ type Layout struct{ In, Out []int }
 func Even(n, chunks int) Layout {
 	off := make([]int, chunks+1)
 	for c := range chunks {
-		off[c+1] = shared.Split(n, chunks, c).Hi
+		off[c+1] = sharding.Split(n, chunks, c).Hi
 	}
 	return Layout{off, off}
 }
@@ -47,14 +47,14 @@ func (l Layout) Len(r Ref) int {
 }
 
 // Elements returns the range of a reference within its buffer, which holds the chunks of room.
-func (l Layout) Elements(r Ref, room shared.Range) shared.Range {
+func (l Layout) Elements(r Ref, room sharding.Range) sharding.Range {
 	off := l.of(r.Buffer)
 	base := off[room.Lo]
-	return shared.Range{Lo: off[r.Chunks.Lo] - base, Hi: off[r.Chunks.Hi] - base}
+	return sharding.Range{Lo: off[r.Chunks.Lo] - base, Hi: off[r.Chunks.Hi] - base}
 }
 
 // Size returns the number of elements of a buffer that holds the chunks of room.
-func (l Layout) Size(b Buffer, room shared.Range) int {
+func (l Layout) Size(b Buffer, room sharding.Range) int {
 	if room.Empty() {
 		return 0
 	}
@@ -85,7 +85,7 @@ func (l Layout) Check(chunks int) error {
 }
 
 // Room returns the range of chunks that the buffer of a reference holds.
-func (p *Program) Room(r Ref) shared.Range {
+func (p *Program) Room(r Ref) sharding.Range {
 	switch r.Buffer {
 	case In:
 		return p.In

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	. "github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 	"pgregory.net/rapid"
 )
 
@@ -35,12 +35,12 @@ func TestChunksOfAnyLength(t *testing.T) {
 	require.Equal(t, 2, l.Len(Span(In, 0, 0, 2)))
 	require.Equal(t, 0, l.Len(Chunk(Out, 0, 1)))
 
-	room := shared.Range{Lo: 1, Hi: 3}
+	room := sharding.Range{Lo: 1, Hi: 3}
 	require.Equal(t, 5, l.Size(Out, room))
-	require.Equal(t, shared.Range{Lo: 0, Hi: 5}, l.Elements(Chunk(Scratch, 0, 2), room), "chunk 1 is empty, and the buffer begins with it")
-	require.Equal(t, shared.Range{Lo: 2, Hi: 7}, l.Elements(Chunk(Out, 0, 2), shared.Range{Lo: 0, Hi: 3}))
-	require.Zero(t, l.Size(In, shared.Range{}))
-	require.Zero(t, l.Size(In, shared.Range{Lo: 2, Hi: 1}))
+	require.Equal(t, sharding.Range{Lo: 0, Hi: 5}, l.Elements(Chunk(Scratch, 0, 2), room), "chunk 1 is empty, and the buffer begins with it")
+	require.Equal(t, sharding.Range{Lo: 2, Hi: 7}, l.Elements(Chunk(Out, 0, 2), sharding.Range{Lo: 0, Hi: 3}))
+	require.Zero(t, l.Size(In, sharding.Range{}))
+	require.Zero(t, l.Size(In, sharding.Range{Lo: 2, Hi: 1}))
 }
 
 func TestExchangesAreCutOnBothSides(t *testing.T) {
@@ -49,8 +49,8 @@ func TestExchangesAreCutOnBothSides(t *testing.T) {
 	require.Equal(t, 3, l.Len(Chunk(In, 0, 2)))
 	require.Equal(t, 6, l.Len(Chunk(Out, 0, 2)))
 	require.Equal(t, 4, l.Len(Chunk(Scratch, 1, 0)), "scratch is cut like the output")
-	require.Equal(t, 6, l.Size(In, shared.Range{Lo: 0, Hi: 3}))
-	require.Equal(t, 10, l.Size(Out, shared.Range{Lo: 0, Hi: 3}))
+	require.Equal(t, 6, l.Size(In, sharding.Range{Lo: 0, Hi: 3}))
+	require.Equal(t, 10, l.Size(Out, sharding.Range{Lo: 0, Hi: 3}))
 }
 
 func TestBrokenLayoutsAreRefused(t *testing.T) {
@@ -64,7 +64,7 @@ func TestBrokenLayoutsAreRefused(t *testing.T) {
 func TestRooms(t *testing.T) {
 	p := direct(3, 1)
 	p.In.Lo = 1
-	require.Equal(t, shared.Range{Lo: 1, Hi: 3}, p.Room(Chunk(In, 0, 2)))
-	require.Equal(t, shared.Range{Lo: 0, Hi: 3}, p.Room(Chunk(Out, 0, 0)))
-	require.Equal(t, shared.Range{Lo: 1, Hi: 2}, p.Room(Chunk(Scratch, 1, 1)))
+	require.Equal(t, sharding.Range{Lo: 1, Hi: 3}, p.Room(Chunk(In, 0, 2)))
+	require.Equal(t, sharding.Range{Lo: 0, Hi: 3}, p.Room(Chunk(Out, 0, 0)))
+	require.Equal(t, sharding.Range{Lo: 1, Hi: 2}, p.Room(Chunk(Scratch, 1, 1)))
 }

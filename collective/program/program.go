@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Collective says what a program computes.
@@ -83,25 +83,25 @@ type Program struct {
 
 	// In and Out are the chunks that the input and the output hold; either may be empty (such
 	// as the input of a Broadcast on all ranks but the root).
-	In, Out shared.Range
+	In, Out sharding.Range
 
 	// Nodes makes the input a forest: it holds one buffer for each node of the aligned tree
 	// over shards, in[c] being chunk c of the first and in1[c] of the second. Nil stands for
 	// one whole buffer (in), an empty list for none. Forest is a hash of the nodes of all
 	// ranks, 0 if the ranks have whole buffers.
-	Nodes  []shared.Node
+	Nodes  []sharding.Node
 	Forest uint64
 
 	// Scratch gives the chunks of each scratch slot: slot k has room for the chunks [Lo, Hi),
 	// with their lengths in the output.
-	Scratch []shared.Range
+	Scratch []sharding.Range
 
 	// Lanes progress independently of each other. See Lane.
 	Lanes []Lane
 
 	// CanonicalTree claims that each result is folded in the canonical tree: the fold tree over
-	// ranks (shared.RankSchedule) of whole buffers, or the aligned tree over shards
-	// (shared.FoldSchedule) of forests. All programs with this claim give the same bits, so one
+	// ranks (sharding.RankSchedule) of whole buffers, or the aligned tree over shards
+	// (sharding.FoldSchedule) of forests. All programs with this claim give the same bits, so one
 	// may replace another.
 	CanonicalTree bool
 
@@ -226,14 +226,14 @@ func (b Buffer) String() string {
 type Ref struct {
 	Buffer Buffer
 	Slot   int
-	Chunks shared.Range
+	Chunks sharding.Range
 }
 
 // Chunk returns the reference to chunk c of a buffer.
-func Chunk(b Buffer, slot, c int) Ref { return Ref{b, slot, shared.Range{Lo: c, Hi: c + 1}} }
+func Chunk(b Buffer, slot, c int) Ref { return Ref{b, slot, sharding.Range{Lo: c, Hi: c + 1}} }
 
 // Span returns the reference to the chunks [lo, hi) of a buffer.
-func Span(b Buffer, slot, lo, hi int) Ref { return Ref{b, slot, shared.Range{Lo: lo, Hi: hi}} }
+func Span(b Buffer, slot, lo, hi int) Ref { return Ref{b, slot, sharding.Range{Lo: lo, Hi: hi}} }
 
 // Dep is an instruction of the same rank. All its parts must be finished before another
 // instruction starts.
@@ -251,7 +251,7 @@ type Instruction struct {
 
 	// Fold is the order in which DoReduce folds Src: steps on slots numbered like Src. The left
 	// slot accumulates, and slot 0 holds the result.
-	Fold []shared.FoldStep
+	Fold []sharding.FoldStep
 
 	After []Dep
 }

@@ -6,21 +6,21 @@ import (
 
 	"github.com/stretchr/testify/require"
 	. "github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // direct is the AllReduce in which every rank owns a chunk: lane 0 folds the pieces of its own
 // chunk, and lane k exchanges pieces and results with rank (rank + k) mod p.
 func direct(p, rank int) *Program {
-	all := shared.Range{Lo: 0, Hi: p}
+	all := sharding.Range{Lo: 0, Hi: p}
 	prog := &Program{Collective: AllReduce, Algorithm: "direct", P: p, Rank: rank, Root: -1, Chunks: p, In: all, Out: all,
 		CanonicalTree: true, RankOrder: true}
-	fold := Instruction{Op: DoReduce, Dst: Chunk(Out, 0, rank), Src: make([]Ref, p), Fold: shared.RankSchedule(p, nil)}
+	fold := Instruction{Op: DoReduce, Dst: Chunk(Out, 0, rank), Src: make([]Ref, p), Fold: sharding.RankSchedule(p, nil)}
 	fold.Src[rank] = Chunk(In, 0, rank)
 	prog.Lanes = []Lane{{SendPeer: NoPeer, RecvPeer: NoPeer}}
 	for k := 1; k < p; k++ {
 		peer := (rank + k) % p
-		prog.Scratch = append(prog.Scratch, shared.Range{Lo: rank, Hi: rank + 1})
+		prog.Scratch = append(prog.Scratch, sharding.Range{Lo: rank, Hi: rank + 1})
 		fold.Src[peer] = Chunk(Scratch, k-1, rank)
 		fold.After = append(fold.After, Dep{k, 1})
 		prog.Lanes = append(prog.Lanes, Lane{SendPeer: peer, RecvPeer: peer, Steps: []Instruction{
@@ -54,14 +54,14 @@ in [0:4] 1:2 0:6 out [0:0] scratch0[0:4]
 lane 0 send=1 channel=5
   0 send in1[0:4]
 lane 1 recv=0 channel=0
-`, (&Program{Collective: Reduce, Algorithm: "linear", P: 3, Rank: 2, Root: 1, Chunks: 4, In: shared.Range{Lo: 0, Hi: 4},
-		Nodes: []shared.Node{{Level: 1, Index: 2}, {Level: 0, Index: 6}}, Scratch: []shared.Range{{Lo: 0, Hi: 4}},
+`, (&Program{Collective: Reduce, Algorithm: "linear", P: 3, Rank: 2, Root: 1, Chunks: 4, In: sharding.Range{Lo: 0, Hi: 4},
+		Nodes: []sharding.Node{{Level: 1, Index: 2}, {Level: 0, Index: 6}}, Scratch: []sharding.Range{{Lo: 0, Hi: 4}},
 		Lanes: []Lane{
 			{SendPeer: 1, RecvPeer: NoPeer, Channel: 5, Steps: []Instruction{{Op: DoSend, Src: []Ref{Span(In, 1, 0, 4)}}}},
 			{SendPeer: NoPeer, RecvPeer: 0},
 		}}).String())
 	require.Equal(t, "program barrier none p=1 rank=0 chunks=1 order\nin [0:0] nothing out [0:0]\n",
-		(&Program{Collective: Barrier, Algorithm: "none", P: 1, Root: -1, Chunks: 1, Nodes: []shared.Node{}, RankOrder: true}).String())
+		(&Program{Collective: Barrier, Algorithm: "none", P: 1, Root: -1, Chunks: 1, Nodes: []sharding.Node{}, RankOrder: true}).String())
 }
 
 func TestInstructionsAsText(t *testing.T) {
@@ -77,7 +77,7 @@ func TestInstructionsAsText(t *testing.T) {
 		"copy out[0] = in[0]":   {Op: DoCopy, Dst: Chunk(Out, 0, 0), Src: []Ref{Chunk(In, 0, 0)}},
 		"reduce out[0] = (in[0] (in[1] in[2]))": {Op: DoReduce, Dst: Chunk(Out, 0, 0),
 			Src:  []Ref{Chunk(In, 0, 0), Chunk(In, 0, 1), Chunk(In, 0, 2)},
-			Fold: []shared.FoldStep{{Left: 1, Right: 2}, {Left: 0, Right: 1}}},
+			Fold: []sharding.FoldStep{{Left: 1, Right: 2}, {Left: 0, Right: 1}}},
 	} {
 		require.Equal(t, want, in.String())
 	}
@@ -86,7 +86,7 @@ func TestInstructionsAsText(t *testing.T) {
 	require.Equal(t, "collective(99)", Collective(99).String())
 	require.Contains(t, (&Instruction{Op: DoSend}).String(), "?", "also what is broken prints")
 	require.Contains(t, (&Instruction{Op: DoReduce}).String(), "?")
-	require.Contains(t, (&Instruction{Op: DoReduce, Fold: []shared.FoldStep{{Left: 0, Right: 1}}}).String(), "?")
+	require.Contains(t, (&Instruction{Op: DoReduce, Fold: []sharding.FoldStep{{Left: 0, Right: 1}}}).String(), "?")
 }
 
 // TestKinds compares the properties of collectives and instructions with lists.
@@ -145,17 +145,17 @@ func TestWhatTheGroupHashCovers(t *testing.T) {
 		require.NotEqual(t, sound.GroupHash(), p.GroupHash(), what)
 	}
 	p := *sound
-	p.Rank, p.Scratch, p.Nodes, p.Lanes = 2, nil, []shared.Node{}, nil
+	p.Rank, p.Scratch, p.Nodes, p.Lanes = 2, nil, []sharding.Node{}, nil
 	require.Equal(t, sound.GroupHash(), p.GroupHash(), "what differs among ranks")
 }
 
 func TestPartials(t *testing.T) {
 	p := direct(2, 0)
 	require.Equal(t, 1, p.Partials())
-	p.Nodes = []shared.Node{}
+	p.Nodes = []sharding.Node{}
 	require.Equal(t, 0, p.Partials())
 	require.ErrorContains(t, p.Validate(), "no such node of the input: in[0]")
-	p.Nodes = []shared.Node{{Level: 0, Index: 3}, {Level: 2, Index: 1}}
+	p.Nodes = []sharding.Node{{Level: 0, Index: 3}, {Level: 2, Index: 1}}
 	require.Equal(t, 2, p.Partials())
 	require.NoError(t, p.Validate())
 }
@@ -168,7 +168,7 @@ func TestBrokenFormIsRefused(t *testing.T) {
 		"0 chunks":                     func(p *Program) { p.Chunks = 0 },
 		"a buffer holds chunks [0,4)":  func(p *Program) { p.In.Hi = 4 },
 		"a buffer holds chunks [-1,3)": func(p *Program) { p.Out.Lo = -1 },
-		"a buffer holds chunks [2,1)":  func(p *Program) { p.Out = shared.Range{Lo: 2, Hi: 1} },
+		"a buffer holds chunks [2,1)":  func(p *Program) { p.Out = sharding.Range{Lo: 2, Hi: 1} },
 		"scratch 1 holds":              func(p *Program) { p.Scratch[1].Hi = 9 },
 		"scratch 0 holds chunks [1,1)": func(p *Program) { p.Scratch[0].Hi = 1 },
 		"lane 1 has peer 1":            func(p *Program) { p.Lanes[1].SendPeer = 1 },
@@ -182,13 +182,13 @@ func TestBrokenFormIsRefused(t *testing.T) {
 		"0 operands":                   func(p *Program) { p.Lanes[1].Steps[0].Src = nil },
 		"1 operands":                   func(p *Program) { p.Lanes[1].Steps[1].Src = []Ref{Chunk(In, 0, 1)} },
 		"in[3] is outside":             func(p *Program) { p.Lanes[1].Steps[0].Src[0] = Chunk(In, 0, 3) },
-		"in[1:1] is outside":           func(p *Program) { p.Lanes[1].Steps[0].Src[0].Chunks = shared.Range{Lo: 1, Hi: 1} },
+		"in[1:1] is outside":           func(p *Program) { p.Lanes[1].Steps[0].Src[0].Chunks = sharding.Range{Lo: 1, Hi: 1} },
 		"out[1] is outside":            func(p *Program) { p.Out.Hi = 1 },
 		"no such node of the input":    func(p *Program) { p.Lanes[1].Steps[0].Src[0].Slot = 1 },
 		"the output has one slot":      func(p *Program) { p.Lanes[1].Steps[2].Src[0].Slot = 1 },
 		"no such scratch slot":         func(p *Program) { p.Lanes[1].Steps[1].Dst.Slot = 2 },
 		"no such buffer":               func(p *Program) { p.Lanes[1].Steps[1].Dst.Buffer = 3 },
-		"scratch0[2] is outside":       func(p *Program) { p.Lanes[1].Steps[1].Dst.Chunks = shared.Range{Lo: 2, Hi: 3} },
+		"scratch0[2] is outside":       func(p *Program) { p.Lanes[1].Steps[1].Dst.Chunks = sharding.Range{Lo: 2, Hi: 3} },
 		"writes the input":             func(p *Program) { p.Lanes[1].Steps[1].Dst = Chunk(In, 0, 1) },
 		"are different chunks":         func(p *Program) { p.Lanes[0].Steps[0].Dst = Chunk(Out, 0, 0) },
 		"join every operand":           func(p *Program) { p.Lanes[0].Steps[0].Fold = nil },
@@ -205,7 +205,7 @@ func TestBrokenFormIsRefused(t *testing.T) {
 // TestAllToAllMovesBetweenChunks: only in an AllToAll may an instruction have chunks of
 // different numbers.
 func TestAllToAllMovesBetweenChunks(t *testing.T) {
-	p := &Program{Collective: AllToAll, P: 2, Root: -1, Chunks: 2, In: shared.Range{Lo: 0, Hi: 2}, Out: shared.Range{Lo: 0, Hi: 2},
+	p := &Program{Collective: AllToAll, P: 2, Root: -1, Chunks: 2, In: sharding.Range{Lo: 0, Hi: 2}, Out: sharding.Range{Lo: 0, Hi: 2},
 		Lanes: []Lane{{SendPeer: NoPeer, RecvPeer: NoPeer, Steps: []Instruction{{Op: DoCopy, Dst: Chunk(Out, 0, 1), Src: []Ref{Chunk(In, 0, 0)}}}}}}
 	require.NoError(t, p.Validate())
 	p.Lanes[0].Steps[0].Src[0].Chunks.Hi = 2

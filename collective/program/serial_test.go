@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // requireOrder checks that an order has every part once, after all its dependencies.
@@ -118,7 +118,7 @@ func TestSerialOrderOfAllAlgorithmsEnds(t *testing.T) {
 func TestSerialOrder(t *testing.T) {
 	out := func(c int) program.Ref { return program.Chunk(program.Out, 0, c) }
 	in := func(c int) program.Ref { return program.Chunk(program.In, 0, c) }
-	p := &program.Program{P: 3, Chunks: 2, In: shared.Range{Lo: 0, Hi: 2}, Out: shared.Range{Lo: 0, Hi: 2}, Root: -1,
+	p := &program.Program{P: 3, Chunks: 2, In: sharding.Range{Lo: 0, Hi: 2}, Out: sharding.Range{Lo: 0, Hi: 2}, Root: -1,
 		Lanes: []program.Lane{
 			{SendPeer: 1, RecvPeer: 1, Steps: []program.Instruction{ // leaf
 				{Op: program.DoSend, Src: []program.Ref{in(0)}},

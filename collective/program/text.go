@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 	"github.com/zeebo/xxh3"
 )
 
@@ -140,7 +140,7 @@ func (r Ref) String() string {
 }
 
 // chunks writes a range of chunks.
-func chunks(r shared.Range) string {
+func chunks(r sharding.Range) string {
 	if r.Len() == 1 {
 		return "[" + strconv.Itoa(r.Lo) + "]"
 	}

@@ -3,7 +3,7 @@ package program
 import (
 	"fmt"
 
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Validate checks the form of one rank's part: numbers are in range, instructions have their
@@ -18,8 +18,8 @@ func (p *Program) Validate() error {
 	case p.Chunks < 1:
 		return fmt.Errorf("program of rank %d: %d chunks", p.Rank, p.Chunks)
 	}
-	whole := shared.Range{Lo: 0, Hi: p.Chunks}
-	for _, held := range [2]shared.Range{p.In, p.Out} {
+	whole := sharding.Range{Lo: 0, Hi: p.Chunks}
+	for _, held := range [2]sharding.Range{p.In, p.Out} {
 		if held.Lo < 0 || held.Hi > whole.Hi || held.Lo > held.Hi {
 			return fmt.Errorf("program of rank %d: a buffer holds chunks %v of %d", p.Rank, held, p.Chunks)
 		}

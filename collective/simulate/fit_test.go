@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/collective/algorithm"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // probes returns the measurements that a group makes of its own links.
@@ -22,7 +22,7 @@ func probes() []Sample {
 func measured(t *testing.T, n *Network, samples []Sample, noise float64) []Sample {
 	prices, err := Predict(t.Context(), n, samples, Options{})
 	require.NoError(t, err)
-	r := shared.NewRandom(1, "noise", 0, 0)
+	r := sharding.NewRandom(1, "noise", 0, 0)
 	for i := range samples {
 		samples[i].Seconds = prices[i] * (1 + noise*(2*r.Float64()-1))
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // The programs of these tests are written here in textbook form, so that closed forms are known
@@ -17,7 +17,7 @@ import (
 
 // blank returns an AllReduce program without lanes.
 func blank(name string, p, rank, chunks int) *program.Program {
-	all := shared.Range{Lo: 0, Hi: chunks}
+	all := sharding.Range{Lo: 0, Hi: chunks}
 	return &program.Program{Collective: program.AllReduce, Algorithm: name, P: p, Rank: rank, Root: -1,
 		Chunks: chunks, In: all, Out: all}
 }
@@ -62,7 +62,7 @@ func doubling(p, rank int) *program.Program {
 			after = []program.Dep{{Lane: d - 1, Step: 1}}
 		}
 		if 2<<d < p {
-			prog.Scratch = append(prog.Scratch, shared.Range{Lo: 0, Hi: 1})
+			prog.Scratch = append(prog.Scratch, sharding.Range{Lo: 0, Hi: 1})
 			to = program.Chunk(program.Scratch, d, 0)
 		}
 		prog.Lanes = append(prog.Lanes, program.Lane{SendPeer: peer, RecvPeer: peer, Steps: []program.Instruction{

@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // plan is a set of programs ready to run on any network: the shapes of the simulated ranks
@@ -387,7 +387,7 @@ func (m *machine) jitter(id int32, h *half) float64 {
 	if m.net.Jitter == 0 {
 		return 1
 	}
-	u := shared.NewRandom(m.net.Seed, "collective.simulate.jitter", int(h.rank), int(id-h.base)).Float64At(uint64(h.drawn))
+	u := sharding.NewRandom(m.net.Seed, "collective.simulate.jitter", int(h.rank), int(id-h.base)).Float64At(uint64(h.drawn))
 	h.drawn++
 	u *= u
 	return 1 + float64(m.net.Jitter*5*u*u)

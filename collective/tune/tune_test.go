@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
 	"github.com/superstep-ml/superstep/collective/simulate"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 func query(c program.Collective, p, bytes int) Query {
@@ -140,7 +140,7 @@ func TestOperatorsThatDoNotCommuteKeepTheirOrder(t *testing.T) {
 func TestForestsAndUnevenBlocks(t *testing.T) {
 	q := query(program.AllReduce, 3, 1<<10)
 	for r := range 3 {
-		q.Params.Forest = append(q.Params.Forest, shared.Cover(shared.Split(16, 3, r)))
+		q.Params.Forest = append(q.Params.Forest, sharding.Cover(sharding.Split(16, 3, r)))
 	}
 	d, err := Default().Choose(t.Context(), q)
 	require.NoError(t, err)

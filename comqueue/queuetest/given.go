@@ -10,6 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Given is rows or objects that stages find under a key.
@@ -22,7 +23,7 @@ type Given struct {
 func Rows[T any](key comqueue.PartitionedData, rows []T) Given {
 	return Given{func(b *engine.Builder, q *comqueue.IterativeComQueue) error {
 		d, err := dataset(b, func(shard int) []T {
-			own := shared.Split(len(rows), b.Shards(), shard)
+			own := sharding.Split(len(rows), b.Shards(), shard)
 			return rows[own.Lo:own.Hi]
 		})
 		if err == nil {
@@ -52,7 +53,7 @@ func ShardRows[T any](key comqueue.PartitionedData, rows map[int][]T) Given {
 func BroadcastRows[T any](key comqueue.BroadcastData, rows []T) Given {
 	return Given{func(b *engine.Builder, q *comqueue.IterativeComQueue) error {
 		d, err := dataset(b, func(shard int) []T {
-			own := shared.Split(len(rows), b.Shards(), shard)
+			own := sharding.Split(len(rows), b.Shards(), shard)
 			return rows[own.Lo:own.Hi]
 		})
 		if err == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/engine/task"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Setup describes a run of stages.
@@ -62,7 +62,7 @@ const queueName = "stages"
 func (s Setup) withDefaults() Setup {
 	s.Subtasks, s.Supersteps = max(s.Subtasks, 1), max(s.Supersteps, 1)
 	if s.Shards == 0 {
-		for s.Shards = 8; s.Shards < min(s.Subtasks, shared.MaxShards); s.Shards *= 2 {
+		for s.Shards = 8; s.Shards < min(s.Subtasks, sharding.MaxShards); s.Shards *= 2 {
 		}
 	}
 	return s

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sort"
 
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // DefaultSlotGroup is the slot group of every vertex: subtask i of each vertex
@@ -85,7 +85,7 @@ type compiler struct {
 	p int
 	// all and one are the ranges at parallelism p and 1. Vertices share them:
 	// there may be many vertices and many subtasks, and nobody modifies a plan.
-	all, one []shared.Range
+	all, one []sharding.Range
 	vertices []Vertex
 	edges    []Edge
 	needed   []bool // by node
@@ -193,10 +193,10 @@ func carriesRows(in *Input) bool {
 	return (in.Role == Data || in.Role == Side) && in.Partitioner != BySubtask
 }
 
-func splitAll(shards, p int) []shared.Range {
-	ranges := make([]shared.Range, p)
+func splitAll(shards, p int) []sharding.Range {
+	ranges := make([]sharding.Range, p)
 	for i := range ranges {
-		ranges[i] = shared.Split(shards, p, i)
+		ranges[i] = sharding.Split(shards, p, i)
 	}
 	return ranges
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // MaxJSON is the largest JSON form, in bytes, of a graph or a plan that is read.
@@ -76,7 +76,7 @@ func decode(data []byte, into any) error {
 
 // check reports the first thing that does not hold together.
 func (p *Plan) check() error {
-	if err := shared.ValidShards(p.Shards); err != nil {
+	if err := sharding.ValidShards(p.Shards); err != nil {
 		return err
 	}
 	if p.Parallelism < 1 || p.Parallelism > p.Shards {
@@ -159,8 +159,8 @@ func (p *Plan) checkRanges(v *Vertex) error {
 		return fmt.Errorf("vertex %d has parallelism %d and %d ranges at parallelism %d", v.ID, v.Parallelism, len(v.Ranges), p.Parallelism)
 	}
 	for i, r := range v.Ranges {
-		if r != shared.Split(p.Shards, v.Parallelism, i) {
-			return fmt.Errorf("subtask %d of vertex %d owns shards %v, not %v", i, v.ID, r, shared.Split(p.Shards, v.Parallelism, i))
+		if r != sharding.Split(p.Shards, v.Parallelism, i) {
+			return fmt.Errorf("subtask %d of vertex %d owns shards %v, not %v", i, v.ID, r, sharding.Split(p.Shards, v.Parallelism, i))
 		}
 	}
 	return nil

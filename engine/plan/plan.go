@@ -1,6 +1,6 @@
 package plan
 
-import "github.com/superstep-ml/superstep/shared"
+import "github.com/superstep-ml/superstep/shared/sharding"
 
 // VertexID numbers the vertices of a plan in topological order, from 0.
 type VertexID int
@@ -37,7 +37,7 @@ type Vertex struct {
 	Chain       []Chained `json:"chain"`
 	Parallelism int       `json:"parallelism"`
 	// Ranges gives the shards of each subtask.
-	Ranges []shared.Range `json:"ranges"`
+	Ranges []sharding.Range `json:"ranges"`
 	// SlotGroup: vertices of one group share slots, subtask by subtask.
 	SlotGroup string `json:"slot_group"`
 	// Queue names the queue whose stages the chain holds; such vertices are

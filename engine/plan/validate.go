@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Validate returns every mistake in the graph at once, as Misuse values joined
@@ -78,8 +78,8 @@ func (c *checker) ref(i int) string {
 // job checks what concerns no single node.
 func (c *checker) job() {
 	g := c.g
-	if shared.ValidShards(g.Shards) != nil {
-		c.add(-1, "", "", "%d shards: want a power of two between 1 and %d; set it with --shards", g.Shards, shared.MaxShards)
+	if sharding.ValidShards(g.Shards) != nil {
+		c.add(-1, "", "", "%d shards: want a power of two between 1 and %d; set it with --shards", g.Shards, sharding.MaxShards)
 	}
 	if len(g.Nodes) == 0 {
 		c.add(-1, "", "", "the job has no operators; end it in a sink such as Collect or WriteCSV")

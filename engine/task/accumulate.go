@@ -6,18 +6,18 @@ import (
 
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/kernel"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // shardSums holds one sum per shard of a range. A shard to which nothing was
 // added is absent, not zero.
 type shardSums struct {
-	within  shared.Range
+	within  sharding.Range
 	sums    []float64
 	present []bool
 }
 
-func newShardSums(r shared.Range) *shardSums {
+func newShardSums(r sharding.Range) *shardSums {
 	return &shardSums{within: r, sums: make([]float64, r.Len()), present: make([]bool, r.Len())}
 }
 
@@ -45,7 +45,7 @@ func (s *shardSums) part(node plan.NodeID, name string) sumPart {
 // accumulation folds the sums that the operators of a run accumulated. It adds the operators in
 // the order of their nodes, which does not depend on parallelism.
 type accumulation struct {
-	within shared.Range // all shards
+	within sharding.Range // all shards
 	byName map[string]*shardSums
 }
 
@@ -66,7 +66,7 @@ func (a *accumulation) fold() []Accumulator {
 	var out []Accumulator
 	for _, name := range slices.Sorted(maps.Keys(a.byName)) {
 		s := a.byName[name]
-		f := shared.NewFolder(s.within, func(left, right float64) float64 { return left + right }, nil)
+		f := sharding.NewFolder(s.within, func(left, right float64) float64 { return left + right }, nil)
 		for i, v := range s.sums {
 			if s.present[i] {
 				f.Push(i, v)

@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/transport"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // listen makes the receiving ends of all edges that are in this process.
@@ -57,9 +57,9 @@ func (r *run) build() error {
 
 // here returns the subtasks of a vertex that run in this process. There may be none, as the
 // number of slots is that of the widest vertex's subtasks.
-func (r *run) here(v *plan.Vertex) shared.Range {
+func (r *run) here(v *plan.Vertex) sharding.Range {
 	hi := min(r.mine.Hi, v.Parallelism)
-	return shared.Range{Lo: min(r.mine.Lo, hi), Hi: hi}
+	return sharding.Range{Lo: min(r.mine.Lo, hi), Hi: hi}
 }
 
 // reach returns the number of workers that have subtasks of a vertex. These are the first
@@ -109,7 +109,7 @@ func (r *run) receive(i int) error {
 		return r.network.Listen(transport.Address{Edge: i, Worker: worker}, s)
 	}
 	aligned := e.Partitioner == plan.Forward
-	ends := newEnds(shared.Range{Lo: 0, Hi: r.plan.Shards}, aligned, func(err error) { r.record(r.edgeError(e, here.Lo, -1, err)) })
+	ends := newEnds(sharding.Range{Lo: 0, Hi: r.plan.Shards}, aligned, func(err error) { r.record(r.edgeError(e, here.Lo, -1, err)) })
 	r.ends.inboxes[i] = make(map[int]*inbox, here.Len())
 	for t := here.Lo; t < here.Hi; t++ {
 		in := newInbox(to.Ranges[t], ends)

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/disk"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Context is the environment of one operator of one subtask. It is used from the subtask's
@@ -27,10 +27,10 @@ type Context struct {
 	Parallelism int
 	Shards      int
 	// Range holds the shards the subtask owns.
-	Range shared.Range
+	Range sharding.Range
 	// Here are the subtasks of the vertex that run in this process; all of them if the plan
 	// runs in one part.
-	Here shared.Range
+	Here sharding.Range
 	Seed uint64
 	// BatchRows is the number of rows sources aim at per batch.
 	BatchRows int
@@ -82,8 +82,8 @@ func (c *Context) HoldSide(port int, n int64) error {
 // Random returns the draws for a purpose at a shard and step. The same purpose draws the same
 // numbers in any operator of the job. Builder.DrawPurpose of package engine makes a purpose
 // that contains the operator's place in the graph.
-func (c *Context) Random(purpose string, shard, step int) shared.Random {
-	return shared.NewRandom(c.Seed, purpose, shard, step)
+func (c *Context) Random(purpose string, shard, step int) sharding.Random {
+	return sharding.NewRandom(c.Seed, purpose, shard, step)
 }
 
 // Count adds to a counter of the operator, which the run's report shows.

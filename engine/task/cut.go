@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Cut is the state of a queue after a superstep, from which other subtasks can go on, as many
@@ -82,7 +83,7 @@ func (c *Cut) check() error {
 	switch {
 	case c.Step < 1:
 		return fmt.Errorf("superstep %d", c.Step)
-	case len(c.Parts) < 1 || len(c.Parts) > shared.MaxShards:
+	case len(c.Parts) < 1 || len(c.Parts) > sharding.MaxShards:
 		return fmt.Errorf("%d subtasks", len(c.Parts))
 	case c.Stopped && !c.Last:
 		return fmt.Errorf("superstep %d was stopped, and others follow", c.Step)

@@ -7,14 +7,14 @@ import (
 	"sync/atomic"
 
 	"github.com/superstep-ml/superstep/internal/transport"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // ends is shared by the inboxes of an edge. It records which source shards are settled: they
 // have ended, and all their rows are stored. There is one per edge, as most source shards send
 // nothing to most inboxes.
 type ends struct {
-	src shared.Range // source shards
+	src sharding.Range // source shards
 	// aligned says that a destination shard gets rows from the source shard of the
 	// same number only.
 	aligned bool
@@ -36,7 +36,7 @@ type sourceState struct {
 
 func (s *sourceState) settled() bool { return s.ended && s.stored.messages == s.sent.messages }
 
-func newEnds(src shared.Range, aligned bool, fail func(error)) *ends {
+func newEnds(src sharding.Range, aligned bool, fail func(error)) *ends {
 	e := &ends{src: src, aligned: aligned, fail: fail, sources: make([]sourceState, src.Len())}
 	e.settled.Store(int64(src.Lo))
 	return e

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/superstep-ml/superstep/internal/transport"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // TestSparseExchanges: few rows in many shards come out as in the reference. The number of
@@ -47,10 +47,10 @@ func TestEndBeforeRows(t *testing.T) {
 		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 		defer mem.AssertSize(t, 0)
 		const sources = 5
-		e := newEnds(shared.Range{Lo: 0, Hi: sources}, false, func(err error) { rt.Fatal(err) })
+		e := newEnds(sharding.Range{Lo: 0, Hi: sources}, false, func(err error) { rt.Fatal(err) })
 		inboxes := make([]*inbox, 2) // of shard 0 and 1
 		for i := range inboxes {
-			inboxes[i] = newInbox(shared.Range{Lo: i, Hi: i + 1}, e)
+			inboxes[i] = newInbox(sharding.Range{Lo: i, Hi: i + 1}, e)
 			inboxes[i].batchRows, inboxes[i].mem = 2, mem
 			inboxes[i].fail = func(_ int, err error) { rt.Fatal(err) }
 			inboxes[i].spill = &spillFile{}

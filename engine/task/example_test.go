@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // numbers is a source that emits ten numbers per shard.
@@ -101,7 +101,7 @@ func ExampleRunParts() {
 			Operators: map[plan.NodeID]func() task.Operator{1: func() task.Operator { return sum{} }},
 		}, task.Env{SpillDir: os.TempDir()}, nil
 	}
-	slots := []shared.Range{{Lo: 0, Hi: 2}, {Lo: 2, Hi: 3}}
+	slots := []sharding.Range{{Lo: 0, Hi: 2}, {Lo: 2, Hi: 3}}
 	report, err := task.RunParts(context.Background(), compiled, graph, slots, bind)
 	if err != nil {
 		fmt.Println(err)

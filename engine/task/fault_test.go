@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/internal/transport"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // faulty is a network that changes messages on their way to the receivers.
@@ -229,7 +229,7 @@ func TestEndsAreChecked(t *testing.T) {
 		"end twice":            {[]transport.Message{end(2, 4), end(2, 4)}, "received message 0 of source shard 3 after its end"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := newEnds(shared.Range{Lo: 3, Hi: 4}, false, nil)
+			e := newEnds(sharding.Range{Lo: 3, Hi: 4}, false, nil)
 			var got error
 			for _, m := range c.messages {
 				require.True(t, c.says != "" || e.until(0) == 3, "it is settled before its last message")
@@ -273,7 +273,7 @@ func TestPlacesAreChecked(t *testing.T) {
 		"places without a row":  {parts: []transport.Part{{Shard: 2, End: rows + 1}}, says: "received 5 rows for shards up to 2 from source shard 3, want all 4 rows placed within"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := newInbox(shared.Range{Lo: 2, Hi: 5}, newEnds(shared.Range{Lo: 0, Hi: 8}, c.aligned, nil))
+			in := newInbox(sharding.Range{Lo: 2, Hi: 5}, newEnds(sharding.Range{Lo: 0, Hi: 8}, c.aligned, nil))
 			in.budget, in.spill = NewBudget("", 1<<20, nil), &spillFile{}
 			var got error
 			in.fail = func(_ int, err error) { got = err }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine/plan"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // gang is the part of a queue in one process. Its stages run on one goroutine per subtask. The
@@ -18,8 +18,8 @@ import (
 type gang struct {
 	run    *run
 	queue  *plan.Queue
-	here   shared.Range // the subtasks in this process
-	spread bool         // other processes have subtasks too
+	here   sharding.Range // the subtasks in this process
+	spread bool           // other processes have subtasks too
 	group  Group
 
 	vertex  *plan.Vertex // where the queue begins, at the gang's parallelism

@@ -20,7 +20,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/overdue"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -146,7 +146,7 @@ func sourceRows(n, shards, shard int) []row {
 	if shard%5 == 3 {
 		return nil
 	}
-	r := shared.Split(n, shards, shard)
+	r := sharding.Split(n, shards, shard)
 	rows := make([]row, 0, r.Len())
 	for i := r.Lo; i < r.Hi; i++ {
 		k := int64(i*7919%1009 - 300)

@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/internal/transport"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // inbox is the store of one receiving subtask of one exchange. It takes the rows of all source
@@ -30,8 +30,8 @@ import (
 // Two goroutines use an inbox: the transport's calls Receive, the subtask's the other methods.
 // Receive waits for the disk at most, never for the subtask.
 type inbox struct {
-	dst       shared.Range // destination shards: those of the subtask
-	ends      *ends        // of the edge
+	dst       sharding.Range // destination shards: those of the subtask
+	ends      *ends          // of the edge
 	batchRows int
 	joinBytes int64 // bound of the rows that next joins
 	mem       memory.Allocator
@@ -131,7 +131,7 @@ func (l *pieceList) take(q *pieceQueue) {
 func (l *pieceList) empty() bool { return l.head == nil && l.spilled == nil }
 
 // newInbox makes an inbox that shares the ends of its edge.
-func newInbox(dst shared.Range, e *ends) *inbox {
+func newInbox(dst sharding.Range, e *ends) *inbox {
 	in := &inbox{
 		dst: dst, ends: e,
 		wake:  make(chan struct{}, 1),

@@ -7,6 +7,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // OpenLoops makes a Loop for each subtask of a queue in this process, in order. It is called
@@ -23,7 +24,7 @@ type GangSpec struct {
 	Sessions *shared.Store
 	// Subtasks is the number of all subtasks of the queue, and Here are those in this process.
 	Subtasks int
-	Here     shared.Range
+	Here     sharding.Range
 	// From is the Cut from which the queue goes on, nil if it begins. The rows of the shards
 	// that the subtasks own are in the session. The loops may keep and change the parts of
 	// From.

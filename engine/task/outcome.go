@@ -9,6 +9,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // outcome is the result of one worker: its share of the report, the sums of its shards, and
@@ -207,7 +208,7 @@ func mergeSums(p *plan.Plan, all []*outcome) []Accumulator {
 		}
 	}
 	slices.SortStableFunc(parts, func(a, b *sumPart) int { return cmp.Compare(a.Node, b.Node) })
-	a := accumulation{within: shared.Range{Lo: 0, Hi: p.Shards}, byName: make(map[string]*shardSums)}
+	a := accumulation{within: sharding.Range{Lo: 0, Hi: p.Shards}, byName: make(map[string]*shardSums)}
 	for _, part := range parts {
 		a.merge(part)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/transport"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // output is the sending end of an edge in one subtask.
@@ -89,12 +89,12 @@ func (s *lines) send(ctx context.Context, to destination, m transport.Message, s
 // the shard, on a broadcast edge to the one inbox of each worker with readers.
 type directOutput struct {
 	lines
-	ranges  []shared.Range // of the receiving subtasks, nil if broadcast
-	hosts   []int          // their workers
-	target  int            // the owner of the last shard
-	workers int            // a broadcast goes to so many, the first ones
-	sent    int64          // messages with rows of the source shard
-	rows    int64          // in them
+	ranges  []sharding.Range // of the receiving subtasks, nil if broadcast
+	hosts   []int            // their workers
+	target  int              // the owner of the last shard
+	workers int              // a broadcast goes to so many, the first ones
+	sent    int64            // messages with rows of the source shard
+	rows    int64            // in them
 
 	mem          memory.Allocator
 	messageBytes int64 // bound of a message that is not broadcast
@@ -187,8 +187,8 @@ type placement func(rows arrow.Record, shard int, first int64, dst []int32) erro
 // messages end. The work grows with the rows, not with the shards.
 type splitOutput struct {
 	lines
-	ranges    []shared.Range // of the receiving subtasks, contiguous
-	hosts     []int          // their workers
+	ranges    []sharding.Range // of the receiving subtasks, contiguous
+	hosts     []int            // their workers
 	shards    int
 	place     placement
 	mem       memory.Allocator
@@ -309,7 +309,7 @@ func (o *splitOutput) sendSorted(ctx context.Context, shard int) error {
 	at := func(i int) int { return int(o.dst[o.order[i]]) }
 	rows := min(o.batchRows, rowsOfSize(o.messageBytes, o.bytes, len(o.dst)))
 	for lo := 0; lo < len(o.order); {
-		t := shared.Owner(o.shards, len(o.ranges), at(lo))
+		t := sharding.Owner(o.shards, len(o.ranges), at(lo))
 		end := o.ranges[t].Hi
 		o.parts = o.parts[:0]
 		hi := lo

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/superstep-ml/superstep/collective"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Part is the share of a plan that one of several processes, a worker, runs. All
@@ -15,7 +15,7 @@ type Part struct {
 	// Slots are the subtask indices that run on each worker, by worker number. They are
 	// contiguous, in order, not empty, and together all slots of the plan. Worker 0 has subtask
 	// 0, and so does whatever happens once: the criterion of queues, the commit of sinks.
-	Slots []shared.Range
+	Slots []sharding.Range
 	// Join connects the ranks of a queue. Every worker that has ranks of the queue calls it, in
 	// the order of the plan's queues; ranks lists the ranks of each such worker. The run closes
 	// the group when its members have ended.

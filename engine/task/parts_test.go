@@ -17,14 +17,14 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/overdue"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // split distributes the slots of a plan over workers.
-func split(p *plan.Plan, workers int) []shared.Range {
-	slots := make([]shared.Range, workers)
+func split(p *plan.Plan, workers int) []sharding.Range {
+	slots := make([]sharding.Range, workers)
 	for i := range slots {
-		slots[i] = shared.Split(p.Slots, workers, i)
+		slots[i] = sharding.Split(p.Slots, workers, i)
 	}
 	return slots
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/superstep-ml/superstep/engine/plan"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // result assembles the outcome from the counts of the subtasks, which have all ended.
@@ -101,7 +101,7 @@ func (m *member) reportInto(rows [][]SubtaskReport) {
 		}
 		// The plan does not have this subtask, so it counts for the one that had its first
 		// shard.
-		at := shared.Owner(m.run.plan.Shards, v.Parallelism, m.vertex.Ranges[m.index].Lo)
+		at := sharding.Owner(m.run.plan.Shards, v.Parallelism, m.vertex.Ranges[m.index].Lo)
 		rows[v.ID][at].add(s)
 	}
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine/plan"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // A queue that is cut goes on with another gang, in the same vertex of the plan:
@@ -92,7 +92,7 @@ func (g *gang) goOn() error {
 	}
 	r := g.run
 	next := &gang{
-		run: r, queue: g.queue, here: shared.Range{Lo: 0, Hi: g.to}, generation: g.generation + 1,
+		run: r, queue: g.queue, here: sharding.Range{Lo: 0, Hi: g.to}, generation: g.generation + 1,
 		group: localGroup{collective.NewLocalGroup(g.to)}, from: from,
 	}
 	next.begin()
@@ -121,9 +121,9 @@ func (g *gang) cut() *Cut {
 // atParallelism returns the vertex of a queue at another parallelism.
 func atParallelism(v *plan.Vertex, p, shards int) *plan.Vertex {
 	other := *v
-	other.Parallelism, other.Ranges = p, make([]shared.Range, p)
+	other.Parallelism, other.Ranges = p, make([]sharding.Range, p)
 	for i := range other.Ranges {
-		other.Ranges[i] = shared.Split(shards, p, i)
+		other.Ranges[i] = sharding.Split(shards, p, i)
 	}
 	return &other
 }

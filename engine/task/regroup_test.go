@@ -13,6 +13,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // cutAfter gives the parallelism of queues after each superstep at which they are cut.
@@ -120,7 +121,7 @@ func TestRegroupAsksSubtask0(t *testing.T) {
 	require.NoError(t, got.err)
 	require.EqualValues(t, 5, asked.Load())
 	require.Len(t, gang.specs, 1)
-	require.Equal(t, GangSpec{Queue: "q", Job: gang.specs[0].Job, Subtasks: 4, Here: shared.Range{Hi: 4}, Sessions: gang.specs[0].Sessions}, gang.specs[0])
+	require.Equal(t, GangSpec{Queue: "q", Job: gang.specs[0].Job, Subtasks: 4, Here: sharding.Range{Hi: 4}, Sessions: gang.specs[0].Sessions}, gang.specs[0])
 }
 
 // TestRegroupFailures: any failure around a cut ends the run with its cause, and all loops are

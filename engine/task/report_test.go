@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/transport"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // TestReport: every row is counted where it passes.
@@ -73,7 +73,7 @@ func TestReport(t *testing.T) {
 // any parallelism, those of the aligned tree.
 func TestAccumulate(t *testing.T) {
 	value := func(shard, i int) float64 {
-		r := shared.NewRandom(3, "values", shard, 0)
+		r := sharding.NewRandom(3, "values", shard, 0)
 		return (r.Float64At(uint64(2*i)) - 0.5) * math.Pow(10, math.Floor(r.Float64At(uint64(2*i+1))*24)-8)
 	}
 	per := make([]float64, 0, 16)
@@ -180,8 +180,8 @@ func TestFootprint(t *testing.T) {
 		return int64(m.HeapAlloc)
 	}
 	for _, rows := range []int{64, 1024, 4096} {
-		e := newEnds(shared.Range{Lo: 0, Hi: 1}, false, func(err error) { t.Error(err) })
-		in := newInbox(shared.Range{Lo: 0, Hi: 4}, e)
+		e := newEnds(sharding.Range{Lo: 0, Hi: 1}, false, func(err error) { t.Error(err) })
+		in := newInbox(sharding.Range{Lo: 0, Hi: 4}, e)
 		in.budget, in.spill = NewBudget("test", math.MaxInt64, nil), &spillFile{}
 		in.fail = func(_ int, err error) { t.Error(err) }
 		rec := benchRows(rows)

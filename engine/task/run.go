@@ -11,7 +11,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/transport"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Run runs a plan in this process and returns when everything has ended. Every goroutine,
@@ -71,8 +71,8 @@ type run struct {
 	bind    *Bindings
 	env     Env
 	part    Part
-	mine    shared.Range // the subtask indices that run here
-	hosts   []int        // the worker of each subtask index
+	mine    sharding.Range // the subtask indices that run here
+	hosts   []int          // the worker of each subtask index
 	scratch *scratch
 	network transport.Network
 	began   time.Time

@@ -23,7 +23,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/internal/proctest"
 	"github.com/superstep-ml/superstep/internal/transport"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 const shuffles = `
@@ -151,8 +151,8 @@ func TestDiskFullIsToldAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 			defer mem.AssertSize(t, 0)
-			e := newEnds(shared.Range{Lo: 0, Hi: 1}, false, nil)
-			in := newInbox(shared.Range{Lo: 0, Hi: 1}, e)
+			e := newEnds(sharding.Range{Lo: 0, Hi: 1}, false, nil)
+			in := newInbox(sharding.Range{Lo: 0, Hi: 1}, e)
 			var told []error
 			in.fail = func(shard int, err error) {
 				require.Equal(t, 0, shard)

@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/transport"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // RunParts runs a plan as several workers within this process, connected by memory, as a
@@ -20,7 +20,7 @@ import (
 // its process had built the job by itself, so that nothing that a build shares among subtasks
 // reaches another worker. The networks of the Envs are not used. The error is that of the
 // worker that failed by itself; of several, Run's rule for shards chooses one.
-func RunParts(ctx context.Context, p *plan.Plan, g *plan.Graph, slots []shared.Range, bind func(worker int) (Bindings, Env, error)) (*Report, error) {
+func RunParts(ctx context.Context, p *plan.Plan, g *plan.Graph, slots []sharding.Range, bind func(worker int) (Bindings, Env, error)) (*Report, error) {
 	t := &together{groups: make(map[string]*collective.LocalGroup)}
 	mem := transport.NewMem(0)
 	defer mem.Close() // also if no worker was made to do so
@@ -30,7 +30,7 @@ func RunParts(ctx context.Context, p *plan.Plan, g *plan.Graph, slots []shared.R
 }
 
 // runParts is RunParts with the network and groups of t.
-func (t *together) runParts(ctx context.Context, p *plan.Plan, g *plan.Graph, slots []shared.Range, bind func(worker int) (Bindings, Env, error)) (*Report, error) {
+func (t *together) runParts(ctx context.Context, p *plan.Plan, g *plan.Graph, slots []sharding.Range, bind func(worker int) (Bindings, Env, error)) (*Report, error) {
 	t.parts = make([]*partWorker, len(slots))
 	defer t.close()
 	for i := range slots {

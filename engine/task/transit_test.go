@@ -13,7 +13,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/transport"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // TestTransit: the shares in transit never add up to more than the budget, however many
@@ -81,11 +81,11 @@ func TestMessagesHoldWhatTheyCount(t *testing.T) {
 	const message = 4 << 10
 	for name, made := range map[string]func(*keeper) output{
 		"forward": func(k *keeper) output {
-			return &directOutput{lines: newLines(0, k, transport.NewGate(1<<30)), ranges: []shared.Range{{Lo: 0, Hi: 1}}, hosts: []int{0}, mem: mem, messageBytes: message}
+			return &directOutput{lines: newLines(0, k, transport.NewGate(1<<30)), ranges: []sharding.Range{{Lo: 0, Hi: 1}}, hosts: []int{0}, mem: mem, messageBytes: message}
 		},
 		"one shard": func(k *keeper) output {
 			return &splitOutput{
-				lines: newLines(0, k, transport.NewGate(1<<30)), ranges: []shared.Range{{Lo: 0, Hi: 1}}, hosts: []int{0}, sent: make([]sent, 1), shards: 1,
+				lines: newLines(0, k, transport.NewGate(1<<30)), ranges: []sharding.Range{{Lo: 0, Hi: 1}}, hosts: []int{0}, sent: make([]sent, 1), shards: 1,
 				place: rebalancePlacement(1), mem: mem, batchRows: 1 << 20, messageBytes: message, keepBytes: 1,
 			}
 		},
@@ -122,7 +122,7 @@ func TestCheckedRowsAreSentAsCopies(t *testing.T) {
 	schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64}}, nil)
 	rows := array.NewRecord(schema, []arrow.Array{numbers.NewArray()}, 2)
 	var k keeper
-	to := &outlet{output: &directOutput{lines: newLines(0, &k, transport.NewGate(1<<20)), ranges: []shared.Range{{Lo: 0, Hi: 1}}, hosts: []int{0}, mem: mem, messageBytes: 1 << 10}}
+	to := &outlet{output: &directOutput{lines: newLines(0, &k, transport.NewGate(1<<20)), ranges: []sharding.Range{{Lo: 0, Hi: 1}}, hosts: []int{0}, mem: mem, messageBytes: 1 << 10}}
 	s := &subtask{run: &run{env: Env{CheckRows: true, Allocator: mem}}, context: t.Context()}
 	require.NoError(t, s.send(to, 0, rows))
 	rows.Column(0).(*array.Int64).Int64Values()[0] = 9

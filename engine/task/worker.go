@@ -7,7 +7,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/transport"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Worker runs one part of a plan; the workers of the other parts are in other processes. Its
@@ -93,7 +93,7 @@ func whole(p *plan.Plan) Part {
 	if p != nil {
 		slots = max(p.Slots, 1)
 	}
-	return Part{Slots: []shared.Range{{Lo: 0, Hi: slots}}}
+	return Part{Slots: []sharding.Range{{Lo: 0, Hi: slots}}}
 }
 
 // check returns what is wrong with a part of a plan.

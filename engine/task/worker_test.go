@@ -19,7 +19,7 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/transport"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // partSink logs the calls of its methods; the call named by fail fails.
@@ -130,15 +130,15 @@ func TestWorkerRefuses(t *testing.T) {
 	require.NoError(t, err)
 	h := queueHooks(&testGang{loop: func(int) *testLoop { return &testLoop{} }})
 	join := (&together{}).joinHere
-	r := func(lo, hi int) shared.Range { return shared.Range{Lo: lo, Hi: hi} }
+	r := func(lo, hi int) sharding.Range { return sharding.Range{Lo: lo, Hi: hi} }
 	for want, part := range map[string]Part{
-		"worker 2 of 2":                               {Worker: 2, Slots: []shared.Range{r(0, 2), r(2, 4)}, Join: join},
-		"worker -1 of 1":                              {Worker: -1, Slots: []shared.Range{r(0, 4)}},
+		"worker 2 of 2":                               {Worker: 2, Slots: []sharding.Range{r(0, 2), r(2, 4)}, Join: join},
+		"worker -1 of 1":                              {Worker: -1, Slots: []sharding.Range{r(0, 4)}},
 		"worker 0 of 0":                               {},
-		"worker 1 has the slots [2,2)":                {Slots: []shared.Range{r(0, 2), r(2, 2)}, Join: join},
-		"worker 1 has the slots [3,4)":                {Slots: []shared.Range{r(0, 2), r(3, 4)}, Join: join},
-		"have 3 slots together, and the plan needs 4": {Slots: []shared.Range{r(0, 3)}},
-		`cannot join the others in queue "q"`:         {Slots: []shared.Range{r(0, 2), r(2, 4)}},
+		"worker 1 has the slots [2,2)":                {Slots: []sharding.Range{r(0, 2), r(2, 2)}, Join: join},
+		"worker 1 has the slots [3,4)":                {Slots: []sharding.Range{r(0, 2), r(3, 4)}, Join: join},
+		"have 3 slots together, and the plan needs 4": {Slots: []sharding.Range{r(0, 3)}},
+		`cannot join the others in queue "q"`:         {Slots: []sharding.Range{r(0, 2), r(2, 4)}},
 	} {
 		net := transport.NewMem(0)
 		_, err := NewWorker(compiled, g.Graph, g.bindings(h), Env{SpillDir: t.TempDir(), Network: net}, part)
@@ -146,7 +146,7 @@ func TestWorkerRefuses(t *testing.T) {
 		_, err = net.Dial(transport.Address{})
 		require.ErrorIs(t, err, transport.ErrClosed)
 	}
-	two := Part{Worker: 1, Slots: []shared.Range{r(0, 2), r(2, 4)}, Join: join}
+	two := Part{Worker: 1, Slots: []sharding.Range{r(0, 2), r(2, 4)}, Join: join}
 	_, err = NewWorker(compiled, g.Graph, g.bindings(h), Env{}, two)
 	require.ErrorContains(t, err, "worker 1 of 2 has no network")
 

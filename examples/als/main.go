@@ -17,6 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 //go:embed data/ratings.csv
@@ -82,7 +83,7 @@ func (a args) start(ctx *comqueue.ComContext) error {
 		return errors.New("there are no ratings")
 	}
 	v := make([]float64, int64(a.Factors)*lastItem.Get(ctx)[0])
-	draws := shared.NewRandom(a.Seed, "first factors", -1, 0)
+	draws := sharding.NewRandom(a.Seed, "first factors", -1, 0)
 	for i := range v {
 		v[i] = draws.NormFloat64()
 	}

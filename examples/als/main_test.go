@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // table has the ratings as a dense matrix, with NaN for missing ratings. Users and items count
@@ -118,7 +118,7 @@ func product(x, y []float64) (sum float64) {
 // reference does the whole computation on dense matrices, sequentially. It returns the
 // recommendations, and the squared misfit of each step.
 func reference(x table, a args) (best map[int64]recommendation, squares []float64) {
-	draws := shared.NewRandom(a.Seed, "first factors", -1, 0)
+	draws := sharding.NewRandom(a.Seed, "first factors", -1, 0)
 	items, users := make([][]float64, len(x[0])), make([][]float64, len(x))
 	for i := range items {
 		for range a.Factors {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/engine/columnar"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // ReadNPY makes a dataset of the rows of a matrix that NumPy saved: float64, little-endian, in C
@@ -108,7 +108,7 @@ func (s *npySource) Close() error {
 // ReadShard emits the rows of a shard, some at a time. Which ones depends on the number of
 // shards, and not on how many subtasks share them.
 func (s *npySource) ReadShard(c *engine.Context, shard int, out engine.Output) error {
-	part := shared.Split(s.rows, c.Shards, shard)
+	part := sharding.Split(s.rows, c.Shards, shard)
 	for lo := part.Lo; lo < part.Hi; lo += c.BatchRows {
 		if err := s.emit(c, shard, lo, min(part.Hi-lo, c.BatchRows), out); err != nil {
 			return err

@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/operators"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // twenty is a row of many columns.
@@ -34,7 +34,7 @@ func BenchmarkSumOfOne(b *testing.B) {
 		result.Release()
 	}
 	run(func(bld *engine.Builder) {
-		Write(operators.Generate(bld, rows, func(d shared.Random, i int64) twenty {
+		Write(operators.Generate(bld, rows, func(d sharding.Random, i int64) twenty {
 			x, n, s := d.Float64(), int64(d.IntN(1000)), fmt.Sprint("text ", d.IntN(10_000))
 			return twenty{x, x + 1, x + 2, x + 3, x + 4, x + 5, x + 6, x + 7, x + 8, x + 9, n, n + 1, n + 2, i, i + 1, s, s, s, s, s}
 		}), path, WriteOptions{})

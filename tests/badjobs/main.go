@@ -18,7 +18,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // args are the job's arguments.
@@ -50,7 +50,7 @@ type row struct {
 var ready = sync.OnceFunc(func() { fmt.Fprintln(os.Stderr, "ready") })
 
 var job = engine.Define("bad", func(b *engine.Builder, a args) error {
-	rows := operators.Generate(b, a.Rows, func(draws shared.Random, i int64) row {
+	rows := operators.Generate(b, a.Rows, func(draws sharding.Random, i int64) row {
 		return row{i, fmt.Sprintf("%016x", draws.Uint64())}
 	})
 	// Rows wait in the exchange, on disk if the budget is small.

@@ -15,6 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // args are the job's arguments.
@@ -41,7 +42,7 @@ var job = engine.Define("clusterjobs", func(b *engine.Builder, a args) error {
 		engine.Collect(operators.ReadCSV(b, a.Input, operators.CSVOptions{}), "rows")
 		return nil
 	}
-	rows := operators.Generate(b, a.Rows, func(draws shared.Random, i int64) row {
+	rows := operators.Generate(b, a.Rows, func(draws sharding.Random, i int64) row {
 		return row{i % 101, draws.Float64() - 0.5}
 	})
 	var (
@@ -67,7 +68,7 @@ var job = engine.Define("clusterjobs", func(b *engine.Builder, a args) error {
 		CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]float64, error) { return sums.Get(ctx), nil })).
 		Exec()
 	if a.Bulk > 0 {
-		engine.Collect(operators.Generate(b, a.Bulk, func(draws shared.Random, i int64) row {
+		engine.Collect(operators.Generate(b, a.Bulk, func(draws sharding.Random, i int64) row {
 			return row{i, draws.Float64()}
 		}), "bulk")
 	}

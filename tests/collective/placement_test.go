@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // reduction is an AllReduce whose bits depend on the order. It is over whole buffers, or over
@@ -39,10 +39,10 @@ func reduceBits[T collective.Number](t *testing.T, w *world, op collective.Op[T]
 			req.Whole = hostile[T](uint64(r), x.n)
 			return collective.AllReduce(c, req)
 		}
-		own := shared.Split(x.shards, w.p, r)
+		own := sharding.Split(x.shards, w.p, r)
 		for s := own.Lo; s < own.Hi; s++ {
 			if leaf := leafOf[T](s, x.n); leaf != nil {
-				req.Forest = append(req.Forest, shared.Entry[[]T]{Node: shared.Leaf(s), Value: leaf})
+				req.Forest = append(req.Forest, sharding.Entry[[]T]{Node: sharding.Leaf(s), Value: leaf})
 			}
 		}
 		return collective.AllReduce(c, req)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // args are the job's arguments.
@@ -30,7 +30,7 @@ type row struct {
 }
 
 var job = engine.Define("commitjobs", func(b *engine.Builder, a args) error {
-	rows := operators.Generate(b, a.Rows, func(draws shared.Random, i int64) row {
+	rows := operators.Generate(b, a.Rows, func(draws sharding.Random, i int64) row {
 		return row{i, draws.Float64(), "a text that takes some room, so that the file is large enough"}
 	})
 	for i := range a.Outputs {

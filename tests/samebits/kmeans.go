@@ -5,7 +5,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // cluster trains and predicts, collects the model under a name and writes the predictions to a
@@ -38,7 +38,7 @@ type point struct {
 }
 
 // makePoint draws row i. Tiny and Huge indicate one of nine groups.
-func (e *env) makePoint(draws shared.Random, i int64) point {
+func (e *env) makePoint(draws sharding.Random, i int64) point {
 	if i%1009 == 0 {
 		e.pause(30, int(i))
 	}

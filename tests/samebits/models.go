@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // modelPrefix begins the names under which models are collected.
@@ -76,7 +76,7 @@ type sample struct {
 var cities = []string{"Ur", "Uruk", "Eridu", "Kish", "Lagash"}
 
 // makeSample draws row i. The features indicate the labels, but not with certainty.
-func (e *env) makeSample(draws shared.Random, i int64) sample {
+func (e *env) makeSample(draws sharding.Random, i int64) sample {
 	if i%211 == 0 {
 		e.pause(50, int(i))
 	}

@@ -6,7 +6,7 @@ import (
 	"runtime"
 
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // workload is a job whose results must have the same bits at every setting.
@@ -96,7 +96,7 @@ type reading struct {
 const rowsPerJob = 6000
 
 // makeReading draws row i.
-func (e *env) makeReading(draws shared.Random, i int64) reading {
+func (e *env) makeReading(draws sharding.Random, i int64) reading {
 	if i%61 == 0 {
 		e.pause(1, int(i))
 	}
@@ -111,7 +111,7 @@ func (e *env) makeReading(draws shared.Random, i int64) reading {
 // wide draws a number of either sign with a magnitude between 1e-8 and 1e16. Every binary order
 // of magnitude is equally likely. In sums of such numbers nearly every addition rounds, so that
 // the order of additions shows.
-func wide(draws *shared.Random) float64 {
+func wide(draws *sharding.Random) float64 {
 	const least, most = -27, 53 // 2^-27 is 0.7e-8, 2^53 is 0.9e16
 	v := math.Ldexp(1+draws.Float64(), least+draws.IntN(most-least+1))
 	if draws.Uint64()&1 == 0 {

@@ -30,6 +30,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // diskRow is a row of the jobs here.
@@ -90,7 +91,7 @@ func (o *digester) Finish(*engine.Context, engine.Output) error { return nil }
 func (o *digester) Close() error { return nil }
 
 func diskRows(b *engine.Builder, n int64) *engine.Dataset {
-	return operators.Generate(b, n, func(_ shared.Random, i int64) diskRow {
+	return operators.Generate(b, n, func(_ sharding.Random, i int64) diskRow {
 		return diskRow{K: i * 7919 % n, X: float64(i) / 3, T: strings.Repeat(string(rune('a'+i%26)), int(i%9))}
 	})
 }

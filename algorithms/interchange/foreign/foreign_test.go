@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/interchange/xgboost"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/tree"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // stump is a tree of one split.
@@ -47,7 +47,7 @@ func Example() {
 
 // For rows of float32, thresholds of float32 change nothing.
 func TestSingle(t *testing.T) {
-	r := shared.NewRandom(1, "thresholds", 0, 0)
+	r := sharding.NewRandom(1, "thresholds", 0, 0)
 	thresholds := []float64{0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64, -math.SmallestNonzeroFloat64}
 	for range 2000 {
 		x := r.NormFloat64() * math.Ldexp(1, r.IntN(300)-150)

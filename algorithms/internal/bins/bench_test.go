@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // gaussian returns n×d sums of uniform numbers, which look normal.
 func gaussian(n, d int) []float64 {
 	x := make([]float64, n*d)
-	r := shared.NewRandom(3, "bench", 0, 0)
+	r := sharding.NewRandom(3, "bench", 0, 0)
 	for i := range x {
 		x[i] = r.Float64() + r.Float64() + r.Float64() - 1.5
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 var (
@@ -97,7 +97,7 @@ func requireRouted(t *testing.T, f *bins.Feature, bin int, x float64) {
 
 func TestRowsGoAsTheirBinsDo(t *testing.T) {
 	wild := trial.Wild(600, 5)
-	r := shared.NewRandom(4, "holes", 0, 0)
+	r := sharding.NewRandom(4, "holes", 0, 0)
 	for i := range wild.X {
 		switch u := r.Float64(); {
 		case u < 0.05:
@@ -196,7 +196,7 @@ func sparse(t trial.Table) func(b *engine.Builder) *engine.Dataset {
 func TestSameBits(t *testing.T) {
 	wild := trial.Wild(400, 4)
 	thin := trial.Wild(400, 30)
-	r := shared.NewRandom(4, "thin", 0, 0)
+	r := sharding.NewRandom(4, "thin", 0, 0)
 	for i := range thin.X {
 		if i%30 < 20 && r.Float64() < 0.95 || i%30 >= 20 && i%10 != (i/30)%10 {
 			thin.X[i] = 0 // some meet now and then, some never
@@ -314,7 +314,7 @@ func TestColumnsOfEveryKind(t *testing.T) {
 func TestRowsOfAGroupStandTogether(t *testing.T) {
 	const n = 300
 	id, x := make([]int64, n), make([]float64, n)
-	r := shared.NewRandom(9, "groups", 0, 0)
+	r := sharding.NewRandom(9, "groups", 0, 0)
 	for i := range id {
 		id[i], x[i] = int64(40*r.Float64()), float64(i)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // drive finds the cuts of a matrix whose rows are spread over some subtasks, adding up what
@@ -205,7 +205,7 @@ func referenceCuts(values []float32, weights []int64, bins int) []float32 {
 }
 
 // columnOf draws the values of a feature: of one of several shapes.
-func columnOf(r *shared.Random, n, shape int) []float32 {
+func columnOf(r *sharding.Random, n, shape int) []float32 {
 	values := make([]float32, n)
 	for i := range values {
 		u := r.Float64()
@@ -246,7 +246,7 @@ func TestCutsAreTheDefinition(t *testing.T) {
 		most := rapid.SampledFrom([]int{2, 3, 16, 50, 255}).Draw(t, "bins")
 		tasks := rapid.IntRange(1, 4).Draw(t, "subtasks")
 		weighted := rapid.Bool().Draw(t, "weighted")
-		r := shared.NewRandom(rapid.Uint64().Draw(t, "seed"), "cuts", 0, 0)
+		r := sharding.NewRandom(rapid.Uint64().Draw(t, "seed"), "cuts", 0, 0)
 		const d = 6
 		plan := &plan{kind: denseRows, dim: d, options: Options{MaxBins: most}, vector: -1, weightAt: -1}
 		absent := rapid.Bool().Draw(t, "sparse")
@@ -296,9 +296,9 @@ func spread(columns [][]float32, weight []float64, weighted bool, tasks int) [][
 	n, d := len(columns[0]), len(columns)
 	var all [][]packed
 	for task := range tasks {
-		own := shared.Split(n, tasks, task)
+		own := sharding.Split(n, tasks, task)
 		var parts []packed
-		for k, r := range []shared.Range{{Lo: own.Lo, Hi: (own.Lo + own.Hi) / 2}, {Lo: (own.Lo + own.Hi) / 2, Hi: own.Hi}} {
+		for k, r := range []sharding.Range{{Lo: own.Lo, Hi: (own.Lo + own.Hi) / 2}, {Lo: (own.Lo + own.Hi) / 2, Hi: own.Hi}} {
 			p := packed{n: r.Len(), d: d}
 			if k == 0 {
 				p.raw = make([]float64, 0, p.n*d)
@@ -368,7 +368,7 @@ func TestKeysAreInTheOrderOfValues(t *testing.T) {
 }
 
 func TestSortingAsTheLibraryDoes(t *testing.T) {
-	r := shared.NewRandom(5, "sort", 0, 0)
+	r := sharding.NewRandom(5, "sort", 0, 0)
 	for _, n := range []int{0, 1, 50, radixFrom - 1, radixFrom, 5000} {
 		for _, mask := range []uint32{^uint32(0), 0xff, 0xfff00000, 0, 0x003ff800} {
 			keys, pairs := make([]uint32, n), make([]uint64, n)

@@ -13,14 +13,14 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // mixed is rows of: 0–9 one of which each row has (two groups of five would do), 10–19 thin
 // ones that meet, 20 nearly always there, 21 never, 22 always 1.
 func mixed(n int) trial.Table {
 	t := trial.Table{N: n, D: 23, Sparse: true}
-	r := shared.NewRandom(6, "mixed", 0, 0)
+	r := sharding.NewRandom(6, "mixed", 0, 0)
 	for range n {
 		row := make([]float64, t.D)
 		row[int(10*r.Float64())] = 1 + float64(int(3*r.Float64()))

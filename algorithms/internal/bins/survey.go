@@ -8,6 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // The queue of the facts has one superstep:
@@ -180,7 +181,7 @@ func once(name string, key shared.Key[[]int64], fill func(s *survey, out []int64
 			hand(ctx, out)
 			return nil
 		},
-		comqueue.FoldedBy(func(ctx *comqueue.ComContext, _ shared.Range, out []int64) (bool, error) {
+		comqueue.FoldedBy(func(ctx *comqueue.ComContext, _ sharding.Range, out []int64) (bool, error) {
 			hand(ctx, out)
 			return true, nil
 		})))

@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // plainProblem is n rows of one number with four bins.
@@ -34,7 +34,7 @@ func (x *problem) try(t *testing.T, params Params, l *bins.Layout, p int) error 
 	}
 	result, err := trial.Try(t, func(b *engine.Builder) {
 		q := comqueue.New(b, "growth").Do(func(ctx *comqueue.ComContext) error {
-			own := shared.Split(len(x.bins), ctx.NumTask(), ctx.TaskID())
+			own := sharding.Split(len(x.bins), ctx.NumTask(), ctx.TaskID())
 			s, err := g.Open(ctx, x.data(l, own.Lo, own.Hi))
 			if err != nil {
 				return err

@@ -15,6 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // BenchmarkBoost grows trees for the logistic loss on 1,000,000 rows of 28 features with 255
@@ -73,7 +74,7 @@ func boost(b testing.TB, params Params, data *bins.Data, label []float64, p, rou
 	all := make([]float64, data.Rows)
 	margins := shared.Scratch[[]float64]("margins")
 	n, d := data.Rows, data.Blocks[0].Stride
-	own := func(ctx *comqueue.ComContext) shared.Range { return shared.Split(n, ctx.NumTask(), ctx.TaskID()) }
+	own := func(ctx *comqueue.ComContext) sharding.Range { return sharding.Split(n, ctx.NumTask(), ctx.TaskID()) }
 	begin := func(ctx *comqueue.ComContext) error {
 		r := own(ctx)
 		s, ok := g.Lookup(ctx)

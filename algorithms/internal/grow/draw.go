@@ -4,12 +4,12 @@ import (
 	"slices"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Draws of a tree are a function of the seed, the number of the tree, and the level or the
 // node: of a node its path from the root, as the number that has 1 for the root and 2i and
-// 2i+1 for the children of i. Each is a word of shared.Random mixed with the finaliser of
+// 2i+1 for the children of i. Each is a word of sharding.Random mixed with the finaliser of
 // splitmix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators",
 // OOPSLA 2014), which is cheap enough for each feature of each node.
 
@@ -27,7 +27,7 @@ type draws struct{ levels, nodes uint64 }
 
 // treeDraws returns the draws of a tree, and that of its features.
 func treeDraws(seed uint64, tree int) (draws, uint64) {
-	r := shared.NewRandom(seed, "grow", -1, tree)
+	r := sharding.NewRandom(seed, "grow", -1, tree)
 	return draws{r.At(0), r.At(1)}, r.At(3)
 }
 

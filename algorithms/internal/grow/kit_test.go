@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Ways in which rows hold a feature.
@@ -234,7 +234,7 @@ func (x *problem) run(t *testing.T, params Params, l *bins.Layout, p int, rounds
 	}
 	whole := x.data(l, 0, n)
 	begin := func(ctx *comqueue.ComContext) error {
-		own := shared.Split(n, ctx.NumTask(), ctx.TaskID())
+		own := sharding.Split(n, ctx.NumTask(), ctx.TaskID())
 		s, ok := g.Lookup(ctx)
 		if !ok {
 			var err error
@@ -246,7 +246,7 @@ func (x *problem) run(t *testing.T, params Params, l *bins.Layout, p int, rounds
 		return nil
 	}
 	end := func(ctx *comqueue.ComContext) error {
-		own := shared.Split(n, ctx.NumTask(), ctx.TaskID())
+		own := sharding.Split(n, ctx.NumTask(), ctx.TaskID())
 		s := g.State(ctx)
 		mu.Lock()
 		defer mu.Unlock()
@@ -287,7 +287,7 @@ func (x *problem) run(t *testing.T, params Params, l *bins.Layout, p int, rounds
 }
 
 // begin begins the batch on a subtask that has the rows of own.
-func (x *problem) begin(s *State, own shared.Range) {
+func (x *problem) begin(s *State, own sharding.Range) {
 	s.Begin(x.first, x.trees)
 	for k := range x.trees {
 		g, h := x.g[k%len(x.g)], x.h[k%len(x.h)]

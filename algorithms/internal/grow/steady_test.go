@@ -16,7 +16,7 @@ import (
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // TestTreesAllocateThemselves: a superstep allocates what its trees consist of, which are a
@@ -43,7 +43,7 @@ func TestTreesAllocateThemselves(t *testing.T) {
 				g := New(params)
 				g.packedFrom = 0
 				begin := func(ctx *comqueue.ComContext) error {
-					own := shared.Split(len(x.bins), ctx.NumTask(), ctx.TaskID())
+					own := sharding.Split(len(x.bins), ctx.NumTask(), ctx.TaskID())
 					s, ok := g.Lookup(ctx)
 					if !ok {
 						var err error

@@ -6,7 +6,7 @@ import (
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/internal/kernel"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // statRows is how many rows the statistics of dense features take at a time, so that
@@ -137,7 +137,7 @@ func spreadRow(row, mean []float64, weight float64, rest, squares, high, low []f
 // extremes hands out the largest values and the negatives of the smallest ones. They
 // were taken over all shards of the subtask at once, as the order does not matter, and
 // stand in the buffer of the first node of the tree that asks for them.
-func extremes(ctx *comqueue.ComContext, _ shared.Range, out []float64) (bool, error) {
+func extremes(ctx *comqueue.ComContext, _ sharding.Range, out []float64) (bool, error) {
 	s := surveyor.Get(ctx)
 	if s.handedOver {
 		return true, nil

@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/operators"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // column returns a feature of a table.
@@ -109,7 +109,7 @@ type wideRow struct {
 func valueOf(column int32) float64 { return 1 + float64(column%97) }
 
 // wide makes rows whose features are among 3,000 that lie far apart.
-func wide(r shared.Random, i int64) wideRow {
+func wide(r sharding.Random, i int64) wideRow {
 	row := wideRow{Y: float64(i % 3)}
 	at := int32(0)
 	for len(row.V.Indices) < 8 {
@@ -164,7 +164,7 @@ func TestManyWindowsOfColumns(t *testing.T) {
 	}
 	for name, data := range map[string]func(b *engine.Builder) *engine.Dataset{
 		"dense": func(b *engine.Builder) *engine.Dataset {
-			return operators.Generate(b, 3, func(_ shared.Random, i int64) dense {
+			return operators.Generate(b, 3, func(_ sharding.Random, i int64) dense {
 				x := make([]float64, features)
 				for j := range x {
 					x[j] = float64(int64(j) * (i - 1))
@@ -173,7 +173,7 @@ func TestManyWindowsOfColumns(t *testing.T) {
 			})
 		},
 		"sparse": func(b *engine.Builder) *engine.Dataset {
-			return operators.Generate(b, 3, func(_ shared.Random, i int64) sparse {
+			return operators.Generate(b, 3, func(_ sharding.Random, i int64) sparse {
 				v := batch.SparseVector{Size: features}
 				for j := range features {
 					if i != 1 {

@@ -10,6 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // The queue of the facts has one superstep:
@@ -91,13 +92,13 @@ type survey struct {
 	facts  Facts // without the statistics of features, but on subtask 0
 	space  columnSpace
 
-	window     shared.Range // of columns
-	sized      int          // width that the buffers have
-	mean       []float64    // of the window
-	deviation  []float64    // ... of sparse rows, but for columns looked at twice
-	twice      []bool       // sparse columns that are; nil if none
-	high, low  []float64    // over the shards of the subtask; high the absolute values of sparse rows
-	handedOver bool         // extremes are in a shard's buffer
+	window     sharding.Range // of columns
+	sized      int            // width that the buffers have
+	mean       []float64      // of the window
+	deviation  []float64      // ... of sparse rows, but for columns looked at twice
+	twice      []bool         // sparse columns that are; nil if none
+	high, low  []float64      // over the shards of the subtask; high the absolute values of sparse rows
+	handedOver bool           // extremes are in a shard's buffer
 }
 
 // survey adds the queue.
@@ -314,7 +315,7 @@ func chooseColumns(ctx *comqueue.ComContext) error {
 
 // begin makes the buffers of the window that begins at a column.
 func (s *survey) begin(ctx *comqueue.ComContext, lo int) {
-	s.window = shared.Range{Lo: lo, Hi: min(lo+windowColumns, s.facts.Dim())}
+	s.window = sharding.Range{Lo: lo, Hi: min(lo+windowColumns, s.facts.Dim())}
 	width := s.window.Len()
 	if s.sized != width {
 		s.sized = width

@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Table is rows of features, with or without labels, weights and offsets.
@@ -42,7 +42,7 @@ func (t Table) Row(i int) []float64 { return t.X[i*t.D : (i+1)*t.D] }
 // on the order of additions. Labels are 0 and 1, and weights are below 3.
 func Wild(n, d int) Table {
 	t := Table{N: n, D: d}
-	r := shared.NewRandom(7, "wild", 0, 0)
+	r := sharding.NewRandom(7, "wild", 0, 0)
 	for range n {
 		for range d {
 			magnitude := kernel.Pow(10, float64(24*r.Float64())-8)
@@ -58,7 +58,7 @@ func Wild(n, d int) Table {
 // distribution by the polar method.
 func Gaussian(seed uint64, n, d int) Table {
 	t := Table{N: n, D: d, X: make([]float64, 0, n*d)}
-	r := shared.NewRandom(seed, "gaussian", 0, 0)
+	r := sharding.NewRandom(seed, "gaussian", 0, 0)
 	for len(t.X) < n*d {
 		u, v := float64(2*r.Float64())-1, float64(2*r.Float64())-1
 		s := float64(u*u) + float64(v*v)

@@ -18,7 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Layout is the size of a table.
@@ -213,7 +213,7 @@ func (r *source) Close() error {
 }
 
 func (r *source) ReadShard(c *engine.Context, shard int, out engine.Output) error {
-	part := shared.Split(r.layout.Rows, c.Shards, shard)
+	part := sharding.Split(r.layout.Rows, c.Shards, shard)
 	for lo := part.Lo; lo < part.Hi; lo += c.BatchRows {
 		if err := r.emit(c, shard, lo, min(lo+c.BatchRows, part.Hi), out); err != nil {
 			return err

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"time"
 
-	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // FaultPlan says which messages of a group go wrong, and how. The fault of a message does not
@@ -139,7 +139,7 @@ type faults struct {
 // reduced, rule by rule, to the one that matters.
 type seededRule struct {
 	FaultRule
-	random shared.Random
+	random sharding.Random
 }
 
 // fault is what happens to one message.
@@ -157,7 +157,7 @@ func (p *FaultPlan) of(from, to, channel int) *faults {
 	f := &faults{channel: uint64(channel)}
 	for _, r := range p.Rules {
 		if r.concerns(from, to, channel) {
-			f.rules = append(f.rules, seededRule{r, shared.NewRandom(p.Seed, r.String(), from, to)})
+			f.rules = append(f.rules, seededRule{r, sharding.NewRandom(p.Seed, r.String(), from, to)})
 		}
 	}
 	return f

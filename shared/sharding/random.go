@@ -1,4 +1,4 @@
-package shared
+package sharding
 
 import (
 	"fmt"
@@ -84,7 +84,7 @@ func (r *Random) Float64() float64 { return unit(r.Uint64()) }
 // It panics when n <= 0.
 func (r *Random) IntN(n int) int {
 	if n <= 0 {
-		panic(fmt.Sprintf("shared: Random.IntN(%d): want a positive bound", n))
+		panic(fmt.Sprintf("sharding: Random.IntN(%d): want a positive bound", n))
 	}
 	bound := uint64(n)
 	hi, lo := bits.Mul64(r.Uint64(), bound)

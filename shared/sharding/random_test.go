@@ -1,4 +1,4 @@
-package shared
+package sharding
 
 import (
 	"hash/fnv"

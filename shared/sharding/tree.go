@@ -1,4 +1,4 @@
-package shared
+package sharding
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ const maxLevel = bits.UintSize - 2
 // ValidShards returns an error unless s is a power of two in 1..MaxShards.
 func ValidShards(s int) error {
 	if s < 1 || s > MaxShards || s&(s-1) != 0 {
-		return fmt.Errorf("shared: %d shards: want a power of two between 1 and %d", s, MaxShards)
+		return fmt.Errorf("sharding: %d shards: want a power of two between 1 and %d", s, MaxShards)
 	}
 	return nil
 }

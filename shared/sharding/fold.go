@@ -1,4 +1,4 @@
-package shared
+package sharding
 
 import "fmt"
 
@@ -56,7 +56,7 @@ func (f *Folder[T]) Reset(r Range) {
 // the range of the Folder; otherwise Push panics.
 func (f *Folder[T]) Push(shard int, v T) {
 	if shard < f.next || shard >= f.within.Hi {
-		panic(fmt.Sprintf("shared: Folder.Push(%d): want a shard in [%d,%d), in increasing order and before Forest", shard, f.next, f.within.Hi))
+		panic(fmt.Sprintf("sharding: Folder.Push(%d): want a shard in [%d,%d), in increasing order and before Forest", shard, f.next, f.within.Hi))
 	}
 	f.next = shard + 1
 	for f.cover[f.at].Range().Hi <= shard {
@@ -134,7 +134,7 @@ func MergeForests[T any](shards int, entries []Entry[T], merge func(left, right 
 			return result, false, err
 		}
 		if end > shards {
-			return result, false, fmt.Errorf("shared: entry %d, node %v, covers %v, outside the %d shards", i, entries[i].Node, entries[i].Node.Range(), shards)
+			return result, false, fmt.Errorf("sharding: entry %d, node %v, covers %v, outside the %d shards", i, entries[i].Node, entries[i].Node.Range(), shards)
 		}
 	}
 	if len(entries) == 0 {
@@ -181,11 +181,11 @@ func FoldSchedule(nodes []Node, dst []FoldStep) ([]FoldStep, error) {
 // i is its index, for the error.
 func follows(n Node, end, i int) (int, error) {
 	if !n.valid() {
-		return end, fmt.Errorf("shared: entry %d: %v is not a node of a tree over shards", i, n)
+		return end, fmt.Errorf("sharding: entry %d: %v is not a node of a tree over shards", i, n)
 	}
 	r := n.Range()
 	if r.Lo < end {
-		return end, fmt.Errorf("shared: entry %d, node %v, begins at shard %d, but the entries before it reach to shard %d: want them disjoint and in order", i, n, r.Lo, end)
+		return end, fmt.Errorf("sharding: entry %d, node %v, begins at shard %d, but the entries before it reach to shard %d: want them disjoint and in order", i, n, r.Lo, end)
 	}
 	return r.Hi, nil
 }
