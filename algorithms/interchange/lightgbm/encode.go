@@ -164,7 +164,7 @@ func (m *Model) check() error {
 	case m.Ranges != nil && len(m.Ranges) != len(e.Features):
 		return fmt.Errorf("there are %d ranges of %d features", len(m.Ranges), len(e.Features))
 	case m.Bare != nil && len(m.Bare) != len(e.Features):
-		return fmt.Errorf("Bare has %d elements: there are %d features", len(m.Bare), len(e.Features))
+		return fmt.Errorf("there are %d elements of Bare, and %d features", len(m.Bare), len(e.Features))
 	case m.Monotone != nil && len(m.Monotone) != len(e.Features):
 		return fmt.Errorf("there are %d constraints of %d features", len(m.Monotone), len(e.Features))
 	}

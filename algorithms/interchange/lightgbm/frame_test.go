@@ -79,5 +79,5 @@ func TestNamesOfCategories(t *testing.T) {
 	require.ErrorContains(t, err, "is not UTF-8")
 	m.Ensemble.Categories, m.Bare = nil, []bool{true}
 	_, err = m.Encode()
-	require.ErrorContains(t, err, "Bare has 1 elements")
+	require.ErrorContains(t, err, "there are 1 elements of Bare")
 }
