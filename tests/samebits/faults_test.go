@@ -54,11 +54,11 @@ var perSubtask = []edit{
 var faults = []fault{
 	{
 		name: "shards are merged from right to left", workload: "sums", shards: 8, p: []int{1, 2},
-		edits: []edit{{"shared/fold.go", "if (a>>level+1)<<level > limit {", "if FAULT || (a>>level+1)<<level > limit {"}},
+		edits: []edit{{"shared/sharding/fold.go", "if (a>>level+1)<<level > limit {", "if FAULT || (a>>level+1)<<level > limit {"}},
 	},
 	{
 		name: "forests are merged from right to left", workload: "sums", shards: 8, p: []int{1, 3, 5},
-		edits: []edit{{"shared/fold.go", "meet(s.lo[s.depth-2], s.lo[s.depth-1]) < meet(s.lo[s.depth-1], lo)", "!FAULT && meet(s.lo[s.depth-2], s.lo[s.depth-1]) < meet(s.lo[s.depth-1], lo)"}},
+		edits: []edit{{"shared/sharding/fold.go", "meet(s.lo[s.depth-2], s.lo[s.depth-1]) < meet(s.lo[s.depth-1], lo)", "!FAULT && meet(s.lo[s.depth-2], s.lo[s.depth-1]) < meet(s.lo[s.depth-1], lo)"}},
 	},
 	{
 		name: "shards are summed one after the other into one buffer of the subtask", workload: "sums", shards: 8, p: []int{1, 2},
