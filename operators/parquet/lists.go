@@ -145,14 +145,18 @@ func (l *lists[T]) read(n, ofNull int) (r rows[T], err error) {
 		if r.values, null, err = l.list(r.values); err != nil {
 			return r, err
 		}
+		all := int64(len(r.values))
+		if null {
+			all += int64(ofNull)
+		}
+		if all > math.MaxInt32 {
+			return r, fmt.Errorf("%d components are in rows that are read together, which can have %d; read fewer rows at a time, or leave the column out", all, math.MaxInt32)
+		}
 		if null {
 			r.nulls++
 			r.values = append(r.values, make([]T, ofNull)...)
 		} else {
 			bitutil.SetBit(r.valid, i)
-		}
-		if len(r.values) > math.MaxInt32 {
-			return r, fmt.Errorf("%d components are in rows that are read together, which can have %d; read fewer rows at a time, or leave the column out", len(r.values), math.MaxInt32)
 		}
 		r.ends = append(r.ends, int32(len(r.values)))
 	}

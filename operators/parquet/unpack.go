@@ -29,7 +29,8 @@ func unpackable(codec compress.Compression) bool {
 // unpackPage returns the size bytes that a page was packed from; they may lie in into. The packed
 // bytes are read to their end, so that their checksum and length are verified where they have
 // them. A size that the packed bytes cannot become is refused before they are unpacked. Memory for
-// more than 32 times the packed bytes is taken only as they really become that many.
+// more than 32 times the packed bytes is taken only as they really become that many; for LZ4, as
+// many as its lengths add up to.
 func unpackPage(codec compress.Compression, into, packed []byte, size int64) (data []byte, err error) {
 	if codec == compress.Codecs.Uncompressed {
 		return packed, nil
@@ -47,7 +48,11 @@ func unpackPage(codec compress.Compression, into, packed []byte, size int64) (da
 	if size < least || size > most {
 		return nil, wrong
 	}
-	if room := min(size+1, 64<<10+32*int64(len(packed))); int64(cap(into)) < room {
+	room := min(size+1, 64<<10+32*int64(len(packed)))
+	if codec == lz4Raw {
+		room = size
+	}
+	if int64(cap(into)) < room {
 		into = make([]byte, 0, room)
 	}
 	switch codec {
@@ -57,9 +62,6 @@ func unpackPage(codec compress.Compression, into, packed []byte, size int64) (da
 			data = unpack.Decode(into[:size], packed)
 		}
 	case lz4Raw:
-		if int64(cap(into)) < size {
-			into = make([]byte, size)
-		}
 		var n int
 		n, err = lz4.UncompressBlock(packed, into[:size])
 		data = into[:max(n, 0)]

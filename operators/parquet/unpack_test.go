@@ -319,3 +319,33 @@ func TestSnappyThatSaysMore(t *testing.T) {
 	require.ErrorContains(t, err, "which they do not")
 	require.Less(t, bytes, uint64(1<<20))
 }
+
+// TestZstdOfRealEncoders: pages that repeat themselves become many times their packed bytes, in
+// blocks with sequences. They are unpacked in whatever room there is at first, and no further than
+// their size.
+func TestZstdOfRealEncoders(t *testing.T) {
+	for _, level := range []zstd.EncoderLevel{zstd.SpeedFastest, zstd.SpeedDefault, zstd.SpeedBestCompression} {
+		e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(level))
+		require.NoError(t, err)
+		for _, n := range []int{1000, 70_000, 100_003, 131_072, 131_073, 400_000, 1 << 20, 3_000_000} {
+			for _, period := range []int{1, 8, 9, 1000} {
+				want := make([]byte, n)
+				for i := range want {
+					want[i] = byte(i % period * 7)
+				}
+				one := e.EncodeAll(want, nil)
+				two := e.EncodeAll(want[n/3:], e.EncodeAll(want[:n/3], nil))
+				for _, packed := range [][]byte{one, two} {
+					for _, room := range []int{0, n / 2, n - 1, n, n + 1} {
+						got, err := unpackPage(compress.Codecs.Zstd, make([]byte, 0, room), packed, int64(n))
+						require.NoError(t, err, "%d bytes of period %d at level %v, room %d", n, period, level, room)
+						require.True(t, bytes.Equal(want, got))
+					}
+					_, err := unpackPage(compress.Codecs.Zstd, nil, packed, int64(n-1))
+					require.Error(t, err)
+				}
+			}
+		}
+		require.NoError(t, e.Close())
+	}
+}

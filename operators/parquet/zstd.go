@@ -27,7 +27,8 @@ func readZstd(packed, into []byte, size int64) ([]byte, error) {
 	for {
 		data, err := d.DecodeAll(packed, into[:0])
 		room := int64(cap(into))
-		if room > size || !errors.Is(err, zstd.ErrDecoderSizeExceeded) {
+		full := err != nil && room-int64(len(data)) < mostOfBlock // not all errors about room say so
+		if room > size || !full && !errors.Is(err, zstd.ErrDecoderSizeExceeded) {
 			return data, err
 		}
 		into = make([]byte, 0, min(4*room, size+1))
