@@ -331,15 +331,20 @@ func (b *body) observe(step int) error {
 func (b *body) Shard() int { return b.context.currentShard() }
 
 // Stop implements engine.Loop.
-func (b *body) Stop(int) (stop bool, err error) {
+func (b *body) Stop(int) (bool, error) {
 	if b.queue.criterion == nil {
 		return false, nil
 	}
+	return b.ask(b.queue.criterion)
+}
+
+// ask calls a condition of the queue.
+func (b *body) ask(condition func(*ComContext) (bool, error)) (yes bool, err error) {
 	err = b.guard(func() error {
-		stop, err = b.context.ask(b.queue.criterion)
+		yes, err = b.context.ask(condition)
 		return err
 	})
-	return stop, err
+	return yes, err
 }
 
 // After implements engine.Loop: it makes the checks, exchanges reports between processes, and
@@ -402,7 +407,7 @@ func (b *body) giveRows(c *engine.Context, out engine.Output) error {
 func (b *body) closeOnce(c *engine.Context, out engine.Output) error {
 	emit, release := b.queue.close.start(c)
 	defer release()
-	send := func(rows arrow.Record) error { return b.send(c, out, 0, rows) }
+	send := func(rows arrow.Record) error { return out.Emit(0, arrowrows.Batch(rows)) }
 	var kept []arrow.Record
 	defer func() {
 		for _, rows := range kept {
@@ -412,9 +417,11 @@ func (b *body) closeOnce(c *engine.Context, out engine.Output) error {
 	to := send
 	if b.holdsOnDisk() {
 		to = func(rows arrow.Record) error {
-			rows.Retain()
-			kept = append(kept, rows)
-			return nil
+			own, err := ownRows(c, rows)
+			if err == nil {
+				kept = append(kept, own)
+			}
+			return err
 		}
 	}
 	err := b.guard(func() error { return b.context.takeMisuse(emit(&b.context, 0, to)) })
@@ -427,18 +434,38 @@ func (b *body) closeOnce(c *engine.Context, out engine.Output) error {
 	return err
 }
 
-// send emits rows that the close gives. Those that lie in the queue's files are copied: others
-// would use them when the files are no longer verified, or are gone.
+// send emits rows of a shard that the close gives, some at a time where they are copied.
 func (b *body) send(c *engine.Context, out engine.Output, shard int, rows arrow.Record) error {
 	if !b.holdsOnDisk() || !inFiles(rows) {
 		return out.Emit(shard, arrowrows.Batch(rows))
 	}
-	own, err := batch.Concat(c.Allocator, []arrow.Record{rows})
+	for lo := int64(0); lo < rows.NumRows(); lo += int64(c.BatchRows) {
+		if err := b.sendCopy(c, out, shard, rows.NewSlice(lo, min(lo+int64(c.BatchRows), rows.NumRows()))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sendCopy emits a copy of rows, which it releases.
+func (b *body) sendCopy(c *engine.Context, out engine.Output, shard int, rows arrow.Record) error {
+	defer rows.Release()
+	own, err := ownRows(c, rows)
 	if err != nil {
 		return err
 	}
 	defer own.Release()
 	return out.Emit(shard, arrowrows.Batch(own))
+}
+
+// ownRows returns the rows, with a reference for the caller. Those that lie in files of a queue
+// are copied: others would use them when the files are no longer verified, or are gone.
+func ownRows(c *engine.Context, rows arrow.Record) (arrow.Record, error) {
+	if inFiles(rows) {
+		return batch.Concat(c.Allocator, []arrow.Record{rows})
+	}
+	rows.Retain()
+	return rows, nil
 }
 
 // inFiles reports whether buffers of the rows lie in mapped files.

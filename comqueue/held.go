@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -419,8 +420,10 @@ func beyond(c *engine.Context, full, err error) error {
 
 // close releases everything.
 func (h *holdings) close(c *engine.Context) {
-	h.verified.Lock()
-	defer h.verified.Unlock()
+	if len(h.onDisk) > 0 {
+		h.verified.Lock()
+		defer h.verified.Unlock()
+	}
 	for _, free := range h.free {
 		free()
 	}
@@ -476,11 +479,13 @@ func (b *body) damage() error {
 		if other == b {
 			continue
 		}
-		if err := b.verify(other.rowsOnDisk); err != nil {
-			return err
-		}
-		if err := b.verify(other.made.onDisk); err != nil {
-			return err
+		for _, held := range slices.Concat(other.rowsOnDisk, other.made.onDisk) {
+			if b.context.Context().Err() != nil { // another subtask has told what is wrong
+				return nil
+			}
+			if err := b.verify([]*onDisk{held}); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -378,3 +378,51 @@ func TestRefusalDoesNotWaitForQueues(t *testing.T) {
 	require.ErrorAs(t, err, &full)
 	require.True(t, strings.Contains(err.Error(), `queue "refused": partitioned data "data"`), err)
 }
+
+// TestRowsOfFilesAreCopiedBeforeTheyAreVerified: what a close emits is what was verified, also if
+// the files change right afterwards.
+func TestRowsOfFilesAreCopiedBeforeTheyAreVerified(t *testing.T) {
+	var watched watchedFiles
+	got, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+		q := comqueue.New(b, "first").InitWithPartitionedData(data, dataset(b, 1<<17, func(i int) float64 { return 1 })).Do(idle).SetMaxIter(1)
+		schema := operators.FromSlice(b, []row{{1}}).Schema()
+		emitted := q.CloseOnNode0(comqueue.OutputBatches(schema, func(ctx *comqueue.ComContext, emit func(engine.Batch) error) error {
+			return ctx.ForShards(func(shard int) error { return emit(data.Get(ctx, shard).Batch()) })
+		})).Exec()
+		damage := sync.OnceFunc(func() { // when the first row arrives
+			for _, f := range watched.all() {
+				_, err := f.WriteAt(make([]byte, 4096), 0)
+				assert.NoError(t, err)
+			}
+		})
+		return operators.Filter(emitted, func(r row) bool {
+			damage()
+			return r.Value != 1
+		})
+	}, engine.Parallelism(1), engine.Shards(4), engine.BatchRows(64), engine.MemoryBudget(64<<10), engine.Disk(watched.fs(t)))
+	require.NoError(t, err)
+	require.Empty(t, got)
+}
+
+// TestDamageIsTheCauseInLoops: conditions of loops within a superstep are functions like others.
+func TestDamageIsTheCauseInLoops(t *testing.T) {
+	wrong := func(ctx *comqueue.ComContext) (bool, error) {
+		for shard := range 8 {
+			if f := data.Get(ctx, shard); f.OnDisk() {
+				f.Floats("value")[0] = math.NaN()
+				return false, errors.New("the loss is not a number")
+			}
+		}
+		return false, nil
+	}
+	for name, loop := range map[string]comqueue.Stage{
+		"until": comqueue.Repeat(3, wrong, comqueue.Do(idle)),
+		"while": comqueue.While(3, wrong, comqueue.Do(idle)),
+	} {
+		_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+			return comqueue.New(b, "loops").InitWithPartitionedData(data, dataset(b, 1<<16, func(i int) float64 { return 1 })).Add(loop).
+				CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec()
+		}, engine.Parallelism(1), engine.Shards(8), engine.MemoryBudget(64<<10))
+		require.ErrorContains(t, err, "is damaged", name)
+	}
+}

@@ -190,13 +190,12 @@ func (s *repeat) bind(b *body, position int) ([]engine.Stage, error) {
 		position = b.layout.last(position, stage)
 	}
 	b.takeNode() // RepeatEnd runs nothing
-	c := &b.context
-	loop := &engine.Repeat{Max: s.max, Stages: inner, Begin: c.rounds.loop()}
+	loop := &engine.Repeat{Max: s.max, Stages: inner, Begin: b.context.rounds.loop()}
 	if s.until != nil {
-		loop.Until = func() (bool, error) { return c.ask(s.until) }
+		loop.Until = func() (bool, error) { return b.ask(s.until) }
 	}
 	if s.while != nil {
-		loop.While = func() (bool, error) { return c.ask(s.while) }
+		loop.While = func() (bool, error) { return b.ask(s.while) }
 	}
 	return []engine.Stage{{Node: begin, Repeat: loop}}, nil
 }
