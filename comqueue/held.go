@@ -420,9 +420,10 @@ func beyond(c *engine.Context, full, err error) error {
 
 // close releases everything.
 func (h *holdings) close(c *engine.Context) {
-	if len(h.onDisk) > 0 {
+	if len(h.onDisk) > 0 { // others read this while they verify files
 		h.verified.Lock()
 		defer h.verified.Unlock()
+		h.onDisk = nil
 	}
 	for _, free := range h.free {
 		free()
@@ -430,7 +431,7 @@ func (h *holdings) close(c *engine.Context) {
 	if h.reserved > 0 {
 		c.Memory.GiveUp(h.reserved)
 	}
-	h.free, h.onDisk, h.reserved = nil, nil, 0
+	h.free, h.reserved = nil, 0
 }
 
 // counted is an allocator that adds up the requested bytes.
