@@ -469,24 +469,23 @@ func (b *body) verify(all []*onDisk) error {
 func (b *body) holdsOnDisk() bool { return len(b.rowsOnDisk)+len(b.made.onDisk) > 0 }
 
 // damage verifies the files of all subtasks in this process, those of this one first: a function
-// may fail for what the rows of another subtask have become.
+// may fail because of the rows of another subtask. It returns nil if the run ends meanwhile, as
+// its error is known then.
 func (b *body) damage() error {
-	if err := b.verifyRows(); err != nil {
-		return err
-	}
 	b.verified.RLock()
 	defer b.verified.RUnlock()
+	all := slices.Concat(b.rowsOnDisk, b.made.onDisk)
 	for _, other := range b.bodies {
-		if other == b {
-			continue
+		if other != b {
+			all = slices.Concat(all, other.rowsOnDisk, other.made.onDisk)
 		}
-		for _, held := range slices.Concat(other.rowsOnDisk, other.made.onDisk) {
-			if b.context.Context().Err() != nil { // another subtask has told what is wrong
-				return nil
-			}
-			if err := b.verify([]*onDisk{held}); err != nil {
-				return err
-			}
+	}
+	for i := range all {
+		if b.context.Context().Err() != nil {
+			return nil
+		}
+		if err := b.verify(all[i : i+1]); err != nil {
+			return err
 		}
 	}
 	return nil
