@@ -3,8 +3,9 @@ package shared
 import (
 	"errors"
 	"fmt"
-	"github.com/superstep-ml/superstep/shared/sharding"
 	"reflect"
+
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Kind says how checkpoints and rescaling treat an object.

@@ -2,8 +2,9 @@ package shared
 
 import (
 	"fmt"
-	"github.com/superstep-ml/superstep/shared/sharding"
 	"slices"
+
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Regroup replaces the subtasks of the session by others: one for each range, which owns the

@@ -1,10 +1,11 @@
 package shared
 
 import (
-	"github.com/superstep-ml/superstep/shared/sharding"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // counted counts how often it is released.

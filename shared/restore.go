@@ -3,8 +3,9 @@ package shared
 import (
 	"errors"
 	"fmt"
-	"github.com/superstep-ml/superstep/shared/sharding"
 	"slices"
+
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Forget drops all objects of the subtask except those under a name for which keep returns

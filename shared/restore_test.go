@@ -3,11 +3,12 @@ package shared
 import (
 	"bytes"
 	"fmt"
-	"github.com/superstep-ml/superstep/shared/sharding"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // encoded returns the kept objects of a subtask in bytes of their own.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"github.com/superstep-ml/superstep/shared/sharding"
 	"iter"
 	"maps"
 	"reflect"
@@ -13,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/superstep-ml/superstep/internal/spelling"
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 // Store has the open sessions of one process, by job and queue. It is safe for concurrent

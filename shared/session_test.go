@@ -3,12 +3,13 @@ package shared
 import (
 	"errors"
 	"fmt"
-	"github.com/superstep-ml/superstep/shared/sharding"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
 var (
