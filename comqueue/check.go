@@ -2,6 +2,7 @@ package comqueue
 
 import (
 	"fmt"
+	"runtime/debug"
 
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine"
@@ -77,7 +78,7 @@ func (b *body) check(step int) error {
 		}
 	}
 	if b.subtask == b.here.Lo {
-		err := b.checkRows(step)
+		err := b.checkRowsOfAll(step)
 		if err == nil && !b.spread() {
 			err = b.checks.checkReplicas(step)
 		}
@@ -89,6 +90,20 @@ func (b *body) check(step int) error {
 		return err
 	}
 	return b.compareReplicas(step)
+}
+
+// checkRowsOfAll is checkRows where rows may lie in files that the disk cannot read: such a fault
+// is damage.
+func (b *body) checkRowsOfAll(step int) (modified error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // the files of other subtasks, too
+	damaged := b.guard(func() error {
+		modified = b.checkRows(step) // no failure: files that a function has modified look damaged, too
+		return nil
+	})
+	if damaged != nil {
+		return damaged
+	}
+	return modified
 }
 
 // checkRows returns an error if rows were modified. Other subtasks, queues and operators may
@@ -136,6 +151,8 @@ func checkFrames(frames []watched, when string) error {
 		switch print, err := w.frame.fingerprint(); {
 		case err != nil:
 			return fmt.Errorf("partitioned data %q %s: %w", w.name, when, err)
+		case print != w.print && w.frame.OnDisk():
+			return fmt.Errorf("rows of %q were modified %s, or the disk that they are on has lost some; other operators may share them: copy them before changing them", w.name, when)
 		case print != w.print:
 			return fmt.Errorf("rows of %q were modified %s; other operators may share them: copy them before changing them", w.name, when)
 		}

@@ -12,15 +12,18 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
 )
 
 // slot is a source without rows that tells of its slot's memory before others have rows.
@@ -402,6 +405,63 @@ func TestRowsOfFilesAreCopiedBeforeTheyAreVerified(t *testing.T) {
 	}, engine.Parallelism(1), engine.Shards(4), engine.BatchRows(64), engine.MemoryBudget(64<<10), engine.Disk(watched.fs(t)))
 	require.NoError(t, err)
 	require.Empty(t, got)
+}
+
+// TestViewsThatAreEmitted: a close may emit batches around slices of the queue's rows and blocks
+// in memory. The queue gives that memory back to the system when it ends.
+func TestViewsThatAreEmitted(t *testing.T) {
+	const n = 1 << 18 // 2 MiB of numbers, which do not lie on the heap
+	ended := func(b *engine.Builder, emitted *engine.Dataset) *engine.Dataset {
+		read := operators.Map(emitted, func(r row) row { return r })
+		return comqueue.New(b, "second").InitWithPartitionedData(comqueue.PartitionedRows("again"), read).Do(idle).SetMaxIter(1).
+			CloseWith(comqueue.ShardOutput(func(ctx *comqueue.ComContext, shard int) ([]row, error) {
+				sum := 0.0
+				for _, v := range comqueue.PartitionedRows("again").Get(ctx, shard).Floats("value") {
+					sum += v
+				}
+				return []row{{sum}}, nil
+			})).Exec()
+	}
+	blocks := shared.Scratch[[]float64]("block")
+	views := map[string]func(ctx *comqueue.ComContext, shard int) []float64{
+		"rows":  func(ctx *comqueue.ComContext, shard int) []float64 { return data.Get(ctx, shard).Floats("value") },
+		"block": func(ctx *comqueue.ComContext, _ int) []float64 { return blocks.Get(ctx) },
+	}
+	block := func(ctx *comqueue.ComContext) error {
+		held, _, err := ctx.HoldBlock("numbers", []int{8 * n}, func(_ int, b []byte) error {
+			return ctx.ForShards(func(shard int) error {
+				copy(b, arrow.Float64Traits.CastToBytes(data.Get(ctx, shard).Floats("value")))
+				return nil
+			})
+		})
+		blocks.Put(ctx, arrow.Float64Traits.CastFromBytes(held))
+		return err
+	}
+	for name, view := range views {
+		for _, once := range []bool{false, true} {
+			got, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+				rows := dataset(b, n, func(i int) float64 { return float64(i) })
+				schema := operators.FromSlice(b, []row{{1}}).Schema()
+				give := func(ctx *comqueue.ComContext, shard int, emit func(engine.Batch) error) error {
+					made, err := columnar.NewBatch(nil, schema, view(ctx, shard))
+					if err != nil {
+						return err
+					}
+					defer made.Release()
+					return emit(made)
+				}
+				q := comqueue.New(b, "first").InitWithPartitionedData(data, rows).Init(block).Do(idle).SetMaxIter(1)
+				if once {
+					return ended(b, q.CloseOnNode0(comqueue.OutputBatches(schema, func(ctx *comqueue.ComContext, emit func(engine.Batch) error) error {
+						return give(ctx, 0, emit)
+					})).Exec())
+				}
+				return ended(b, q.CloseWith(comqueue.ShardOutputBatches(schema, give)).Exec())
+			}, engine.Parallelism(1), engine.Shards(1))
+			require.NoError(t, err, name)
+			require.Equal(t, []row{{n * (n - 1) / 2}}, got, "%s, once: %v", name, once)
+		}
+	}
 }
 
 // TestDamageIsTheCauseInLoops: conditions of loops within a superstep are functions like others.

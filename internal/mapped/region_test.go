@@ -18,6 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 	"github.com/superstep-ml/superstep/internal/disk"
+	"github.com/superstep-ml/superstep/internal/memrange"
 )
 
 // keepingFS keeps a handle of every file that it makes, as files have no names once they are
@@ -164,7 +165,7 @@ func TestDamage(t *testing.T) {
 		}
 	}
 	require.NoError(t, f.Truncate(region.Size()/2))
-	require.ErrorContains(t, region.Verify(), "the disk does not give them back")
+	require.ErrorContains(t, region.Verify(), "some cannot be read")
 	require.False(t, debug.SetPanicOnFault(false), "as it was before")
 }
 
@@ -177,7 +178,7 @@ func TestDamageInEveryMapping(t *testing.T) {
 	require.Greater(t, len(region.parts), 1)
 	for _, p := range region.parts {
 		i := slices.IndexFunc(fs.files, func(f *os.File) bool { return f.Name() == p.of.name })
-		f, begin := fs.files[i], int64(first(p.data)-first(p.of.data))
+		f, begin := fs.files[i], int64(memrange.Address(p.data)-memrange.Address(p.of.data))
 		for _, at := range []int64{begin, begin + int64(len(p.data)) - 1} {
 			var b [1]byte
 			_, err := f.ReadAt(b[:], at)
@@ -339,7 +340,7 @@ func TestSmallBuffers(t *testing.T) {
 	for _, column := range rows.Columns() {
 		for _, b := range column.Data().Buffers() {
 			if b != nil && b.Len() > 0 {
-				in := func(p part) bool { return p.contains(first(b.Bytes())) }
+				in := func(p part) bool { return p.contains(memrange.Address(b.Bytes())) }
 				require.True(t, slices.ContainsFunc(region.parts, in), column)
 			}
 		}

@@ -170,3 +170,31 @@ func TestSparseVectorsWithNullParts(t *testing.T) {
 		require.Equal(t, c.indices, rows.Column(0).IsValid(0))
 	}
 }
+
+// TestListsThatAreTooLong: a list of more elements than an array can have is refused before it is
+// read to its end.
+func TestListsThatAreTooLong(t *testing.T) {
+	const long = 1 << 20
+	b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, "x vector"))
+	defer b.Release()
+	list := b.Field(0).(*array.ListBuilder)
+	list.Append(true)
+	list.ValueBuilder().(*array.Float64Builder).AppendValues(make([]float64, long), nil)
+	data := bare(t, b.NewRecord(), form{})
+	read := func(most int, want string) uint64 {
+		c := cursorOf(t, data)
+		c.columns[0].list.(*denseColumn[float64]).lists.most = most
+		return allocated(func() {
+			rows, err := c.read(1)
+			if want == "" {
+				require.NoError(t, err)
+				rows.Release()
+				return
+			}
+			require.ErrorContains(t, err, want)
+		})
+	}
+	whole := read(long, "")
+	read(long-1, "1048576 components or more are in rows that are read together, which can have 1048575; ")
+	require.Less(t, 4*read(long/16, " components or more are in rows that are read together, which can have 65536; "), whole)
+}

@@ -75,3 +75,20 @@ func TestLongHeads(t *testing.T) {
 	_, err = l.head()
 	require.EqualError(t, err, "the head of a page is damaged")
 }
+
+// TestDictionariesTakeLittle: the entries of a dictionary take about the memory of their page, even
+// if each is empty.
+func TestDictionariesTakeLittle(t *testing.T) {
+	const n = 1 << 18
+	var v texts
+	empty := make([]byte, 4*n)
+	require.Less(t, allocated(func() { require.NoError(t, v.dictionary(n, empty)) }), uint64(8*n))
+
+	page := []byte("\x03\x00\x00\x00abc\x00\x00\x00\x00\x01\x00\x00\x00d")
+	require.NoError(t, v.dictionary(3, page))
+	require.NoError(t, v.open(rleDictionary, 4, []byte{2, 3, 0b10_00_01_10, 0})) // one group of 2, 1, 0, 2
+	ends := make([]int32, 4)
+	require.NoError(t, v.next(ends))
+	require.Equal(t, "dabcd", string(v.data))
+	require.Equal(t, []int32{1, 1, 4, 5}, ends)
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	pq "github.com/apache/arrow/go/v15/parquet"
+	"github.com/apache/arrow/go/v15/parquet/compress"
 	"github.com/apache/arrow/go/v15/parquet/metadata"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 	"github.com/stretchr/testify/require"
@@ -361,4 +362,32 @@ func damaged(rt *rapid.T, dir string, good []byte) {
 	}
 	require.ErrorContains(rt, err, "x.parquet")
 	require.NotContains(rt, err.Error(), "panic")
+}
+
+// TestVersionsOfPages: files with lists have pages of version 2, and others of version 1, which
+// more programs read.
+func TestVersionsOfPages(t *testing.T) {
+	for kind, want := range map[string]int64{"float64 null": pageOfData, "utf8": pageOfData, "vector": pageOfData2, "vector[2]": pageOfData2, "sparse[4]": pageOfData2} {
+		schema := batchtest.Schema(t, "x "+kind)
+		var out bytes.Buffer
+		w, err := newWriter(&out, schema, compress.Codecs.Snappy, memory.NewGoAllocator())
+		require.NoError(t, err)
+		value := map[string]string{"float64 null": `1`, "utf8": `"a"`, "sparse[4]": `{"indices": [1], "values": [2]}`}[kind]
+		if value == "" {
+			value = `[1, 2]`
+		}
+		rows := batchtest.Record(t, memory.NewGoAllocator(), schema, `[{"x": `+value+`}]`)
+		require.NoError(t, w.Write(arrowrows.Batch(rows)))
+		require.NoError(t, w.Close())
+		meta, err := readFooter(bytes.NewReader(out.Bytes()), int64(out.Len()))
+		require.NoError(t, err)
+		group := meta.RowGroup(0)
+		for i := range group.NumColumns() {
+			chunk, err := group.ColumnChunk(i)
+			require.NoError(t, err)
+			h, _, err := parseHead(out.Bytes()[chunk.DataPageOffset():])
+			require.NoError(t, err)
+			require.Equal(t, want, h.kind, kind)
+		}
+	}
 }
