@@ -1,6 +1,7 @@
 package comqueue
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
 
@@ -92,19 +93,30 @@ func (b *body) check(step int) error {
 	return b.compareReplicas(step)
 }
 
-// checkRowsOfAll is checkRows where rows may lie in files that the disk cannot read: such a fault
-// is damage.
-func (b *body) checkRowsOfAll(step int) (modified error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // the files of other subtasks, too
-	damaged := b.guard(func() error {
-		modified = b.checkRows(step) // no failure: files that a function has modified look damaged, too
-		return nil
+// checkRowsOfAll is checkRows where rows may lie in files that the disk cannot read, which is
+// damage. Files that a function has modified look damaged, too, but that is what is checked here.
+func (b *body) checkRowsOfAll(step int) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // for the files of other subtasks
+	var found modifiedError
+	failed := b.guard(func() error {
+		if err = b.checkRows(step); errors.As(err, &found) {
+			return nil
+		}
+		return err
 	})
-	if damaged != nil {
-		return damaged
+	if failed != nil {
+		return failed
 	}
-	return modified
+	return err
 }
+
+// modifiedError says that a function has modified rows that others share.
+type modifiedError string
+
+// Error implements error.
+func (e modifiedError) Error() string { return string(e) }
+
+func modified(format string, args ...any) error { return modifiedError(fmt.Sprintf(format, args...)) }
 
 // checkRows returns an error if rows were modified. Other subtasks, queues and operators may
 // share them.
@@ -140,7 +152,7 @@ func (g *gang) checkBroadcasts(when string) error {
 		case err != nil:
 			return fmt.Errorf("broadcast data %q %s: %w", in.name(), when, err)
 		case print != b.print:
-			return fmt.Errorf("the broadcast object %q was modified %s; it is shared by all subtasks of the process: copy it before changing it", in.name(), when)
+			return modified("the broadcast object %q was modified %s; it is shared by all subtasks of the process: copy it before changing it", in.name(), when)
 		}
 	}
 	return nil
@@ -152,9 +164,9 @@ func checkFrames(frames []watched, when string) error {
 		case err != nil:
 			return fmt.Errorf("partitioned data %q %s: %w", w.name, when, err)
 		case print != w.print && w.frame.OnDisk():
-			return fmt.Errorf("rows of %q were modified %s, or the disk that they are on has lost some; other operators may share them: copy them before changing them", w.name, when)
+			return modified("rows of %q were modified %s, or the disk that they are on has lost some; other operators may share them: copy them before changing them", w.name, when)
 		case print != w.print:
-			return fmt.Errorf("rows of %q were modified %s; other operators may share them: copy them before changing them", w.name, when)
+			return modified("rows of %q were modified %s; other operators may share them: copy them before changing them", w.name, when)
 		}
 	}
 	return nil

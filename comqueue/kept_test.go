@@ -464,6 +464,46 @@ func TestViewsThatAreEmitted(t *testing.T) {
 	}
 }
 
+// TestFilesThatCannotBeCheckedAreNoChange: a check that cannot read the rows of another subtask says
+// so, and that of rows that a function has modified says that.
+func TestFilesThatCannotBeCheckedAreNoChange(t *testing.T) {
+	const n = 1 << 14
+	for name, c := range map[string]struct {
+		do        func(f *comqueue.Frame, files []*os.File) error
+		says, not string
+	}{
+		"cut": {func(_ *comqueue.Frame, files []*os.File) error {
+			for _, f := range files {
+				if err := f.Truncate(0); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, "some cannot be read", "modified"},
+		"modified": {func(f *comqueue.Frame, _ []*os.File) error {
+			f.Floats("value")[0] = -1
+			return nil
+		}, `rows of "data" were modified in superstep 1, or the disk that they are on has lost some`, "damaged"},
+	} {
+		var watched watchedFiles
+		_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+			rows := operators.Filter(dataset(b, n, func(i int) float64 { return float64(i) }), func(r row) bool { return r.Value >= n/2 })
+			return comqueue.New(b, "queue").InitWithPartitionedData(data, rows).Do(func(ctx *comqueue.ComContext) error {
+				if ctx.TaskID() == 0 {
+					require.Equal(t, 0, data.Get(ctx, 0).Rows(), "so that its goroutine knows of no files")
+					return nil
+				}
+				return ctx.ForShards(func(shard int) error {
+					require.True(t, data.Get(ctx, shard).OnDisk())
+					return c.do(data.Get(ctx, shard), watched.all())
+				})
+			}).SetMaxIter(1).CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]row, error) { return nil, nil })).Exec()
+		}, engine.Parallelism(2), engine.Shards(2), engine.MemoryBudget(64<<10), engine.Disk(watched.fs(t)), engine.CheckBroadcasts(true))
+		require.ErrorContains(t, err, c.says, name)
+		require.NotContains(t, err.Error(), c.not, name)
+	}
+}
+
 // TestDamageIsTheCauseInLoops: conditions of loops within a superstep are functions like others.
 func TestDamageIsTheCauseInLoops(t *testing.T) {
 	wrong := func(ctx *comqueue.ComContext) (bool, error) {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"syscall"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -392,4 +393,35 @@ func TestManySmallRegions(t *testing.T) {
 	require.NotContains(t, string(maps), dir)
 	require.False(t, Contains([]byte{1}))
 	require.False(t, Contains(nil))
+}
+
+// scarceFS is a disk without room for the files after the first, but for the next attempt.
+type scarceFS struct {
+	disk.FS
+	made, refused int
+}
+
+func (fs *scarceFS) CreateTemp(dir, pattern string) (disk.File, error) {
+	if fs.made == 1 && fs.refused == 0 {
+		fs.refused++
+		return nil, syscall.ENOSPC
+	}
+	fs.made++
+	return fs.FS.CreateTemp(dir, pattern)
+}
+
+// TestLittleRoomIsEnough: where the disk has no room for a mapping that many regions would share,
+// there is one for the region alone.
+func TestLittleRoomIsEnough(t *testing.T) {
+	fs := &scarceFS{FS: disk.OS()}
+	files := NewFiles(fs, t.TempDir())
+	defer files.Close()
+	for i := range 3 { // beyond the first mapping, and within the second
+		block, region, err := files.HoldBytes([]int{leastShared * 3 / 4}, func(_ int, b []byte) error { b[5] = 7; return nil })
+		require.NoError(t, err, i)
+		require.Equal(t, byte(7), block[5])
+		require.NoError(t, region.Verify())
+		defer region.Release()
+	}
+	require.Equal(t, scarceFS{FS: fs.FS, made: 3, refused: 1}, *fs)
 }
