@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestUnitsOfLabels trains on the same labels in other units: by an identity the
-// coefficients change with the unit, by a logarithm only the intercept does.
+// TestUnitsOfLabels trains on the same labels in other units. With the link Identity the
+// coefficients change with the unit; with Log only the intercept does.
 func TestUnitsOfLabels(t *testing.T) {
 	table := trial.Gaussian(31, 80, 2)
 	label := make([]float64, table.N)
