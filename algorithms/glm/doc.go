@@ -18,7 +18,7 @@
 //
 // where s is the standard deviation of the feature, or 1 with NoStandardize. So by default a
 // penalty does not depend on the units of features. The intercept c is not penalised.
-// Coefficients are always for the features without scaling. L2 = alpha with NoStandardize gives
+// Coefficients are always for unscaled features. L2 = alpha with NoStandardize gives
 // scikit-learn's PoissonRegressor, GammaRegressor and TweedieRegressor. (The C of its other
 // models would be L2 = 1/(C·W), with W the total weight.)
 //

@@ -11,8 +11,8 @@ import (
 // Model is a trained generalised linear model. It is used by pointer and not changed once
 // it predicts; any number of goroutines may use one.
 //
-// Coefficients has one row, and Intercepts one value. Both are for the linked mean, and for the
-// features without scaling.
+// Coefficients has one row, and Intercepts one value. Both are for the linked mean and unscaled
+// features.
 type Model struct {
 	linearmodel.Model `json:"-"`
 	// Family and Link are what the model was trained with. Link is never Auto.

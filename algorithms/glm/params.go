@@ -51,9 +51,9 @@ type Params struct {
 
 	// NoIntercept leaves the intercept out.
 	NoIntercept bool
-	// NoStandardize puts the penalty on the coefficients of the features without scaling. By
-	// default it is on the coefficients of features divided by their standard deviations.
-	// Without a penalty NoStandardize changes nothing.
+	// NoStandardize puts the penalty on the coefficients of unscaled features. By default it is
+	// on the coefficients of features divided by their standard deviations. Without a penalty
+	// NoStandardize changes nothing.
 	NoStandardize bool
 	// L1 and L2 are the strengths of the penalty, 0 or more: L1·Σ|w| + ½·L2·Σw² is added to the
 	// mean of the weighted half deviances. The intercept is not penalised. scikit-learn's
