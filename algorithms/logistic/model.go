@@ -75,8 +75,8 @@ func (m *Model) PredictSparse(indices []int32, values []float64) int {
 }
 
 // PredictProbability writes the probability of each class to dst, which must have a value for
-// each. It returns false for a dst of another length, and for a row with other than Dim
-// features. Only the first call allocates.
+// each. It returns false, and leaves dst as it is, for a dst of another length and for a row
+// with other than Dim features. Only the first call allocates.
 func (m *Model) PredictProbability(x, dst []float64) bool {
 	if len(dst) != len(m.Classes.Values) || !m.MarginsTo(x, dst[:m.Margins()]) {
 		return false
