@@ -12,7 +12,7 @@ import (
 
 // deviance is an objective.Loss of the linked mean: half the unit deviance of a family. The
 // variance of the family is mean^power, or that of a proportion. The second derivatives are the
-// expected ones, the Fisher information. With these Newton's method is iteratively reweighted
+// expected ones, the Fisher information. With these, Newton's method is iteratively reweighted
 // least squares (Nelder and Wedderburn, Generalized linear models, Journal of the Royal
 // Statistical Society A 135, 1972; McCullagh and Nelder, Generalized Linear Models). The
 // exception is logarithmic, which has the derivatives themselves for some steps.
@@ -35,7 +35,7 @@ const (
 	statistics
 )
 
-// powers has the power of the mean that is the variance of a family.
+// powers has the power of each family: the variance is the mean to this power.
 var powers = [...]float64{Gaussian: 0, Poisson: 1, Gamma: 2}
 
 // devianceOf returns the loss of parameters that are valid.

@@ -93,7 +93,7 @@ func TestDerivatives(t *testing.T) {
 	}
 }
 
-// TestMeansThatAreNone: means that a family cannot have give an infinite loss.
+// TestMeansThatAreNone: the loss is infinite at a mean that the family cannot have.
 func TestMeansThatAreNone(t *testing.T) {
 	for _, c := range []struct {
 		p      glm.Params

@@ -21,8 +21,8 @@ const (
 	// NullDeviance is the deviance of a model with an intercept alone, fitted with the offset
 	// if there is one. With NoIntercept it is the deviance of a model without coefficients. It
 	// is not defined where no intercept gives the mean of the labels, such as counts that are
-	// all 0. With NoInference it is not defined either where there is a start, or both an
-	// offset and an intercept.
+	// all 0. With NoInference it is also undefined if there is a start, or both an offset and
+	// an intercept.
 	NullDeviance = "null_deviance"
 	// Dispersion is 1 for the families Binomial and Poisson. For the others it is
 	// PearsonChiSquared over the residual degrees of freedom. It is given where there is a

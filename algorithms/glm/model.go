@@ -18,14 +18,15 @@ type Model struct {
 	// Family and Link are what the model was trained with. Link is never Auto.
 	Family Family `json:"family"`
 	Link   Link   `json:"link"`
-	// Power is the power of the variance for the family Tweedie, and 0 for the others.
+	// Power is the power of the mean in the variance of the family Tweedie, and 0 for other
+	// families.
 	Power float64 `json:"power,omitempty"`
 	// PredictionCol names the column of predictions; empty means "prediction".
 	PredictionCol string `json:"prediction_column,omitempty"`
 }
 
-// Summary describes a training. Inference is its table of standard errors, and Term a line of
-// that.
+// Summary describes a training. Inference is its table of standard errors. Term is a line of
+// the table.
 type (
 	Summary   = linearmodel.Summary
 	Inference = linearmodel.Inference

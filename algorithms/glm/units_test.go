@@ -51,8 +51,8 @@ func TestUnitsOfLabels(t *testing.T) {
 	}
 }
 
-// TestGaussianWithLabelsOfAllMagnitudes: the sums for the table of standard errors, whose
-// squares are beyond everything else then, do not keep the coefficients from their optimum.
+// TestGaussianWithLabelsOfAllMagnitudes: the sums for the table of standard errors are then far
+// larger than all other sums. The coefficients still reach their optimum.
 func TestGaussianWithLabelsOfAllMagnitudes(t *testing.T) {
 	for seed := range uint64(4) {
 		table := trial.Gaussian(20+seed, 120, 4)

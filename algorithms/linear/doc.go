@@ -29,7 +29,7 @@
 // an L1 penalty; package optim has the references.
 //
 // Columns that are constant or determined by others are no error: the table of standard errors
-// names them. Of many equally good solutions, training takes about the one that is nearest to
+// names them. Of many equally good solutions, training finds approximately the one nearest to
 // the start: equal columns have the same coefficient, within a thousandth or so. The same holds
 // with more features than rows. Coefficients that the rows do not determine separately have no
 // standard errors.

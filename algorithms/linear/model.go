@@ -21,8 +21,8 @@ type Model struct {
 	PredictionCol string `json:"prediction_column,omitempty"`
 }
 
-// Summary describes a training. Inference is its table of standard errors, and Term a line of
-// that.
+// Summary describes a training. Inference is its table of standard errors. Term is a line of
+// the table.
 type (
 	Summary   = linearmodel.Summary
 	Inference = linearmodel.Inference

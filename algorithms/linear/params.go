@@ -55,13 +55,13 @@ type Params struct {
 	// Method is the optimiser. With an L1 penalty the zero value means OWLQN. Otherwise it
 	// means Newton's method, which for least squares solves the normal equations, up to 256
 	// features in dense columns (32 in others), and LBFGS beyond that. LBFGS changes to
-	// Newton's method if features of up to 512 parameters correlate.
+	// Newton's method if features correlate and there are at most 512 parameters.
 	Method optim.Method
 	// MaxIter is the largest number of iterations; 0 means 100.
 	MaxIter int
 	// Tol ends training when the largest component of the gradient, by standardised
-	// coefficients, is at most Tol times the larger of 1 and the largest component at the
-	// start. 0 means 1e-6; a negative value turns the test off.
+	// coefficients, is at most Tol·max(1, its value at the start). 0 means 1e-6; a negative
+	// value turns the test off.
 	Tol float64
 	// LossTol ends training when the objective falls by at most LossTol of its value, and
 	// StepTol when no parameter moves more than StepTol; 0 turns the test off.

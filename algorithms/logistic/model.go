@@ -30,8 +30,8 @@ type Model struct {
 	ProbabilityCol string `json:"probability_column,omitempty"`
 }
 
-// Summary describes a training. Inference is its table of standard errors, and Term a line of
-// that.
+// Summary describes a training. Inference is its table of standard errors. Term is a line of
+// the table.
 type (
 	Summary   = linearmodel.Summary
 	Inference = linearmodel.Inference

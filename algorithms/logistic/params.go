@@ -66,13 +66,13 @@ type Params struct {
 	// Method is the optimiser. With an L1 penalty the zero value means OWLQN. Otherwise it
 	// means Newton's method up to 32 parameters (up to 64 for more than two classes over 7
 	// dense features or more), and LBFGS beyond that. LBFGS changes to Newton's method if
-	// features of up to 512 parameters correlate.
+	// features correlate and there are at most 512 parameters.
 	Method optim.Method
 	// MaxIter is the largest number of iterations; 0 means 100.
 	MaxIter int
 	// Tol ends training when the largest component of the gradient, by standardised
-	// coefficients, is at most Tol times the larger of 1 and the largest component at the
-	// start. 0 means 1e-6; a negative value turns the test off.
+	// coefficients, is at most Tol·max(1, its value at the start). 0 means 1e-6; a negative
+	// value turns the test off.
 	Tol float64
 	// LossTol ends training when the objective falls by at most LossTol of its value, and
 	// StepTol when no parameter moves more than StepTol; 0 turns the test off.
@@ -185,7 +185,7 @@ func (p Params) loss(f *rows.Facts) (objective.Loss, error) {
 
 // Train fits a logistic regression and returns the model as a dataset of one row. Its column
 // "model" holds the bytes that Model.Encode returns. Collect the dataset and read it with
-// ModelOf, or give it to Predict. (A second column, null, has the type of the labels.)
+// ModelOf, or give it to Predict. (A second column has the type of the labels; it is null.)
 //
 // Its queue is named "logistic" and reports for the start and every iteration "loss", which is
 // the objective, "gradient norm", "step" and "reads". Errors in the parameters, or in the

@@ -54,9 +54,8 @@ type Params struct {
 	Method optim.Method
 	// MaxIter is the largest number of iterations, epochs for SGD; 0 means 200.
 	MaxIter int
-	// Tol ends training when the largest component of the gradient is at most Tol times the
-	// larger of 1 and the largest component at the start. 0 means 1e-4; a negative value turns
-	// the test off.
+	// Tol ends training when the largest component of the gradient is at most Tol·max(1, its
+	// value at the start). 0 means 1e-4; a negative value turns the test off.
 	Tol float64
 	// LossTol ends training when the objective falls by at most LossTol of its value; 0 turns
 	// the test off.

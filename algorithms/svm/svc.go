@@ -59,9 +59,9 @@ type LinearSVC struct {
 	// epochs for SGD.
 	MaxIter int
 	// Tol ends training, or without Squared a round of it, when the largest component of the
-	// gradient by standardised coefficients is at most Tol times the larger of 1 and the
-	// largest component at the start. 0 means 1e-6; a negative value turns the test off. A
-	// round uses a smaller Tol if the gap needs it.
+	// gradient by standardised coefficients is at most Tol·max(1, its value at the start). 0
+	// means 1e-6; a negative value turns the test off. A round uses a smaller Tol if the gap
+	// needs it.
 	Tol float64
 	// GapTol ends training without Squared when the objective is above a lower bound of its
 	// minimum by at most GapTol of its value; 0 means 1e-6.
