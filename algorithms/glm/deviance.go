@@ -101,7 +101,7 @@ func (l deviance) Refuses(y float64) string {
 	case y < 0:
 		return fmt.Sprintf("%v is negative: values of the family %v are 0 or more", y, l.family)
 	case l.power >= 2 && y == 0:
-		return fmt.Sprintf("%v is not above 0, as values of the family %v are, with this power", y, l.family)
+		return fmt.Sprintf("%v is not above 0: values of the family %v are above 0 with this power", y, l.family)
 	}
 	return ""
 }

@@ -190,7 +190,7 @@ func (p Params) bothOutcomes(f *rows.Facts) error {
 	case least == most && (least == 0 || least == 1):
 		return rows.TwoClasses(p.LabelCol, []string{strconv.Itoa(int(least))})
 	case mean == 0 || mean == 1:
-		return fmt.Errorf("the weighted mean of column %q is %v, as if every label were: rows with other labels weigh nothing, or too little beside them to count; "+
+		return fmt.Errorf("the weighted mean of column %q is %v, as if every label were %[2]v: rows with other labels have weight 0, or too little weight to count; "+
 			"leave such rows out, or give some a weight", p.LabelCol, mean)
 	}
 	return nil

@@ -170,13 +170,13 @@ func TestOutcomes(t *testing.T) {
 		return table
 	}
 	for text, table := range map[string]trial.Table{
-		`every label in column "label" is "0": a classifier needs two classes or more`:                                                                      binomial(1, 0, 0, 0, 0),
-		`every label in column "label" is "1": a classifier needs two classes or more`:                                                                      binomial(1, 1, 1, 1),
-		"row 0 of the shard: the label -1 is no proportion: values of the family binomial are from 0 to 1":                                                  binomial(1, 1, -1, 1, -1),
-		"row 0 of the shard: the label 2 is no proportion":                                                                                                  binomial(1, 2, 0, 2, 0),
-		"row 0 of the shard: the label -1 is no proportion":                                                                                                 binomial(1, -1, -1, -1),
-		`the weighted mean of column "label" is 0, as if every label were: rows with other labels weigh nothing`:                                            binomial(0, 0, 1, 0, 1),
-		`the weighted mean of column "label" is 1, as if every label were: rows with other labels weigh nothing, or too little beside them to count; leave`: binomial(0, 1, 1, 0.5),
+		`every label in column "label" is "0": a classifier needs two classes or more`:                                                                   binomial(1, 0, 0, 0, 0),
+		`every label in column "label" is "1": a classifier needs two classes or more`:                                                                   binomial(1, 1, 1, 1),
+		"row 0 of the shard: the label -1 is no proportion: values of the family binomial are from 0 to 1":                                               binomial(1, 1, -1, 1, -1),
+		"row 0 of the shard: the label 2 is no proportion":                                                                                               binomial(1, 2, 0, 2, 0),
+		"row 0 of the shard: the label -1 is no proportion":                                                                                              binomial(1, -1, -1, -1),
+		`the weighted mean of column "label" is 0, as if every label were 0: rows with other labels have weight 0`:                                       binomial(0, 0, 1, 0, 1),
+		`the weighted mean of column "label" is 1, as if every label were 1: rows with other labels have weight 0, or too little weight to count; leave`: binomial(0, 1, 1, 0.5),
 	} {
 		trial.Fails(t, trains(table, glm.Params{Family: glm.Binomial}), text)
 	}

@@ -13,7 +13,7 @@ import (
 type mixture struct {
 	shape   Covariance
 	k, d    int
-	values  []float64 // weights, means and covariances, which are parts of it
+	values  []float64 // holds weights, means and covariances, one after the other
 	weights []float64
 	means   []float64 // k*d
 	// covariances has size(d) numbers for each component, and for Tied only once. Matrices are
@@ -64,11 +64,11 @@ func (m *mixture) covariance(c int) []float64 {
 const log2Pi = 1.8378770664093454835606594728112352797
 
 // errPoint is the error for a component whose variances are all 0.
-var errPoint = errors.New("all of its rows are the same point: set Regularization to a variance that counts as none")
+var errPoint = errors.New("all of its rows are the same point: set Regularization to a negligible variance")
 
 // prepare computes the numbers derived from weights, means and covariances. If a matrix has no
-// inverse, prepare adds growing numbers to its diagonal until it has one. The addition stays in
-// m.covariances.
+// inverse, prepare tries growing additions to its diagonal. The first that gives it one stays
+// in m.covariances.
 func (m *mixture) prepare() error {
 	size := m.shape.size(m.d)
 	for s := range m.shapes() {

@@ -46,7 +46,7 @@ func (m *Model) check() error {
 	case len(m.Shift) != d || len(m.Scale) != d:
 		return fmt.Errorf("there are %d shifts and %d scales of %d features", len(m.Shift), len(m.Scale), d)
 	case len(m.Layers) == 0 || len(m.Layers[len(m.Layers)-1].Biases) != outputs:
-		return fmt.Errorf("the last layer has not %d outputs, as it must", outputs)
+		return fmt.Errorf("the last layer must have %d outputs", outputs)
 	}
 	for j, v := range m.Shift {
 		if !finite(v) || !finite(m.Scale[j]) || m.Columns != nil && v != 0 {

@@ -44,7 +44,7 @@ func TestModelsAreChecked(t *testing.T) {
 		{func(m *mlp.Model) { m.Dim = 4 }, "there are 4 features"},
 		{func(m *mlp.Model) { m.Columns = []int32{1, 0} }, "do not ascend"},
 		{func(m *mlp.Model) { m.Scale[1] = math.NaN() }, "feature 1 has shift"},
-		{func(m *mlp.Model) { m.Layers = m.Layers[:1] }, "has not 1 outputs"},
+		{func(m *mlp.Model) { m.Layers = m.Layers[:1] }, "the last layer must have 1 outputs"},
 		{func(m *mlp.Model) { m.Layers[1].Weights = nil }, "layer 1 has weights of 0 inputs"},
 		{func(m *mlp.Model) { m.Layers[0].Weights[1] = nil }, "layer 0: input 1 has 0 weights"},
 		{func(m *mlp.Model) { m.Layers[1].Biases[0] = math.Inf(-1) }, "is -Inf"},

@@ -333,7 +333,7 @@ func (m *Model) check() error {
 }
 
 // checkMatrix checks that a matrix has a row of d values for each class, and that each value is
-// finite and at least least.
+// finite and not below least.
 func (m *Model) checkMatrix(name string, rows [][]float64, d int, least float64) error {
 	if len(rows) != len(m.Priors) {
 		return fmt.Errorf("there are %s of %d classes, want %d", name, len(rows), len(m.Priors))

@@ -32,7 +32,7 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	}
 	t, err := rows.Check(op, d, p.columns(), rows.ClassLabel)
 	if err == nil && t.Sparse && p.Binarize < 0 {
-		err = fmt.Errorf("column %q is sparse and Binarize is %v: what sparse rows leave out would be present; want 0 or more", t.Vector(), p.Binarize)
+		err = fmt.Errorf("column %q is sparse and Binarize is %v: features that sparse rows leave out would count as present; want 0 or more", t.Vector(), p.Binarize)
 	}
 	q := counting{params: p.withDefaults(), table: t, schema: arrowrows.Arrow(d.Schema())}
 	label, missing := signature.ClassColumn(q.schema, p.LabelCol)

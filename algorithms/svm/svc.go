@@ -105,8 +105,7 @@ func (p LinearSVC) Validate() error {
 	return errors.Join(errs...)
 }
 
-// losses returns one loss for two classes, that of the second, and one for each of more
-// classes.
+// losses returns the loss of the second of two classes, or one loss for each of more classes.
 func (p LinearSVC) losses(f *rows.Facts) ([]objective.Loss, error) {
 	first, k := 0, len(f.Classes)
 	if err := rows.TwoClasses(p.LabelCol, f.Classes); err != nil {

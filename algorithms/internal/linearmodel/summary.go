@@ -115,7 +115,7 @@ func (s *Summary) check(features int) error {
 	}
 	for _, t := range s.Inference.Terms {
 		if !finite(t.Estimate) || !finite(t.StdError) || !finite(t.Statistic) || math.IsNaN(t.PValue) || t.PValue < 0 || t.PValue > 1 {
-			return fmt.Errorf("the term %q has numbers that cannot be", t.Name)
+			return fmt.Errorf("the term %q has a number that is not finite, or a p value outside 0 to 1", t.Name)
 		}
 	}
 	for _, j := range s.Inference.Collinear {
