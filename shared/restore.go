@@ -31,7 +31,7 @@ func (o *Objects) forgetLater(v any) {
 	}
 }
 
-// Restore gives objects that Encode saved to the subtask. An object stays encoded until a key
+// Restore gives the subtask the objects that Encode saved. An object stays encoded until a key
 // of its name is used, so keys may be made after Restore. Its bytes must not change until then.
 // Restore refuses names that already have objects, shards that the subtask does not own, and
 // scratch objects. Then it restores nothing.

@@ -126,7 +126,7 @@ func (s *Session) Subtask(i int) *Objects {
 
 // Close ends the session: all objects are gone, and access to them fails with ErrClosed.
 // Every object with a method Release() is released once, however many subtasks or keys hold it.
-// A pointer, map or slice is recognised by its identity. They are released in the order of
+// A pointer, map or slice is recognised by its identity. Objects are released in the order of
 // subtask, name and shard. If some panic, all others are still released, and the error names
 // those that panicked.
 //

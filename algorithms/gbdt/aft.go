@@ -26,8 +26,8 @@ const leastShare = 1e-10
 func (*aft) link() Link                { return Exponential }
 func (*aft) base(mean float64) float64 { return mean }
 
-// target is the logarithm of the time. An interval has the mean of the logarithms of its ends,
-// or that of the only end that is known.
+// target is the logarithm of the time. For an interval it is the mean of the logarithms of both
+// ends, or the logarithm of the only known end.
 func (o *aft) target(r *Rows, i, _ int) float64 {
 	lower, upper := interval(r, i)
 	switch {

@@ -90,8 +90,8 @@ func TestSameBitsOfWildRows(t *testing.T) {
 	}
 }
 
-// Where no rows are drawn, rows in another order, and another number of shards, give the same
-// trees, since trees are made from sums of integers alone.
+// If no rows are drawn, trees depend neither on the order of the rows nor on the number of
+// shards, as they are made from sums of integers alone.
 func TestRowsPermuted(t *testing.T) {
 	table := weighted(made(12, 200, 4))
 	wild := trial.Wild(200, 4)

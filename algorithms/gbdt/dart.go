@@ -89,7 +89,7 @@ func (s *state) restore(rate float64) float64 {
 	return weight
 }
 
-// addRound adds the trees of a round, from 0, with a weight to all margins.
+// addRound adds the trees of round t, from 0, times a weight to all margins.
 func (s *state) addRound(t int, weight float64) {
 	for k := range s.outputs {
 		nodes := s.trees[t*s.outputs+k].Nodes

@@ -12,7 +12,7 @@ const (
 	Absolute
 	// Huber is squared for errors up to HuberDelta and linear beyond.
 	Huber
-	// Quantile is the pinball loss: it predicts Params.Quantile.
+	// Quantile is the pinball loss: it predicts the quantile Params.QuantileAt.
 	Quantile
 	// Logistic is the log-loss of two classes.
 	Logistic
@@ -97,7 +97,7 @@ func (d Distribution) MarshalText() ([]byte, error) { return distributions.Text(
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
 func (d *Distribution) UnmarshalText(text []byte) error { return distributions.Parse(d, text) }
 
-// Link is the function from margins, the sums of trees, to what is predicted.
+// Link is the function from margins to predictions. Margins are sums of trees.
 type Link int
 
 const (

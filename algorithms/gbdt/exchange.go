@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// libraryNames are what other libraries call an objective.
+// libraryNames has the names of an objective in other libraries.
 type libraryNames struct{ xgboost, lightgbm string }
 
 var foreignNames = map[Objective]libraryNames{
@@ -32,7 +32,7 @@ var foreignNames = map[Objective]libraryNames{
 	LambdaMART: {"rank:ndcg", "lambdarank"},
 }
 
-// parameter is what other libraries call a parameter of an objective.
+// parameter has the names of a parameter of an objective, here and in other libraries.
 type parameter struct{ name, xgboost, lightgbm string }
 
 var foreignParameters = map[Objective][]parameter{
@@ -69,8 +69,8 @@ func (m *Model) foreignOf() (libraryNames, error) {
 //
 // The trees are those up to the best round; after an early stop the attribute best_iteration is
 // the last of these rounds. A custom objective is replaced by one with the same link. The
-// attribute superstep has what XGBoost has no place for, such as the names of classes and
-// categories; FromXGBoost reads it to make the same model again.
+// attribute superstep has the facts that XGBoost has no place for, such as the names of classes
+// and categories; FromXGBoost reads it to make the same model again.
 func (m *Model) XGBoost() (*xgboost.Model, error) {
 	e, n, err := m.exported()
 	if err != nil {
@@ -105,10 +105,10 @@ func (m *Model) XGBoost() (*xgboost.Model, error) {
 
 // LightGBM returns the model as one of LightGBM, which predicts the same margins. It takes the
 // rows that XGBoost describes. A custom objective, and AFT, are replaced by an objective with
-// the same link. The parameter superstep, behind the objective, has what LightGBM has no place
-// for, such as the names of classes and categories; FromLightGBM reads it to make the same
-// model again. LightGBM accepts files with this parameter, but leaves it out of files that it
-// writes.
+// the same link. The parameter superstep, after the objective, has the facts that LightGBM has
+// no place for, such as the names of classes and categories; FromLightGBM reads it to make the
+// same model again. LightGBM accepts files with this parameter, but leaves it out of files that
+// it writes.
 func (m *Model) LightGBM() (*lightgbm.Model, error) {
 	e, n, err := m.exported()
 	if err != nil {

@@ -47,7 +47,7 @@ func TestFilesOfOthers(t *testing.T) {
 				x, err2 := xgboost.Decode(data)
 				require.NoError(t, err2, path)
 				if x.Predictions() < x.Ensemble.Outputs {
-					x.Objective = "multi:softprob" // the number of a class tells less
+					x.Objective = "multi:softprob" // compare probabilities, not class numbers
 				}
 				e, transform = x.Ensemble, x.Transform
 				m, err = gbdt.FromXGBoost(x, gbdt.ImportOptions{})

@@ -28,9 +28,8 @@ type ImportOptions struct {
 	FeatureCols []string
 	// AbsentIsZero says that values absent from sparse rows are 0; otherwise they are missing.
 	AbsentIsZero bool
-	// Classes are the classes behind the labels 0, 1 and so on. Empty means those of the
-	// training, for a model that was trained here, and else these integers. An empty type means
-	// text.
+	// Classes are the classes behind the labels 0, 1 and so on. Empty means the classes of the
+	// training if the model was trained here, else these integers. An empty type means text.
 	Classes Classes
 	// BestRound takes only the trees up to the best round of early stopping; the file of
 	// XGBoost must tell it. Otherwise all trees count, as in XGBoost's predict.

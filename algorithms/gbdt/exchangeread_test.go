@@ -147,7 +147,7 @@ func stumps(outputs int, trees ...tree.Tree) *tree.Ensemble {
 	return &tree.Ensemble{Features: []string{"f0", "f1"}, Outputs: outputs, Base: make([]float64, outputs), Single: true, Trees: trees}
 }
 
-// A model that XGBoost or LightGBM trained predicts what they do.
+// Models that XGBoost or LightGBM trained predict the same here.
 func TestModelsOfOthers(t *testing.T) {
 	xgb := func(objective string, e *tree.Ensemble) *xgboost.Model {
 		x, err := xgboost.New(e, objective, e.Outputs)
@@ -293,7 +293,7 @@ func TestBadImports(t *testing.T) {
 		_, err = gbdt.FromLightGBM(l, gbdt.ImportOptions{BestRound: strings.HasPrefix(want, "LightGBM writes")})
 		require.ErrorContains(t, err, want)
 	}
-	// Notes of another kind are not looked at.
+	// Notes of another kind are ignored.
 	x, err := xgboost.New(stumps(1, stump(0, 1, -1)), "reg:gamma", 0)
 	require.NoError(t, err)
 	noted(`{"kind":"other"}`)(x)

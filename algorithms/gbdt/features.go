@@ -54,7 +54,7 @@ func (p *Params) featureNames(schema *arrow.Schema) (find func(name string) (int
 	}, dim, nil
 }
 
-// categorical returns a function that tells whether the feature of a number is categorical.
+// categorical returns a function that tells whether feature j is categorical.
 func (p *Params) categorical(schema *arrow.Schema) func(j int) bool {
 	return func(j int) bool {
 		if len(p.FeatureCols) == 0 {

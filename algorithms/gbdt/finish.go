@@ -137,9 +137,9 @@ func categoriesOf(f *bins.Feature, start *Model, j int) []string {
 	return all
 }
 
-// seenOf returns the codes of a feature of numeric categories that this training has seen, or
-// that of the model that is continued. It is nil for other features, and where that model does
-// not tell.
+// seenOf returns the codes of a feature of numeric categories that this training, or that of
+// the model it continues, has seen. It is nil for other features, and if that model does not
+// have these codes.
 func seenOf(f *bins.Feature, start *Model, j int) []int32 {
 	if f == nil || !f.Categorical || f.Names != nil {
 		return nil

@@ -39,8 +39,8 @@ func (m *Model) Contribute(row, dst []float64) bool {
 	return true
 }
 
-// explain returns the explainer of predictions, which is made once. The error is that of trees
-// that cannot be explained.
+// explain returns the explainer of predictions, which is made once. It returns an error if the
+// trees cannot be explained.
 func (m *Model) explain() (*tree.Explainer, error) {
 	m.explaining.Do(func() { m.explainer, m.unexplained = m.Ensemble.Explainer(tree.ExplainOptions{}) })
 	return m.explainer, m.unexplained

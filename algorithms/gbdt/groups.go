@@ -52,8 +52,8 @@ func WithGroups(d, sizes *engine.Dataset, column string) *engine.Dataset {
 	})
 }
 
-// grouper is the operator behind WithGroups. It replaces the last column, the row numbers, by
-// the numbers of their queries.
+// grouper is the operator of WithGroups. It replaces the last column, the row numbers, by the
+// numbers of their queries.
 type grouper struct {
 	schema *arrow.Schema
 	ends   []int64 // for each query, the number of the first row after it

@@ -16,8 +16,8 @@ import (
 
 // The state that decides how a training goes on after a round is under keys that are kept:
 //
-//	boosted  the trees, and what the first superstep found of all rows: on every subtask
-//	judged   what subtask 0 measured and decided, with shard 0, which is always its
+//	boosted  the trees, and the facts about all rows from the first superstep: on every subtask
+//	judged   what subtask 0 measured and decided: kept with shard 0, which it always owns
 //
 // A state points to these objects, so that keeping them costs nothing. Everything else in it
 // follows from them and from the rows, so a subtask that joins later can rebuild it. It adds
@@ -38,7 +38,7 @@ type boosted struct {
 	trees []tree.Tree // round by round, one for each output, of weight 1
 }
 
-// judgement is what subtask 0 knows of the rounds so far.
+// judgement has the metrics of the rounds so far and what follows from them; subtask 0 has it.
 type judgement struct {
 	Best int // round, from 1; 0 before the first
 	Stop bool

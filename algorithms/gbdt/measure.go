@@ -141,8 +141,8 @@ func (s *state) ranAway(sums []float64) error {
 	return fmt.Errorf("the metric %s of the training rows is %v, as the margins have diverged: %s", m.name, now, runaway)
 }
 
-// judge updates the best round, and decides whether to stop. Where the metric has been defined
-// in no round, none is the best.
+// judge updates the best round, and decides whether to stop. If the metric has been NaN in all
+// rounds by then, judge returns an error.
 func (s *state) judge(round int) error {
 	if s.params.EarlyStoppingRounds == 0 {
 		s.Best = round

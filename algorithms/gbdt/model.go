@@ -36,8 +36,8 @@ type Model struct {
 	// Ensemble has the trees, round by round. Its Base has the margins that all rows start
 	// from.
 	Ensemble *tree.Ensemble
-	// Dim is the number of features of a row. Columns, unless nil, are those of them that the
-	// ensemble has as its features, in ascending order.
+	// Dim is the number of features of a row. Columns, unless nil, has the features of a row
+	// that are the features of the ensemble, in ascending order.
 	Dim     int
 	Columns []int32
 	// AbsentIsZero says that values absent from sparse rows are 0; otherwise they are missing.
@@ -45,7 +45,7 @@ type Model struct {
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and "probability".
 	PredictionCol, ProbabilityCol string
-	// Summary tells about the training.
+	// Summary describes the training.
 	Summary Summary
 
 	inputs signature.Inputs
@@ -59,13 +59,14 @@ type Model struct {
 	unexplained error
 }
 
-// Summary tells about a training.
+// Summary describes a training.
 type Summary struct {
 	// Rows is the number of rows, with those held out, and Weight their weight.
 	Rows   int64   `json:"rows"`
 	Weight float64 `json:"weight"`
-	// Rounds is the number of rounds that were made. BestRound is the best of them; the model
-	// has the trees up to it. Both count from the first round of this training.
+	// Rounds is the number of rounds that were made. BestRound is the best of them with early
+	// stopping, else the last. The model has the trees up to it. Both count from the first
+	// round of this training.
 	Rounds    int `json:"rounds"`
 	BestRound int `json:"best_round"`
 	// Sets and Metrics are the names of the sets and of the metrics that were measured on them.

@@ -9,8 +9,8 @@ import (
 // Renewed leaves do not follow the bounds that trees are grown within, as these are in units of
 // gradients and not of labels. So where the values on the two sides of a split on a constrained
 // feature overlap, both sides are cut at the middle between their means, from the root down. A
-// cut never moves a value out of the range of its side, so constraints of splits above still
-// hold. Values that break no constraint stay as they are.
+// cut moves values only towards other values below the same node, so constraints of splits
+// above still hold. Values that break no constraint stay as they are.
 
 // hull has the least and the largest value of the leaves below a node, and the sums for their
 // mean weighted by cover.

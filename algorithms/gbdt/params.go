@@ -15,8 +15,8 @@ type Params struct {
 	// categories. CategoricalAt has the components of the vector column with such integers.
 	CategoricalCols []string
 	CategoricalAt   []int
-	// LabelCol names the column of the labels: numbers, or for Logistic and Softmax values of
-	// any type. Their distinct values in ascending order are the classes. Required.
+	// LabelCol names the column of the labels: numbers, or for Logistic and Softmax classes of
+	// any type. The classes are the distinct labels in ascending order. Required.
 	LabelCol string
 	// LabelUpperCol names the column of the upper ends of the intervals of times, for AFT. Null
 	// and +Inf mean that only the lower end is known. Empty: times are known.
@@ -128,7 +128,7 @@ type Params struct {
 	// one set. A feature in no set is combined with no other. nil allows all combinations.
 	Interactions [][]string
 
-	// Subsample is the share of the rows that are drawn anew for each round; 0 means 1.
+	// Subsample is the share of the rows that each round draws; 0 means 1.
 	Subsample float64
 	// GOSS takes the share TopRate of the rows, those of the largest gradients, and draws the
 	// share OtherRate of all rows from the others. The drawn rows are weighted up to count for
@@ -160,7 +160,7 @@ type Params struct {
 	// aft_nloglik, ndcg and map. The last two may be followed by "@" and the number of places.
 	// nil means the metric of the objective.
 	Metrics []string
-	// CustomMetrics are measured too, behind Metrics.
+	// CustomMetrics are measured too, after Metrics.
 	CustomMetrics []CustomMetric
 	// NoTrainMetrics measures metrics on evaluation sets only.
 	NoTrainMetrics bool
@@ -173,11 +173,11 @@ type Params struct {
 	// ValidationFraction is the share of the rows that is drawn at random and held out. They
 	// are the first evaluation set, named "validation". 0 means none.
 	ValidationFraction float64
-	// Seed is what all draws start from; 0 means the seed of the job.
+	// Seed seeds all draws; 0 means the seed of the job.
 	Seed uint64
 }
 
-// Defaults of parameters whose zero value stands for them.
+// Defaults of parameters, for a value of 0.
 const (
 	defaultTrees          = 100
 	defaultRate           = 0.1

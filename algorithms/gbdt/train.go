@@ -179,8 +179,7 @@ func (p *Params) columns(margins []string) bins.Columns {
 	}
 }
 
-// checkLabel returns the objective's check of a label; nil if it needs none, or more than the
-// label.
+// checkLabel returns the objective's check of a label by itself; nil if there is none.
 func (p *Params) checkLabel() func(v float64) error {
 	if p.Objective == Custom || p.Objective.classes() || p.LabelUpperCol != "" {
 		return nil

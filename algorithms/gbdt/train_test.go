@@ -172,7 +172,7 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-// Huber's leaves: the median and the mean of what differs from it, cut.
+// Huber's leaves are the median plus the mean of the cut differences from it.
 func TestHuberLeaves(t *testing.T) {
 	table := trial.Table{N: 5, D: 1, X: make([]float64, 5), Label: []float64{1, 2, 3, 10, -4}}
 	m := train(t, table, gbdt.Params{LabelCol: "label", Objective: gbdt.Huber, HuberDelta: 2, NumTrees: 1, LearningRate: 1})
@@ -215,7 +215,7 @@ func TestObjectivesLearn(t *testing.T) {
 	}
 }
 
-// metricOf computes a model's metric anew, row by row.
+// metricOf computes a model's metric again, row by row.
 func metricOf(m *gbdt.Model, table trial.Table) float64 {
 	var sum float64
 	for i := range table.N {
@@ -295,7 +295,7 @@ func TestMetricsOfSets(t *testing.T) {
 	require.Equal(t, []string{"test"}, train(t, table, p, part(table, 0, 9)).Summary.Sets)
 }
 
-// A metric and an objective of one's own, the same as those that are built in.
+// A custom metric and a custom objective give the same as the built-in ones.
 func TestCustom(t *testing.T) {
 	table := weighted(labelled(made(4, 300, 4), func(y float64) float64 { return kernelBool(y > 3) }))
 	p := gbdt.Params{LabelCol: "label", WeightCol: "weight", Objective: gbdt.Logistic, NumTrees: 8, Base: []float64{0}}

@@ -39,8 +39,8 @@ type Columns struct {
 	// they had. Groups are ordered by their first rows.
 	Group string
 	// Skip leaves out rows whose label, weight, margins or group are unusable, and counts them
-	// as "rows skipped". Otherwise such a row is an error that names row and column. Missing
-	// features are never unusable.
+	// as "rows skipped". Otherwise such a row is an error that names row and column. A missing
+	// feature is no reason to skip a row.
 	Skip bool
 	// CheckLabel, if set, returns what is wrong with a number as a label. It is called while
 	// rows are checked only with Skip, because later the numbers of rows after left out ones
@@ -84,8 +84,8 @@ type Facts struct {
 	Classes      []string
 	ClassWeights []float64
 	LabelType    string
-	// For a NumberLabel. Mean and standard deviation are weighted. For intervals, these are
-	// facts about the lower ends, with 0 for an infinite one.
+	// LabelMean to LabelMax are for a NumberLabel. Mean and standard deviation are weighted.
+	// For intervals, these are facts about the lower ends, with 0 for an infinite one.
 	LabelMean, LabelStd, LabelMin, LabelMax float64
 	// Missing has, for each of Layout.Features, the number of rows in which the feature is
 	// missing.

@@ -178,7 +178,7 @@ func (s *search) narrow(c *column, sums []int64) {
 	of := -fanOut
 	var prefix uint32
 	for i := range s.at {
-		if i == 0 || s.prefix[i] != prefix { // sums at of belong to prefix
+		if i == 0 || s.prefix[i] != prefix { // sums[of:] begins with the sums of prefix
 			of += fanOut
 			prefix = s.prefix[i]
 		}

@@ -48,7 +48,7 @@
 // [MaxCategories]. Categories that training has not seen are missing values; the sets of
 // [Feature.Set] treat them so in prediction.
 //
-// # Where bins stand
+// # Where bins are stored
 //
 // A histogram has a slot for each bin of each feature. A feature of dense rows has a byte
 // column of its own, and the byte is the bin. A [Block] has up to 32 such columns side by side.

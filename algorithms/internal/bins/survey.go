@@ -168,8 +168,8 @@ func (t Table) survey(b *engine.Builder, op string) *engine.Dataset {
 		Exec().Named("facts")
 }
 
-// once returns a stage in which a subtask contributes the sums of all its shards once, as the
-// part of one shard.
+// once returns a stage in which each subtask fills one buffer with the sums of all its shards,
+// in place of a buffer for each shard.
 func once(name string, key shared.Key[[]int64], fill func(s *survey, out []int64)) comqueue.Stage {
 	hand := func(ctx *comqueue.ComContext, out []int64) {
 		if s := surveyor.Get(ctx); !s.handed {

@@ -148,7 +148,7 @@ func TestManyCategoriesOfEvaluationRows(t *testing.T) {
 	}
 }
 
-// evaluated returns what is seen of the rows of an evaluation set.
+// evaluated opens an evaluation set and returns its rows.
 func evaluated(t *testing.T, train, held arrow.Record, c bins.Columns, o bins.Options) seen {
 	return collect(t, trial.Run(t, func(b *engine.Builder) {
 		a, err := bins.Check("bins.Test", dataset(train)(b), c, bins.NoLabel, o)

@@ -175,8 +175,8 @@ func (s *searcher) bothSoft(f *bins.Feature, missing []int64, some bool, soft fl
 	return offer(s.acc, soft) || taken
 }
 
-// maxCategories is the largest number of categories on the smaller side of a cut, for a feature
-// of all categories. 0 means no limit.
+// maxCategories is the largest number of categories on the smaller side of a cut; 0 means no
+// limit. all is the number of categories of the feature.
 func (p *Params) maxCategories(all int) int {
 	if p.RootOfCategories && p.MaxCategories > 0 {
 		return max(p.MaxCategories, int(2*math.Sqrt(float64(all))))

@@ -19,7 +19,7 @@
 //	for _, stage := range g.Stages() {
 //		q.Add(stage)
 //	}
-//	q.Add(func(ctx *comqueue.ComContext) error {       // behind them
+//	q.Add(func(ctx *comqueue.ComContext) error {       // after them
 //		s := g.State(ctx)
 //		t := s.Tree(0)                             // *tree.Tree, the same on every subtask
 //		s.EachLeaf(0, func(node int32, rows []int32) {})
@@ -32,7 +32,7 @@
 // before any superstep. A Walker routes rows through trees of earlier batches, also those that
 // the subtask did not grow.
 //
-// # What makes the bits
+// # Determinism
 //
 // Gradients and hessians are rounded to integers on power-of-two scales, which follow from the
 // largest absolute value over all rows. Sums of integers are exact in any order. Among splits

@@ -34,7 +34,7 @@ func treeDraws(seed uint64, tree int) (draws, uint64) {
 func (d draws) level(depth int32) uint64 { return mix(d.levels + golden*uint64(depth+1)) }
 func (d draws) node(path uint64) uint64  { return mix(d.nodes + golden*path) }
 
-// share is the number of features that a share of m features takes.
+// share is the number of features in a share of m features.
 func share(part float64, m int) int {
 	if part == 0 {
 		return m

@@ -35,8 +35,8 @@ type job struct {
 	bagged bool    // SetRows was called
 	listed bool    // rows is set, grouped by node
 
-	// Leaf by leaf: the nodes that wait for their turn, split or open, and the number of those
-	// that had it.
+	// Leaf by leaf: the nodes that wait for their turn, split or open, and the number of turns
+	// so far.
 	queue Queue[int32]
 	turns int
 	last  bool // all splits of the tree are made

@@ -58,7 +58,7 @@ type Params struct {
 	// CategoryLambda is added to Lambda at splits of sorted categories.
 	CategoryLambda float64
 
-	// Seed seeds the draws of features. They depend on it, and on the number of the tree, the
-	// level and the node, alone.
+	// Seed seeds the draws of features. They depend only on it and on the number of the tree,
+	// the level and the node.
 	Seed uint64
 }

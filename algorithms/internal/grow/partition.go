@@ -19,8 +19,8 @@ func (p *split) rule() rule {
 	return rule{p.feature, p.place, p.missingLeft, p.categorical, p.set}
 }
 
-// left tells whether a bin goes left. bins is the number of bins for values; the bin of that
-// number is for missing ones.
+// left tells whether a bin goes left. bins is the number of bins for values; bin number bins is
+// for missing values.
 func (r *rule) left(bin, bins int) bool {
 	switch {
 	case bin == bins:
@@ -99,9 +99,9 @@ func (r *rule) partitionWide(rows []int32, column []uint16, bins int, spare []in
 // copiedBytes bounds the size of copies of columns; the size of the blocks bounds it too.
 const copiedBytes = 512 << 20
 
-// column returns the bytes of a column and their stride. A column that was read for as many
-// rows as there are gets a contiguous copy, so that further splits read one byte a row and not
-// one cache line. Where the blocks are on disk, no column is copied.
+// column returns the bytes of a column and their stride. Once a column has been read for more
+// rows than the subtask has, it gets a contiguous copy, so that further splits read one byte a
+// row and not one cache line. Where the blocks are on disk, no column is copied.
 func (s *State) column(number, rows int) ([]byte, int) {
 	c := &s.data.Layout.Columns[number]
 	if s.copies == nil {
@@ -124,7 +124,8 @@ func (s *State) column(number, rows int) ([]byte, int) {
 	return own, 1
 }
 
-// listRows sets job.rows to the rows of the subtask in the bag, all of them at the root.
+// listRows sets job.rows to the rows of the subtask in the bag, as those of the root, unless
+// they are listed already.
 func (s *State) listRows(j *job) {
 	if !j.listed && !j.bagged {
 		j.rows = sized(j.rows, s.data.Rows)

@@ -151,7 +151,7 @@ func zero(v []int64) bool {
 }
 
 // offer makes a split, given the sums of its left child, the best if it is better than the best
-// so far. It tells whether it did. For a split by categories the caller then sets the set.
+// so far. It returns whether it did. For a split by categories the caller then sets the set.
 func (s *searcher) offer(left []int64, candidate split) bool {
 	for k, v := range s.node {
 		s.other[k] = v - left[k]

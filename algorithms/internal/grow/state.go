@@ -96,8 +96,8 @@ const (
 // task is a node of a job.
 type task struct{ job, node int32 }
 
-// build is a histogram to make, that of a node. The sums of sibling then follow as those of the
-// parent minus it; −1 means no sibling.
+// build is a histogram of a node to make. The sums of sibling are then those of the parent
+// minus this histogram; −1 means no sibling.
 type build struct {
 	task
 	sibling int32

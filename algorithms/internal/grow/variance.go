@@ -18,7 +18,8 @@ import (
 // unbiased prediction; Robinson, "That BLUP is a good thing", Statistical Science 1991). Where
 // categories differ by no more than chance they are not split at all.
 
-// learnsCategories tells whether this is used, so that nodes need sums of squares.
+// learnsCategories tells whether gradients of categories are shrunk, so that nodes need sums of
+// squares.
 func (g *Grower) learnsCategories(l *bins.Layout) bool {
 	if !g.p.LearnCategories {
 		return false
@@ -62,8 +63,8 @@ func (t *Target) sumSquares(rows []int32) (sum int64) {
 	return sum
 }
 
-// certainty is a number of standard deviations. So many, under chance alone, are subtracted
-// from the spread of means, because a tree takes the best of many splits.
+// certainty is the number of standard deviations, under chance alone, that are subtracted from
+// the spread of means. It makes up for the choice of the best of many splits.
 const certainty = 2
 
 // shrink fills s.soft with the gradients of the categories of a node, then that of missing
@@ -90,7 +91,7 @@ func (s *searcher) shrink(f *bins.Feature, sums []int64) bool {
 		return false // each row is a category
 	}
 	// Under chance alone, the share of the means in the total sum of squares has the beta
-	// distribution with parameters a/2 and b/2. certainty standard deviations of this are
+	// distribution with parameters a/2 and b/2. certainty of its standard deviations are
 	// subtracted.
 	mean := float64(g*g) / h
 	between -= mean
