@@ -203,7 +203,7 @@ func TestStartMustSuit(t *testing.T) {
 	other.OOBScore, other.Seed = true, 9
 	fails(t, table, other, "it drew them otherwise", "seed 1")
 	other.Seed = 1
-	fails(t, classes(8, 60, 3, 2), other, "it was grown on others")
+	fails(t, classes(8, 60, 3, 2), other, "it grew on other rows")
 }
 
 func TestPredictChecks(t *testing.T) {
