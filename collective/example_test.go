@@ -94,7 +94,6 @@ func ExampleMismatchError() {
 	// Output: true true
 }
 
-
 // Three processes reduce over TCP. Here they are goroutines of one program, each with a group
 // of its own. A real process would learn its rank and the addresses from its command line.
 func ExampleNewTCPGroup() {
