@@ -227,7 +227,7 @@ func (r *Runner) cut(op *Operation) error {
 	return nil
 }
 
-// fits checks that chunks that must have equal lengths do.
+// fits checks the lengths of chunks that must have equal lengths.
 func (r *Runner) fits() error {
 	l := &r.op.Layout
 	if r.prog.Collective != program.AllToAll {

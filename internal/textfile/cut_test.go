@@ -13,7 +13,7 @@ var dialects = []Dialect{
 	{}, {Comment: '#'}, {TrimSpace: true}, {TrimSpace: true, Comment: '#', Delimiter: '\t'}, {Quote: NoByte, Comment: '#'}, {Quote: '\'', Delimiter: ';'},
 }
 
-// nastyBytes draws text with many bytes that have a meaning.
+// nastyBytes draws text with many quotes, delimiters, comments and line ends.
 var nastyBytes = rapid.SliceOfN(rapid.SampledFrom([]byte("\"\"\"',;#\n\n\r \tab")), 0, 300)
 
 func TestTransitionIsTheAutomatonFromEveryState(t *testing.T) {
@@ -23,7 +23,7 @@ func TestTransitionIsTheAutomatonFromEveryState(t *testing.T) {
 		a := newAutomaton(d)
 		text := nastyBytes.Draw(t, "text")
 		if rapid.Bool().Draw(t, "long") {
-			// More than a block, so that blocks are composed.
+			// Longer than a block, so that the results of blocks are composed.
 			filler := rapid.SampledFrom([]string{"a", ",", "\n", "\"x\"", "\"\"", "\"a\n"}).Draw(t, "filler")
 			var long []byte
 			for len(long) < 2*scanBlock {
