@@ -26,8 +26,8 @@ func Kept(ctx *comqueue.ComContext) (blocks, wholes int) {
 	if w.history != nil {
 		vectors = append(vectors, w.history.pairs)
 	}
-	for i := range w.passed {
-		vectors = append(vectors, w.passed[i].v, w.passed[i].gradient)
+	for i := range w.path {
+		vectors = append(vectors, w.path[i].v, w.path[i].gradient)
 	}
 	for _, x := range vectors {
 		blocks += len(x)

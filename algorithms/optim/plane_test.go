@@ -79,7 +79,7 @@ func TestPlaneIsLeast(t *testing.T) {
 			return
 		}
 		slope, bend := p.along()
-		p.blend(w.direction)
+		p.applyMix(w.direction)
 		var wantSlope, wantBend float64
 		for i, x := range w.direction {
 			wantSlope += g[i] * x
