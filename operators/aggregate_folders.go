@@ -235,12 +235,12 @@ func (f *shardMerger) join(g int32) {
 	for _, st := range f.states {
 		st.merge(left, right)
 	}
-	f.give(right)
+	f.freeSlot(right)
 	f.last[g] = left
 }
 
-// give frees a slot.
-func (f *shardMerger) give(slot int32) {
+// freeSlot frees a slot.
+func (f *shardMerger) freeSlot(slot int32) {
 	f.clear(slot)
 	f.free = append(f.free, slot)
 }
@@ -260,7 +260,7 @@ func (f *shardMerger) finish(_ int, groups []int32, keys arrow.Record) (arrow.Re
 				return nil, err
 			}
 		}
-		f.give(f.last[g])
+		f.freeSlot(f.last[g])
 		f.last[g] = -1
 	}
 	return f.record(keys)

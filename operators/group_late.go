@@ -65,7 +65,7 @@ func (l *lateGroups) add(rows arrow.Record, indices []int32, first int64) error 
 	for i, row := range indices {
 		at[i] = first + int64(row)
 	}
-	return giveRows(l.context, rows, indices, func(part arrow.Record) error {
+	return passRows(l.context, rows, indices, func(part arrow.Record) error {
 		return addNumbered(l.waiting, part, at)
 	})
 }
@@ -177,7 +177,7 @@ func (l *lateGroups) finishTable(shard int, from groupFolder) error {
 		l.finished[g] = true
 		numbers[i] = int64(g)
 	}
-	return giveRows(l.context, l.tableKeys, l.ended, func(keys arrow.Record) error {
+	return passRows(l.context, l.tableKeys, l.ended, func(keys arrow.Record) error {
 		outcome, err := from.finish(shard, l.ended, keys)
 		if err != nil {
 			return err

@@ -75,7 +75,7 @@ func (t *groupTable) key(g int32) []byte {
 // room reserves memory for a key to insert, and reports whether there was enough. most bounds
 // the groups even if there is more memory; 0 sets no bound.
 func (t *groupTable) room(memory *groupMemory, key []byte, most int) bool {
-	return (most == 0 || t.len() < most) && memory.admit(72+4*int64(len(key)))
+	return (most == 0 || t.len() < most) && memory.reserve(72+4*int64(len(key)))
 }
 
 // insert adds the key that find did not find. Its row has to be kept.

@@ -114,10 +114,10 @@ func (o *fileOutput) complete() error {
 	if err != nil {
 		return err
 	}
-	made := &placement{stage: o.stage.dir, disk: o.disk, fresh: true, seal: seal{
+	made := &placement{stage: o.stage.dir, disk: o.disk, completedHere: true, seal: seal{
 		Run: filepath.Base(o.parts), Target: o.target, PerShard: o.perShard, Replace: o.replace,
 	}}
-	if made.Before, err = standingAt(o.target); err != nil {
+	if made.Before, err = fileStateAt(o.target); err != nil {
 		return o.failed(err)
 	}
 	if o.perShard {
@@ -168,7 +168,7 @@ func (o *fileOutput) joinSet(made *placement) (err error) {
 	if made.Journal == made.stage {
 		made.Set, made.Dirs = made.Run, o.how.Set
 		made.First.Target = made.Target
-		made.First.Made, err = standingAt(made.from())
+		made.First.Made, err = fileStateAt(made.from())
 		return err
 	}
 	first, err := readRecord(sealCodec, filepath.Join(made.Journal, sealFile))

@@ -123,11 +123,11 @@ func (p *placement) verify(path string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return p.spoilt(path, "it is gone")
+		return p.damaged(path, "it is gone")
 	case err != nil:
 		return err
 	case !info.IsDir():
-		return p.spoilt(path, "it is no directory")
+		return p.damaged(path, "it is no directory")
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -154,8 +154,8 @@ func (p *placement) verify(path string) error {
 	return nil
 }
 
-// spoilt returns an error that says what is wrong with an output directory.
-func (p *placement) spoilt(path, what string) error {
+// damaged returns an error that says what is wrong with an output directory.
+func (p *placement) damaged(path, what string) error {
 	return &damageError{
 		what: what,
 		text: fmt.Sprintf("%s, which was complete, is damaged: %s; nothing has become visible: look for what changed it, and run the job again", path, what),

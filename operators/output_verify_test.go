@@ -57,7 +57,7 @@ func TestDamagedParts(t *testing.T) {
 						require.ErrorContains(t, err, what, at)
 						require.ErrorContains(t, err, "nothing has become visible", at)
 					}
-					require.Empty(t, brief(t, dir), at)
+					require.Empty(t, treeChecksums(t, dir), at)
 					require.Empty(t, said.String(), at)
 				}
 			}
@@ -124,7 +124,7 @@ func TestPartsThatAreNotOurs(t *testing.T) {
 		WriteCSV(rows, filepath.Join(dir, "out"), CSVWriteOptions{PerShard: true})
 	})
 	require.ErrorContains(t, err, "part-00099.csv is not of this job")
-	require.Empty(t, brief(t, dir))
+	require.Empty(t, treeChecksums(t, dir))
 }
 
 // TestDamagedBeforePlace: a change of a complete output, while others of the run take their
@@ -157,7 +157,7 @@ func TestDamagedBeforePlace(t *testing.T) {
 					at := fmt.Sprintf("%s: %s, %d, %v, %d", d.what, f.Op, kind, perShard, workers)
 					require.ErrorContains(t, err, "cannot write output "+filepath.Join(dir, "out"), at)
 					require.ErrorContains(t, err, d.what, at)
-					require.Empty(t, visible(brief(t, dir)), at)
+					require.Empty(t, visible(treeChecksums(t, dir)), at)
 				}
 			}
 		}
@@ -221,7 +221,7 @@ func TestResumeFindsDamagedOutputs(t *testing.T) {
 		o := c.output(dir, &testDisk{})
 		written := c.write(t, o)
 		require.NoError(t, o.Complete(engine.Completion{Written: written, Recorded: true}), c.name)
-		die(o)
+		crash(o)
 		path := filepath.Join(o.stage.dir, wholeFile)
 		if c.perShard {
 			path = o.shardPath(2)

@@ -78,7 +78,7 @@ func (p *rowPicker) flush() error {
 	defer p.close()
 	rows := firstColumns(p.to.schema, p.rows)
 	defer rows.Release()
-	return giveRows(p.to.sorter.context, rows, p.at, func(part arrow.Record) error { return p.to.Emit(0, arrowrows.Batch(part)) })
+	return passRows(p.to.sorter.context, rows, p.at, func(part arrow.Record) error { return p.to.Emit(0, arrowrows.Batch(part)) })
 }
 
 // close drops the picked rows.

@@ -54,7 +54,7 @@ func (s *rowSpool) add(rows arrow.Record, from, to int) error {
 	if s.file == nil {
 		// A retained batch stays in memory completely. The first is admitted in any case, as it
 		// is in memory anyway.
-		if (s.most == 0 || s.count <= int64(s.most)) && (len(s.pieces) == 0 || s.memory.admit(batch.Size(rows))) {
+		if (s.most == 0 || s.count <= int64(s.most)) && (len(s.pieces) == 0 || s.memory.reserve(batch.Size(rows))) {
 			rows.Retain()
 			if s.context.ChecksRows() {
 				var err error

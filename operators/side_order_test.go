@@ -6,12 +6,12 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// sideShower emits the batches of its side input at the end of shard 0.
-type sideShower struct{ noop }
+// sideEmitter emits the batches of its side input at the end of shard 0.
+type sideEmitter struct{ noop }
 
-func (*sideShower) Process(*engine.Context, int, int, engine.Batch, engine.Output) error { return nil }
+func (*sideEmitter) Process(*engine.Context, int, int, engine.Batch, engine.Output) error { return nil }
 
-func (*sideShower) EndShard(c *engine.Context, shard int, out engine.Output) error {
+func (*sideEmitter) EndShard(c *engine.Context, shard int, out engine.Output) error {
 	if shard > 0 {
 		return nil
 	}
@@ -43,7 +43,7 @@ func TestSideInputsComeInOrder(t *testing.T) {
 		return b.Add(engine.Spec{
 			Op: "ShowSide", Schema: side.Schema(),
 			Inputs:   []engine.Port{{From: Range(b, 0, 3)}, {From: side, Side: true}},
-			Operator: func() engine.Operator { return &sideShower{} },
+			Operator: func() engine.Operator { return &sideEmitter{} },
 		})
 	})
 }

@@ -163,7 +163,7 @@ func (o *keySampler) Process(c *engine.Context, _, shard int, in engine.Batch, o
 		return err
 	}
 	defer keys.Release()
-	return giveRows(c, keys, o.picked, func(picked arrow.Record) error {
+	return passRows(c, keys, o.picked, func(picked arrow.Record) error {
 		cols := append([]arrow.Array(nil), picked.Columns()...)
 		for _, values := range o.numbers {
 			bld := array.NewInt64Builder(c.Allocator)
@@ -237,7 +237,7 @@ func (o *splitterPicker) Finish(c *engine.Context, out engine.Output) error {
 		}
 		plain := array.NewRecord(o.schemaOf(rows), rows.Columns()[:len(o.keys)+2], rows.NumRows())
 		defer plain.Release()
-		return giveRows(c, plain, picked, func(part arrow.Record) error { return out.Emit(c.Range.Hi-1, arrowrows.Batch(part)) })
+		return passRows(c, plain, picked, func(part arrow.Record) error { return out.Emit(c.Range.Hi-1, arrowrows.Batch(part)) })
 	})
 }
 

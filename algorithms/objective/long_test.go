@@ -56,7 +56,7 @@ func TestLongParametersAreSplit(t *testing.T) {
 				}
 			}
 			if o != r {
-				want += travels(k, part.Len())
+				want += wireBytes(k, part.Len())
 			}
 		}
 	}

@@ -17,10 +17,10 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// travels returns the size of a message for a part of n elements, set of which are not 0. It
+// wireBytes returns the size of a message for a part of n elements, set of which are not 0. It
 // has the nonzero elements with an index or a bit of a mask each, or all n elements, whichever
 // is smallest, in multiples of 8 bytes.
-func travels(set, n int) int64 {
+func wireBytes(set, n int) int64 {
 	if set == 0 {
 		return 0
 	}
@@ -65,7 +65,7 @@ func TestGradientsTravelWithoutZeros(t *testing.T) {
 				}
 			}
 			if o != r {
-				want += travels(k, part.Len())
+				want += wireBytes(k, part.Len())
 				whole += int64(8 * part.Len())
 			}
 		}

@@ -78,7 +78,7 @@ func TestOWLQNEqualsCoordinateDescent(t *testing.T) {
 		for _, s := range []optim.Settings{{L1: 0.3}, {L1: 0.02}, {L1: 0.05, L2: 0.1}, {L1: 1e-3, L2: 1e-3}, {L1: 100}} {
 			want := coordinates(at.o, s, at.bound)
 			for _, can := range []ability{everything, nothing} {
-				if can == nothing && s.L1 != 0.05 && !thorough {
+				if can == nothing && s.L1 != 0.05 && !everyCombination {
 					continue
 				}
 				at.o.can = can

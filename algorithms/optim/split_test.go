@@ -84,7 +84,7 @@ func TestSplitParametersHaveTheSameBits(t *testing.T) {
 			if c.s.L1 == 0 && c.s.L2 == 0 {
 				require.Contains(t, whole, string(optim.Diverging))
 			}
-			if c.bits && (c.s.L1 == 0 || thorough) {
+			if c.bits && (c.s.L1 == 0 || everyCombination) {
 				atShards(t, 128, splitFrom(1, c.table, c.o, c.s))
 			}
 			if c.bits {

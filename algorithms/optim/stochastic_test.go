@@ -50,7 +50,7 @@ func TestSGDComesClose(t *testing.T) {
 		require.Equal(t, 50, r.Iterations)
 		require.InDelta(t, 52, r.Reads, 1e-9)
 		require.Len(t, r.Record, 51)
-		if !thorough && name != "exponential" && name != "all rows" {
+		if !everyCombination && name != "exponential" && name != "all rows" {
 			continue
 		}
 		again := solve(t, o, optim.Settings{Method: optim.SGD, L2: l2, MaxIter: 50, Stochastic: s, Seed: 99}, quick...)
