@@ -99,7 +99,7 @@ const (
 	pending  outcome = iota
 	met              // the phase is complete
 	failed           // the group has a cause of failure, and nobody is at work
-	deserted         // a rank has left
+	rankLeft         // a rank has left
 )
 
 // park blocks until there is something to say about the phase.
@@ -125,7 +125,7 @@ func (b *barrier) look(phase uint64, failure *atomic.Pointer[cause]) outcome {
 	case failure.Load() != nil:
 		return failed
 	case b.left >= 0:
-		return deserted
+		return rankLeft
 	default:
 		return pending
 	}

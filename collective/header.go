@@ -30,8 +30,8 @@ type header struct {
 	counts    uint64 // hash of the lengths of blocks, 0 if they are even
 }
 
-// kin is a header without its number: what operations of the same kind share.
-func (h *header) kin() header {
+// withoutNumber is a header without its number: what operations of the same kind share.
+func (h *header) withoutNumber() header {
 	k := *h
 	k.seq = 0
 	return k

@@ -61,7 +61,7 @@ func (p *packing[T]) cutBlocks(n *network, blocks []int) {
 }
 
 // fillHeads makes every part that there is a plain one.
-func (p *packing[T]) fillHeads(pt *parties) {
+func (p *packing[T]) fillHeads(pt *processNodes) {
 	at := 0
 	for _, nodes := range pt.nodes {
 		for range nodes {
@@ -86,7 +86,7 @@ func (p *packing[T]) fillHeads(pt *parties) {
 //
 // q has the entries of this process, in the nodes that its ranks have in the tree.
 // done is false where parts are better sent whole, and present is as from run.
-func (a *AllReducer[T]) reducePacked(q *request, pt *parties) (done, present bool, err error) {
+func (a *AllReducer[T]) reducePacked(q *request, pt *processNodes) (done, present bool, err error) {
 	c, n := a.c, a.c.group.net
 	p := packingOf[T](n)
 	p.cutEvenly(q.n, len(n.hosts))
@@ -133,7 +133,7 @@ func volumes(heads []int64, nodes [][]sharding.Node, cuts []cut, size int) (pack
 }
 
 // head is the number of set elements of a part: of an entry of a process, of a cut.
-func (p *packing[T]) head(pt *parties, from, entry, cut int) int {
+func (p *packing[T]) head(pt *processNodes, from, entry, cut int) int {
 	at := 0
 	for _, nodes := range pt.nodes[:from] {
 		at += len(nodes)
@@ -143,7 +143,7 @@ func (p *packing[T]) head(pt *parties, from, entry, cut int) int {
 
 // exchangeHeads counts the set elements of what this process brings, and tells all;
 // without looking, all of them.
-func (a *AllReducer[T]) exchangeHeads(q *request, pt *parties, look bool) error {
+func (a *AllReducer[T]) exchangeHeads(q *request, pt *processNodes, look bool) error {
 	n := a.c.group.net
 	p := packingOf[T](n)
 	cuts := len(p.cuts)
@@ -178,7 +178,7 @@ func (a *AllReducer[T]) exchangeHeads(q *request, pt *parties, look bool) error 
 }
 
 // exchangeParts packs what the other processes fold, and gets from them what this one does.
-func (a *AllReducer[T]) exchangeParts(q *request, pt *parties) error {
+func (a *AllReducer[T]) exchangeParts(q *request, pt *processNodes) error {
 	n := a.c.group.net
 	p := packingOf[T](n)
 	hosts := len(n.hosts)
@@ -230,7 +230,7 @@ func (a *AllReducer[T]) exchangeParts(q *request, pt *parties) error {
 
 // foldParts folds the elements of a cut of this process, of all entries, up their tree:
 // nil if there are none. It is called for its cuts in order.
-func (a *AllReducer[T]) foldParts(c *Comm, q *request, pt *parties, cut int) (folded []byte, err error) {
+func (a *AllReducer[T]) foldParts(c *Comm, q *request, pt *processNodes, cut int) (folded []byte, err error) {
 	n := c.group.net
 	p := packingOf[T](n)
 	own := p.cuts[cut].Range
@@ -329,7 +329,7 @@ func (a *AllReducer[T]) shareResults(q *request, folded []byte) error {
 }
 
 // rootOf appends the smallest node above all that the parties bring.
-func (pt *parties) rootOf(dst []sharding.Node) []sharding.Node {
+func (pt *processNodes) rootOf(dst []sharding.Node) []sharding.Node {
 	var root sharding.Node
 	first := true
 	for _, nodes := range pt.nodes {

@@ -115,10 +115,10 @@ func TestResultsByName(t *testing.T) {
 	(*Result)(nil).Release()
 }
 
-// scribbler is an allocator that overwrites freed memory, so that reads of it show.
-type scribbler struct{ *memory.GoAllocator }
+// overwritingAllocator is an allocator that overwrites freed memory, so that reads of it show.
+type overwritingAllocator struct{ *memory.GoAllocator }
 
-func (scribbler) Free(b []byte) {
+func (overwritingAllocator) Free(b []byte) {
 	for i := range b {
 		b[i] = '#'
 	}
@@ -132,7 +132,7 @@ func TestRowsShareNothingWithTheResult(t *testing.T) {
 			Operator: func() Operator { return speller{words} },
 		}), "words")
 		return nil
-	}), struct{}{}, Shards(1), Allocator(scribbler{memory.NewGoAllocator()}))
+	}), struct{}{}, Shards(1), Allocator(overwritingAllocator{memory.NewGoAllocator()}))
 	require.NoError(t, err)
 	type word struct{ Word string }
 	rows, err := Rows[word](r, "words")

@@ -46,12 +46,12 @@ func TestMainFailureThatSpeaksOfCancelling(t *testing.T) {
 	require.Equal(t, outcome{exitFailed, "", "prog: error: after the run: context canceled\n"}, got)
 }
 
-// stubborn is a sink whose output cannot be removed.
-type stubborn struct{}
+// unremovableSink is a sink whose output cannot be removed.
+type unremovableSink struct{}
 
-func (stubborn) Begin() error  { return nil }
-func (stubborn) Commit() error { return nil }
-func (stubborn) Abort() error  { return errors.New("cannot remove half-written") }
+func (unremovableSink) Begin() error  { return nil }
+func (unremovableSink) Commit() error { return nil }
+func (unremovableSink) Abort() error  { return errors.New("cannot remove half-written") }
 
 func TestMainCancelledWithSomethingLeft(t *testing.T) {
 	signals := make(chan os.Signal, 2)
@@ -64,7 +64,7 @@ func TestMainCancelledWithSomethingLeft(t *testing.T) {
 			<-c.Done()
 			return 0, context.Cause(c)
 		})
-		b.Add(Spec{Op: "Write", Inputs: []Port{{From: d}}, Operator: func() Operator { return swallower{} }, Sink: stubborn{}})
+		b.Add(Spec{Op: "Write", Inputs: []Port{{From: d}}, Operator: func() Operator { return swallower{} }, Sink: unremovableSink{}})
 		return nil
 	})
 	got := runIn(t, job, programEnv{listen: hears(signals), exit: func(int) {}}, "--progress off --parallelism 1")

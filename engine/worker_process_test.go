@@ -16,11 +16,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// rudeArgs are the arguments of the job rude.
-type rudeArgs struct{ Do string }
+// misbehavingArgs are the arguments of misbehavingJob.
+type misbehavingArgs struct{ Do string }
 
-// rude is a job whose user code does things that a worker must survive.
-var rude = Define("rude", func(b *Builder, a rudeArgs) error {
+// misbehavingJob is a job whose user code does things that a worker must survive.
+var misbehavingJob = Define("rude", func(b *Builder, a misbehavingArgs) error {
 	Collect(transform(numbers(b, 4), "rude", func(c *Context, n int64) (int64, error) {
 		if n != 2 {
 			return n, nil
@@ -53,7 +53,7 @@ var rude = Define("rude", func(b *Builder, a rudeArgs) error {
 // before the tests begin, as a program does first in main.
 func init() {
 	if os.Getenv(wire.WorkerEnv) != "" {
-		WorkerMain(squares, rude)
+		WorkerMain(squares, misbehavingJob)
 	}
 }
 
@@ -126,7 +126,9 @@ func (p *process) end(t *testing.T) int {
 }
 
 func TestWorkerProcess(t *testing.T) {
-	deploy := func(do string) wire.ToWorker { return deployment(specOf(t, rude, rudeArgs{do}, 1), 0, 1) }
+	deploy := func(do string) wire.ToWorker {
+		return deployment(specOf(t, misbehavingJob, misbehavingArgs{do}, 1), 0, 1)
+	}
 	for _, test := range []struct {
 		do   string
 		code int
@@ -173,7 +175,7 @@ func TestWorkerProcess(t *testing.T) {
 // A worker whose task manager dies does not go on.
 func TestWorkerProcessLeftAlone(t *testing.T) {
 	p := startProcess(t)
-	p.start(t, deployment(specOf(t, rude, rudeArgs{"wait"}, 1), 0, 1))
+	p.start(t, deployment(specOf(t, misbehavingJob, misbehavingArgs{"wait"}, 1), 0, 1))
 	p.stdin.Close()
 	require.Equal(t, exitFailed, p.end(t))
 	require.Contains(t, p.stderr.String(), "the pipe to the task manager has ended: the worker exits\n")

@@ -337,7 +337,7 @@ func TestWorkerOfASlowClient(t *testing.T) {
 	const n = 1 << 14
 	spec := specOf(t, squares, squaresArgs{N: n}, 1)
 	spec.Run.BatchRows = 64
-	slow := func(t *testing.T) (h *hand, resume func()) {
+	slow := func(t *testing.T) (h *scriptedTaskManager, resume func()) {
 		open := func(planeConfig) (dataPlane, error) { return memPlane{transport.NewMem(0)}, nil }
 		h = startWorker(t, workerEnv{jobs: []Runnable{squares}, allocator: checked(t), open: open})
 		m, at := deployment(spec, 0, 1), 0

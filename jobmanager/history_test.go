@@ -82,7 +82,7 @@ func TestHistoryOfAnotherFormat(t *testing.T) {
 	h, err := openHistory(root, hclog.NewNullLogger())
 	require.NoError(t, err)
 	require.NoError(t, h.update(func(tx *bbolt.Tx) error {
-		require.NoError(t, tx.Bucket(metaBucket).Delete(censusKey))
+		require.NoError(t, tx.Bucket(metaBucket).Delete(contentSumKey))
 		require.NoError(t, tx.Bucket(jobsBucket).Put([]byte("a"), []byte("no checksum")))
 		return tx.Bucket(metaBucket).Put(formatKey, []byte("9"))
 	}))

@@ -112,8 +112,8 @@ func TestDamagedHistory(t *testing.T) {
 			return d
 		}
 	}
-	// Damage that leaves the tree well-formed, and so shows only in the census: a leaf without
-	// its last value, and a branch that is its own child.
+	// Damage that leaves the tree well-formed, and so shows only in the contentSum: a leaf
+	// without its last value, and a branch that is its own child.
 	leaves, branches := 0, 0
 	for at := 2 * page; at < len(data); at += page {
 		kind, n := binary.NativeEndian.Uint16(data[at+8:]), binary.NativeEndian.Uint16(data[at+10:])

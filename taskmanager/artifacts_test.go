@@ -371,7 +371,7 @@ func TestExecutables(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := manage(t, newBoss(t), func(c *Config) {
+			b := manage(t, newFakeJobManager(t), func(c *Config) {
 				if name == "goes on" {
 					c.Startup = 500 * time.Millisecond
 				}
@@ -429,19 +429,19 @@ func TestPlatform(t *testing.T) {
 func TestFetchFails(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		serve   func(b *boss, hash string)
+		serve   func(b *fakeJobManager, hash string)
 		message string
 	}{
-		"missing": {func(b *boss, hash string) { delete(b.artifacts, hash) }, "there is no such artifact"},
-		"wrong":   {func(b *boss, hash string) { b.artifacts[hash] = []byte("other") }, "it was damaged"},
-		"large":   {func(b *boss, hash string) { b.artifacts[hash] = make([]byte, 2000) }, "more than the artifact cache may have (1000)"},
+		"missing": {func(b *fakeJobManager, hash string) { delete(b.artifacts, hash) }, "there is no such artifact"},
+		"wrong":   {func(b *fakeJobManager, hash string) { b.artifacts[hash] = []byte("other") }, "it was damaged"},
+		"large":   {func(b *fakeJobManager, hash string) { b.artifacts[hash] = make([]byte, 2000) }, "more than the artifact cache may have (1000)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := manage(t, newBoss(t), func(c *Config) { c.CacheLimit = 1000 })
+			b := manage(t, newFakeJobManager(t), func(c *Config) { c.CacheLimit = 1000 })
 			d := deployment("obey")
 			d.Spec.Artifact = b.keep([]byte("right"))
-			b.change(func() { test.serve(b.boss, d.Spec.Artifact) })
+			b.change(func() { test.serve(b.fakeJobManager, d.Spec.Artifact) })
 			b.say(t, &wire.ToTaskManager{Deploy: d})
 			f := b.ended(t)
 			require.NotNil(t, f)
@@ -455,13 +455,13 @@ func TestFetchFails(t *testing.T) {
 // TestCancelFetch cancels a worker whose executable is being fetched.
 func TestCancelFetch(t *testing.T) {
 	t.Parallel()
-	boss := newBoss(t)
-	boss.fetchGate = make(chan struct{})
-	b := manage(t, boss, nil)
+	jm := newFakeJobManager(t)
+	jm.fetchGate = make(chan struct{})
+	b := manage(t, jm, nil)
 	d := deployment("obey")
 	d.Spec.Artifact = b.keep([]byte("x"))
 	b.say(t, &wire.ToTaskManager{Deploy: d})
-	boss.await(t, "the fetch", func() bool { return boss.fetches == 1 })
+	jm.await(t, "the fetch", func() bool { return jm.fetches == 1 })
 	b.command(t, wire.WorkerCommand{Cancel: &wire.Cancel{}})
 	require.Nil(t, b.ended(t))
 }
@@ -471,7 +471,7 @@ func TestArtifactsOfWorkersThatEnded(t *testing.T) {
 	t.Parallel()
 	program, err := os.ReadFile(self().Path)
 	require.NoError(t, err)
-	b := manage(t, newBoss(t), func(c *Config) { c.CacheLimit = int64(len(program)) * 3 / 2 })
+	b := manage(t, newFakeJobManager(t), func(c *Config) { c.CacheLimit = int64(len(program)) * 3 / 2 })
 	for i, build := range []string{"one", "two"} {
 		hash := b.keep(append(program, build...))
 		d := deployment("obey")

@@ -138,7 +138,7 @@ func (b broken) Launch(Launch) (Process, error) { return nil, b.err }
 
 func TestNoProcess(t *testing.T) {
 	t.Parallel()
-	b := manage(t, newBoss(t), func(c *Config) { c.Launcher = broken{errors.New("no room")} })
+	b := manage(t, newFakeJobManager(t), func(c *Config) { c.Launcher = broken{errors.New("no room")} })
 	b.deploy(t, "obey")
 	f := b.ended(t)
 	require.Equal(t, &wire.Failure{Kind: wire.ClusterFailure, Message: "start the worker: no room", TaskManager: "tm", ExitCode: -1}, f)

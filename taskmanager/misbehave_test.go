@@ -93,7 +93,7 @@ func TestOutOfMemory(t *testing.T) {
 
 func TestStopped(t *testing.T) {
 	t.Parallel()
-	b := manage(t, newBoss(t), func(c *Config) { c.Silence = time.Second })
+	b := manage(t, newFakeJobManager(t), func(c *Config) { c.Silence = time.Second })
 	b.begin(t, "stop-itself")
 	f := b.ended(t)
 	require.NotNil(t, f)
@@ -108,7 +108,7 @@ func TestStoppedEarly(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return // elsewhere it cannot be known that a process is stopped; Startup bounds the wait
 	}
-	b := manage(t, newBoss(t), func(c *Config) { c.Silence, c.Startup = time.Second, time.Hour })
+	b := manage(t, newFakeJobManager(t), func(c *Config) { c.Silence, c.Startup = time.Second, time.Hour })
 	b.deploy(t, "stop-early")
 	f := b.ended(t)
 	require.NotNil(t, f)
@@ -118,7 +118,7 @@ func TestStoppedEarly(t *testing.T) {
 
 func TestClosedPipe(t *testing.T) {
 	t.Parallel()
-	b := manage(t, newBoss(t), func(c *Config) { c.Silence = time.Second })
+	b := manage(t, newFakeJobManager(t), func(c *Config) { c.Silence = time.Second })
 	b.deploy(t, "close-pipe")
 	f := b.ended(t)
 	require.NotNil(t, f)
@@ -136,7 +136,7 @@ func TestNeverReady(t *testing.T) {
 
 func TestNeverSpeaks(t *testing.T) {
 	t.Parallel()
-	b := manage(t, newBoss(t), func(c *Config) { c.Startup = 300 * time.Millisecond })
+	b := manage(t, newFakeJobManager(t), func(c *Config) { c.Startup = 300 * time.Millisecond })
 	b.deploy(t, "never-speaks")
 	f := b.ended(t)
 	require.NotNil(t, f)
@@ -173,7 +173,7 @@ func TestIgnores(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := manage(t, newBoss(t), func(c *Config) { c.Grace = 300 * time.Millisecond })
+			b := manage(t, newFakeJobManager(t), func(c *Config) { c.Grace = 300 * time.Millisecond })
 			b.deploy(t, name)
 			b.ready(t)
 			b.command(t, command)
@@ -194,15 +194,15 @@ func TestGarbageOutput(t *testing.T) {
 // TestFlood: a worker writes 7 MB to its output while the job manager reads nothing.
 func TestFlood(t *testing.T) {
 	t.Parallel()
-	boss := newBoss(t)
-	boss.readGate = make(chan struct{})
-	b := manage(t, boss, nil)
+	jm := newFakeJobManager(t)
+	jm.readGate = make(chan struct{})
+	b := manage(t, jm, nil)
 	b.deploy(t, "flood")
 	b.ready(t)
 	b.command(t, wire.WorkerCommand{Start: &wire.Start{}})
 	// Finished waits for the log lines before it only for a while.
 	b.event(t, "finished", func(e *wire.WorkerEvent) bool { return e.Finished != nil })
-	close(boss.readGate)
+	close(jm.readGate)
 	b.command(t, wire.WorkerCommand{Exit: &wire.Exit{}})
 	require.Nil(t, b.ended(t))
 	require.Less(t, len(b.text()), 2<<20)
@@ -281,7 +281,7 @@ func TestProgressIsThrottled(t *testing.T) {
 
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
-	b := manage(t, newBoss(t), func(c *Config) {
+	b := manage(t, newFakeJobManager(t), func(c *Config) {
 		c.Environ = append(c.Environ, "HOME=/h", "LC_ALL=C", "SUPERSTEP_TOKEN=secret", "AWS_SECRET=secret", "EXTRA=1", "GOMAXPROCS=7")
 		c.PassEnv = []string{"EXTRA", "SUPERSTEP_TOKEN"}
 	})
@@ -300,7 +300,7 @@ func TestEnvironment(t *testing.T) {
 
 func TestDeployment(t *testing.T) {
 	t.Parallel()
-	b := manage(t, newBoss(t), func(c *Config) { c.Host, c.Listen, c.Ports = "here", "0.0.0.0", wire.Ports{First: 6200, Last: 6299} })
+	b := manage(t, newFakeJobManager(t), func(c *Config) { c.Host, c.Listen, c.Ports = "here", "0.0.0.0", wire.Ports{First: 6200, Last: 6299} })
 	b.deploy(t, "say deployment")
 	b.ready(t)
 	b.command(t, wire.WorkerCommand{Exit: &wire.Exit{}})

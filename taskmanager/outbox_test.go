@@ -103,6 +103,6 @@ func TestOutboxIsBounded(t *testing.T) {
 			printTold(o)
 		}
 	}
-	require.LessOrEqual(t, len(o.waiting)+len(o.told), 1)
+	require.LessOrEqual(t, len(o.waiting)+len(o.unacknowledged), 1)
 	require.LessOrEqual(t, len(o.marks), maxBeats)
 }

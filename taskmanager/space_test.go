@@ -12,7 +12,7 @@ import (
 // every heartbeat that it takes no work.
 func TestAFullDisk(t *testing.T) {
 	t.Parallel()
-	b := manage(t, newBoss(t), func(c *Config) { c.MinFree = 1 << 60 })
+	b := manage(t, newFakeJobManager(t), func(c *Config) { c.MinFree = 1 << 60 })
 	b.await(t, "heartbeats", func() bool { return b.beats >= 3 })
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -23,7 +23,7 @@ func TestAFullDisk(t *testing.T) {
 // TestAnEmptyDisk: a task manager whose disk has room does not say so.
 func TestAnEmptyDisk(t *testing.T) {
 	t.Parallel()
-	b := manage(t, newBoss(t), func(c *Config) { c.MinFree = 1 })
+	b := manage(t, newFakeJobManager(t), func(c *Config) { c.MinFree = 1 })
 	b.await(t, "heartbeats", func() bool { return b.beats >= 3 })
 	b.mu.Lock()
 	defer b.mu.Unlock()

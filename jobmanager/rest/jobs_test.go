@@ -209,7 +209,7 @@ func canonical(t *testing.T, v map[string]any) (out map[string]any) {
 	return out
 }
 
-func crowd(t testing.TB, n int) *fake {
+func manyJobs(t testing.TB, n int) *fake {
 	f := newFake(t)
 	f.jobs = nil
 	for i := range n {
@@ -222,7 +222,7 @@ func crowd(t testing.TB, n int) *fake {
 
 // BenchmarkList1000 reads a list of 1,000 jobs over a connection.
 func BenchmarkList1000(b *testing.B) {
-	s := serve(b, crowd(b, 1000), nil)
+	s := serve(b, manyJobs(b, 1000), nil)
 	client := client(b)
 	size := 0
 	for b.Loop() {

@@ -12,4 +12,4 @@ func childAttributes() *syscall.SysProcAttr { return nil }
 func machineMemory() int64 { return 0 }
 
 // closeFilesOnExec has nothing to do here.
-func keepOwnFiles() {}
+func closeFilesOnExec() {}
