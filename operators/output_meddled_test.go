@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// cutAfter interrupts a run when that many of its outputs have taken their place.
+// cutAfter interrupts a run after the given number of its outputs have taken their places.
 func cutAfter(t *testing.T, j *together, placed int, on func(*testDisk) outputDisk) {
 	t.Helper()
 	d := dies(0)
@@ -35,14 +35,14 @@ var meddled = []struct {
 	second  bool // an old file gets a second name
 }{{false, usual, false, false}, {true, usual, false, false}, {true, unexchanged, false, true}, {true, plain, true, false}}
 
-// of returns the part of a tree at an output and below it.
+// of returns the files of a tree that belong to an output.
 func of(all map[string]string, name string) map[string]string {
 	some := maps.Clone(all)
 	maps.DeleteFunc(some, func(path, _ string) bool { return path != name && !strings.HasPrefix(path, name+"/") })
 	return some
 }
 
-// but returns the rest of a tree.
+// but returns the files of a tree that do not belong to an output.
 func but(all map[string]string, name string) map[string]string {
 	rest := maps.Clone(all)
 	maps.DeleteFunc(rest, func(path, _ string) bool { return path == name || strings.HasPrefix(path, name+"/") })
@@ -76,7 +76,7 @@ func TestOutputsThatAreLost(t *testing.T) {
 				}
 				at := fmt.Sprintf("replace %v, %s of %d", c.replace, name, lost)
 				j.rows = 5
-				for first := range 2 { // the second finds nothing of it
+				for first := range 2 { // the second run finds no trace of the set
 					next := together{dir: j.dir, outputs: 1, rows: 5}
 					err := next.run(&testDisk{})
 					if first == 0 {
@@ -112,7 +112,7 @@ func TestOutputsWithoutTheirJournal(t *testing.T) {
 		for _, gone := range []string{".superstep-out-0/journal", ".superstep-out-0"} {
 			for _, i := range []int{0, 1, 3} {
 				if gone == ".superstep-out-0" && i != 3 {
-					continue // nothing else is known of out-0, and out-1 is in its place
+					continue // out-0 has left no other trace, and out-1 is in its place
 				}
 				j := together{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
 				j.stand(t)
@@ -138,10 +138,10 @@ func TestOutputsWithoutTheirJournal(t *testing.T) {
 				require.Equal(t, j.want(t), brief(t, j.dir), at)
 			}
 		}
-		// If all have taken their place or none has, there is no error.
+		// If all outputs have taken their places, or none, there is no error.
 		for _, placed := range []int{0, 3} {
 			if placed == 0 && c.away {
-				continue // the first is about to do so
+				continue // the first output is about to take its place
 			}
 			j := together{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
 			before := j.stand(t)
@@ -227,7 +227,7 @@ func TestOutputsMeddledWith(t *testing.T) {
 		want := map[string]string{}
 		maps.Copy(want, of(before, "out-0"))
 		maps.Copy(want, of(before, "out-1"))
-		if c.away || c.second { // the run had come this far
+		if c.away || c.second { // the run had got this far
 			maps.Copy(want, of(before, "out-2"))
 		}
 		require.Equal(t, want, brief(t, j.dir))
@@ -262,7 +262,7 @@ func TestOutputsMadeMeanwhile(t *testing.T) {
 				next := together{dir: j.dir, outputs: 3, first: 2, rows: 5}
 				err := next.run(&testDisk{})
 				kept := ".superstep.kept-out-2"
-				if content, ok := brief(t, j.dir)[kept]; ok { // it had another path or name by then
+				if content, ok := brief(t, j.dir)[kept]; ok { // an old output that had been moved or renamed by then
 					require.Equal(t, before["out-2"], content)
 					require.ErrorContains(t, err, filepath.Join(j.dir, kept))
 					require.NoError(t, os.Remove(filepath.Join(j.dir, kept)))
@@ -276,9 +276,9 @@ func TestOutputsMadeMeanwhile(t *testing.T) {
 	}
 }
 
-// TestOutputsReplacedAfterTheirSet: a run that is interrupted when all its outputs are in
-// place, and some staging directories are removed, is finished, whatever happened to the
-// outputs since.
+// TestOutputsReplacedAfterTheirSet: a run is interrupted while it removes its staging
+// directories, so all its outputs are in place. The next run finishes it, whatever has happened
+// to the outputs since.
 func TestOutputsReplacedAfterTheirSet(t *testing.T) {
 	for _, c := range meddled {
 		cut := 0
@@ -318,7 +318,7 @@ func TestOutputsReplacedAfterTheirSet(t *testing.T) {
 }
 
 // TestOutputsMeddledWithAndCutOff also interrupts the run that takes such a set back, at any
-// call of the disk. The next run ends the set, and nobody's files are lost.
+// call of the disk. The next run finishes this, and no file of others is lost.
 func TestOutputsMeddledWithAndCutOff(t *testing.T) {
 	for _, c := range meddled[1:] {
 		for at := 1; ; at += strideOf(3) {

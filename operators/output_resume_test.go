@@ -45,7 +45,7 @@ func (c *resumeCase) output(dir string, d *testDisk) *fileOutput {
 	return &fileOutput{path: filepath.Join(dir, "out"), perShard: c.perShard, replace: c.replace, format: numberText, shards: 3, disk: c.on(d)}
 }
 
-// commitParts does what a recorded run does with its only output.
+// commitParts commits as a recorded run does that has no other output.
 func commitParts(o *fileOutput, written [][]byte) error {
 	err := o.Complete(engine.Completion{Written: written, Recorded: true})
 	if err == nil {
@@ -58,7 +58,7 @@ func commitParts(o *fileOutput, written [][]byte) error {
 	return nil
 }
 
-// resume does what the process does that finishes the commit.
+// resume does what a process does that finishes the commit of another.
 func resume(o *fileOutput, written [][]byte) error {
 	err := o.Complete(engine.Completion{Written: written, Recorded: true, Resumed: true})
 	if err == nil {
@@ -86,7 +86,7 @@ func (c *resumeCase) trees() (before, after map[string]string) {
 	return before, map[string]string{"out/": "", "out/part-00000.txt": "n\nzero\n", "out/part-00001.txt": "n\n", "out/part-00002.txt": "n\ntwo\n"}
 }
 
-// write does what a run does before its commit.
+// write does everything that a run does before its commit.
 func (c *resumeCase) write(t *testing.T, o *fileOutput) [][]byte {
 	require.NoError(t, o.Begin())
 	for shard, text := range []string{"zero\n", "", "two\n"} {
@@ -103,7 +103,7 @@ func (c *resumeCase) write(t *testing.T, o *fileOutput) [][]byte {
 	return [][]byte{written}
 }
 
-// die ends the process of an output: it only releases the locks.
+// die ends the process of an output, which only releases its locks.
 func die(o *fileOutput) {
 	if o.stage != nil {
 		o.stage.lock.Close()
@@ -124,9 +124,9 @@ func visible(all map[string]string) map[string]string {
 	return shown
 }
 
-// TestResumeAfterEachStep ends the process that commits at each call of the disk, and the one
-// that resumes at each of its calls; the third finishes. At any time the old output or the new
-// one is in place, or none while it is moved.
+// TestResumeAfterEachStep ends the committing process at each call of the disk, and the
+// resuming process at each of its calls. The third process finishes. At any time the old or the
+// new output is in place, or none while it is being moved.
 func TestResumeAfterEachStep(t *testing.T) {
 	for _, c := range resumeCases {
 		t.Run(c.name, func(t *testing.T) {
@@ -182,7 +182,7 @@ func (c *resumeCase) standing(t *testing.T, dir, cut string) {
 }
 
 // TestResumeOfWhatIsGone: if the state of the commit is unknown, resuming is an error, whatever
-// is in the place.
+// is at the path of the output.
 func TestResumeOfWhatIsGone(t *testing.T) {
 	for _, c := range resumeCases {
 		t.Run(c.name, func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestResumeOfWhatIsGone(t *testing.T) {
 			require.ErrorContains(t, resume(output(), written), "is not there any more")
 			require.Equal(t, before, tree(t, dir))
 
-			// Another run with the output has begun, and ended.
+			// Another run with the same output has begun and ended.
 			disk := dies(0)
 			o = c.output(dir, disk)
 			written = c.write(t, o)
@@ -211,8 +211,8 @@ func TestResumeOfWhatIsGone(t *testing.T) {
 	}
 }
 
-// TestResumeKeepsWhatCameBetween: an output that others have made meanwhile is replaced only on
-// request.
+// TestResumeKeepsWhatCameBetween: if others have made an output in the meantime, it is replaced
+// only on request.
 func TestResumeKeepsWhatCameBetween(t *testing.T) {
 	c := resumeCases[0]
 	dir := t.TempDir()
@@ -237,7 +237,7 @@ func TestResumeKeepsWhatCameBetween(t *testing.T) {
 }
 
 // TestResumeFindsDamagedParts: if a part is damaged after the committing worker has ended, the
-// resuming one finds it and makes nothing visible. A second attempt fails in the same way.
+// resuming worker finds it and makes nothing visible. A second attempt fails in the same way.
 func TestResumeFindsDamagedParts(t *testing.T) {
 	for what, damage := range map[string]func(path string) error{
 		"the CRC-32C of its": func(path string) error {
@@ -269,8 +269,8 @@ func TestResumeFindsDamagedParts(t *testing.T) {
 	}
 }
 
-// TestResumableOutputsThatDoNotLast makes each sync of the disk fail in turn: the output is
-// never reported as visible.
+// TestResumableOutputsThatDoNotLast makes each sync of the disk fail in turn: an output is
+// never reported as visible after that.
 func TestResumableOutputsThatDoNotLast(t *testing.T) {
 	for _, c := range resumeCases {
 		before, _ := c.trees()

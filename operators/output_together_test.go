@@ -19,14 +19,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/textfile"
 )
 
-// together is a job of several outputs of every kind, beside a result and a table.
+// together is a job with several outputs of every kind, a result and a table.
 type together struct {
 	dir     string
 	outputs int
 	replace bool
 	rows    int
-	first   int         // outputs before it are left out
-	last    engine.Sink // commits when all outputs are visible; nil: there is none
+	first   int         // outputs before this one are left out
+	last    engine.Sink // commits when all outputs are visible; may be nil
 }
 
 // name returns the name of an output; every second output is a directory.
@@ -66,7 +66,7 @@ func (j *together) want(t *testing.T) map[string]string {
 	return brief(t, fresh.dir)
 }
 
-// stand makes old outputs that a run of the job replaces, and returns their tree.
+// stand creates old outputs, which a run of the job replaces, and returns their tree.
 func (j *together) stand(t *testing.T) map[string]string {
 	if !j.replace {
 		return map[string]string{}
@@ -77,7 +77,7 @@ func (j *together) stand(t *testing.T) map[string]string {
 	return brief(t, j.dir)
 }
 
-// brief is tree with checksums for files that are no text.
+// brief is tree, but with checksums of the files that are not text.
 func brief(t *testing.T, dir string) map[string]string {
 	files := tree(t, dir)
 	for name, content := range files {
@@ -88,10 +88,10 @@ func brief(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// cutOff is a job that is interrupted at calls of the disk, and the run that follows.
+// cutOff is a job that is interrupted at a call of the disk, and then run again.
 type cutOff struct {
 	together
-	stride int // interrupts at one in so many calls, except in soak tests
+	stride int // interrupts at every stride-th call, except in soak tests
 	on     func(*testDisk) outputDisk
 }
 
@@ -128,7 +128,7 @@ func TestOutputsTogether(t *testing.T) {
 					require.Equal(t, first, brief(t, c.dir))
 					break
 				}
-				// The next run, which refuses outputs that exist.
+				// The next run refuses outputs that exist.
 				next := c.together
 				next.rows, next.replace = 5, false
 				err = next.run(&testDisk{})
@@ -157,8 +157,8 @@ func TestOutputsTogether(t *testing.T) {
 	}
 }
 
-// TestOutputsTogetherOnAFailingDisk makes one call of the disk fail. Either the run fails, and
-// nothing is visible, as the error says, or it goes on and everything is.
+// TestOutputsTogetherOnAFailingDisk makes one call of the disk fail. Either the run fails and
+// nothing is visible, as the error says, or it continues and everything is visible.
 func TestOutputsTogetherOnAFailingDisk(t *testing.T) {
 	for k, c := range cutOffs {
 		t.Run(fmt.Sprintf("%d: %s", k, &c), func(t *testing.T) {
@@ -215,9 +215,9 @@ func atDecision(t *testing.T, j *together) {
 }
 
 // TestOutputsUndoneTogether makes the last of several outputs fail to take its place, in the
-// run itself or in one that finishes an interrupted one. Then it interrupts the process at any
-// call of the disk. In the next run that output could take its place, and it finds all outputs
-// or none: a set that was partly undone is never partly finished.
+// run itself or in a run that finishes an interrupted one. Then it interrupts the process at
+// any call of the disk. The next run could move that output to its place, but it must find all
+// outputs or none: a set that was partly undone is never partly finished.
 func TestOutputsUndoneTogether(t *testing.T) {
 	for _, c := range []struct {
 		goesOn, replace bool
@@ -253,7 +253,7 @@ func TestOutputsUndoneTogether(t *testing.T) {
 				require.ErrorContains(t, err, "exists", "call %d, %s", at, d.last)
 			} else {
 				undone++
-				delete(got, "out-0") // that run may have written it
+				delete(got, "out-0") // the next run may have written it
 				delete(before, "out-0")
 				require.Equal(t, before, got, "call %d, %s", at, d.last)
 			}
@@ -267,7 +267,7 @@ func TestOutputsUndoneTogether(t *testing.T) {
 	}
 }
 
-// TestOutputsOfACutOffRun: the fate of decided outputs after an interruption.
+// TestOutputsOfACutOffRun: what happens to outputs that were decided before an interruption.
 func TestOutputsOfACutOffRun(t *testing.T) {
 	j := together{outputs: 4, rows: 7}
 	first := j.want(t)
@@ -280,8 +280,8 @@ func TestOutputsOfACutOffRun(t *testing.T) {
 	require.ErrorContains(t, other.run(&testDisk{}), "it is that of an earlier run, which was cut off while it made its outputs visible and has just been finished")
 	require.Equal(t, first, brief(t, j.dir))
 
-	// If others have made an output in the place of one of them, it stays, and none of the set
-	// is visible.
+	// If others have made an output at the path of one of the outputs, it stays, and none of
+	// the set is visible.
 	j.dir = t.TempDir()
 	atDecision(t, &j)
 	require.NoError(t, os.WriteFile(filepath.Join(j.dir, "out-2"), []byte("mine"), 0o600))
@@ -346,7 +346,7 @@ func TestOutputsLast(t *testing.T) {
 	}
 }
 
-// TestOutputNames: whatever the names of outputs, their temporary files are different.
+// TestOutputNames: temporary files of different outputs never have the same name.
 func TestOutputNames(t *testing.T) {
 	dir := t.TempDir()
 	long := strings.Repeat("x", 120)
@@ -403,8 +403,8 @@ func (s failingSink) Commit() error {
 	return errNoSpace
 }
 
-// TestUndoIsNoted: a set of outputs is undone if another sink fails. Once any output is undone,
-// the next run undoes the rest, wherever the undoing was interrupted or failed.
+// TestUndoIsNoted: a set of outputs is undone if another sink fails. Once one output is undone,
+// the next run undoes the others, wherever the undoing was interrupted or failed.
 func TestUndoIsNoted(t *testing.T) {
 	j := together{outputs: 4, rows: 7}
 	first := j.want(t)
@@ -453,8 +453,8 @@ func TestUndoIsNoted(t *testing.T) {
 	}
 }
 
-// TestOutputsThatDoNotLast makes each sync of the disk fail in turn: the run fails, and nothing
-// is visible, as no step relies on data that may be lost.
+// TestOutputsThatDoNotLast makes each sync of the disk fail in turn. The run fails and nothing
+// is visible, because no step relies on data that a crash may lose.
 func TestOutputsThatDoNotLast(t *testing.T) {
 	for _, c := range cutOffs {
 		if c.outputs == 40 {
