@@ -51,9 +51,9 @@ func (f recordingFile) Rows(row int64, columns []int, mem columnar.Allocator) (R
 	return f.RowFile.Rows(row, columns, mem)
 }
 
-// TestColumnsThatNobodyLooksAt reads a file through operators that name columns. It requires
-// the same rows as with a function in between that may read all columns, and that no other
-// columns are read.
+// TestColumnsThatNobodyLooksAt reads a file through operators that name columns, and requires
+// that no other columns are read. The rows must be the same as with a function in between that
+// may read all columns.
 func TestColumnsThatNobodyLooksAt(t *testing.T) {
 	rows := make([]kinds, 60)
 	for i := range rows {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/internal/transport"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
@@ -225,6 +226,17 @@ func TestOwnFailureComesFirst(t *testing.T) {
 	}}
 	require.Equal(t, 5, f.choose().Shard)
 	require.Equal(t, -1, (&failures{errs: f.errs[:1]}).choose().Shard)
+}
+
+// TestDamageComesFirst: what a disk has damaged may be the cause of every other failure.
+func TestDamageComesFirst(t *testing.T) {
+	damage := &disk.DamagedError{File: "rows", Err: errBoom}
+	f := failures{errs: []*TaskError{
+		{Shard: -1, Err: &collective.PeerError{Rank: 3}}, {Shard: 2, Err: errBoom},
+		{Shard: 7, Err: &PanicError{Value: fmt.Errorf("rows: %w", damage)}}, {Shard: 5, Err: fmt.Errorf("rows: %w", damage)}, {Shard: -1, Err: errBoom},
+	}}
+	require.Equal(t, 5, f.choose().Shard)
+	require.Equal(t, 7, (&failures{errs: slices.Delete(f.errs, 3, 4)}).choose().Shard)
 }
 
 // outcomeOf returns the outcomes of a run over two workers.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"syscall"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -18,6 +19,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 	"github.com/superstep-ml/superstep/internal/disk"
+	"github.com/superstep-ml/superstep/internal/memrange"
 )
 
 // keepingFS keeps a handle of every file that it makes, as files have no names once they are
@@ -164,7 +166,7 @@ func TestDamage(t *testing.T) {
 		}
 	}
 	require.NoError(t, f.Truncate(region.Size()/2))
-	require.ErrorContains(t, region.Verify(), "the disk does not give them back")
+	require.ErrorContains(t, region.Verify(), "some cannot be read")
 	require.False(t, debug.SetPanicOnFault(false), "as it was before")
 }
 
@@ -177,7 +179,7 @@ func TestDamageInEveryMapping(t *testing.T) {
 	require.Greater(t, len(region.parts), 1)
 	for _, p := range region.parts {
 		i := slices.IndexFunc(fs.files, func(f *os.File) bool { return f.Name() == p.of.name })
-		f, begin := fs.files[i], int64(first(p.data)-first(p.of.data))
+		f, begin := fs.files[i], int64(memrange.Address(p.data)-memrange.Address(p.of.data))
 		for _, at := range []int64{begin, begin + int64(len(p.data)) - 1} {
 			var b [1]byte
 			_, err := f.ReadAt(b[:], at)
@@ -339,7 +341,7 @@ func TestSmallBuffers(t *testing.T) {
 	for _, column := range rows.Columns() {
 		for _, b := range column.Data().Buffers() {
 			if b != nil && b.Len() > 0 {
-				in := func(p part) bool { return p.contains(first(b.Bytes())) }
+				in := func(p part) bool { return p.contains(memrange.Address(b.Bytes())) }
 				require.True(t, slices.ContainsFunc(region.parts, in), column)
 			}
 		}
@@ -391,4 +393,35 @@ func TestManySmallRegions(t *testing.T) {
 	require.NotContains(t, string(maps), dir)
 	require.False(t, Contains([]byte{1}))
 	require.False(t, Contains(nil))
+}
+
+// scarceFS is a disk without room for the files after the first, but for the next attempt.
+type scarceFS struct {
+	disk.FS
+	made, refused int
+}
+
+func (fs *scarceFS) CreateTemp(dir, pattern string) (disk.File, error) {
+	if fs.made == 1 && fs.refused == 0 {
+		fs.refused++
+		return nil, syscall.ENOSPC
+	}
+	fs.made++
+	return fs.FS.CreateTemp(dir, pattern)
+}
+
+// TestLittleRoomIsEnough: where the disk has no room for a mapping that many regions would share,
+// there is one for the region alone.
+func TestLittleRoomIsEnough(t *testing.T) {
+	fs := &scarceFS{FS: disk.OS()}
+	files := NewFiles(fs, t.TempDir())
+	defer files.Close()
+	for i := range 3 { // beyond the first mapping, and within the second
+		block, region, err := files.HoldBytes([]int{leastShared * 3 / 4}, func(_ int, b []byte) error { b[5] = 7; return nil })
+		require.NoError(t, err, i)
+		require.Equal(t, byte(7), block[5])
+		require.NoError(t, region.Verify())
+		defer region.Release()
+	}
+	require.Equal(t, scarceFS{FS: fs.FS, made: 3, refused: 1}, *fs)
 }

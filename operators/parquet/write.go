@@ -79,7 +79,7 @@ func newWriter(w io.Writer, schema *arrow.Schema, codec compress.Compression, me
 	}
 	// Files whose bytes are compared must not contain versions. Arrow's writer uses the Go
 	// heap, as it does not release memory when a write fails.
-	props := pq.NewWriterProperties(pq.WithCompression(codec), pq.WithCreatedBy(writtenBy))
+	props := pq.NewWriterProperties(pq.WithCompression(codec), pq.WithCreatedBy(writtenBy), pq.WithDataPageVersion(pageVersion(stored)))
 	f, err := pqarrow.NewFileWriter(stored, w, props, pqarrow.DefaultWriterProps())
 	if err != nil {
 		return nil, err
@@ -95,6 +95,18 @@ func newWriter(w io.Writer, schema *arrow.Schema, codec compress.Compression, me
 		return nil, err
 	}
 	return &writer{mem: mem, stored: stored, w: f}, nil
+}
+
+// pageVersion returns the version of data pages that files of a schema have. More programs read
+// version 1, but for lists Arrow's writer takes quadratic time to write it: whenever it adds a run
+// of levels, which it writes after four bytes for their length, it copies its buffer.
+func pageVersion(schema *arrow.Schema) pq.DataPageVersion {
+	for _, f := range schema.Fields() {
+		if arrow.IsNested(f.Type.ID()) {
+			return pq.DataPageV2
+		}
+	}
+	return pq.DataPageV1
 }
 
 // Write writes a batch as a row group.

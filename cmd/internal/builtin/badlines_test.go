@@ -33,7 +33,7 @@ func TestBadLinesAreToldInTheUsersWords(t *testing.T) {
 		{1, "train forest --task classification --class-weights 9=1 --input small.csv --label y --features a,b", `--class-weights name "9", which is no class of column "y": there are ["0" "1"]`},
 		{2, "train logistic --class-weights 1=0 --input small.csv --label y --features a", `--class-weights of "1" is 0: want a number above 0`},
 		{1, "train logistic --threshold 0.3 --input small.csv --label t --features a", "--threshold is for two"},
-		{1, "train gbdt --objective lambdamart --input small.csv --label y --features a", "--group is empty: lambdamart ranks the rows of queries"},
+		{1, "train gbdt --objective lambdamart --input small.csv --label y --features a", "--group is empty: lambdamart ranks the rows of each query"},
 		{1, "train gbdt --objective squared --base 1,2 --input small.csv --label y --features a", "--base has 2 margins for 1 outputs"},
 		{1, "train kmeans --k 99 --input small.csv --features a,b", "99 clusters are more than the 8 distinct points of positive weight: lower --k"},
 		{1, "train linear --input small.csv --label y --features a,b --weight t", `column "t" of small.csv is text, and must be numbers`},
