@@ -22,8 +22,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/memrange"
 )
 
-// keepingFS keeps a handle of every file that it makes, as files have no names once they are
-// mapped.
+// keepingFS keeps a handle of every file that it makes, because files have no names once they
+// are mapped.
 type keepingFS struct {
 	disk.FS
 	t     *testing.T
@@ -67,7 +67,7 @@ func someBatches(t *testing.T, mem memory.Allocator) []arrow.Record {
 	return all
 }
 
-// hold puts batches into files of a directory, which is empty afterwards.
+// hold puts batches into files, and checks that their directory is empty afterwards.
 func hold(t *testing.T, fs disk.FS, size int64, batches []arrow.Record) (arrow.Record, *Region) {
 	t.Helper()
 	dir := t.TempDir()
@@ -86,8 +86,8 @@ func requireEmpty(t *testing.T, dir string) {
 	require.Empty(t, left)
 }
 
-// The rows are the same as in memory, whatever size was given, and the memory is freed with the
-// last reference to it.
+// The rows are the same as in memory, whatever size was given. The last reference to the rows
+// frees their memory.
 func TestRowsAreThoseOfMemory(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	batches := someBatches(t, mem)
@@ -299,8 +299,8 @@ func TestDamageWhileABlockIsFilled(t *testing.T) {
 // same compares nothing.
 func same(arrow.Record) error { return nil }
 
-// TestRowsThatDiffer: what compare finds wrong, and pages that the disk does not give back while it
-// looks, are errors, and leave neither a mapping nor a buffer.
+// TestRowsThatDiffer: it is an error if compare returns one, or if the disk does not give pages
+// back while compare reads. Neither a mapping nor a buffer is left.
 func TestRowsThatDiffer(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	batches := someBatches(t, mem)
@@ -331,7 +331,7 @@ func TestRowsThatDiffer(t *testing.T) {
 	require.NotContains(t, string(maps), "/rows-")
 }
 
-// TestSmallBuffers are in the file as large ones are.
+// TestSmallBuffers: small buffers are in the file, too.
 func TestSmallBuffers(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	one := batchtest.Record(t, mem, batchtest.Schema(t, "id int64", "x float64 null"), `[{"id": 1, "x": 0.5}, {"id": 2}]`)
@@ -348,8 +348,8 @@ func TestSmallBuffers(t *testing.T) {
 	}
 }
 
-// TestManySmallRegions: regions of few bytes share mappings, of which a process may have only so
-// many. Each is verified alone, and the mappings go with the last of them.
+// TestManySmallRegions: regions of few bytes share mappings, because the number of mappings of a
+// process is limited. Each region is verified alone. The last region of a mapping unmaps it.
 func TestManySmallRegions(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	one := batchtest.Record(t, mem, batchtest.Schema(t, "id int64"), `[{"id": 1}]`)
@@ -395,7 +395,8 @@ func TestManySmallRegions(t *testing.T) {
 	require.False(t, Contains(nil))
 }
 
-// scarceFS is a disk without room for the files after the first, but for the next attempt.
+// scarceFS is a disk that has no room the second time that a file is made, and room at all
+// other times.
 type scarceFS struct {
 	disk.FS
 	made, refused int
@@ -410,8 +411,8 @@ func (fs *scarceFS) CreateTemp(dir, pattern string) (disk.File, error) {
 	return fs.FS.CreateTemp(dir, pattern)
 }
 
-// TestLittleRoomIsEnough: where the disk has no room for a mapping that many regions would share,
-// there is one for the region alone.
+// TestLittleRoomIsEnough: if the disk has no room for a mapping that many regions share, the
+// region gets one of its own.
 func TestLittleRoomIsEnough(t *testing.T) {
 	fs := &scarceFS{FS: disk.OS()}
 	files := NewFiles(fs, t.TempDir())

@@ -53,8 +53,8 @@ func exchangeMessages(c Conn, me, other, n, length int) error {
 	return nil
 }
 
-// A connection that changes between the two ways of waiting loses nothing, even if more was
-// posted than sockets hold, and even if only one side changes.
+// A connection loses nothing when it changes between the two ways of waiting, even if more was
+// posted than sockets hold, or if only one side changes.
 func TestOwnSocketsCarryMessages(t *testing.T) {
 	for _, buffer := range []int{0, 4096} {
 		_, nodes := clusterAt(t, oneEach(2), func(c *peerlink.Config) { c.Net = peerlink.TCP{SocketBuffer: buffer} }, nil)
@@ -77,7 +77,8 @@ func TestOwnSocketsCarryMessages(t *testing.T) {
 				g.Go(func() error { return exchangeMessages(cb, 1, 0, 20, length) })
 				require.NoError(t, g.Wait(), "round %d", round)
 			}
-			// Both halves of a lane use it at the same time if it could not be given back.
+			// Send and receive at the same time, as both halves of a lane do with a
+			// connection that could not be given back.
 			var g errgroup.Group
 			for _, c := range []Conn{ca, cb} {
 				g.Go(func() error { return c.Send(&Header{Length: 1 << 20}, make([]byte, 1<<20)) })
@@ -176,7 +177,7 @@ func TestOwnSocketsEnd(t *testing.T) {
 	}
 }
 
-// If the runtime has only one processor, a waiting thread would keep it from others.
+// If the runtime has only one processor, a waiting thread would keep it from other goroutines.
 func TestOwnSocketsGoBackWhereProcessorsAreFew(t *testing.T) {
 	_, nodes := cluster(t, oneEach(2), nil)
 	ca, _ := couple(t, nodes[0], nodes[1], 0)
@@ -219,8 +220,8 @@ func TestOwnSocketsAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestWhoLosesTheCoreKeepsIt: if a yield takes as long as it does beside other programs, the
-// socket does not yield again for a while.
+// TestWhoLosesTheCoreKeepsIt: a yield takes long if another program gets the core. The socket
+// then does not yield again for a while.
 func TestWhoLosesTheCoreKeepsIt(t *testing.T) {
 	yields := 0
 	s := &ownSocket{oversubscribed: true, yield: func() {

@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// TestCloseFlushes: messages sent before Close arrive, and the first worker that closes does
-// not make others fail.
+// TestCloseFlushes: messages sent before Close arrive, and closing the first worker does not
+// make others fail.
 func TestCloseFlushes(t *testing.T) {
 	const messages = 50
 	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}} {
@@ -52,7 +52,7 @@ func TestCloseFlushes(t *testing.T) {
 	}
 }
 
-// TestSendToOneWhoLeft is an error of the sender and no failure of the network.
+// TestSendToOneWhoLeft: it is an error of Send, but no failure of the network.
 func TestSendToOneWhoLeft(t *testing.T) {
 	j := connected(t, 3, nil)
 	k := newKeeper(2)

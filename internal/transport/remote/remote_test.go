@@ -157,8 +157,8 @@ func at(edge, inbox, worker int) transport.Address {
 	return transport.Address{Edge: edge, Inbox: inbox, Worker: worker}
 }
 
-// keeper is the receiver of one inbox. It keeps messages; if turns is set, it waits for a turn
-// before each.
+// keeper is the receiver of one inbox. It keeps messages. Before each one, it receives from
+// turns, unless that is nil.
 type keeper struct {
 	turns chan struct{}
 	came  chan transport.Message
