@@ -333,20 +333,20 @@ func TestCheckOfCutQueues(t *testing.T) {
 	require.NoError(t, engine.Check(t.Context(), job, struct{}{}, engine.Shards(16), engine.CheckResume(1, 2), engine.CheckResume(3, 11), engine.CheckResume(6, 1)))
 }
 
-// troubled is a codec of floats that can fail or first call a function.
-type troubled struct {
+// failingCodec is a codec of floats that can fail or first call a function.
+type failingCodec struct {
 	shared.Codec[[]float64]
 	append, decode func() error
 }
 
-func (c troubled) Append(dst []byte, v []float64) ([]byte, error) {
+func (c failingCodec) Append(dst []byte, v []float64) ([]byte, error) {
 	if err := c.append(); err != nil {
 		return dst, err
 	}
 	return c.Codec.Append(dst, v)
 }
 
-func (c troubled) Decode(src []byte) ([]float64, error) {
+func (c failingCodec) Decode(src []byte) ([]float64, error) {
 	if err := c.decode(); err != nil {
 		return nil, err
 	}
@@ -393,7 +393,7 @@ func TestTroubleAtACut(t *testing.T) {
 			t.Run(fmt.Sprint(name, at), func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				codec := troubled{shared.Float64s(), quiet, quiet}
+				codec := failingCodec{shared.Float64s(), quiet, quiet}
 				if c.append != nil {
 					codec.append = c.append(cancel)
 				}

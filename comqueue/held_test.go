@@ -24,14 +24,14 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// averaging is a queue that averages rows in ten supersteps of two passes. It calls meddle for
+// averaging is a queue that averages rows in ten supersteps of two passes. It calls hook for
 // every shard and pass.
-func averaging(n int, meddle func(step, shard int, values []float64)) func(b *engine.Builder) *engine.Dataset {
+func averaging(n int, hook func(step, shard int, values []float64)) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset {
 		read := func(ctx *comqueue.ComContext, shard int, out []float64) error {
 			values := data.Get(ctx, shard).Floats("value")
-			if meddle != nil {
-				meddle(ctx.StepNo(), shard, values)
+			if hook != nil {
+				hook(ctx.StepNo(), shard, values)
 			}
 			for _, v := range values {
 				out[0] += (v - centre.Get(ctx)[0]) / float64(n)
@@ -89,12 +89,12 @@ func TestRowsBeyondTheBudget(t *testing.T) {
 // an error before the queue emits anything, even without checks.
 func TestRowsBeyondTheBudgetThatChange(t *testing.T) {
 	for first, last := range map[int]int{0: 7, 8: 15} { // shards of one subtask
-		meddle := func(step, shard int, values []float64) {
+		hook := func(step, shard int, values []float64) {
 			if step == 10 && shard >= first && shard <= last { // all of them, because timing determines which are in memory
 				values[len(values)-1]++
 			}
 		}
-		_, _, err := run(t, averaging(1<<17, meddle), engine.Parallelism(2), engine.Shards(16), engine.MemoryBudget(128<<10))
+		_, _, err := run(t, averaging(1<<17, hook), engine.Parallelism(2), engine.Shards(16), engine.MemoryBudget(128<<10))
 		require.ErrorContains(t, err, `rows of "data", kept beyond the memory budget: the file `)
 		require.ErrorContains(t, err, "is damaged")
 		require.ErrorContains(t, err, "shard ")
@@ -372,14 +372,14 @@ func TestSnapshotsReadBlocks(t *testing.T) {
 	}
 }
 
-// meddling is an allocator that calls meddle before each allocation.
-type meddling struct {
+// hookedAllocator is an allocator that calls hook before each allocation.
+type hookedAllocator struct {
 	memory.Allocator
-	meddle func()
+	hook func()
 }
 
-func (m meddling) Allocate(n int) []byte {
-	m.meddle()
+func (m hookedAllocator) Allocate(n int) []byte {
+	m.hook()
 	return m.Allocator.Allocate(n)
 }
 
@@ -428,7 +428,7 @@ func damaged(t *testing.T, shards int, damage func(*os.File) error) error {
 		}
 		return f, err
 	}}
-	mem := meddling{memory.NewGoAllocator(), func() {
+	mem := hookedAllocator{memory.NewGoAllocator(), func() {
 		if f := last.Load(); f != nil {
 			assert.NoError(t, damage(f))
 		}

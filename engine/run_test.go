@@ -115,11 +115,11 @@ func TestResultsByName(t *testing.T) {
 	(*Result)(nil).Release()
 }
 
-// scribbler is an allocator that overwrites freed memory, so that later reads of it are
+// overwritingAllocator is an allocator that overwrites freed memory, so that later reads of it are
 // noticed.
-type scribbler struct{ *memory.GoAllocator }
+type overwritingAllocator struct{ *memory.GoAllocator }
 
-func (scribbler) Free(b []byte) {
+func (overwritingAllocator) Free(b []byte) {
 	for i := range b {
 		b[i] = '#'
 	}
@@ -133,7 +133,7 @@ func TestRowsShareNothingWithTheResult(t *testing.T) {
 			Operator: func() Operator { return speller{words} },
 		}), "words")
 		return nil
-	}), struct{}{}, Shards(1), Allocator(scribbler{memory.NewGoAllocator()}))
+	}), struct{}{}, Shards(1), Allocator(overwritingAllocator{memory.NewGoAllocator()}))
 	require.NoError(t, err)
 	type word struct{ Word string }
 	rows, err := Rows[word](r, "words")

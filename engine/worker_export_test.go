@@ -54,7 +54,7 @@ func runOnWorkers[A any](t testing.TB, job *Job[A], args A, slots []int, change 
 		parallelism += n
 	}
 	spec := specOf(t, job, args, parallelism, opts...)
-	hands := make([]*hand, len(slots))
+	hands := make([]*scriptedTaskManager, len(slots))
 	for i := range slots {
 		m := deployment(spec, i, len(slots))
 		m.Deployment.Slots, m.Deployment.WorkDir = ranges, t.TempDir()
@@ -127,7 +127,7 @@ func newDefaultConfig(t testing.TB) *config {
 // manager sends the workers of a job what a task manager and the job manager send them.
 type manager struct {
 	t        testing.TB
-	hands    []*hand
+	hands    []*scriptedTaskManager
 	at       []int // number of messages read from each worker
 	failures []*wire.Failure
 	outcomes [][]byte

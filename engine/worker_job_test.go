@@ -110,8 +110,8 @@ func TestWorkerConfig(t *testing.T) {
 	require.Equal(t, environment.patience, env.AbandonAfter)
 }
 
-// watchful is a job that can be built only if CheckState and CheckBroadcasts are on.
-var watchful = Define("watchful", func(b *Builder, _ struct{}) error {
+// checkingJob is a job that can be built only if CheckState and CheckBroadcasts are on.
+var checkingJob = Define("watchful", func(b *Builder, _ struct{}) error {
 	if !b.CheckState() || !b.CheckBroadcasts() {
 		return fmt.Errorf("checks of state %t, of broadcasts %t", b.CheckState(), b.CheckBroadcasts())
 	}
@@ -121,10 +121,10 @@ var watchful = Define("watchful", func(b *Builder, _ struct{}) error {
 // CheckState and CheckBroadcasts also reach the workers of a cluster.
 func TestWorkersCheckQueues(t *testing.T) {
 	for i := range 4 {
-		spec := specOf(t, watchful, struct{}{}, 1, CheckState(true), CheckBroadcasts(true))
+		spec := specOf(t, checkingJob, struct{}{}, 1, CheckState(true), CheckBroadcasts(true))
 		spec.Run.CheckState, spec.Run.CheckBroadcasts = i&1 == 1, i&2 == 2
 		environment, _ := fakeEnv(&fakePart{})
-		environment.jobs = []Runnable{watchful}
+		environment.jobs = []Runnable{checkingJob}
 		m := deployment(spec, 0, 1)
 		m.Deployment.WorkDir = t.TempDir()
 		answer, _ := deployTo(t, environment, m)
@@ -154,8 +154,8 @@ var files = Define("files", func(b *Builder, a filesArgs) error {
 	return nil
 })
 
-// drifting is a job whose graph is different in each build.
-func drifting() *Job[struct{}] {
+// nondeterministicJob is a job whose graph is different in each build.
+func nondeterministicJob() *Job[struct{}] {
 	n := 0
 	return Define("drifting", func(b *Builder, _ struct{}) error {
 		n++
@@ -196,7 +196,7 @@ func TestWorkerResolves(t *testing.T) {
 	require.Contains(t, answer.Failed.Message, "stat "+path+": no such file or directory (paths of a job are those of its workers, here of task manager host0)")
 
 	spec.Name = "drifting"
-	answer, _ = deployTo(t, workerEnv{jobs: []Runnable{drifting()}}, resolve(wire.JobSpec{Name: "drifting", Args: []byte{0x80}, Shards: 16}))
+	answer, _ = deployTo(t, workerEnv{jobs: []Runnable{nondeterministicJob()}}, resolve(wire.JobSpec{Name: "drifting", Args: []byte{0x80}, Shards: 16}))
 	require.Contains(t, answer.Failed.Message, "drifting\" builds differently each time")
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// hand is a scripted task manager with one worker in this process.
-type hand struct {
+// scriptedTaskManager is a scripted task manager with one worker in this process.
+type scriptedTaskManager struct {
 	t      testing.TB
 	to     *wire.Writer[wire.ToWorker]
 	stdin  *io.PipeWriter // the worker's standard input
@@ -32,8 +32,8 @@ type hand struct {
 }
 
 // startWorker starts a worker in this process. It fills in the fields that w does not set.
-func startWorker(t testing.TB, w workerEnv) *hand {
-	h := &hand{t: t, code: make(chan int, 1)}
+func startWorker(t testing.TB, w workerEnv) *scriptedTaskManager {
+	h := &scriptedTaskManager{t: t, code: make(chan int, 1)}
 	h.news = sync.NewCond(&h.mu)
 	in, stdin := io.Pipe()
 	stdout, out := io.Pipe()
@@ -67,7 +67,7 @@ func startWorker(t testing.TB, w workerEnv) *hand {
 }
 
 // read receives the messages of the worker.
-func (h *hand) read() {
+func (h *scriptedTaskManager) read() {
 	frames := wire.NewReader[wire.FromWorker](h.stdout)
 	for {
 		m, err := frames.Next()
@@ -93,7 +93,7 @@ func (h *hand) read() {
 }
 
 // pause stops reading, so that the pipe fills up, until resume is called.
-func (h *hand) pause() (resume func()) {
+func (h *scriptedTaskManager) pause() (resume func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	paused := make(chan struct{})
@@ -107,10 +107,10 @@ func (h *hand) pause() (resume func()) {
 }
 
 // say sends a message to the worker. It ignores that the worker may have ended.
-func (h *hand) say(m wire.ToWorker) { _ = h.to.Write(&m) }
+func (h *scriptedTaskManager) say(m wire.ToWorker) { _ = h.to.Write(&m) }
 
 // next returns the worker's next message, without progress and rows; nil after the end.
-func (h *hand) next(at *int) *wire.FromWorker {
+func (h *scriptedTaskManager) next(at *int) *wire.FromWorker {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for {
@@ -128,14 +128,14 @@ func (h *hand) next(at *int) *wire.FromWorker {
 }
 
 // all returns all messages of the worker.
-func (h *hand) all() []*wire.FromWorker {
+func (h *scriptedTaskManager) all() []*wire.FromWorker {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]*wire.FromWorker(nil), h.said...)
 }
 
 // end waits for the end of the worker, and returns its exit code.
-func (h *hand) end() int {
+func (h *scriptedTaskManager) end() int {
 	code := <-h.code
 	h.stdin.Close()
 	h.mu.Lock()
@@ -147,7 +147,7 @@ func (h *hand) end() int {
 }
 
 // exited returns the exit codes with which the worker called exit.
-func (h *hand) exited() []int {
+func (h *scriptedTaskManager) exited() []int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]int(nil), h.exits...)

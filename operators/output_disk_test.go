@@ -26,8 +26,8 @@ type testDisk struct {
 
 var errDead = errors.New("the process has ended")
 
-// dies ends the process before a call: this call and all later ones do nothing.
-func dies(at int) *testDisk {
+// crashesAt ends the process before a call: this call and all later ones do nothing.
+func crashesAt(at int) *testDisk {
 	d := &testDisk{at: at}
 	d.what = func() error {
 		d.dead = true
