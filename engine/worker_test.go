@@ -385,7 +385,7 @@ func TestWorkerOfASlowClient(t *testing.T) {
 		began := time.Now()
 		h.say(cancelWord)
 		require.Equal(t, exitFailed, <-h.code)
-		require.Equal(t, lastWords, time.Since(began), "the wait for somebody to hear of it is all")
+		require.Equal(t, drainGrace, time.Since(began), "the wait for somebody to hear of it is all")
 		require.Contains(t, h.stderr.String(), "did not read the worker's last word")
 		resume()
 		h.stdin.Close()

@@ -33,21 +33,21 @@ func crossed(builds *atomic.Int64) *Job[squaresArgs] {
 		text := b.Stdout()
 		b.Add(Spec{
 			Op: "Say", Inputs: []Port{{From: spread}}, Single: true,
-			Operator: func() Operator { return &teller{} },
+			Operator: func() Operator { return &discardSink{} },
 			Sink:     saySink{func() error { _, err := fmt.Fprintln(text, "done"); return err }},
 		})
 		return nil
 	})
 }
 
-// teller is a sink operator that ignores its rows.
-type teller struct{}
+// discardSink is a sink operator that ignores its rows.
+type discardSink struct{}
 
-func (*teller) Open(*Context) error                             { return nil }
-func (*teller) Process(*Context, int, int, Batch, Output) error { return nil }
-func (*teller) EndShard(*Context, int, Output) error            { return nil }
-func (*teller) Finish(*Context, Output) error                   { return nil }
-func (*teller) Close() error                                    { return nil }
+func (*discardSink) Open(*Context) error                             { return nil }
+func (*discardSink) Process(*Context, int, int, Batch, Output) error { return nil }
+func (*discardSink) EndShard(*Context, int, Output) error            { return nil }
+func (*discardSink) Finish(*Context, Output) error                   { return nil }
+func (*discardSink) Close() error                                    { return nil }
 
 // saySink calls a function at its commit.
 type saySink struct{ commit func() error }

@@ -70,14 +70,14 @@ func start(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// allocate allocates the memory that a subtask works in.
-func allocate(ctx *comqueue.ComContext) error {
+// room allocates the memory that a subtask works in.
+func room(ctx *comqueue.ComContext) error {
 	inflow.Put(ctx, make([]float64, len(outs.Get(ctx))))
 	return nil
 }
 
-// sendContributions sends the rank of pages along the links of one shard, in equal parts.
-func sendContributions(ctx *comqueue.ComContext, shard int, out []float64) error {
+// spread sends the rank of pages along the links of one shard, in equal parts.
+func spread(ctx *comqueue.ComContext, shard int, out []float64) error {
 	r, n, target := rank.Get(ctx), outs.Get(ctx), to.Get(ctx, shard)
 	for i, p := range from.Get(ctx, shard) {
 		out[target[i]] += r[p] / float64(n[p])
@@ -145,8 +145,8 @@ var job = engine.Define("pagerank", func(b *engine.Builder, a args) error {
 		InitWithPartitionedData(edges, operators.MapLookup(links, all, func(p page) string { return p.Page }, between)).
 		InitWithBroadcastData(pages, all).
 		Begin(start).
-		Init(allocate).
-		Add(comqueue.ForEachShard(inflow, sendContributions)).
+		Init(room).
+		Add(comqueue.ForEachShard(inflow, spread)).
 		Add(comqueue.AllReduce(inflow)). // gives every subtask the sums over all shards
 		Do(update(a.Damping)).
 		SetCompareCriterionOfNode0(func(ctx *comqueue.ComContext) (bool, error) { return moved.Get(ctx) < a.Tol, nil }).
