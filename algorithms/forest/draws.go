@@ -16,8 +16,8 @@ const (
 	purposeFeatures = "forest features"
 )
 
-// mostDraws is how often a bootstrap draws one row at most. More draws have a probability of
-// less than 2^-117. Sums of integers over rows have room for this many.
+// mostDraws is the largest number of times that a bootstrap draws one row. More draws have a
+// probability of less than 2^-117. Sums of integers over rows have room for this many.
 const mostDraws = 31
 
 // sampler draws the rows of trees. How often a row is drawn depends on the seed, the tree, the

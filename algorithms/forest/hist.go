@@ -205,7 +205,7 @@ func (h *histogram) clear(missing int) {
 	}
 }
 
-// open begins a node where there are more than two classes: it numbers those that occur.
+// open begins a node where there are more than two classes: it numbers the classes that occur.
 func (h *histogram) open(e []entry, classes int) {
 	h.begin(classes)
 	for i := range e {

@@ -28,7 +28,7 @@ var (
 	outOfBagSums = shared.PerShard("sums out of bag", shared.Float64s())
 )
 
-// progress is how far a training has come, the same on every subtask.
+// progress is the progress of a training. It is the same on every subtask.
 type progress struct {
 	Trees int   // so far, with those of Start
 	Empty []int // see sampler

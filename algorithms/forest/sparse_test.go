@@ -53,7 +53,7 @@ func TestSparseRowsAreDenseRows(t *testing.T) {
 	}
 }
 
-// Where absent means missing the rows are those of a dense table with NaN.
+// If absent means missing, the rows equal those of a dense table with NaN.
 func TestAbsentIsMissing(t *testing.T) {
 	table := scarce(2, 200, 40)
 	table.Sparse = true

@@ -50,7 +50,8 @@ func (in input) valueSize() int {
 	return 8
 }
 
-// sampledRows is about how many rows tell a subtask whether bounds are worth it.
+// sampledRows is about the number of rows from which a subtask decides whether bounds are worth
+// it.
 const sampledRows = 256
 
 // pruned assigns with a pruner.

@@ -42,7 +42,7 @@ var (
 	bisectScratch = shared.Scratch[*bisectWork]("work")
 )
 
-// bisectingState is how far the queue has come, the same on every subtask.
+// bisectingState is the progress of the queue. It is the same on every subtask.
 type bisectingState struct {
 	Dim     int
 	Leaves  []bisectLeaves

@@ -241,7 +241,7 @@ func newSearcher(in input, k, d int) *searcher {
 	return s
 }
 
-// set copies the centres, k*d values; those of cosine distance have norm 1.
+// set copies the centres, k*d values. For cosine distance they have norm 1.
 func (s *searcher) set(centers []float64) {
 	switch {
 	case s.single != nil:
@@ -325,11 +325,11 @@ func (s *searcher) setRows(centers []float64, k int) {
 	}
 }
 
-// costs writes, for each of at most chunkRows rows of b, the nearest centre and what the row
-// adds to the objective per unit of weight: the squared distance, or the cosine distance. After
-// setRows this is 0 where the row is the centre (for cosine, has its direction) and nowhere
-// else. The kernels for sparse rows lose short distances to rounding, so the distance to the
-// nearest centre is computed again.
+// costs writes for each row of b the nearest centre, and what the row adds to the objective per
+// unit of weight: the squared distance, or the cosine distance. b has at most chunkRows rows.
+// After setRows this is 0 where the row is the centre (for cosine, has its direction) and
+// nowhere else. The kernels for sparse rows lose short distances to rounding, so the distance
+// to the nearest centre is computed again.
 func (s *searcher) costs(b *block, near []int32, cost []float64) {
 	s.assign(b, near, cost)
 	for i, v := range cost[:b.n] {

@@ -27,7 +27,7 @@ func (p Params) overflow() error {
 	return fmt.Errorf("sums over column %q exceed the range of float64: scale the features down", p.VectorCol)
 }
 
-// tooNear tells when points that differ are counted as one: when the squares of their
+// tooNear says when points that differ are counted as one: when the squares of their
 // differences are below the least float64.
 const tooNear = " (points less than about 1e-160 apart count as one: scale such features up)"
 

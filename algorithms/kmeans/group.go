@@ -33,7 +33,7 @@ func newGrouping[T kernel.Float](k, d, groups int) grouping[T] {
 	return grouping[T]{d: d, groups: groups, of: make([]int32, k), member: make([]int32, k), sides: make([]side, k)}
 }
 
-// span returns where the centres of the groups [lo, hi) stand in member.
+// span returns the range in member of the centres of the groups [lo, hi).
 func (g *grouping[T]) span(lo, hi int) (from, to int) {
 	k := len(g.member)
 	return lo * k / g.groups, hi * k / g.groups

@@ -46,7 +46,7 @@ var (
 	lloydScratch   = shared.Scratch[*lloydWork]("work")
 )
 
-// lloydState is how far training has come, the same on every subtask.
+// lloydState is the progress of training. It is the same on every subtask.
 type lloydState struct {
 	Before   int  // how often the centres were moved by the queue that made them
 	Updates  int  // how often the centres moved

@@ -13,12 +13,12 @@ import (
 // result of least inertia counts.
 
 const (
-	// localRuns is how often the candidates are clustered at most.
+	// localRuns is the largest number of times that the candidates are clustered.
 	localRuns = 8
 	// localWork limits all runs but the first together: in a pass they may take this many
 	// products of candidates, clusters and components.
 	localWork = 1 << 24
-	// localIterations is how often centres are updated in a run at most.
+	// localIterations is the largest number of updates of centres in a run.
 	localIterations = 100
 )
 

@@ -57,9 +57,9 @@ func (p Params) doubleOnly(who string) []error {
 }
 
 // TrainMiniBatch is Train by mini-batches: each superstep reads a batch of rows instead of all.
-// It reaches an inertia a few percent above that of Train with a small part of its row reads.
-// One more pass evaluates the centres, so that sizes and inertia of the model are those of
-// predicting the training rows.
+// Its inertia is a few percent above that of Train, and it reads a small part of the rows that
+// Train reads. One more pass evaluates the centres, so that sizes and inertia of the model are
+// those of predicting the training rows.
 //
 // Its queue is named "kmeans mini-batch" and reports "inertia", smoothed and per unit of
 // weight, and "movement" for every batch. A centre that no row of a batch is nearest to
@@ -79,7 +79,7 @@ var (
 	batchScratch = shared.Scratch[*batchWork]("work")
 )
 
-// batchesState is how far the queue has come, the same on every subtask.
+// batchesState is the progress of the queue. It is the same on every subtask.
 type batchesState struct {
 	Dim      int
 	Before   []float64 // rows in the shards before each shard; at the end, in all

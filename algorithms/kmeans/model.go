@@ -25,7 +25,7 @@ type Model struct {
 	// Iterations is how often the centres were updated. After TrainMiniBatch it is the number
 	// of batches, after TrainBisecting the number of updates of all bisections.
 	Iterations int
-	// Converged tells that the last update moved no centre farther than Tol.
+	// Converged says that the last update moved no centre farther than Tol.
 	Converged bool
 	// Distance is the distance that the model was trained with.
 	Distance Distance

@@ -28,7 +28,7 @@ var (
 	parallelScratch = shared.Scratch[*parallelInitWork]("work")
 )
 
-// parallelInitState is how far the queue has come, the same on every subtask.
+// parallelInitState is the progress of the queue. It is the same on every subtask.
 type parallelInitState struct {
 	Dim        int
 	Rounds     int // made so far

@@ -25,7 +25,7 @@ var (
 	plusScratch = shared.Scratch[*plusPlusWork]("work")
 )
 
-// plusPlusState is how far the queue has come, the same on every subtask.
+// plusPlusState is the progress of the queue. It is the same on every subtask.
 type plusPlusState struct {
 	Dim     int
 	Centers []float64

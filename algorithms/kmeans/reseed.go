@@ -30,7 +30,7 @@ func (r farRow) before(o farRow) bool {
 	return r.row < o.row
 }
 
-// insert puts r in its place in an ordered list, of which the first n rows are kept.
+// insert puts r in its place in an ordered list, and keeps the first n rows.
 func insert(list []farRow, n int, r farRow) []farRow {
 	if len(list) == n {
 		if n == 0 || !r.before(list[n-1]) {

@@ -29,8 +29,8 @@ type RowApplication struct {
 }
 
 // ApplyRows adds the operator that receives a model by broadcast and runs its Step on every
-// row, so that the columns have the bits that the Step gives elsewhere. Rows stay in place,
-// except that the Step may leave rows out. Mistakes are reported as by Apply.
+// row. The columns have the same bits as from the Step itself. Rows stay in place, except that
+// the Step may leave rows out. Mistakes are reported as by Apply.
 func ApplyRows(caller string, rows, model *engine.Dataset, a RowApplication) *engine.Dataset {
 	return addOperator(caller, rows, model, a.Op, a.Attrs, a.Outputs, a.Replace, !a.Skips, func(made *arrow.Schema, at []int) engine.Operator {
 		return &rowwise{schema: made, at: at, input: rows.Schema(), a: a}

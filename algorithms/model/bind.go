@@ -73,7 +73,7 @@ func (l *Layout) Find(column string) (int, error) {
 	return 0, fmt.Errorf("the row has no column %q%s", column, spelling.DidYouMean(": ", column, l.names))
 }
 
-// Has tells whether there is a column of a name.
+// Has reports whether there is a column of a name.
 func (l *Layout) Has(column string) bool { return l.index(column) >= 0 }
 
 func (l *Layout) index(column string) int {
@@ -99,7 +99,7 @@ func (l *Layout) Add(column string) int {
 // Len returns the number of cells.
 func (l *Layout) Len() int { return len(l.names) }
 
-// Reads tells whether a model that was bound to the layout reads a cell.
+// Reads reports whether a model that was bound to the layout reads a cell.
 func (l *Layout) Reads(cell int) bool { return l.read[cell] }
 
 // NewRow returns a row of nulls. Call it after all models are bound.

@@ -6,9 +6,9 @@ import "fmt"
 // number of goroutines may use it. Once it has explained as many rows at a time as it ever
 // will, it allocates nothing for further rows.
 //
-// The worth of a set of features is the expected score of a row of which only these are known.
-// At a node that looks at another feature, it is the mean of both children, weighted by their
-// covers in training. These are the path-dependent tree SHAP values of Lundberg, Erion and Lee
+// The worth of a set of features is the expected score of a row if only these are known. At a
+// node that looks at another feature, it is the mean of both children, weighted by their covers
+// in training. These are the path-dependent tree SHAP values of Lundberg, Erion and Lee
 // (Consistent Individualized Feature Attribution for Tree Ensembles, 2018), and those of
 // XGBoost and LightGBM. They are exact up to the rounding of float64.
 //
@@ -66,7 +66,7 @@ func (e *Ensemble) Explainer(o ExplainOptions) (*Explainer, error) {
 }
 
 // Values writes to out the attributions of one row: for each output a value for each feature
-// and then the bias. The bias is the expected score of a row of which nothing is known. The
+// and then the bias. The bias is the expected score if nothing is known about the row. The
 // attributions add up to the output, up to rounding.
 func (x *Explainer) Values(row, out []float64) {
 	x.explain(&source{x64: row}, 0, 1, out, false)

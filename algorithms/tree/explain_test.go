@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// worth returns the expected score of a row of which the features in a set are known. It is the
+// worth returns the expected score of a row if only the features in a set are known. It is the
 // game of tree SHAP values, by its definition.
 func worth(e *Ensemble, row []float64, known uint, output int) float64 {
 	sum, trees := 0.0, 0.0

@@ -9,7 +9,7 @@ import (
 const lanes = 64
 
 // maxTop is the largest number of levels of a tree that rows go down as bits of words. The work
-// doubles with each level, and at about the eighth it is that of a step of a walk.
+// doubles with each level, and at about the eighth it equals that of a step of a walk.
 const maxTop = 8
 
 // layout is an ensemble laid out for walking.

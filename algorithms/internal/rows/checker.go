@@ -118,7 +118,7 @@ func (k *Checker) Err() error {
 	return e
 }
 
-// LeftOut tells for each row of the batch whether it is left out; it is nil where none is.
+// LeftOut reports for each row of the batch whether it is left out; it is nil where none is.
 func (k *Checker) LeftOut() []bool { return k.skip }
 
 // Done says that a row need not be looked at: an earlier one is refused.

@@ -63,7 +63,7 @@ var (
 	events  = Range{Most: 1, Whole: true, Want: "want 1 where the event was seen, 0 where it was not"}
 )
 
-// Has tells whether a number is in the range.
+// Has reports whether a number is in the range.
 func (r *Range) Has(v float64) bool {
 	return v >= r.Least && v <= r.Most && !(r.Whole && v != math.Trunc(v))
 }

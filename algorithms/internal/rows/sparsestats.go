@@ -9,8 +9,8 @@ import (
 
 // For sparse rows, one pass gives means and deviations of nearly all columns. The variance is
 // then the mean of the squares less the square of the mean. This loses digits where the mean is
-// large beside the deviation. A column that is absent from some rows has no such mean: if it
-// occurs in a share p of the rows, the square of its mean is at most p/(1−p) times its
+// large compared with the deviation. A column that is absent from some rows has no such mean:
+// if it occurs in a share p of the rows, the square of its mean is at most p/(1−p) times its
 // variance. Only columns with a mean above about thrice their deviation, such as one that is 1
 // everywhere, take a second pass.
 
