@@ -25,10 +25,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// enough is how long a test waits for what must happen. It is far more than needed.
+// enough is the time that a test waits for something that must happen. It is far longer than
+// needed.
 const enough = 4 * time.Minute
 
-// boss is a job manager that records what it receives and sends what a test tells it to.
+// boss is a job manager for tests. It records what it receives and sends what the test tells it
+// to.
 type boss struct {
 	wire.JobManager // only the methods that task managers call are implemented
 
@@ -42,29 +44,29 @@ type boss struct {
 	changed   chan struct{} // closed and replaced at every change
 	cluster   string
 	refuse    *wire.Refused
-	deaf      bool // it acknowledges nothing
+	deaf      bool // acknowledges nothing
 	stream    grpcStream
 	registers []wire.Register
 	heard     []heard // in the order of arrival, over all streams
 	beats     int
-	ailing    string // of the last heartbeat
+	ailing    string // as the last heartbeat says
 	left      *wire.Leave
 	artifacts map[string][]byte
 	chunk     int
 	fetches   int
-	fetchGate chan struct{} // fetches wait for it, if there is one
-	readGate  chan struct{} // deliveries wait for it, if there is one
-	held      int           // deliveries that wait at readGate
+	fetchGate chan struct{} // if set, fetches wait for it
+	readGate  chan struct{} // if set, deliveries wait for it
+	held      int           // number of deliveries that wait at readGate
 }
 
 type grpcStream = wire.BidiStream[wire.FromTaskManager, wire.ToTaskManager]
 
-// heard is one message that the boss received.
+// heard is one message that the job manager received.
 type heard struct {
 	ref   wire.WorkerRef
 	event *wire.WorkerEvent
 	piece *wire.Delivery
-	close bool // of a stream of deliveries
+	close bool // the end of a stream of deliveries
 }
 
 func newBoss(t *testing.T) *boss {
@@ -86,7 +88,7 @@ func (b *boss) start(opts ...grpc.ServerOption) {
 	b.serve(l, opts...)
 }
 
-// startOn serves other processes.
+// startOn serves on a TCP address, for other processes.
 func (b *boss) startOn(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -110,7 +112,7 @@ func (b *boss) dial(ctx context.Context, _ string) (net.Conn, error) {
 	return l.DialContext(ctx)
 }
 
-// change changes the boss, and wakes those that wait.
+// change changes the job manager and wakes the goroutines that wait for a change.
 func (b *boss) change(f func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -119,7 +121,7 @@ func (b *boss) change(f func()) {
 	b.changed = make(chan struct{})
 }
 
-// await waits until f returns true. f is called with the lock held.
+// await waits until f returns true. It holds the lock while it calls f.
 func (b *boss) await(t *testing.T, what string, f func() bool) {
 	t.Helper()
 	late := time.After(enough)
@@ -138,7 +140,8 @@ func (b *boss) await(t *testing.T, what string, f func() bool) {
 	}
 }
 
-// passBeats waits for n heartbeats, and so for all messages sent before the first of them.
+// passBeats waits for n heartbeats. By then all messages sent before the first of them have
+// arrived.
 func (b *boss) passBeats(t *testing.T, n int) {
 	t.Helper()
 	b.mu.Lock()
@@ -147,7 +150,7 @@ func (b *boss) passBeats(t *testing.T, n int) {
 	b.await(t, "heartbeats", func() bool { return b.beats >= until })
 }
 
-// events returns the messages received so far.
+// events returns all messages received until now.
 func (b *boss) events() []heard {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -262,7 +265,7 @@ func (b *boss) say(t *testing.T, m *wire.ToTaskManager) {
 	require.NoError(t, b.stream.Send(m))
 }
 
-// keep keeps an artifact, and returns its hash.
+// keep stores an artifact and returns its hash.
 func (b *boss) keep(data []byte) string {
 	sum := sha256.Sum256(data)
 	hash := hex.EncodeToString(sum[:])
@@ -270,10 +273,10 @@ func (b *boss) keep(data []byte) string {
 	return hash
 }
 
-// ref is the worker that tests have.
+// ref is the worker of the tests.
 var ref = wire.WorkerRef{Job: "a-job", Attempt: 1}
 
-// self is the test binary.
+// self returns the test binary.
 func self() programs.Program {
 	p, err := programs.Self()
 	if err != nil {
@@ -282,7 +285,7 @@ func self() programs.Program {
 	return p
 }
 
-// deployment returns a deployment of the test binary with a script.
+// deployment returns a deployment of the test binary that runs a script.
 func deployment(script string) *wire.Deployment {
 	return &wire.Deployment{
 		WorkerRef: ref, Spec: wire.JobSpec{Name: "job", Args: []byte(script), Artifact: self().Hash},
@@ -290,7 +293,7 @@ func deployment(script string) *wire.Deployment {
 	}
 }
 
-// deploy deploys a worker with a script.
+// deploy deploys a worker that runs a script.
 func (b *boss) deploy(t *testing.T, script string) {
 	t.Helper()
 	b.say(t, &wire.ToTaskManager{Deploy: deployment(script)})
@@ -303,7 +306,7 @@ func (b *boss) command(t *testing.T, c wire.WorkerCommand) {
 	b.say(t, &wire.ToTaskManager{Worker: &c})
 }
 
-// event waits for the first event of the worker that f takes.
+// event waits for the first event of the worker for which f returns true.
 func (b *boss) event(t *testing.T, what string, f func(*wire.WorkerEvent) bool) (found *wire.WorkerEvent) {
 	t.Helper()
 	b.await(t, what, func() bool {
@@ -331,8 +334,8 @@ func (b *boss) begin(t *testing.T, script string) {
 	b.command(t, wire.WorkerCommand{Start: &wire.Start{Addresses: []string{"127.0.0.1:1"}}})
 }
 
-// ended waits for the worker's Ended, checks that it is the only one and that nothing
-// follows, and returns its failure.
+// ended waits for the event Ended of the worker and returns its failure. It checks that there
+// is only one and that nothing follows it.
 func (b *boss) ended(t *testing.T) *wire.Failure {
 	t.Helper()
 	e := b.event(t, "ended", func(e *wire.WorkerEvent) bool { return e.Ended != nil })
@@ -358,7 +361,7 @@ func (b *boss) text() string {
 	return string(all)
 }
 
-// site is a task manager under test.
+// site is a task manager that is tested.
 type site struct {
 	*boss
 	dir    string
@@ -366,7 +369,7 @@ type site struct {
 	over   chan error
 }
 
-// manage runs a task manager, which a test may end early, and waits until it is
+// manage runs a task manager, which the test may end early. It waits until the task manager is
 // registered.
 func manage(t *testing.T, b *boss, adapt func(*Config)) *site {
 	t.Helper()
@@ -394,13 +397,13 @@ func manage(t *testing.T, b *boss, adapt func(*Config)) *site {
 		entries, err := os.ReadDir(c.Dir + "/workers")
 		require.ErrorIs(t, err, os.ErrNotExist, "left behind: %v", entries)
 	})
-	if b.refuse == nil { // refuse is set before, if at all
+	if b.refuse == nil { // refuse, if used, has been set before
 		b.await(t, "registration", func() bool { return b.stream != nil && b.beats > 0 })
 	}
 	return r
 }
 
-// testWriter logs to the test, while that runs.
+// testWriter writes to the log of the test until the test ends.
 type testWriter struct{ t *testing.T }
 
 func (w testWriter) Write(p []byte) (int, error) {
@@ -408,7 +411,7 @@ func (w testWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// launched runs a task manager with a job manager of its own.
+// launched runs a task manager with a separate job manager.
 func launched(t *testing.T) *site {
 	t.Helper()
 	t.Parallel()

@@ -24,7 +24,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// pid waits until the worker's process is known, by its directory, and returns it.
+// pid waits until the directory of the worker's process gives its PID, and returns the PID.
 func (b *site) pid(t *testing.T) int {
 	t.Helper()
 	found := 0
@@ -67,7 +67,7 @@ func TestRegistration(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, r.ID+"\n", string(id))
 
-	// It leaves, and comes back under the same identity.
+	// It leaves and comes back with the same identity.
 	b.cancel()
 	require.NoError(t, <-b.over)
 	boss.await(t, "farewell", func() bool { return boss.left != nil })
@@ -77,7 +77,7 @@ func TestRegistration(t *testing.T) {
 	require.NotEqual(t, r.Incarnation, boss.registers[1].Incarnation)
 }
 
-// TestStop stops a task manager with workers: they end before it sends its Leave.
+// TestStop stops a task manager with workers. The workers end before it sends its Leave.
 func TestStop(t *testing.T) {
 	b := launched(t)
 	b.deploy(t, "obey")
@@ -112,12 +112,12 @@ func TestRefusedForNow(t *testing.T) {
 	boss.await(t, "registration", func() bool { return boss.stream != nil })
 }
 
-// TestTLSToPlaintext: if a task manager expects TLS of a job manager that has none, the log
-// says what to do.
+// TestTLSToPlaintext: if a task manager expects TLS and the job manager has none, the log says
+// what to do.
 func TestTLSToPlaintext(t *testing.T) {
 	t.Parallel()
 	boss := newBoss(t)
-	boss.refuse = &wire.Refused{} // so that nobody waits for a registration
+	boss.refuse = &wire.Refused{} // so that manage does not wait for a registration
 	said := make(lines, 16)
 	manage(t, boss, func(c *Config) {
 		c.DialOptions = append(c.DialOptions, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13})))
@@ -126,7 +126,7 @@ func TestTLSToPlaintext(t *testing.T) {
 	require.Contains(t, <-said, "the job manager does not speak TLS: drop --tls-ca")
 }
 
-// lines passes on log lines, as far as there is room.
+// lines receives log lines; lines that do not fit are dropped.
 type lines chan string
 
 func (l lines) Write(p []byte) (int, error) {
@@ -147,7 +147,7 @@ func TestWrongToken(t *testing.T) {
 		return wire.Error(codes.Unauthenticated, "the token is wrong: give the one of the job manager")
 	})
 	boss.start(guard)
-	boss.refuse = &wire.Refused{} // so that nobody waits for a registration
+	boss.refuse = &wire.Refused{} // so that manage does not wait for a registration
 	b := manage(t, boss, nil)
 	require.EqualError(t, <-b.over, "the job manager at localhost:6123 refuses this task manager: the token is wrong: give the one of the job manager")
 }
@@ -160,8 +160,8 @@ func TestTwoInOneDirectory(t *testing.T) {
 	require.ErrorContains(t, err, "another task manager uses it (process "+strconv.Itoa(os.Getpid())+")")
 }
 
-// TestReconnect breaks the connection while a worker runs: the worker goes on, and events that
-// may have been lost are sent again.
+// TestReconnect breaks the connection while a worker runs. The worker continues, and events
+// that may have been lost are sent again.
 func TestReconnect(t *testing.T) {
 	t.Parallel()
 	boss := newBoss(t)
@@ -169,23 +169,23 @@ func TestReconnect(t *testing.T) {
 	b := manage(t, boss, nil)
 	b.begin(t, "obey")
 	b.event(t, "finished", func(e *wire.WorkerEvent) bool { return e.Finished != nil })
-	boss.server.Stop() // before heard is cleared, as more may come until then
+	boss.server.Stop() // before heard is cleared, because more messages may arrive until then
 	boss.change(func() { boss.heard, boss.deaf = nil, false })
 	boss.start()
 	boss.await(t, "another registration", func() bool { return len(boss.registers) == 2 })
 	require.Equal(t, []wire.WorkerRef{ref}, boss.registers[1].Running)
 	require.Equal(t, boss.registers[0].Incarnation, boss.registers[1].Incarnation)
 	b.event(t, "finished again", func(e *wire.WorkerEvent) bool { return e.Finished != nil })
-	// What the worker delivers comes on a stream of its own.
+	// A separate stream carries the worker's deliveries.
 	all := boss.events()
 	first := slices.IndexFunc(all, func(h heard) bool { return h.event != nil })
 	require.NotNil(t, all[first].event.Ready, "in order")
-	b.command(t, wire.WorkerCommand{Start: &wire.Start{}}) // repeated: no effect
+	b.command(t, wire.WorkerCommand{Start: &wire.Start{}}) // a repeated command has no effect
 	b.command(t, wire.WorkerCommand{Exit: &wire.Exit{}})
 	require.Nil(t, b.ended(t))
 }
 
-// TestAcknowledged breaks the connection after all was acknowledged: nothing is told
+// TestAcknowledged breaks the connection after everything was acknowledged: nothing is sent
 // again.
 func TestAcknowledged(t *testing.T) {
 	t.Parallel()
@@ -203,7 +203,7 @@ func TestAcknowledged(t *testing.T) {
 	require.Len(t, boss.events(), 1)
 }
 
-// TestJobManagerGone has the job manager die, and come back when the lease is over.
+// TestJobManagerGone ends the job manager and starts it again after the lease has expired.
 func TestJobManagerGone(t *testing.T) {
 	t.Parallel()
 	boss := newBoss(t)
@@ -220,14 +220,14 @@ func TestJobManagerGone(t *testing.T) {
 	e := b.event(t, "ended", func(e *wire.WorkerEvent) bool { return e.Ended != nil })
 	require.Equal(t, wire.UnheardFailure, e.Ended.Failure.Kind)
 	require.Equal(t, "the job manager was not heard for 500ms", e.Ended.Failure.Message)
-	// The task manager can be used again.
+	// The task manager accepts work again.
 	boss.change(func() { boss.heard = nil })
 	b.deploy(t, "obey")
 	b.ready(t)
 }
 
-// TestDeaf uses a job manager whose connection stands but that acknowledges nothing, as if it
-// were stopped.
+// TestDeaf uses a job manager that keeps its connection open but acknowledges nothing, as if
+// its process were stopped.
 func TestDeaf(t *testing.T) {
 	t.Parallel()
 	boss := newBoss(t)
@@ -242,8 +242,8 @@ func TestDeaf(t *testing.T) {
 	boss.await(t, "another registration", func() bool { return len(boss.registers) >= 2 })
 }
 
-// TestWhyTheConnectionBroke: the log says why an established connection broke, both when the
-// job manager ends and when it is stopped.
+// TestWhyTheConnectionBroke: the log says why an established connection broke, whether the job
+// manager ended or its process was stopped.
 func TestWhyTheConnectionBroke(t *testing.T) {
 	t.Parallel()
 	boss := newBoss(t)
@@ -272,8 +272,8 @@ func TestWhyTheConnectionBroke(t *testing.T) {
 	})
 }
 
-// TestAnotherJobManager: within the lease a job manager comes back that does not know the
-// former jobs.
+// TestAnotherJobManager: within the lease, a job manager comes back that does not know the
+// earlier jobs.
 func TestAnotherJobManager(t *testing.T) {
 	t.Parallel()
 	boss := newBoss(t)
@@ -310,8 +310,8 @@ func TestWrongDeployment(t *testing.T) {
 	require.Contains(t, f.Message, "number 0 of 0")
 }
 
-// TestKilledTaskManager kills a task manager in a process of its own: its worker is gone at
-// once, though the worker ignores the end of its pipe.
+// TestKilledTaskManager kills a task manager that runs in a separate process. Its worker ends
+// at once, although the worker ignores the end of its pipe.
 func TestKilledTaskManager(t *testing.T) {
 	t.Parallel()
 	boss := newBoss(t)
@@ -336,7 +336,7 @@ func TestKilledTaskManager(t *testing.T) {
 	requireGone(t, pid, enough)
 }
 
-// TestSlowJobManager makes rows wait in the worker's pipe for longer than the worker may be
+// TestSlowJobManager keeps rows waiting in the worker's pipe for longer than the worker may be
 // silent.
 func TestSlowJobManager(t *testing.T) {
 	t.Parallel()
@@ -362,7 +362,7 @@ func TestSlowJobManager(t *testing.T) {
 	require.Equal(t, pieces, collected)
 }
 
-// TestRowsLost breaks a connection while rows are being sent: nobody knows which arrived.
+// TestRowsLost breaks a connection while rows are being sent. It is unknown which rows arrived.
 func TestRowsLost(t *testing.T) {
 	t.Parallel()
 	boss := newBoss(t)
@@ -378,8 +378,8 @@ func TestRowsLost(t *testing.T) {
 	require.Regexp(t, `^rows or text for the client could not be brought to the job manager: the connection to it broke while they were on their way \(.+\), and nobody knows which of them arrived; it was back \d+\.\ds later$`, e.Ended.Failure.Message)
 }
 
-// TestRowsLostForGood: the message says so if a broken connection is not back soon, and does
-// not call other errors a broken connection.
+// TestRowsLostForGood: if a broken connection does not come back soon, the message says so.
+// Other errors are not called a broken connection.
 func TestRowsLostForGood(t *testing.T) {
 	t.Parallel()
 	boss := newBoss(t)
@@ -393,7 +393,7 @@ func TestRowsLostForGood(t *testing.T) {
 	require.EqualError(t, d.lost(t.Context(), wire.Error(codes.ResourceExhausted, "its disk is full")), "rows or text for the client could not be brought to the job manager: its disk is full")
 }
 
-// TestCancelWhileSlow cancels a worker whose rows wait for the job manager: the worker gets the
+// TestCancelWhileSlow cancels a worker whose rows wait for the job manager. The worker gets the
 // command, and the rows are dropped.
 func TestCancelWhileSlow(t *testing.T) {
 	t.Parallel()

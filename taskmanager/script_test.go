@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// scripted is a worker that behaves as its deployment says: Spec.Args names a script.
+// scripted is a worker that runs the script that Spec.Args names.
 type scripted struct {
 	in  *wire.Reader[wire.ToWorker]
 	out *wire.Writer[wire.FromWorker]
@@ -56,7 +56,7 @@ func (w *scripted) ready() {
 	w.say(wire.FromWorker{Ready: &wire.Ready{Address: "127.0.0.1:1", Fingerprint: "f"}})
 }
 
-// beats sends heartbeats from now on.
+// beats starts sending heartbeats.
 func (w *scripted) beats() {
 	go func() {
 		for {
@@ -66,7 +66,7 @@ func (w *scripted) beats() {
 	}()
 }
 
-// next waits for the next command; at the end of the pipe the worker exits.
+// next waits for the next command. At the end of the pipe the worker exits.
 func (w *scripted) next() *wire.ToWorker {
 	m, err := w.in.Next()
 	if err != nil {
@@ -75,7 +75,7 @@ func (w *scripted) next() *wire.ToWorker {
 	return m
 }
 
-// obey acts as a normal worker, which collects rows between Start and Finished.
+// obey behaves as a normal worker, which collects rows between Start and Finished.
 func (w *scripted) obey(collected int) {
 	w.beats()
 	w.ready()
@@ -101,7 +101,7 @@ func (w *scripted) obey(collected int) {
 	}
 }
 
-// started is the beginning of scripts that misbehave while they run.
+// started is the first part of scripts that misbehave while they run.
 func (w *scripted) started() {
 	w.beats()
 	w.ready()

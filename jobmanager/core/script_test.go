@@ -16,10 +16,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// TestStories plays the scripts of testdata. A script is a list of blocks of lines. Each line
-// is an event; the effects of the core stand below the block. A block begins with "play", or
-// with "start", which makes a new core with options such as detection=2s policy=spread
-// resume=(JOB,...), the jobs whose commit can be finished.
+// TestStories runs the scripts in testdata. A script is a list of blocks of lines. Each line is
+// an event, and the effects of the core follow the block. A block begins with "play", or with
+// "start", which creates a new core. "start" has options, such as detection=2s or
+// policy=spread. resume=(JOB,...) lists the jobs whose commit can be finished.
 //
 //	register CONN NAME [slots= inc= id= platform= version= memory= running=JOB/ATTEMPT/WORKER,...]
 //	beat CONN [running= ailing=]  running is by default what was deployed there and has not ended
@@ -89,10 +89,10 @@ type story struct {
 	t        *testing.T
 	core     *Core
 	now      time.Duration
-	on       map[wire.WorkerRef]int // connection of the task manager of each process
-	open     map[int]bool           // connections
+	on       map[wire.WorkerRef]int // the connection of the task manager of each process
+	open     map[int]bool           // open connections
 	records  map[wire.JobID]wire.JobInfo
-	specs    map[wire.JobID]wire.JobSpec // of those that commit
+	specs    map[wire.JobID]wire.JobSpec // of the jobs that commit
 	beats    uint64
 	muteAcks bool
 }
@@ -101,7 +101,7 @@ func newStory(t *testing.T, c Config) *story {
 	return &story{t: t, core: New(c), on: map[wire.WorkerRef]int{}, open: map[int]bool{}, records: map[wire.JobID]wire.JobInfo{}, specs: map[wire.JobID]wire.JobSpec{}}
 }
 
-// restart returns the jobs on record.
+// restart returns the jobs that are recorded.
 func (s *story) restart() map[wire.JobID]wire.JobInfo {
 	if s == nil {
 		return nil
@@ -109,7 +109,7 @@ func (s *story) restart() map[wire.JobID]wire.JobInfo {
 	return s.records
 }
 
-// resumable returns what is needed to finish the commits of jobs on record.
+// resumable returns the data with which the commits of recorded jobs can be finished.
 func (s *story) resumable(ids []string) map[wire.JobID]Resumable {
 	all := map[wire.JobID]Resumable{}
 	for _, text := range ids {
@@ -137,7 +137,7 @@ func (s *story) play(input string) string {
 	return b.String()
 }
 
-// line plays one line.
+// line runs one line.
 func (s *story) line(line string) string {
 	words := strings.Fields(line)
 	options := map[string]string{}
@@ -342,7 +342,7 @@ func (s *story) step(e Event) string {
 	return s.text(s.core.Step(s.now, e))
 }
 
-// text writes effects as text, and carries them out in the simulated world.
+// text returns effects as text, and carries them out in the simulated world.
 func (s *story) text(effects []Effect) string {
 	var b strings.Builder
 	for _, e := range effects {
