@@ -37,7 +37,7 @@ func TestHistoryRoundTrip(t *testing.T) {
 		{id: "c", forget: true},
 	}))
 	require.NoError(t, h.write([]change{put(wire.JobInfo{ID: "b", State: wire.JobFailed}, "")}))
-	for range 2 { // the second time from disk
+	for range 2 { // the second time it is read from disk
 		all, err := h.all()
 		require.NoError(t, err)
 		require.Len(t, all, 2)
@@ -76,7 +76,8 @@ func TestHistoryLocked(t *testing.T) {
 	require.NoError(t, h.close())
 }
 
-// TestHistoryOfAnotherFormat: what a later build wrote, in whatever form, is left as it is.
+// TestHistoryOfAnotherFormat: a history that a later build wrote, in whatever format, is left
+// unchanged.
 func TestHistoryOfAnotherFormat(t *testing.T) {
 	root := testRoot(t)
 	h, err := openHistory(root, hclog.NewNullLogger())
