@@ -143,7 +143,7 @@ func registration(id string, slots int) *wire.Register {
 
 // join registers a task manager and expects to be accepted.
 func join(t testing.TB, c *wire.Client, r *wire.Register) *manager {
-	tm := knock(t, c, r)
+	tm := tryRegister(t, c, r)
 	welcome := tm.next()
 	require.NotNil(t, welcome.Registered, "%+v", welcome.Refused)
 	tm.work.Go(func() {
@@ -166,8 +166,8 @@ func join(t testing.TB, c *wire.Client, r *wire.Register) *manager {
 	return tm
 }
 
-// knock connects and sends the registration.
-func knock(t testing.TB, c *wire.Client, r *wire.Register) *manager {
+// tryRegister connects and sends the registration.
+func tryRegister(t testing.TB, c *wire.Client, r *wire.Register) *manager {
 	ctx, cancel := context.WithCancel(context.Background())
 	stream, err := c.Connect(ctx)
 	require.NoError(t, err)

@@ -13,8 +13,8 @@ import (
 
 const manyRows = 200 << 10
 
-// inVain runs a job that collects rows and prints text, and then fails or is cancelled.
-func inVain(t *testing.T, c *wire.Client, tm *manager, cancelled bool) wire.JobID {
+// runWithoutCommit runs a job that collects rows and prints text, and then fails or is cancelled.
+func runWithoutCommit(t *testing.T, c *wire.Client, tm *manager, cancelled bool) wire.JobID {
 	id := submit(t, c, specOf(t, 1))
 	d := tm.run()
 	s := tm.deliver(d.WorkerRef)
@@ -75,7 +75,7 @@ func TestRowsOfNoUse(t *testing.T) {
 	for _, cancelled := range []bool{false, true} {
 		// A follower that reads slowly still gets all rows.
 		end, all := make(chan struct{}), make(chan int)
-		id := inVain(t, c, tm, cancelled)
+		id := runWithoutCommit(t, c, tm, cancelled)
 		held := make(chan struct{})
 		go func() {
 			rows := 0

@@ -388,7 +388,7 @@ func TestTwoTaskManagersOfOneIdentity(t *testing.T) {
 	first := join(t, c, registration("a", 1))
 	twin := registration("a", 1)
 	twin.Incarnation = "other"
-	second := knock(t, c, twin)
+	second := tryRegister(t, c, twin)
 	refused := second.next().Refused
 	require.NotNil(t, refused)
 	require.Contains(t, refused.Reason, "work directory of its own")
@@ -407,7 +407,7 @@ func TestTaskManagerOfAnotherVersion(t *testing.T) {
 	c := dial(t, m, testToken, nil)
 	r := registration("a", 1)
 	r.Version++
-	refused := knock(t, c, r).next().Refused
+	refused := tryRegister(t, c, r).next().Refused
 	require.NotNil(t, refused)
 	require.True(t, refused.Final)
 	require.Contains(t, refused.Reason, "upgrade the job manager")
@@ -422,15 +422,15 @@ func TestTaskManagerThatDoesNotRegister(t *testing.T) {
 	require.Equal(t, codes.InvalidArgument, wire.Code(err))
 }
 
-// deaf is the connection of a task manager that registers and then reads nothing.
-type deaf struct {
+// unreadConnection is the connection of a task manager that registers and then reads nothing.
+type unreadConnection struct {
 	ctx  context.Context
 	said chan *wire.FromTaskManager
 }
 
-func (d *deaf) Context() context.Context { return d.ctx }
+func (d *unreadConnection) Context() context.Context { return d.ctx }
 
-func (d *deaf) Recv() (*wire.FromTaskManager, error) {
+func (d *unreadConnection) Recv() (*wire.FromTaskManager, error) {
 	select {
 	case m := <-d.said:
 		return m, nil
@@ -439,7 +439,7 @@ func (d *deaf) Recv() (*wire.FromTaskManager, error) {
 	}
 }
 
-func (d *deaf) Send(*wire.ToTaskManager) error {
+func (d *unreadConnection) Send(*wire.ToTaskManager) error {
 	<-d.ctx.Done()
 	return d.ctx.Err()
 }
@@ -448,7 +448,7 @@ func TestTaskManagerThatDoesNotRead(t *testing.T) {
 	connect := func(m *Manager, beats int) error {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel() // gRPC does this when the handler has returned
-		d := &deaf{ctx: ctx, said: make(chan *wire.FromTaskManager)}
+		d := &unreadConnection{ctx: ctx, said: make(chan *wire.FromTaskManager)}
 		go func() {
 			message := &wire.FromTaskManager{Register: registration("a", 1)}
 			for range beats + 1 {

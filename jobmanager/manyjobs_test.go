@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// obedient is a task manager whose workers follow all commands and send ten rows.
-func obedient(tm *manager) {
+// runWorkersNormally is a task manager whose workers follow all commands and send ten rows.
+func runWorkersNormally(tm *manager) {
 	orders := tm.told
 	var workers sync.WaitGroup
 	defer workers.Wait()
@@ -77,7 +77,7 @@ func TestCrowd(t *testing.T) {
 	for i := range managers {
 		c := dial(t, m, testToken, nil)
 		tm := join(t, c, registration(fmt.Sprint(i), 2))
-		tm.work.Go(func() { obedient(tm) })
+		tm.work.Go(func() { runWorkersNormally(tm) })
 	}
 	var all sync.WaitGroup
 	for n := range clients {

@@ -29,9 +29,9 @@ import (
 // needed.
 const enough = 4 * time.Minute
 
-// boss is a job manager for tests. It records what it receives and sends what the test tells it
+// fakeJobManager is a job manager for tests. It records what it receives and sends what the test tells it
 // to.
-type boss struct {
+type fakeJobManager struct {
 	wire.JobManager // only the methods that task managers call are implemented
 
 	listener  *bufconn.Listener
@@ -40,23 +40,23 @@ type boss struct {
 	heartbeat time.Duration
 	lease     time.Duration
 
-	mu        sync.Mutex
-	changed   chan struct{} // closed and replaced at every change
-	cluster   string
-	refuse    *wire.Refused
-	deaf      bool // acknowledges nothing
-	stream    grpcStream
-	registers []wire.Register
-	heard     []heard // in the order of arrival, over all streams
-	beats     int
-	ailing    string // as the last heartbeat says
-	left      *wire.Leave
-	artifacts map[string][]byte
-	chunk     int
-	fetches   int
-	fetchGate chan struct{} // if set, fetches wait for it
-	readGate  chan struct{} // if set, deliveries wait for it
-	held      int           // number of deliveries that wait at readGate
+	mu          sync.Mutex
+	changed     chan struct{} // closed and replaced at every change
+	cluster     string
+	refuse      *wire.Refused
+	withoutAcks bool // acknowledges nothing
+	stream      grpcStream
+	registers   []wire.Register
+	heard       []heard // in the order of arrival, over all streams
+	beats       int
+	ailing      string // as the last heartbeat says
+	left        *wire.Leave
+	artifacts   map[string][]byte
+	chunk       int
+	fetches     int
+	fetchGate   chan struct{} // if set, fetches wait for it
+	readGate    chan struct{} // if set, deliveries wait for it
+	held        int           // number of deliveries that wait at readGate
 }
 
 type grpcStream = wire.BidiStream[wire.FromTaskManager, wire.ToTaskManager]
@@ -69,8 +69,8 @@ type heard struct {
 	close bool // the end of a stream of deliveries
 }
 
-func newBoss(t *testing.T) *boss {
-	b := &boss{
+func newFakeJobManager(t *testing.T) *fakeJobManager {
+	b := &fakeJobManager{
 		heartbeat: 20 * time.Millisecond, lease: 30 * time.Second,
 		changed: make(chan struct{}), cluster: "first", artifacts: map[string][]byte{}, chunk: 64 << 10,
 	}
@@ -80,7 +80,7 @@ func newBoss(t *testing.T) *boss {
 }
 
 // start serves on a new listener.
-func (b *boss) start(opts ...grpc.ServerOption) {
+func (b *fakeJobManager) start(opts ...grpc.ServerOption) {
 	l := bufconn.Listen(256 << 10)
 	b.mu.Lock()
 	b.listener = l
@@ -89,14 +89,14 @@ func (b *boss) start(opts ...grpc.ServerOption) {
 }
 
 // startOn serves on a TCP address, for other processes.
-func (b *boss) startOn(t *testing.T) {
+func (b *fakeJobManager) startOn(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	b.address = l.Addr().String()
 	b.serve(l)
 }
 
-func (b *boss) serve(l net.Listener, opts ...grpc.ServerOption) {
+func (b *fakeJobManager) serve(l net.Listener, opts ...grpc.ServerOption) {
 	s := grpc.NewServer(append(wire.ServerOptions(), opts...)...)
 	wire.RegisterJobManager(s, b)
 	b.mu.Lock()
@@ -105,7 +105,7 @@ func (b *boss) serve(l net.Listener, opts ...grpc.ServerOption) {
 	go s.Serve(l)
 }
 
-func (b *boss) dial(ctx context.Context, _ string) (net.Conn, error) {
+func (b *fakeJobManager) dial(ctx context.Context, _ string) (net.Conn, error) {
 	b.mu.Lock()
 	l := b.listener
 	b.mu.Unlock()
@@ -113,7 +113,7 @@ func (b *boss) dial(ctx context.Context, _ string) (net.Conn, error) {
 }
 
 // change changes the job manager and wakes the goroutines that wait for a change.
-func (b *boss) change(f func()) {
+func (b *fakeJobManager) change(f func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f()
@@ -122,7 +122,7 @@ func (b *boss) change(f func()) {
 }
 
 // await waits until f returns true. It holds the lock while it calls f.
-func (b *boss) await(t *testing.T, what string, f func() bool) {
+func (b *fakeJobManager) await(t *testing.T, what string, f func() bool) {
 	t.Helper()
 	late := time.After(enough)
 	for {
@@ -140,9 +140,9 @@ func (b *boss) await(t *testing.T, what string, f func() bool) {
 	}
 }
 
-// passBeats waits for n heartbeats. By then all messages sent before the first of them have
+// awaitHeartbeats waits for n heartbeats. By then all messages sent before the first of them have
 // arrived.
-func (b *boss) passBeats(t *testing.T, n int) {
+func (b *fakeJobManager) awaitHeartbeats(t *testing.T, n int) {
 	t.Helper()
 	b.mu.Lock()
 	until := b.beats + n
@@ -151,13 +151,13 @@ func (b *boss) passBeats(t *testing.T, n int) {
 }
 
 // events returns all messages received until now.
-func (b *boss) events() []heard {
+func (b *fakeJobManager) events() []heard {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.heard)
 }
 
-func (b *boss) Connect(s grpcStream) error {
+func (b *fakeJobManager) Connect(s grpcStream) error {
 	first, err := s.Recv()
 	if err != nil || first.Register == nil {
 		return errors.New("no registration")
@@ -183,7 +183,7 @@ func (b *boss) Connect(s grpcStream) error {
 			case m.Heartbeat != nil:
 				b.beats++
 				b.ailing = m.Heartbeat.Ailing
-				if !b.deaf {
+				if !b.withoutAcks {
 					err = s.Send(&wire.ToTaskManager{Ack: &wire.Ack{Number: m.Heartbeat.Number}})
 				}
 			case m.Worker != nil:
@@ -198,7 +198,7 @@ func (b *boss) Connect(s grpcStream) error {
 	}
 }
 
-func (b *boss) Deliver(s wire.ClientStream[wire.Delivery, wire.Delivered]) error {
+func (b *fakeJobManager) Deliver(s wire.ClientStream[wire.Delivery, wire.Delivered]) error {
 	first, err := s.Recv()
 	if err != nil || first.Worker == nil {
 		return errors.New("no worker")
@@ -227,7 +227,7 @@ func (b *boss) Deliver(s wire.ClientStream[wire.Delivery, wire.Delivered]) error
 	}
 }
 
-func (b *boss) FetchArtifact(req *wire.FetchRequest, s wire.ServerStream[wire.Chunk]) error {
+func (b *fakeJobManager) FetchArtifact(req *wire.FetchRequest, s wire.ServerStream[wire.Chunk]) error {
 	b.mu.Lock()
 	data, known := b.artifacts[req.Hash]
 	gate := b.fetchGate
@@ -258,7 +258,7 @@ func (b *boss) FetchArtifact(req *wire.FetchRequest, s wire.ServerStream[wire.Ch
 }
 
 // say sends a message to the task manager.
-func (b *boss) say(t *testing.T, m *wire.ToTaskManager) {
+func (b *fakeJobManager) say(t *testing.T, m *wire.ToTaskManager) {
 	t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -266,7 +266,7 @@ func (b *boss) say(t *testing.T, m *wire.ToTaskManager) {
 }
 
 // keep stores an artifact and returns its hash.
-func (b *boss) keep(data []byte) string {
+func (b *fakeJobManager) keep(data []byte) string {
 	sum := sha256.Sum256(data)
 	hash := hex.EncodeToString(sum[:])
 	b.change(func() { b.artifacts[hash] = data })
@@ -294,20 +294,20 @@ func deployment(script string) *wire.Deployment {
 }
 
 // deploy deploys a worker that runs a script.
-func (b *boss) deploy(t *testing.T, script string) {
+func (b *fakeJobManager) deploy(t *testing.T, script string) {
 	t.Helper()
 	b.say(t, &wire.ToTaskManager{Deploy: deployment(script)})
 }
 
 // command sends a command to the worker.
-func (b *boss) command(t *testing.T, c wire.WorkerCommand) {
+func (b *fakeJobManager) command(t *testing.T, c wire.WorkerCommand) {
 	t.Helper()
 	c.WorkerRef = ref
 	b.say(t, &wire.ToTaskManager{Worker: &c})
 }
 
 // event waits for the first event of the worker for which f returns true.
-func (b *boss) event(t *testing.T, what string, f func(*wire.WorkerEvent) bool) (found *wire.WorkerEvent) {
+func (b *fakeJobManager) event(t *testing.T, what string, f func(*wire.WorkerEvent) bool) (found *wire.WorkerEvent) {
 	t.Helper()
 	b.await(t, what, func() bool {
 		for _, h := range b.heard {
@@ -321,13 +321,13 @@ func (b *boss) event(t *testing.T, what string, f func(*wire.WorkerEvent) bool) 
 	return found
 }
 
-func (b *boss) ready(t *testing.T) {
+func (b *fakeJobManager) ready(t *testing.T) {
 	t.Helper()
 	b.event(t, "ready", func(e *wire.WorkerEvent) bool { return e.Ready != nil })
 }
 
 // begin deploys a worker, and starts it once it is ready.
-func (b *boss) begin(t *testing.T, script string) {
+func (b *fakeJobManager) begin(t *testing.T, script string) {
 	t.Helper()
 	b.deploy(t, script)
 	b.ready(t)
@@ -336,10 +336,10 @@ func (b *boss) begin(t *testing.T, script string) {
 
 // ended waits for the event Ended of the worker and returns its failure. It checks that there
 // is only one and that nothing follows it.
-func (b *boss) ended(t *testing.T) *wire.Failure {
+func (b *fakeJobManager) ended(t *testing.T) *wire.Failure {
 	t.Helper()
 	e := b.event(t, "ended", func(e *wire.WorkerEvent) bool { return e.Ended != nil })
-	b.passBeats(t, 3)
+	b.awaitHeartbeats(t, 3)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	last := b.heard[len(b.heard)-1]
@@ -349,7 +349,7 @@ func (b *boss) ended(t *testing.T) *wire.Failure {
 }
 
 // text returns what the worker wrote to its output.
-func (b *boss) text() string {
+func (b *fakeJobManager) text() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var all []byte
@@ -363,7 +363,7 @@ func (b *boss) text() string {
 
 // site is a task manager that is tested.
 type site struct {
-	*boss
+	*fakeJobManager
 	dir    string
 	cancel context.CancelFunc
 	over   chan error
@@ -371,7 +371,7 @@ type site struct {
 
 // manage runs a task manager, which the test may end early. It waits until the task manager is
 // registered.
-func manage(t *testing.T, b *boss, adapt func(*Config)) *site {
+func manage(t *testing.T, b *fakeJobManager, adapt func(*Config)) *site {
 	t.Helper()
 	c := Config{
 		JobManager: "localhost:6123",
@@ -385,7 +385,7 @@ func manage(t *testing.T, b *boss, adapt func(*Config)) *site {
 		adapt(&c)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	r := &site{boss: b, dir: c.Dir, cancel: cancel, over: make(chan error, 1)}
+	r := &site{fakeJobManager: b, dir: c.Dir, cancel: cancel, over: make(chan error, 1)}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -415,5 +415,5 @@ func (w testWriter) Write(p []byte) (int, error) {
 func launched(t *testing.T) *site {
 	t.Helper()
 	t.Parallel()
-	return manage(t, newBoss(t), nil)
+	return manage(t, newFakeJobManager(t), nil)
 }

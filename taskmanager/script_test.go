@@ -75,8 +75,8 @@ func (w *scripted) next() *wire.ToWorker {
 	return m
 }
 
-// obey behaves as a normal worker, which collects rows between Start and Finished.
-func (w *scripted) obey(collected int) {
+// followOrders behaves as a normal worker, which collects rows between Start and Finished.
+func (w *scripted) followOrders(collected int) {
 	w.beats()
 	w.ready()
 	for {
@@ -112,7 +112,7 @@ var scripts = map[string]func(w *scripted, arg string){
 	"obey": func(w *scripted, arg string) {
 		n := 0
 		fmt.Sscan(arg, &n)
-		w.obey(n)
+		w.followOrders(n)
 	},
 	"say": func(w *scripted, arg string) {
 		switch arg {
@@ -125,7 +125,7 @@ var scripts = map[string]func(w *scripted, arg string){
 		}
 		_, err := os.Stdin.Read(make([]byte, 1))
 		fmt.Println("stdin:", err)
-		w.obey(0)
+		w.followOrders(0)
 	},
 	"resolve": func(w *scripted, _ string) {
 		w.say(wire.FromWorker{Resolved: &wire.Resolved{Graph: []byte("graph")}})
@@ -174,7 +174,7 @@ var scripts = map[string]func(w *scripted, arg string){
 	},
 	"garbage-out": func(w *scripted, _ string) {
 		os.Stdout.Write([]byte("\x00\xff\x1b[2J garbage \xfe\r\n\n"))
-		w.obey(0)
+		w.followOrders(0)
 	},
 	"garbage-pipe": func(w *scripted, _ string) {
 		w.started()
