@@ -103,7 +103,7 @@ func (o *groupOperator) Process(c *engine.Context, _, _ int, in engine.Batch, _ 
 		return err
 	}
 	if !o.memory.admit(o.folder.grown()) {
-		o.full = true // the current rows are folded, later ones are not
+		o.full = true // the current rows are folded; later rows are not
 	}
 	if len(o.left) == 0 {
 		return nil

@@ -83,8 +83,8 @@ func (e *ending) gather() error {
 	return nil
 }
 
-// settle finishes the set or undoes it. amiss says which outputs something else has changed, so
-// that they are lost or could not be undone. err is an error that stopped settle.
+// settle finishes the set or undoes it. amiss names the outputs that something else has
+// changed, so that they are lost or could not be undone. err is an error that stopped settle.
 func (e *ending) settle() (amiss, err error) {
 	if !e.Undo {
 		for _, p := range e.all {

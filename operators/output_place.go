@@ -31,8 +31,8 @@ type seal struct {
 	Journal string `msgpack:"journal"`
 	Set     string `msgpack:"set"`
 	// Dirs are the staging directories of the set; only the seal in Journal has them. First
-	// describes the first output of the set; the other seals have it. They tell what was
-	// decided if the journal is gone.
+	// describes the first output of the set; the other seals have it. If the journal is gone,
+	// they tell what was decided.
 	Dirs  []string `msgpack:"dirs,omitempty"`
 	First firstOf  `msgpack:"first"`
 }
@@ -63,7 +63,7 @@ func (p *placement) from() string {
 // from instead.
 func (p *placement) old() string { return filepath.Join(p.stage, oldDir) }
 
-// whereabouts says where a complete output is.
+// whereabouts is the location of a complete output.
 type whereabouts int
 
 const (
@@ -72,9 +72,9 @@ const (
 	astray                     // in neither
 )
 
-// where looks for a complete output. It is in its place if the seal's description matches what
-// is there; otherwise why says what is wrong. A staged output is verified later, when it takes
-// its place.
+// where looks for a complete output. The output is in its place if what is there matches the
+// seal's description; otherwise why says what is wrong. A staged output is verified later, when
+// it takes its place.
 func (p *placement) where() (at whereabouts, why, err error) {
 	info, err := os.Lstat(p.from())
 	switch {
@@ -83,7 +83,7 @@ func (p *placement) where() (at whereabouts, why, err error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return 0, nil, err
 	}
-	// The output has gone to its place, or an exchange has put the replaced one here.
+	// The output is in its place, or an exchange has put the replaced output here.
 	return p.inPlace()
 }
 
