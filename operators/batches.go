@@ -58,8 +58,8 @@ func emitColumns(shard int, schema *arrow.Schema, cols []arrow.Array, rows int64
 	return out.Emit(shard, arrowrows.Batch(rec))
 }
 
-// withField returns the schema with the field, and the field's index. It replaces the field of
-// that name, or is appended.
+// withField returns the schema with the field, and the field's index. The field replaces the
+// field of the same name, or is appended.
 func withField(schema *arrow.Schema, f arrow.Field) (*arrow.Schema, int) {
 	fields := schema.Fields()
 	at := len(fields)

@@ -194,9 +194,9 @@ func (o *fileOutput) Place() error {
 	return o.failed(err)
 }
 
-// TakeBack undoes Place. Before that it records in the journal that the set is undone. If the
-// first output of the set could not write this, the next one tries again, as no output may be
-// taken back without it.
+// TakeBack undoes Place. Before that it records in the journal that the set is undone, because
+// no output may be taken back without this record. If the first output of the set could not
+// write it, the next one tries again.
 func (o *fileOutput) TakeBack() error {
 	if o.made == nil {
 		return nil
@@ -257,8 +257,8 @@ func (o *fileOutput) Leave() error {
 	return stage.leave()
 }
 
-// Abort removes the staged files. Output that could not be taken back is left to the next run,
-// with the journal.
+// Abort removes the staged files. If the output could not be taken back, it is left to the next
+// run, with the journal.
 func (o *fileOutput) Abort() error {
 	if o.stage == nil {
 		return nil

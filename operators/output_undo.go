@@ -59,9 +59,10 @@ func fileStateAt(path string) (fileState, error) {
 func (s fileState) isEmptyDir() bool { return s.There && s.Type == fs.ModeDir && s.Size == 0 }
 
 // takeBack undoes as much of place as was done: the old output is in its place again, and the
-// complete one in its staging directory. An output that something else has replaced or changed
-// since is left as it is; a removed one has made room. An old output that cannot be put back is
-// kept beside its place. left describes that, and everything else that is not as it was before.
+// complete one is in its staging directory. If something else has replaced or changed the
+// complete output since, that is left as it is. If something else has removed it, its place is
+// free. An old output that cannot be put back is kept beside its place. left describes that,
+// and everything else that is not as it was before.
 func (p *placement) takeBack() (left, err error) {
 	at, _, err := p.where()
 	if err != nil {

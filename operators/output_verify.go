@@ -23,7 +23,7 @@ type partFile struct {
 
 const wholeOutput = -1
 
-// summed passes bytes on, counts them and computes their CRC-32C.
+// summed passes on the bytes that are read or written, counts them, and computes their CRC-32C.
 type summed struct {
 	r    io.Reader // one of the two
 	w    io.Writer
@@ -53,7 +53,7 @@ func (p partFile) read(file *os.File) *summed {
 	return &summed{r: io.LimitReader(file, p.Size+1)} // one more, to detect a longer file
 }
 
-// check reads the rest and fails if the bytes are not those that were written.
+// check reads the rest of the file and fails if the bytes are not those that were written.
 func (p partFile) check(path string, in *summed, buf []byte) error {
 	if _, err := io.CopyBuffer(writerOnly{io.Discard}, in, buf); err != nil {
 		return err

@@ -11,7 +11,8 @@ import (
 // behindLeft is a place after those of all left rows.
 const behindLeft = int64(1) << 62
 
-// placedRows sorts rows by their places, which are appended before the rows are.
+// placedRows sorts rows by their places. The places of rows are appended before the rows are
+// emitted.
 type placedRows struct {
 	sorter *rowSorter
 	schema *arrow.Schema // of the rows

@@ -167,7 +167,7 @@ type openFiles struct {
 	bytes []fs.File
 }
 
-// openFile is one of them.
+// openFile is an open file of a source.
 type openFile struct {
 	RowFile
 	path   string

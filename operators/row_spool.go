@@ -97,8 +97,8 @@ func (s *rowSpool) write(p rowPiece) error {
 	return s.writer.write(part)
 }
 
-// each calls f with the rows, in order, until f returns false: the rows [from, to) of a batch,
-// which f borrows.
+// each calls f with the rows in order, until f returns false. Each call gets the rows [from,
+// to) of a batch, which f borrows.
 func (s *rowSpool) each(f func(rows arrow.Record, from, to int) (more bool, err error)) error {
 	if s.file == nil {
 		for _, p := range s.pieces {

@@ -106,9 +106,9 @@ func poissonBounds(lambda float64) []float64 {
 // maxCopies bounds batches with copies of rows, unless they were larger before.
 const maxCopies = 1 << 15
 
-// drawPurpose names the draws of an operator for the rows of d. Without a seed they are the
-// operator's own; with a seed, all operators of the kind on these rows with that seed share
-// them.
+// drawPurpose names the draws of an operator for the rows of d. Without a seed, each operator
+// has its own draws. With a seed, all operators of the kind on these rows with that seed share
+// their draws.
 func drawPurpose(op string, d *engine.Dataset, seed uint64) string {
 	if seed == 0 {
 		return d.Builder().OwnDrawPurpose(op, d)

@@ -208,9 +208,9 @@ func weightsOf(rows arrow.Record) []int64 {
 	return rows.Column(int(rows.NumCols()) - 1).(*array.Int64).Int64Values()
 }
 
-// Finish emits the bound of each shard but the first: the first row at which the weight before
-// it reaches the share of the earlier shards. If every row is in the sample, the bound of shard
-// i is row i·n/shards of the order.
+// Finish emits the bounds of all shards except the first. The bound of a shard is the first row
+// at which the weight before it reaches the share of the earlier shards. If every row is in the
+// sample, the bound of shard i is row i·n/shards of the order.
 func (o *splitterPicker) Finish(c *engine.Context, out engine.Output) error {
 	if o.sorter == nil {
 		return nil

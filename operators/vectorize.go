@@ -123,8 +123,8 @@ func (o *vectorizer) Process(c *engine.Context, _, shard int, in engine.Batch, o
 	return emitColumns(shard, o.schema, o.cols, rows.NumRows(), out)
 }
 
-// firstNull finds the first row of a batch with a null in any of the columns, as the message
-// must not depend on batches.
+// firstNull finds the first row of a batch with a null in any of the columns. It looks at all
+// columns, because the message must not depend on batches.
 func (o *vectorizer) firstNull(rows arrow.Record) (row int, part *vectorPart) {
 	for i := range o.parts {
 		col := rows.Column(o.parts[i].column)

@@ -40,7 +40,7 @@ func TestSameBits(t *testing.T) {
 	trial.SameBitsOfState(t, build(o.table, o, optim.Settings{L1: 0.01}), "minimize")
 }
 
-// The magnitudes of the data differ so much that any other order of additions has other bits.
+// The magnitudes of the data differ so much that another order of adding gives other bits.
 func TestSameBitsOfWildRows(t *testing.T) {
 	o := objective{table: trial.Wild(100, 3), loss: squared}
 	for _, m := range []optim.Method{optim.LBFGS, optim.Newton, optim.GD} {
@@ -82,8 +82,8 @@ func TestSameBitsOverShards(t *testing.T) {
 	}
 }
 
-// The number of reads in Result equals the number that an evaluator counts. Steps that are too
-// few are refused.
+// The number of reads in Result equals the number that an evaluator counts. Iterations take
+// less than 1.4 reads on average.
 func TestReadsAreCounted(t *testing.T) {
 	var worst float64
 	for _, s := range methods {

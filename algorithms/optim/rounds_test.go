@@ -14,8 +14,9 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// distance is the mean distance of a number, the only parameter, to the numbers of a column.
-// Its approximation is the maximum of α·r - ½·μ·(α-a)² over α from -1 to 1, with r = y - v.
+// distance is the mean distance of a number to the numbers of a column. The number is the only
+// parameter. The smooth approximation is the maximum of α·r - ½·μ·(α-a)² over α from -1 to 1,
+// with r = y - v.
 type distance struct{ reads *atomic.Int64 }
 
 func (o distance) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {

@@ -109,8 +109,8 @@ func TestMissingMakesNull(t *testing.T) {
 	require.ErrorContains(t, prepare.OneHotEncoder{Columns: []string{"c"}, NullMissing: true, RefuseMissing: true}.Validate(), "RefuseMissing and NullMissing are both set")
 }
 
-// TestWeightsAreRepetitions: integer weights give the model of rows repeated that often.
-// Rows of weight 0 are ignored, whatever they hold.
+// TestWeightsAreRepetitions: integer weights give the same model as repeated rows. Rows of
+// weight 0 are ignored, whatever their values are.
 func TestWeightsAreRepetitions(t *testing.T) {
 	rows := weightedRows()
 	var repeated []weighted
