@@ -17,10 +17,10 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// travels returns the size of a message with a part of n elements, `set` of them nonzero. The
+// wireBytes returns the size of a message with a part of n elements, `set` of them nonzero. The
 // message has all elements, or the nonzero ones with either an index or a mask of one bit per
 // element. The smallest form is chosen. Sizes are multiples of 8 bytes.
-func travels(set, n int) int64 {
+func wireBytes(set, n int) int64 {
 	if set == 0 {
 		return 0
 	}
@@ -65,7 +65,7 @@ func TestGradientsTravelWithoutZeros(t *testing.T) {
 				}
 			}
 			if o != r {
-				want += travels(k, part.Len())
+				want += wireBytes(k, part.Len())
 				whole += int64(8 * part.Len())
 			}
 		}

@@ -10,18 +10,18 @@ import (
 
 // run runs a search over φ to its end. It returns the outcome, the step, and the number of
 // batches of φ that were evaluated.
-func run(s *search, phi func(t float64) (f, d float64), first float64, batch int) (verdict, float64, int) {
+func run(s *search, phi func(t float64) (f, d float64), first float64, batch int) (searchStatus, float64, int) {
 	f, d := phi(first)
-	v := s.feed(first, f, d)
+	v := s.add(first, f, d)
 	at, rounds := first, 0
 	steps := make([]float64, batch)
-	for v == seeks && rounds < 200 {
+	for v == searching && rounds < 200 {
 		rounds++
 		s.propose(steps)
 		for _, t := range steps {
 			f, d := phi(t)
 			at = t
-			if v = s.feed(t, f, d); v != seeks {
+			if v = s.add(t, f, d); v != searching {
 				break
 			}
 		}
