@@ -84,7 +84,7 @@ func (e *recovery) gather() error {
 }
 
 // resolve finishes the set or undoes it. amiss names the outputs that something else has
-// changed, so that they are lost or could not be undone. err is an error that stopped settle.
+// changed, so that they are lost or could not be undone. err is an error that stopped resolve.
 func (e *recovery) resolve() (amiss, err error) {
 	if !e.Undo {
 		for _, p := range e.all {
