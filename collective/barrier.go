@@ -98,8 +98,8 @@ type outcome uint8
 const (
 	pending  outcome = iota
 	met              // the phase is complete
-	failed           // the group has a cause of failure, and no rank works for the others
-	deserted         // a rank has left
+	failed           // the group has a cause of failure, and nobody is at work
+	rankLeft         // a rank has left
 )
 
 // park blocks until the outcome of the phase is known.
@@ -125,7 +125,7 @@ func (b *barrier) look(phase uint64, failure *atomic.Pointer[cause]) outcome {
 	case failure.Load() != nil:
 		return failed
 	case b.left >= 0:
-		return deserted
+		return rankLeft
 	default:
 		return pending
 	}

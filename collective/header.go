@@ -31,7 +31,7 @@ type header struct {
 }
 
 // kin returns the header without its number, which all operations of one kind share.
-func (h *header) kin() header {
+func (h *header) withoutNumber() header {
 	k := *h
 	k.seq = 0
 	return k

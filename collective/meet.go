@@ -116,7 +116,7 @@ func (c *Comm) wait(ctx context.Context) error {
 		case failed:
 			c.watch.stop()
 			return g.Err()
-		case deserted:
+		case rankLeft:
 			g.Abort(fmt.Errorf("rank %d waits in %s, but rank %d %w",
 				c.Rank(), g.slots[c.index].header.describe(), g.ranks[g.barrier.whoLeft()], ErrLeft))
 		}

@@ -35,8 +35,8 @@ type network struct {
 	word     [8]byte
 	payloads [][]byte      // of the latest reduction of objects, by rank
 	packings [numTypes]any // *packing of the element type
-	whole    *parties
-	shards   map[int]*parties
+	whole    *processNodes
+	shards   map[int]*processNodes
 }
 
 // meshGroup is what a group needs of the connections between its ranks.
@@ -47,7 +47,7 @@ type meshGroup interface {
 }
 
 func newNetwork(m meshGroup, size int, hosts [][]int, me int, t *tune.Tuner) *network {
-	n := &network{mesh: m, size: size, hosts: hosts, me: me, tuner: t, shards: map[int]*parties{}}
+	n := &network{mesh: m, size: size, hosts: hosts, me: me, tuner: t, shards: map[int]*processNodes{}}
 	leaders := make([]int, len(hosts))
 	for h, ranks := range hosts {
 		leaders[h] = ranks[0]
@@ -75,7 +75,7 @@ func (c *Comm) enter(h *header) {
 	if c.node == nil {
 		c.node, c.standing = n.node(c.Rank()), map[header]*mesh.Operation{}
 	}
-	kin := h.kin()
+	kin := h.withoutNumber()
 	op := c.standing[kin]
 	if op == nil {
 		if len(c.standing) >= maxKinds {
@@ -148,17 +148,17 @@ const (
 	directChannel   = 1023
 )
 
-// parties is the input of the processes to a reduction of all ranks: for each process, the
-// nodes of a tree that cover the input of its ranks.
-type parties struct {
-	forest *memberForest // nil if each process brings one buffer, folded in the tree over ranks
+// processNodes is what the processes bring to a reduction of all ranks: the nodes of a
+// tree that cover what their ranks have.
+type processNodes struct {
+	forest *memberForest // nil if each brings one buffer, folded in the tree over ranks
 	nodes  [][]sharding.Node
 	mine   []sharding.Node
 }
 
 // partiesFor returns the parties of a reduction of whole buffers, or of forests over a number
 // of shards. Rank r owns the shards of sharding.Split(shards, size, r).
-func (n *network) partiesFor(mode inputMode, shards int) *parties {
+func (n *network) processNodesFor(mode inputMode, shards int) *processNodes {
 	if mode == wholeBuffers {
 		if n.whole == nil {
 			n.whole = n.makeWhole()
@@ -167,7 +167,7 @@ func (n *network) partiesFor(mode inputMode, shards int) *parties {
 	}
 	p := n.shards[shards]
 	if p == nil {
-		p = n.makeParties(func(rank int, dst []sharding.Node) []sharding.Node {
+		p = n.makeProcessNodes(func(rank int, dst []sharding.Node) []sharding.Node {
 			return sharding.AppendCover(dst, sharding.Split(shards, n.size, rank))
 		})
 		n.shards[shards] = p
@@ -175,9 +175,9 @@ func (n *network) partiesFor(mode inputMode, shards int) *parties {
 	return p
 }
 
-// makeWhole makes the parties of a reduction of whole buffers.
-func (n *network) makeWhole() *parties {
-	p := n.makeParties(func(rank int, dst []sharding.Node) []sharding.Node {
+// makeWhole makes the processNodes of a reduction of whole buffers.
+func (n *network) makeWhole() *processNodes {
+	p := n.makeProcessNodes(func(rank int, dst []sharding.Node) []sharding.Node {
 		return append(dst, rankNode(rank, n.size))
 	})
 	if len(n.hosts) == n.size {
@@ -188,7 +188,7 @@ func (n *network) makeWhole() *parties {
 	return p
 }
 
-func (n *network) makeParties(of func(rank int, dst []sharding.Node) []sharding.Node) *parties {
+func (n *network) makeProcessNodes(of func(rank int, dst []sharding.Node) []sharding.Node) *processNodes {
 	f := &memberForest{nodes: make([][]sharding.Node, len(n.hosts))}
 	for h, ranks := range n.hosts {
 		nodes := []sharding.Node{}
@@ -198,7 +198,7 @@ func (n *network) makeParties(of func(rank int, dst []sharding.Node) []sharding.
 		f.nodes[h] = joinSiblings(nodes)
 	}
 	f.hash = hashForest(f.nodes)
-	return &parties{forest: f, nodes: f.nodes, mine: f.nodes[n.me]}
+	return &processNodes{forest: f, nodes: f.nodes, mine: f.nodes[n.me]}
 }
 
 // rankNode returns the node of a rank in an aligned tree with the shape of the canonical tree

@@ -138,7 +138,7 @@ func (k *calls) run(q *request) (present bool, err error) {
 		return false, err
 	}
 	k.last = p
-	p.lay(q)
+	p.setLengths(q)
 	p.op.Seq, p.op.What, p.op.Before = q.header.seq, p.kindOf(q.header), q.before
 	p.op.Elem, p.op.In, p.op.Out = q.elem, q.in, q.out
 	p.op.Reducer = q.arith
@@ -150,7 +150,7 @@ func (k *calls) run(q *request) (present bool, err error) {
 // kindOf returns the operation for message headers. Its hashes on two ranks are equal if and
 // only if they are in the same kind of operation, carried out by the same program.
 func (p *prepared) kindOf(h *header) *mesh.Operation {
-	kin := h.kin()
+	kin := h.withoutNumber()
 	if p.hasKind != nil && p.kind == kin {
 		return p.hasKind
 	}
@@ -211,7 +211,7 @@ func (k *calls) params(q *request, dims []int) algorithm.Params {
 
 // lay gives the program the lengths of q. A loop has few different lengths, so their layouts
 // are kept.
-func (p *prepared) lay(q *request) {
+func (p *prepared) setLengths(q *request) {
 	at := slices.IndexFunc(p.layouts, func(l laid) bool { return l.serve(q) })
 	if at < 0 {
 		if at = p.evict; at == len(p.layouts) {

@@ -62,7 +62,7 @@ func (n *network) hostOf(rank int) int {
 func (a *AllReducer[T]) leadRemote(c *Comm) error {
 	g := c.group
 	h := &g.slots[c.index].header
-	pt := g.net.partiesFor(h.mode, h.shards)
+	pt := g.net.processNodesFor(h.mode, h.shards)
 	a.entries, a.values = a.entries[:0], a.values[:0]
 	for i := range g.slots {
 		a.collect(g.slots[i].reducer.(*AllReducer[T]).req, g.ranks[i])
@@ -119,7 +119,7 @@ func (c *Comm) amongProcesses(ctx context.Context, r request, in []byte) error {
 
 // scatterRemote is leadRemote for a reduction with blocks. q has the input of the ranks of
 // this process, folded into their nodes of the tree.
-func (a *AllReducer[T]) scatterRemote(c *Comm, q *request, pt *parties) error {
+func (a *AllReducer[T]) scatterRemote(c *Comm, q *request, pt *processNodes) error {
 	g := c.group
 	p := packingOf[T](g.net)
 	p.cutBlocks(g.net, a.req.Blocks)

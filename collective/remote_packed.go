@@ -61,7 +61,7 @@ func (p *packing[T]) cutBlocks(n *network, blocks []int) {
 }
 
 // fillHeads makes every part plain, except for absent ones.
-func (p *packing[T]) fillHeads(pt *parties) {
+func (p *packing[T]) fillHeads(pt *processNodes) {
 	at := 0
 	for _, nodes := range pt.nodes {
 		for range nodes {
@@ -86,7 +86,7 @@ func (p *packing[T]) fillHeads(pt *parties) {
 //
 // q has the entries of this process, folded into the nodes of its ranks in the tree. done is
 // false if parts are better sent whole. present is as in run.
-func (a *AllReducer[T]) reducePacked(q *request, pt *parties) (done, present bool, err error) {
+func (a *AllReducer[T]) reducePacked(q *request, pt *processNodes) (done, present bool, err error) {
 	c, n := a.c, a.c.group.net
 	p := packingOf[T](n)
 	p.cutEvenly(q.n, len(n.hosts))
@@ -134,7 +134,7 @@ func volumes(heads []int64, nodes [][]sharding.Node, cuts []cut, size int) (pack
 }
 
 // head returns the number of set elements of a part, by process, entry and cut.
-func (p *packing[T]) head(pt *parties, from, entry, cut int) int {
+func (p *packing[T]) head(pt *processNodes, from, entry, cut int) int {
 	at := 0
 	for _, nodes := range pt.nodes[:from] {
 		at += len(nodes)
@@ -144,7 +144,7 @@ func (p *packing[T]) head(pt *parties, from, entry, cut int) int {
 
 // exchangeHeads counts the set elements of each part of this process and sends the numbers to
 // all processes. If look is false, every element counts as set.
-func (a *AllReducer[T]) exchangeHeads(q *request, pt *parties, look bool) error {
+func (a *AllReducer[T]) exchangeHeads(q *request, pt *processNodes, look bool) error {
 	n := a.c.group.net
 	p := packingOf[T](n)
 	cuts := len(p.cuts)
@@ -180,7 +180,7 @@ func (a *AllReducer[T]) exchangeHeads(q *request, pt *parties, look bool) error 
 
 // exchangeParts sends to each other process the packed parts that it folds, and receives the
 // parts that this process folds.
-func (a *AllReducer[T]) exchangeParts(q *request, pt *parties) error {
+func (a *AllReducer[T]) exchangeParts(q *request, pt *processNodes) error {
 	n := a.c.group.net
 	p := packingOf[T](n)
 	hosts := len(n.hosts)
@@ -232,7 +232,7 @@ func (a *AllReducer[T]) exchangeParts(q *request, pt *parties) error {
 
 // foldParts folds the elements of a cut of this process, from all entries, up their tree. The
 // result is nil if there are no entries. The cuts of this process are passed in order.
-func (a *AllReducer[T]) foldParts(c *Comm, q *request, pt *parties, cut int) (folded []byte, err error) {
+func (a *AllReducer[T]) foldParts(c *Comm, q *request, pt *processNodes, cut int) (folded []byte, err error) {
 	n := c.group.net
 	p := packingOf[T](n)
 	own := p.cuts[cut].Range
@@ -331,7 +331,7 @@ func (a *AllReducer[T]) shareResults(q *request, folded []byte) error {
 }
 
 // rootOf appends the lowest common ancestor of all nodes of the parties.
-func (pt *parties) rootOf(dst []sharding.Node) []sharding.Node {
+func (pt *processNodes) rootOf(dst []sharding.Node) []sharding.Node {
 	var root sharding.Node
 	first := true
 	for _, nodes := range pt.nodes {

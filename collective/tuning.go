@@ -69,7 +69,7 @@ func (k *calls) spread(q *request, payload []byte) error {
 	if err != nil {
 		return err
 	}
-	kin := q.header.kin()
+	kin := q.header.withoutNumber()
 	text := kin.describe()
 	op := execute.Operation{
 		Seq: q.header.seq, What: &mesh.Operation{Hash: xxh3.HashString("the choice for " + text), Text: text}, Before: q.before,

@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/mapped"
 )
 
-// TestDamageIsFoundOnce: of the subtasks that fail, one verifies the files of all, and the others
-// take its verdict. A subtask whose run has ended meanwhile gives none.
+// TestDamageIsFoundOnce: if several subtasks fail, one of them verifies the files of all, and
+// the others use its verdict. A subtask whose run has ended in the meantime gives no verdict.
 func TestDamageIsFoundOnce(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	files := mapped.NewFiles(disk.OS(), t.TempDir())

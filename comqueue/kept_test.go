@@ -26,7 +26,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// slot is a source without rows that tells of its slot's memory before others have rows.
+// slot is a source without rows that opens before others emit rows, and gives the test the
+// memory of its slot.
 type slot struct {
 	memory *atomic.Pointer[task.Budget]
 	looked chan struct{}
@@ -41,8 +42,8 @@ func (s slot) Open(c *engine.Context) error {
 	return nil
 }
 
-// watching adds a source that tells of the memory of the only slot, and returns a dataset of n
-// rows that begins behind it.
+// watching adds a source that gives the test the memory of the only slot. It returns a dataset
+// of n rows that begins after that.
 func watching(b *engine.Builder, memory *atomic.Pointer[task.Budget], n int) *engine.Dataset {
 	s := slot{memory, make(chan struct{})}
 	schema := operators.FromSlice(b, []row{{1}}).Schema()
@@ -53,7 +54,8 @@ func watching(b *engine.Builder, memory *atomic.Pointer[task.Budget], n int) *en
 	})
 }
 
-// watchedFiles keeps a handle of every file for rows, as they have no names once they are mapped.
+// watchedFiles keeps a handle of every file for rows, because such a file has no name once it
+// is mapped.
 type watchedFiles struct {
 	mu    sync.Mutex
 	files []*os.File
@@ -75,15 +77,15 @@ func (w *watchedFiles) fs(t *testing.T) disk.FS {
 	}}
 }
 
-// all returns the files so far.
+// all returns the files that have been created.
 func (w *watchedFiles) all() []*os.File {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]*os.File(nil), w.files...)
 }
 
-// TestRowsOfFilesThatAreEmitted: rows that a queue emits as they are do not lie in its files any
-// more. The files are verified no longer, and the disk may do with them what it likes.
+// TestRowsOfFilesThatAreEmitted: rows that a queue emits unchanged are copied out of its files.
+// The files are no longer verified, so later damage to them does no harm.
 func TestRowsOfFilesThatAreEmitted(t *testing.T) {
 	const n = 1 << 12
 	again := comqueue.PartitionedRows("again")
@@ -142,7 +144,7 @@ func TestRowsOfFilesThatAreEmitted(t *testing.T) {
 	}
 }
 
-// TestDamageComesBeforeRows: operators behind a queue see no rows if its files have changed by
+// TestDamageComesBeforeRows: operators after a queue get no rows if its files have changed by
 // the end of the last superstep.
 func TestDamageComesBeforeRows(t *testing.T) {
 	for _, perShard := range []bool{false, true} {
@@ -178,8 +180,8 @@ func TestDamageComesBeforeRows(t *testing.T) {
 	}
 }
 
-// TestDamageOfOthersIsTheCause: a function that fails for what the files of another subtask have
-// become is not the cause, the damage is. The files of all inputs count.
+// TestDamageOfOthersIsTheCause: damage to the files of one subtask may make a function of
+// another fail. Then the damage is reported as the cause. The files of all inputs are verified.
 func TestDamageOfOthersIsTheCause(t *testing.T) {
 	const n, shards = 1 << 16, 8
 	second := comqueue.PartitionedRows("second")
@@ -215,7 +217,7 @@ func TestDamageOfOthersIsTheCause(t *testing.T) {
 	}
 }
 
-// TestStateThatCannotBe: what WithState says is checked, and all of the memory is given back.
+// TestStateThatCannotBe: the result of WithState is checked, and all memory is released.
 func TestStateThatCannotBe(t *testing.T) {
 	for _, state := range []int64{-1, -1 << 40, math.MinInt64, 1 << 51, 1 << 62, math.MaxInt64, math.MaxInt64 - 1} {
 		var memory atomic.Pointer[task.Budget]
@@ -237,20 +239,20 @@ func requireGivenBack(t *testing.T, memory *task.Budget) {
 	require.Zero(t, memory.Kept(false))
 }
 
-// TestWhatQueuesKeepIsCounted: state, blocks and rows count while a queue runs, rows in memory
-// where they could move to files apart, and are given back at its end.
+// TestWhatQueuesKeepIsCounted: state, blocks and rows count while a queue runs, and are
+// released at its end. Rows in memory that could move to files are counted separately.
 func TestWhatQueuesKeepIsCounted(t *testing.T) {
 	const n, state, block = 10_000, 30_000, 20_000 // 80 kB of rows
 	for _, test := range []struct {
 		budget int64
 		fs     disk.FS
 		kept   int64 // without rows
-		rows   bool  // in memory
+		rows   bool  // whether rows are in memory
 	}{
 		{1 << 20, disk.OS(), state + block, true},
 		{1 << 20, unmapped, state + block, true},
 		{64 << 10, disk.OS(), state + block, false},
-		{170_000, unmapped, 2*state + block, true}, // while others hold what more needs
+		{170_000, unmapped, 2*state + block, true}, // while others hold the memory that "more" needs
 	} {
 		var memory atomic.Pointer[task.Budget]
 		key := comqueue.PartitionedRows("rows").WithState(func(*comqueue.ComContext, *comqueue.Frame) int64 { return state })
@@ -296,7 +298,7 @@ func TestWhatQueuesKeepIsCounted(t *testing.T) {
 }
 
 // TestOffsetsThatDoNotFit: offsets stay in memory. If they do not fit, the rows that were moved
-// to a file go with the error.
+// to a file are released with the error.
 func TestOffsetsThatDoNotFit(t *testing.T) {
 	const n = 1 << 15
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
@@ -323,8 +325,8 @@ func await(ctx *comqueue.ComContext, c chan struct{}) error {
 	}
 }
 
-// TestStateOfQueuesAtOnce: rows in memory that could have gone to files do not keep the state of
-// other queues out, whichever came first.
+// TestStateOfQueuesAtOnce: rows in memory that could have gone to files do not block the state
+// of other queues, whichever comes first.
 func TestStateOfQueuesAtOnce(t *testing.T) {
 	const n = 120_000 // 960 kB of rows
 	for _, first := range []bool{true, false} {
@@ -364,13 +366,13 @@ func TestStateOfQueuesAtOnce(t *testing.T) {
 	}
 }
 
-// TestRefusalDoesNotWaitForQueues: advice counts inputs that are still to be read, but not those
-// that other queues make, which may take long.
+// TestRefusalDoesNotWaitForQueues: the advised memory includes inputs that are still to be
+// read. It does not include inputs from other queues, because waiting for them may take long.
 func TestRefusalDoesNotWaitForQueues(t *testing.T) {
 	second := comqueue.PartitionedRows("second")
 	_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
 		long := comqueue.New(b, "long").InitWithPartitionedData(data, dataset(b, 1, func(int) float64 { return 1 })).Do(func(ctx *comqueue.ComContext) error {
-			<-ctx.Context().Done() // for ever, but for the refusal
+			<-ctx.Context().Done() // for ever, unless the other queue is refused
 			return nil
 		}).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec()
 		return comqueue.New(b, "refused").InitWithPartitionedData(data, dataset(b, 50_000, func(i int) float64 { return float64(i) })).
@@ -382,8 +384,8 @@ func TestRefusalDoesNotWaitForQueues(t *testing.T) {
 	require.True(t, strings.Contains(err.Error(), `queue "refused": partitioned data "data"`), err)
 }
 
-// TestRowsOfFilesAreCopiedBeforeTheyAreVerified: what a close emits is what was verified, also if
-// the files change right afterwards.
+// TestRowsOfFilesAreCopiedBeforeTheyAreVerified: a close emits exactly the rows that were
+// verified, even if the files change right afterwards.
 func TestRowsOfFilesAreCopiedBeforeTheyAreVerified(t *testing.T) {
 	var watched watchedFiles
 	got, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
@@ -407,10 +409,10 @@ func TestRowsOfFilesAreCopiedBeforeTheyAreVerified(t *testing.T) {
 	require.Empty(t, got)
 }
 
-// TestViewsThatAreEmitted: a close may emit batches around slices of the queue's rows and blocks
-// in memory. The queue gives that memory back to the system when it ends.
+// TestViewsThatAreEmitted: a close may emit batches that refer to the queue's rows and blocks
+// in memory. The queue returns that memory to the system when it ends.
 func TestViewsThatAreEmitted(t *testing.T) {
-	const n = 1 << 18 // 2 MiB of numbers, which do not lie on the heap
+	const n = 1 << 18 // 2 MiB of numbers, which are not on the Go heap
 	ended := func(b *engine.Builder, emitted *engine.Dataset) *engine.Dataset {
 		read := operators.Map(emitted, func(r row) row { return r })
 		return comqueue.New(b, "second").InitWithPartitionedData(comqueue.PartitionedRows("again"), read).Do(idle).SetMaxIter(1).
@@ -464,8 +466,8 @@ func TestViewsThatAreEmitted(t *testing.T) {
 	}
 }
 
-// TestFilesThatCannotBeCheckedAreNoChange: a check that cannot read the rows of another subtask says
-// so, and that of rows that a function has modified says that.
+// TestFilesThatCannotBeCheckedAreNoChange: if a check cannot read the rows of another subtask,
+// the error says so. If a function has modified the rows, the error says that.
 func TestFilesThatCannotBeCheckedAreNoChange(t *testing.T) {
 	const n = 1 << 14
 	for name, c := range map[string]struct {
@@ -504,7 +506,8 @@ func TestFilesThatCannotBeCheckedAreNoChange(t *testing.T) {
 	}
 }
 
-// TestDamageIsTheCauseInLoops: conditions of loops within a superstep are functions like others.
+// TestDamageIsTheCauseInLoops: the conditions of loops within a superstep are verified like
+// other functions.
 func TestDamageIsTheCauseInLoops(t *testing.T) {
 	wrong := func(ctx *comqueue.ComContext) (bool, error) {
 		for shard := range 8 {

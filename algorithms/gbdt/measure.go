@@ -121,12 +121,12 @@ func (q *boosting) note(ctx *comqueue.ComContext) error {
 	return s.judge(ctx.StepNo())
 }
 
-// ranAway reports margins that have diverged. The sign of it is that the first metric on the
-// training rows is not finite; sums has its total and divisor. Metrics that may be undefined
-// for other reasons are not looked at: those of the order of rows, of the user, with an
-// objective of the user, or without weight. An infinite metric that was infinite after the
-// first round too is no error, as the margins may still be falling, unless predictions are
-// powers of e.
+// ranAway returns an error if the margins have diverged, that is, if the first metric on the
+// training rows is not finite. sums has the total and the divisor of this metric. Metrics that
+// may be undefined for other reasons are ignored: metrics of the order of rows, user-defined
+// metrics, all metrics of a user-defined objective, and metrics whose rows have no weight. An
+// infinite metric is no error if it was infinite after the first round too, because the margins
+// may still be falling. It is an error nevertheless if predictions are powers of e.
 func (s *state) ranAway(sums []float64) error {
 	if s.params.NoTrainMetrics || len(s.metrics) == 0 || s.params.Objective == Custom {
 		return nil

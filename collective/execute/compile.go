@@ -283,8 +283,8 @@ func (r *Runner) attach(routes []mesh.Route, conns []mesh.Conn) {
 		first[routes[i]] = i
 	}
 	for _, c := range conns {
-		if l, ok := c.(mesh.Loner); ok {
-			r.loners = append(r.loners, l)
+		if l, ok := c.(mesh.SerialWaiter); ok {
+			r.serialWaiters = append(r.serialWaiters, l)
 		}
 	}
 	stripes := func(peer, channel int) []mesh.Conn {

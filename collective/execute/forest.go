@@ -100,8 +100,8 @@ func (p *presence) result(r *Runner) bool {
 	return p.of(ref{mem: int32(r.prog.Partials()), lo: int32(out.Lo), hi: int32(out.Hi)}) == all
 }
 
-// landing is memory for a message that is received as a whole.
-type landing struct {
+// receiveBuffer is memory for a message that is received as a whole.
+type receiveBuffer struct {
 	spare []byte
 	came  []bool // by chunk
 }

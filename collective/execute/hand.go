@@ -27,12 +27,12 @@ type hand struct {
 	land    []byte        // received bytes to be folded
 	lender  mesh.Borrower // connection whose borrowed bytes must be returned, or nil
 	folder
-	landing
+	receiveBuffer
 }
 
 // release drops the temporary memory.
 func (h *hand) release() {
-	h.land, h.folder, h.landing = nil, folder{}, landing{}
+	h.land, h.folder, h.receiveBuffer = nil, folder{}, receiveBuffer{}
 }
 
 // do does one part of a step.
@@ -202,7 +202,7 @@ func (h *hand) readFold(s *step, k int, dst, src []byte) error {
 		return nil
 	}
 	for lo := 0; lo < len(dst); {
-		land := h.landingPlace(len(dst) - lo)
+		land := h.receiveBufferFor(len(dst) - lo)
 		hi := lo + len(land)
 		if err := h.read(s, k, land); err != nil {
 			return err
@@ -230,8 +230,8 @@ func (h *hand) pair(s *step, dst, src, received []byte) {
 	}
 }
 
-// landingPlace returns memory for up to n bytes of whole elements to fold.
-func (h *hand) landingPlace(n int) []byte {
+// receiveBufferFor returns memory for up to n bytes of whole elements to fold.
+func (h *hand) receiveBufferFor(n int) []byte {
 	n = min(n, blockOf(landBytes, h.r.op.Elem))
 	if n > len(h.land) {
 		h.land = aligned(n)

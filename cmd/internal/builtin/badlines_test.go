@@ -11,7 +11,7 @@ import (
 // A command that fails prints one message in the user's words. It names nothing of Go and no
 // temporary files, and says nothing twice.
 func TestBadLinesAreToldInTheUsersWords(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("small.csv", "a,b,t,y\n1,2,x,0\n2,1,y,1\n3,5,x,0\n4,4,z,1\n5,7,x,0\n6,5,y,1\n7,8,x,1\n8,9,z,0\n")
 	w.write("one.csv", "a,b,y\n1,2,x\n2,3,x\n3,4,x\n")
 	w.write("bad.json", "abc")

@@ -44,7 +44,7 @@ type seen struct {
 
 func TestMain(m *testing.M) {
 	if r := os.Getenv(roleVariable); r != "" {
-		if err := play(r); err != nil {
+		if err := runProcess(r); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -53,9 +53,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// play runs one process: it joins, moves bytes until the group fails, reports the cause, and
-// ends with its standard input.
-func play(text string) error {
+// runProcess runs one process: it joins, moves bytes until the group fails, reports the cause,
+// and ends with its standard input.
+func runProcess(text string) error {
 	var r role
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		return err

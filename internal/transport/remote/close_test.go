@@ -57,7 +57,7 @@ func TestSendToOneWhoLeft(t *testing.T) {
 	j := connected(t, 3, nil)
 	k := newKeeper(2)
 	j.listen(at(0, 0, 1), k)
-	j.listen(at(0, 0, 2), k.twin())
+	j.listen(at(0, 0, 2), k.sibling())
 	s, other, waits := j.dial(0, at(0, 0, 1)), j.dial(0, at(0, 0, 2)), j.dial(0, at(9, 0, 1))
 	require.NoError(t, s.Send(soon(t), transport.Message{}))
 	k.next(t)
@@ -99,7 +99,7 @@ func TestFailedNetworkLeavesQuietly(t *testing.T) {
 	j := connected(t, 3, nil)
 	k := newKeeper(9)
 	for w := range 3 {
-		j.listen(at(0, 0, w), k.twin())
+		j.listen(at(0, 0, w), k.sibling())
 	}
 	for _, way := range [][2]int{{0, 1}, {1, 0}, {1, 2}, {0, 2}} {
 		require.NoError(t, j.dial(way[0], at(0, 0, way[1])).Send(soon(t), transport.Message{}))

@@ -259,7 +259,7 @@ func TestEarlyMessages(t *testing.T) {
 	require.NoError(t, j.dial(0, at(5, 2, 1)).Send(soon(t), transport.Message{}))
 	k.next(t)
 	require.Empty(t, sent)
-	j.listen(at(5, 1, 1), k.twin())
+	j.listen(at(5, 1, 1), k.sibling())
 	for i := range 3 {
 		require.NoError(t, <-sent)
 		require.EqualValues(t, i, k.next(t).Seq)
