@@ -98,7 +98,7 @@ type outcome uint8
 const (
 	pending  outcome = iota
 	met              // the phase is complete
-	failed           // the group has a cause of failure, and nobody is at work
+	failed           // the group has a cause of failure, and no rank works for the others
 	rankLeft         // a rank has left
 )
 

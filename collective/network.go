@@ -148,10 +148,10 @@ const (
 	directChannel   = 1023
 )
 
-// processNodes is what the processes bring to a reduction of all ranks: the nodes of a
-// tree that cover what their ranks have.
+// processNodes is the input of the processes to a reduction of all ranks: for each process, the
+// nodes of a tree that cover the input of its ranks.
 type processNodes struct {
-	forest *memberForest // nil if each brings one buffer, folded in the tree over ranks
+	forest *memberForest // nil if each process brings one buffer, folded in the tree over ranks
 	nodes  [][]sharding.Node
 	mine   []sharding.Node
 }
