@@ -368,7 +368,7 @@ func TestMainCollisions(t *testing.T) {
 	}), ""), fmt.Sprintf(collides, "--log-json", "--fast"))
 }
 
-// validated has arguments whose validation exits its goroutine instead of returning.
+// validated has arguments whose validation panics or ends its goroutine.
 type validated struct{ How string }
 
 func (v validated) Validate() error {

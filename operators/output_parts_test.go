@@ -187,7 +187,7 @@ func TestPartsAreVerified(t *testing.T) {
 		} {
 			require.ErrorContains(t, commitParts(out, written), want)
 		}
-		one := [][]byte{say(out.parts), say("/mnt"+out.parts, partFile{Shard: 1, Size: 5, Sum: five})} // the same directory, mounted at another path
+		one := [][]byte{say(out.parts), say("/mnt"+out.parts, partFile{Shard: 1, Size: 5, Sum: five})} // mounted at another path
 		if perShard {
 			require.ErrorContains(t, commitParts(out, one), "none of 2 workers wrote shard 0")
 			require.NoError(t, out.Abort())

@@ -40,7 +40,7 @@ func TestBorrowedBatches(t *testing.T) {
 			clear(kept)
 			forEachSetting(t, func(t *testing.T, opts ...engine.Option) {
 				if name == "retained too late" {
-					opts = append(opts, engine.Parallelism(1), engine.BatchRows(2)) // the error needs a Map and more than one batch
+					opts = append(opts, engine.Parallelism(1), engine.BatchRows(2)) // the error needs several batches
 				}
 				err := runError(t, func(b *engine.Builder) *engine.Dataset {
 					rows := FromSlice(b, flowers(100))

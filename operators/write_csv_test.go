@@ -231,7 +231,7 @@ func TestWriteCSVRefusesNullsThatAreValues(t *testing.T) {
 	requireMisuse(t, write("256", "t", "u", "i"), `column "i"`)
 }
 
-// The first job reads a file, changes its rows and writes them to another file.
+// A job reads a file, drops some of its rows and writes the rest to another file.
 func Example_files() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
