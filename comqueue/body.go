@@ -307,7 +307,7 @@ func (b *body) between(step int) error {
 	if err := b.observe(step - 1); err != nil || step == b.first || !b.queue.b.CheckState() {
 		return err
 	}
-	return b.forget()
+	return b.guard(b.forget)
 }
 
 // observe passes the replicated objects after a superstep to the run's observer, if any.

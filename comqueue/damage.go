@@ -19,16 +19,21 @@ func (b *body) verifyRows() error {
 func (b *body) verify(all []*onDisk) error {
 	for _, held := range all {
 		b.context.shard.Store(int32(held.shard))
-		if err := held.region.Verify(); err != nil {
-			return fmt.Errorf("%s, kept beyond the memory budget: %w; or a function changed rows that it was lent, which --check tells", held.what, err)
+		if err := held.verify(); err != nil {
+			return err
 		}
 	}
 	b.context.shard.Store(-1)
 	return nil
 }
 
-// holdsOnDisk reports whether rows or blocks of the subtask are in files.
-func (b *body) holdsOnDisk() bool { return len(b.rowsOnDisk)+len(b.made.onDisk) > 0 }
+// verify returns an error if the file does not hold what was written to it.
+func (d *onDisk) verify() error {
+	if err := d.region.Verify(); err != nil {
+		return fmt.Errorf("%s, kept beyond the memory budget: %w; or a function changed rows that it was lent, which --check tells of rows in memory", d.what, err)
+	}
+	return nil
+}
 
 // damage is what subtasks of a process find out about their files after a failure.
 type damage struct {
@@ -73,7 +78,7 @@ func (b *body) verifyAll() (damaged error, done bool) {
 }
 
 // guard calls f. If f fails while rows are in files, it verifies the files first: damage by the
-// disk is the cause of any other failure.
+// disk may be the cause of any other failure.
 func (b *body) guard(f func() error) (err error) {
 	returned := false
 	defer func() {
@@ -89,7 +94,7 @@ func (b *body) guard(f func() error) (err error) {
 		if !returned {
 			panic(damage) // replaces the current panic
 		}
-		err = damage
+		err = fmt.Errorf("%w; the function failed with: %v", damage, err)
 	}()
 	err = f()
 	returned = true

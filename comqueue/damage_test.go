@@ -47,6 +47,8 @@ func TestDamageIsFoundOnce(t *testing.T) {
 	require.Equal(t, 7, damaged.bodies[0].context.currentShard())
 
 	end()
+	block[3] ^= 1
 	require.Equal(t, failure, fails(ended.bodies[0]))
+	require.NoError(t, ended.bodies[0].findDamage())
 	require.False(t, ended.damage.known)
 }

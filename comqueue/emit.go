@@ -14,36 +14,18 @@ import (
 	"github.com/superstep-ml/superstep/internal/offheap"
 )
 
-// closeOnce emits the rows of the close on subtask 0. If they may be made of data in files,
-// they are emitted after the files are verified.
+// closeOnce emits the rows of the close on subtask 0, as closeShards does on all.
 func (b *body) closeOnce(c *engine.Context, out engine.Output) error {
+	if err := b.verifyRows(); err != nil {
+		return err
+	}
 	emit, release := b.queue.close.start(c)
 	defer release()
 	send := func(rows arrow.Record) error { return b.send(c, out, 0, rows) }
-	var kept []arrow.Record
-	defer func() {
-		for _, rows := range kept {
-			rows.Release()
-		}
-	}()
-	to := send
-	if b.holdsOnDisk() {
-		to = func(rows arrow.Record) error {
-			own, err := ownRows(c, rows)
-			if err == nil {
-				kept = append(kept, own)
-			}
-			return err
-		}
+	if err := b.guard(func() error { return b.context.takeMisuse(emit(&b.context, 0, send)) }); err != nil {
+		return err
 	}
-	err := b.guard(func() error { return b.context.takeMisuse(emit(&b.context, 0, to)) })
-	if err == nil {
-		err = b.verifyRows()
-	}
-	for i := 0; err == nil && i < len(kept); i++ {
-		err = send(kept[i])
-	}
-	return err
+	return b.verifyRows()
 }
 
 // send emits rows of a shard that the close gives, some at a time where they are copied.
@@ -62,21 +44,12 @@ func (b *body) send(c *engine.Context, out engine.Output, shard int, rows arrow.
 // sendCopy emits a copy of rows, which it releases.
 func (b *body) sendCopy(c *engine.Context, out engine.Output, shard int, rows arrow.Record) error {
 	defer rows.Release()
-	own, err := ownRows(c, rows)
+	own, err := batch.Concat(c.Allocator, []arrow.Record{rows})
 	if err != nil {
 		return err
 	}
 	defer own.Release()
 	return out.Emit(shard, arrowrows.Batch(own))
-}
-
-// ownRows returns the rows, with a reference for the caller. Borrowed rows are copied.
-func ownRows(c *engine.Context, rows arrow.Record) (arrow.Record, error) {
-	if borrowed(rows) {
-		return batch.Concat(c.Allocator, []arrow.Record{rows})
-	}
-	rows.Retain()
-	return rows, nil
 }
 
 // borrowed reports whether rows must be copied before others get them: they lie in files of a

@@ -96,9 +96,9 @@ func (in *intake) rows(c *engine.Context, key PartitionedData, shard int, schema
 			t.frame.Release()
 		}
 	}()
-	n := key.state(in.context, t.frame)
-	if n < 0 || n > mostState {
-		return nil, fmt.Errorf("the function of WithState says %d bytes for the state of a shard; it must say how many bytes are kept, from 0 to %d", n, int64(mostState))
+	n, err := key.stateOf(in.context, t.frame)
+	if err != nil {
+		return nil, err
 	}
 	if err := in.makeRoom(c, n); err != nil {
 		return nil, fmt.Errorf("what the queue keeps for its rows: %w", err)
@@ -106,6 +106,30 @@ func (in *intake) rows(c *engine.Context, key PartitionedData, shard int, schema
 	t.frame.bytes += n
 	owned = true
 	return t.frame, nil
+}
+
+// stateOf returns the bytes of state that stages keep for the rows of a shard. If the function fails
+// while the rows are in a file, damage of the file is the cause.
+func (d PartitionedData) stateOf(ctx *ComContext, rows *Frame) (n int64, err error) {
+	returned := false
+	defer func() {
+		if returned && err == nil || rows.file == nil {
+			return
+		}
+		damage := rows.file.verify()
+		if damage != nil && !returned {
+			panic(damage) // replaces the current panic
+		}
+		if damage != nil {
+			err = damage
+		}
+	}()
+	n = d.state(ctx, rows)
+	returned = true
+	if n < 0 || n > mostState {
+		err = fmt.Errorf("the function of WithState says %d bytes for the state of a shard; it must say how many bytes are kept, from 0 to %d", n, int64(mostState))
+	}
+	return n, err
 }
 
 const mostState = 1 << 50 // bytes of a shard's state, far more than any machine has

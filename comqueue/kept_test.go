@@ -384,15 +384,23 @@ func TestRefusalDoesNotWaitForQueues(t *testing.T) {
 	require.True(t, strings.Contains(err.Error(), `queue "refused": partitioned data "data"`), err)
 }
 
-// TestRowsOfFilesAreCopiedBeforeTheyAreVerified: a close emits exactly the rows that were
-// verified, even if the files change right afterwards.
-func TestRowsOfFilesAreCopiedBeforeTheyAreVerified(t *testing.T) {
+// TestFilesAreVerifiedAfterTheClose: rows go on as they are emitted, also those of subtask 0 alone,
+// and files that change meanwhile fail the job.
+func TestFilesAreVerifiedAfterTheClose(t *testing.T) {
 	var watched watchedFiles
-	got, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+	var arrived atomic.Int64
+	_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
 		q := comqueue.New(b, "first").InitWithPartitionedData(data, dataset(b, 1<<17, func(i int) float64 { return 1 })).Do(idle).SetMaxIter(1)
 		schema := operators.FromSlice(b, []row{{1}}).Schema()
 		emitted := q.CloseOnNode0(comqueue.OutputBatches(schema, func(ctx *comqueue.ComContext, emit func(engine.Batch) error) error {
-			return ctx.ForShards(func(shard int) error { return emit(data.Get(ctx, shard).Batch()) })
+			for shard := range ctx.TotalShards() {
+				before := arrived.Load()
+				if err := emit(data.Get(ctx, shard).Batch()); err != nil {
+					return err
+				}
+				assert.Greater(t, arrived.Load(), before, "rows of shard %d are not kept until the end", shard)
+			}
+			return nil
 		})).Exec()
 		damage := sync.OnceFunc(func() { // when the first row arrives
 			for _, f := range watched.all() {
@@ -401,12 +409,84 @@ func TestRowsOfFilesAreCopiedBeforeTheyAreVerified(t *testing.T) {
 			}
 		})
 		return operators.Filter(emitted, func(r row) bool {
+			arrived.Add(1)
 			damage()
 			return r.Value != 1
 		})
 	}, engine.Parallelism(1), engine.Shards(4), engine.BatchRows(64), engine.MemoryBudget(64<<10), engine.Disk(watched.fs(t)))
-	require.NoError(t, err)
-	require.Empty(t, got)
+	require.ErrorContains(t, err, "is damaged")
+}
+
+// TestFailuresOfDamagedRows: damage is the error where a function fails because of it, also one that
+// says the state of rows, and one that makes scratch again. Its own failure is told beside.
+func TestFailuresOfDamagedRows(t *testing.T) {
+	check := func(f *comqueue.Frame) error {
+		for _, v := range f.Floats("value") {
+			if v != 1 {
+				return errors.New("the rows are not numbers")
+			}
+		}
+		return nil
+	}
+	damage := func(watched *watchedFiles) {
+		for _, f := range watched.all() {
+			_, err := f.WriteAt([]byte{1, 2, 3, 4, 5, 6, 7}, 80)
+			assert.NoError(t, err)
+		}
+	}
+	for name, c := range map[string]struct {
+		queue func(b *engine.Builder, rows *engine.Dataset, watched *watchedFiles) *comqueue.IterativeComQueue
+		says  string
+	}{
+		"stage": {func(b *engine.Builder, rows *engine.Dataset, watched *watchedFiles) *comqueue.IterativeComQueue {
+			return comqueue.New(b, "queue").InitWithPartitionedData(data, rows).Do(func(ctx *comqueue.ComContext) error {
+				damage(watched)
+				return ctx.ForShards(func(shard int) error { return check(data.Get(ctx, shard)) })
+			})
+		}, "; the function failed with: the rows are not numbers"},
+		"state": {func(b *engine.Builder, rows *engine.Dataset, watched *watchedFiles) *comqueue.IterativeComQueue {
+			stated := data.WithState(func(_ *comqueue.ComContext, f *comqueue.Frame) int64 {
+				if f.OnDisk() {
+					damage(watched)
+				}
+				if check(f) != nil {
+					return -1
+				}
+				return 0
+			})
+			return comqueue.New(b, "queue").InitWithPartitionedData(stated, rows).Do(idle)
+		}, ""},
+		"state panics": {func(b *engine.Builder, rows *engine.Dataset, watched *watchedFiles) *comqueue.IterativeComQueue {
+			stated := data.WithState(func(_ *comqueue.ComContext, f *comqueue.Frame) int64 {
+				if f.OnDisk() {
+					damage(watched)
+				}
+				if err := check(f); err != nil {
+					panic(err)
+				}
+				return 0
+			})
+			return comqueue.New(b, "queue").InitWithPartitionedData(stated, rows).Do(idle)
+		}, ""},
+		"init again": {func(b *engine.Builder, rows *engine.Dataset, watched *watchedFiles) *comqueue.IterativeComQueue {
+			return comqueue.New(b, "queue").InitWithPartitionedData(data, rows).Init(func(ctx *comqueue.ComContext) error {
+				return ctx.ForShards(func(shard int) error { return check(data.Get(ctx, shard)) })
+			}).Do(func(ctx *comqueue.ComContext) error {
+				if ctx.StepNo() == 1 {
+					damage(watched)
+				}
+				return nil
+			})
+		}, "; the function failed with: "},
+	} {
+		var watched watchedFiles
+		_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+			return c.queue(b, dataset(b, 1<<17, func(int) float64 { return 1 }), &watched).SetMaxIter(2).
+				CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]row, error) { return nil, nil })).Exec()
+		}, engine.Parallelism(1), engine.Shards(4), engine.MemoryBudget(64<<10), engine.Disk(watched.fs(t)), engine.CheckState(true))
+		require.ErrorContains(t, err, "is damaged", name)
+		require.ErrorContains(t, err, c.says, name)
+	}
 }
 
 // TestViewsThatAreEmitted: a close may emit batches that refer to the queue's rows and blocks
