@@ -2,7 +2,6 @@ package jobmanager
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -13,19 +12,10 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strings"
-	"sync"
 
 	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
-
-// artifactsDir is where executables are, under the work directory, by hash.
-const artifactsDir = "artifacts"
-
-// uploadPrefix begins the names of executables that are being uploaded. Files of this name that
-// a job manager finds at its start are uploads that were cut off.
-const uploadPrefix = "upload-"
 
 // Errors that callers distinguish.
 var (
@@ -36,29 +26,20 @@ var (
 	errPlatform = errors.New("the executable is for another platform")
 )
 
-// artifacts keeps executables by the SHA-256 of their bytes. Together they take no more than
-// the cache's bytes: a new one displaces the least recently used ones that no live job holds.
-// An executable is in the store whole or not at all: it is written to a file under another
-// name, checked, flushed and only then renamed. It is checked again whenever it is sent, and
-// removed if its bytes have changed.
+// artifacts keeps executables. One that a live job holds is pinned, by hash: if its file is
+// removed as damaged, the next upload of the same bytes is held instead. An executable is in the
+// store whole or not at all. It is checked again whenever it is sent, and removed if its bytes
+// have changed.
 //
 // Its methods are safe for concurrent use.
 type artifacts struct {
-	root  *os.Root // the work directory
-	limit int64    // bytes of one executable
-	cache int64    // bytes of all
+	*programs.Cache[[]wire.Platform]
+	limit int64 // bytes of one executable
 	// create opens a new file for an upload.
-	create func(name string) (uploadFile, error)
-
-	mu   sync.Mutex
-	kept map[string]*artifact
-	// missed counts, by hash, the live jobs whose executable was removed as damaged. They hold
-	// the next upload of the same bytes.
-	missed   map[string]int
-	used     int64  // bytes of kept
-	reserved int64  // bytes of uploads under way
-	clock    uint64 // grows with every use
+	create func(path string) (uploadFile, error)
 }
+
+type artifact = programs.Kept[[]wire.Platform]
 
 // offer adds an executable of this machine to the store, unless it is there already.
 func (a *artifacts) offer(p programs.Program) error {
@@ -66,27 +47,18 @@ func (a *artifacts) offer(p programs.Program) error {
 		return nil
 	}
 	f, err := os.Open(p.Path)
-	if err != nil {
-		return fmt.Errorf("take in executable %s: %w", p.Name, err)
+	if err == nil {
+		defer f.Close()
+		buf := make([]byte, wire.ChunkBytes)
+		err = a.take(p.Hash, p.Size, func() ([]byte, error) {
+			n, err := f.Read(buf)
+			return buf[:n], err
+		})
 	}
-	defer f.Close()
-	buf := make([]byte, wire.ChunkBytes)
-	err = a.take(p.Hash, p.Size, func() ([]byte, error) {
-		n, err := f.Read(buf)
-		return buf[:n], err
-	})
 	if err != nil {
 		return fmt.Errorf("take in executable %s: %w", p.Name, err)
 	}
 	return nil
-}
-
-// artifact is one executable that is there.
-type artifact struct {
-	size      int64
-	platforms []wire.Platform
-	lastUse   uint64
-	pins      int // live jobs that hold it
 }
 
 // uploadFile is what an upload is written to: an *os.File, or in tests one that fails.
@@ -97,80 +69,43 @@ type uploadFile interface {
 	Close() error
 }
 
-// openArtifacts finds the executables of an earlier run in the work directory.
-func openArtifacts(root *os.Root, limit, cache int64) (*artifacts, error) {
-	a := &artifacts{root: root, limit: limit, cache: cache, kept: make(map[string]*artifact), missed: make(map[string]int)}
-	a.create = func(name string) (uploadFile, error) {
-		return root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
-	}
-	if err := root.MkdirAll(artifactsDir, 0o700); err != nil {
-		return nil, fmt.Errorf("keep executables: %w", err)
-	}
-	entries, err := fs.ReadDir(root.FS(), artifactsDir)
-	if err != nil {
-		return nil, fmt.Errorf("look for executables: %w", err)
-	}
-	var found []fs.FileInfo
-	for _, e := range entries {
-		switch {
-		case strings.HasPrefix(e.Name(), uploadPrefix):
-			if err := root.Remove(artifactsDir + "/" + e.Name()); err != nil {
-				return nil, fmt.Errorf("clear away an upload that was cut off: %w", err)
-			}
-		case programs.CheckHash(e.Name()) == nil:
-			info, err := e.Info()
-			if err != nil {
-				return nil, fmt.Errorf("look for executables: %w", err)
-			}
-			found = append(found, info)
-		}
-	}
-	slices.SortFunc(found, func(x, y fs.FileInfo) int {
-		return cmp.Or(x.ModTime().Compare(y.ModTime()), cmp.Compare(x.Name(), y.Name()))
-	})
-	for _, info := range found {
-		if err := a.adopt(info.Name(), info.Size()); err != nil {
-			return nil, err
-		}
-	}
-	return a, nil
-}
-
-// adopt takes in a file that was there at the start. A file that is no executable was not
+// openArtifacts finds the executables of an earlier run. A file that is no executable was not
 // written by a job manager, and is left alone.
-func (a *artifacts) adopt(hash string, size int64) error {
-	f, err := a.root.Open(artifactsDir + "/" + hash)
+func openArtifacts(dir string, limit, cache int64) (*artifacts, error) {
+	c, err := programs.OpenCache[[]wire.Platform](dir, cache)
 	if err != nil {
-		return fmt.Errorf("look at executable %s: %w", hash, err)
+		return nil, err
 	}
-	defer f.Close()
-	platforms, err := platformsOf(f)
-	if err != nil {
-		return nil
+	for hash, e := range c.Kept {
+		f, err := os.Open(c.Path(hash))
+		if err != nil {
+			return nil, fmt.Errorf("look at executable %s: %w", hash, err)
+		}
+		if e.Info, err = platformsOf(f); err != nil {
+			delete(c.Kept, hash)
+		}
+		f.Close()
 	}
-	a.clock++
-	a.kept[hash] = &artifact{size: size, platforms: platforms, lastUse: a.clock}
-	a.used += size
-	return nil
+	return &artifacts{Cache: c, limit: limit, create: func(path string) (uploadFile, error) {
+		return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	}}, nil
 }
 
 // has reports whether an executable is there. Asking counts as use, as a submission
 // follows.
 func (a *artifacts) has(hash string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.Lock()
+	defer a.Unlock()
 	return a.touch(hash) != nil
 }
 
 // touch returns an executable and counts it as just used; nil if it is not there. The
-// caller holds mu.
+// lock is held.
 func (a *artifacts) touch(hash string) *artifact {
-	f := a.kept[hash]
-	if f != nil {
-		a.clock++
-		f.lastUse = a.clock
+	if e := a.Kept[hash]; e == nil || e.Size == 0 {
+		return nil
 	}
-	return f
+	return a.Use(hash)
 }
 
 // allows says why an executable of the given size can never be kept.
@@ -203,13 +138,12 @@ func (a *artifacts) take(hash string, size int64, next func() ([]byte, error)) e
 	if a.has(hash) {
 		return nil
 	}
-	if err := a.reserve(size); err != nil {
+	name := rand.Text() + programs.Partial
+	defer a.release(name)
+	if err := a.reserve(name, size); err != nil {
 		return err
 	}
-	defer a.release(size)
-
-	name := artifactsDir + "/" + uploadPrefix + rand.Text()
-	file, err := a.create(name)
+	file, err := a.create(a.Path(name))
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNoRoom, err)
 	}
@@ -218,13 +152,12 @@ func (a *artifacts) take(hash string, size int64, next func() ([]byte, error)) e
 		err = fmt.Errorf("%w: %w", errNoRoom, e)
 	}
 	if err == nil {
-		err = a.admit(name, hash, size, platforms)
+		err = a.admit(name, hash, platforms)
 	}
 	if err != nil {
-		a.root.Remove(name)
-		return err
+		os.Remove(a.Path(name))
 	}
-	return nil
+	return err
 }
 
 // receive writes an upload to a file and checks it.
@@ -265,59 +198,42 @@ func receive(file uploadFile, hash string, size int64, next func() ([]byte, erro
 }
 
 // admit gives a checked file its name.
-func (a *artifacts) admit(name, hash string, size int64, platforms []wire.Platform) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (a *artifacts) admit(name, hash string, platforms []wire.Platform) error {
+	a.Lock()
+	defer a.Unlock()
 	if a.touch(hash) != nil {
-		return a.root.Remove(name)
+		return os.Remove(a.Path(name))
 	}
-	if err := a.root.Rename(name, artifactsDir+"/"+hash); err != nil {
+	if err := os.Rename(a.Path(name), a.Path(hash)); err != nil {
 		return fmt.Errorf("%w: %w", errNoRoom, err)
 	}
-	a.clock++
-	a.kept[hash] = &artifact{size: size, platforms: platforms, lastUse: a.clock, pins: a.missed[hash]}
-	delete(a.missed, hash)
-	a.used += size
+	e := a.Use(hash)
+	e.Info, e.Size = platforms, a.Kept[name].Size
 	return nil
 }
 
 // reserve makes room for an upload.
-func (a *artifacts) reserve(size int64) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for a.used+a.reserved+size > a.cache {
-		victim := a.leastUsed()
-		if victim == "" {
-			return fmt.Errorf("%w: %d bytes are wanted, and jobs and uploads under way take %d of the %d that the cache may hold; wait for them, or raise --artifact-cache of the job manager",
-				errNoRoom, size, a.used+a.reserved, a.cache)
-		}
-		if err := a.root.Remove(artifactsDir + "/" + victim); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%w: %w", errNoRoom, err)
-		}
-		a.used -= a.kept[victim].size
-		delete(a.kept, victim)
+func (a *artifacts) reserve(name string, size int64) error {
+	a.Lock()
+	defer a.Unlock()
+	e := a.Use(name)
+	e.Size, e.Pins = size, 1
+	total, err := a.Fit()
+	if err == nil && total > a.Limit {
+		err = fmt.Errorf("%d bytes are wanted, and jobs and uploads under way take %d of the %d that the cache may hold; wait for them, or raise --artifact-cache of the job manager",
+			size, total-size, a.Limit)
 	}
-	a.reserved += size
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNoRoom, err)
+	}
 	return nil
 }
 
 // release gives back what reserve took.
-func (a *artifacts) release(size int64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.reserved -= size
-}
-
-// leastUsed returns the executable to give up first, "" if none may go. The caller
-// holds mu.
-func (a *artifacts) leastUsed() string {
-	victim := ""
-	for hash, f := range a.kept {
-		if f.pins == 0 && (victim == "" || f.lastUse < a.kept[victim].lastUse) {
-			victim = hash
-		}
-	}
-	return victim
+func (a *artifacts) release(name string) {
+	a.Lock()
+	defer a.Unlock()
+	delete(a.Kept, name)
 }
 
 // pin holds an executable for a live job, until unpin. It fails if the executable is not there,
@@ -326,27 +242,27 @@ func (a *artifacts) pin(hash string, on wire.Platform) error {
 	if err := programs.CheckHash(hash); err != nil {
 		return fmt.Errorf("%w: %w", errNoSuch, err)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.Lock()
+	defer a.Unlock()
 	f := a.touch(hash)
 	if f == nil {
 		return fmt.Errorf("%w, %s: upload it first", errNoSuch, hash)
 	}
-	if !slices.Contains(f.platforms, on) {
-		return fmt.Errorf("%w: it runs on %s, not on %s as the submission says", errPlatform, platformText(f.platforms), on)
+	if !slices.Contains(f.Info, on) {
+		return fmt.Errorf("%w: it runs on %s, not on %s as the submission says", errPlatform, platformText(f.Info), on)
 	}
-	f.pins++
+	f.Pins++
 	return nil
 }
 
 // unpin undoes pin. The executable's file may have been replaced or removed since.
 func (a *artifacts) unpin(hash string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if f := a.kept[hash]; f != nil {
-		f.pins--
-	} else if a.missed[hash]--; a.missed[hash] <= 0 {
-		delete(a.missed, hash)
+	a.Lock()
+	defer a.Unlock()
+	if f := a.Kept[hash]; f != nil {
+		if f.Pins--; f.Pins == 0 && f.Size == 0 {
+			delete(a.Kept, hash)
+		}
 	}
 }
 
@@ -356,13 +272,13 @@ func (a *artifacts) send(ctx context.Context, hash string, piece func(c *wire.Ch
 	if err := programs.CheckHash(hash); err != nil {
 		return fmt.Errorf("%w: %w", errNoSuch, err)
 	}
-	a.mu.Lock()
+	a.Lock()
 	f := a.touch(hash)
-	a.mu.Unlock()
+	a.Unlock()
 	if f == nil {
 		return fmt.Errorf("%w, %s", errNoSuch, hash)
 	}
-	file, err := a.root.Open(artifactsDir + "/" + hash)
+	file, err := os.Open(a.Path(hash))
 	if errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(fmt.Errorf("%w, %s, any more: the file was removed where it was kept: submit the job again, which uploads it anew", errNoSuch, hash),
 			a.giveUp(hash, f))
@@ -371,7 +287,7 @@ func (a *artifacts) send(ctx context.Context, hash string, piece func(c *wire.Ch
 		return fmt.Errorf("%w, %s: %w", errNoSuch, hash, err)
 	}
 	defer file.Close()
-	c := &wire.Chunk{Hash: hash, Size: f.size}
+	c := &wire.Chunk{Hash: hash, Size: f.Size}
 	buf := make([]byte, wire.ChunkBytes)
 	sum := sha256.New()
 	for ctx.Err() == nil {
@@ -401,25 +317,26 @@ func (a *artifacts) send(ctx context.Context, hash string, piece func(c *wire.Ch
 // giveUp removes an executable whose bytes have changed, unless it is removed already. Jobs
 // that hold it will hold the next file of the original bytes.
 func (a *artifacts) giveUp(hash string, f *artifact) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.kept[hash] != f {
+	a.Lock()
+	defer a.Unlock()
+	if a.Kept[hash] != f {
 		return nil
 	}
-	a.used -= f.size
-	delete(a.kept, hash)
-	if f.pins > 0 {
-		a.missed[hash] = f.pins
+	delete(a.Kept, hash)
+	if f.Pins > 0 {
+		a.Use(hash).Pins = f.Pins
 	}
-	if err := a.root.Remove(artifactsDir + "/" + hash); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return os.RemoveAll(a.Path(hash))
 }
 
-// bytes returns the size of all kept executables.
-func (a *artifacts) bytes() int64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.used
+// bytes returns the size of all executables that are there.
+func (a *artifacts) bytes() (total int64) {
+	a.Lock()
+	defer a.Unlock()
+	for _, f := range a.Kept {
+		if f.Info != nil {
+			total += f.Size
+		}
+	}
+	return total
 }

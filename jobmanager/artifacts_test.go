@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -72,14 +72,14 @@ func testRoot(t testing.TB) *os.Root {
 }
 
 func testArtifacts(t *testing.T, limit, cache int64) *artifacts {
-	a, err := openArtifacts(testRoot(t), limit, cache)
+	a, err := openArtifacts(t.TempDir(), limit, cache)
 	require.NoError(t, err)
 	return a
 }
 
 // onDisk lists what is in the store's directory.
 func onDisk(t *testing.T, a *artifacts) (names []string) {
-	entries, err := fs.ReadDir(a.root.FS(), artifactsDir)
+	entries, err := os.ReadDir(a.Dir)
 	require.NoError(t, err)
 	for _, e := range entries {
 		names = append(names, e.Name())
@@ -108,7 +108,7 @@ func TestArtifactRoundTrip(t *testing.T) {
 	require.True(t, a.has(hash))
 	require.Equal(t, data, fetched(t, a, hash))
 
-	again, err := openArtifacts(a.root, 1<<20, 1<<20)
+	again, err := openArtifacts(a.Dir, 1<<20, 1<<20)
 	require.NoError(t, err)
 	require.True(t, again.has(hash), "after a restart")
 	require.NoError(t, again.pin(hash, linux))
@@ -129,7 +129,7 @@ func TestDamagedArtifact(t *testing.T) {
 			hash := hashOf(data)
 			require.NoError(t, a.put(hash, int64(len(data)), pieces(data, 1000)))
 			require.NoError(t, a.pin(hash, linux))
-			path := filepath.Join(a.root.Name(), artifactsDir, hash)
+			path := a.Path(hash)
 			require.NoError(t, os.WriteFile(path, damage(bytes.Clone(data)), 0o600))
 			err := a.send(t.Context(), hash, func(*wire.Chunk) error { return nil })
 			require.ErrorIs(t, err, errNoSuch)
@@ -176,7 +176,7 @@ func TestDamagedArtifactIsHeldOn(t *testing.T) {
 			for step := range strings.FieldsSeq(c.steps) {
 				switch step {
 				case "l":
-					require.NoError(t, a.root.WriteFile(artifactsDir+"/"+hash, two, 0o600))
+					require.NoError(t, os.WriteFile(a.Path(hash), two, 0o600))
 					require.ErrorIs(t, a.send(t.Context(), hash, func(*wire.Chunk) error { return nil }), errNoSuch)
 				case "u":
 					upload()
@@ -197,7 +197,7 @@ func TestDamagedArtifactIsHeldOn(t *testing.T) {
 				require.Equal(t, []string{hashOf(two)}, onDisk(t, a))
 				upload()
 			}
-			require.Empty(t, a.missed)
+			require.Len(t, a.Kept, 1)
 		})
 	}
 }
@@ -209,7 +209,7 @@ func TestRemovedArtifact(t *testing.T) {
 	hash := hashOf(data)
 	for range 2 {
 		require.NoError(t, a.put(hash, int64(len(data)), pieces(data, 50)))
-		require.NoError(t, a.root.Remove(artifactsDir+"/"+hash))
+		require.NoError(t, os.Remove(a.Path(hash)))
 		err := a.send(t.Context(), hash, func(*wire.Chunk) error { return nil })
 		require.ErrorIs(t, err, errNoSuch)
 		require.ErrorContains(t, err, "upload")
@@ -248,7 +248,7 @@ func TestArtifactRefused(t *testing.T) {
 			require.ErrorIs(t, err, c.is)
 			require.ErrorContains(t, err, c.says)
 			require.Empty(t, onDisk(t, a))
-			require.Zero(t, a.reserved)
+			require.Empty(t, a.Kept)
 			require.NoError(t, a.put(hash, size, pieces(good, 16)), "the next upload")
 		})
 	}
@@ -322,7 +322,7 @@ func TestArtifactUploadedTwiceAtOnce(t *testing.T) {
 	wg.Wait()
 	require.Equal(t, []string{hashOf(data)}, onDisk(t, a))
 	require.EqualValues(t, len(data), a.bytes())
-	require.Zero(t, a.reserved)
+	require.Len(t, a.Kept, 1)
 	require.Equal(t, data, fetched(t, a, hashOf(data)))
 }
 
@@ -366,12 +366,14 @@ func TestArtifactOnFullDisk(t *testing.T) {
 }
 
 func TestArtifactsClearedAtStart(t *testing.T) {
-	root := testRoot(t)
-	require.NoError(t, root.Mkdir(artifactsDir, 0o700))
-	require.NoError(t, root.WriteFile(artifactsDir+"/"+uploadPrefix+"X", []byte("half"), 0o600))
-	require.NoError(t, root.WriteFile(artifactsDir+"/README", []byte("someone's"), 0o600))
-	a, err := openArtifacts(root, 1<<20, 1<<20)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "X"+programs.Partial), []byte("half"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "README"), []byte("someone's"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, hashOf(nil)), []byte("text"), 0o600))
+	a, err := openArtifacts(dir, 1<<20, 1<<20)
 	require.NoError(t, err)
+	require.False(t, a.has(hashOf(nil)), "it is no executable")
+	require.NoError(t, os.Remove(a.Path(hashOf(nil))))
 	require.Equal(t, []string{"README"}, onDisk(t, a))
 }
 

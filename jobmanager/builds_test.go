@@ -40,9 +40,9 @@ func TestJobsOfNoExecutable(t *testing.T) {
 	require.Equal(t, own, fetchedBy(t, c, hashOf(own)))
 	tm.succeed(d.WorkerRef, "")
 	eventually(t, "it is let go", func() bool {
-		m.artifacts.mu.Lock()
-		defer m.artifacts.mu.Unlock()
-		return m.artifacts.kept[hashOf(own)].pins == 0
+		m.artifacts.Lock()
+		defer m.artifacts.Unlock()
+		return m.artifacts.Kept[hashOf(own)].Pins == 0
 	})
 	check := func(c *wire.Client) {
 		info, err := c.Show(bounded(t), &wire.ShowRequest{Job: id})

@@ -126,9 +126,9 @@ func TestUploads(t *testing.T) {
 	spec.Platform = linux
 	id := submit(t, c, spec)
 	pins := func() int {
-		m.artifacts.mu.Lock()
-		defer m.artifacts.mu.Unlock()
-		return m.artifacts.kept[hash].pins
+		m.artifacts.Lock()
+		defer m.artifacts.Unlock()
+		return m.artifacts.Kept[hash].Pins
 	}
 	require.Equal(t, 1, pins())
 	_, err = c.Cancel(bounded(t), &wire.CancelRequest{Job: id})

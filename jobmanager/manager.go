@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -188,7 +189,7 @@ func (m *Manager) openStores() ([]record, error) {
 	if m.history, err = openHistory(m.root, m.log); err != nil {
 		return nil, err
 	}
-	if m.artifacts, err = openArtifacts(m.root, m.config.MaxArtifact, m.config.ArtifactCache); err != nil {
+	if m.artifacts, err = openArtifacts(filepath.Join(m.config.Dir, "artifacts"), m.config.MaxArtifact, m.config.ArtifactCache); err != nil {
 		return nil, err
 	}
 	records, err := m.history.all()

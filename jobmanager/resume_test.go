@@ -188,7 +188,7 @@ func TestCommitHoldsItsArtifact(t *testing.T) {
 		id := committing(t, join(t, c, registration("a", 1)), spec)
 		require.NoError(t, m.Close())
 		if gone {
-			require.NoError(t, os.Remove(dir+"/"+artifactsDir+"/"+hash))
+			require.NoError(t, os.Remove(dir+"/artifacts/"+hash))
 		}
 		m = start(t, in)
 		c = dial(t, m, testToken, nil)
@@ -198,15 +198,15 @@ func TestCommitHoldsItsArtifact(t *testing.T) {
 			require.Contains(t, last.Detail, "all, some or none of them may be")
 			continue
 		}
-		require.Equal(t, 1, m.artifacts.kept[hash].pins)
+		require.Equal(t, 1, m.artifacts.Kept[hash].Pins)
 		_, err := c.Cancel(bounded(t), &wire.CancelRequest{Job: id})
 		require.NoError(t, err)
 		_, last := follow(t, c, &wire.FollowRequest{Job: id})
 		require.Equal(t, wire.JobCancelled, last.State)
 		eventually(t, "the executable is let go", func() bool {
-			m.artifacts.mu.Lock()
-			defer m.artifacts.mu.Unlock()
-			return m.artifacts.kept[hash].pins == 0
+			m.artifacts.Lock()
+			defer m.artifacts.Unlock()
+			return m.artifacts.Kept[hash].Pins == 0
 		})
 	}
 }

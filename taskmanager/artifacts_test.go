@@ -22,6 +22,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -121,10 +122,10 @@ func TestArtifactIsFetchedOnce(t *testing.T) {
 	close(s.gate)
 	all.Wait()
 	require.Equal(t, 1, s.fetches[hash])
-	info, err := os.Stat(filepath.Join(a.dir, hash))
+	info, err := os.Stat(filepath.Join(a.Dir, hash))
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o700), info.Mode())
-	require.Equal(t, []string{hash}, names(t, a.dir))
+	require.Equal(t, []string{hash}, names(t, a.Dir))
 }
 
 // TestArtifactIsLinked has executables in Config.Near. Undamaged ones are not fetched.
@@ -153,11 +154,11 @@ func TestArtifactIsLinked(t *testing.T) {
 	}
 	_, _, err = a.acquire(t.Context(), large)
 	require.ErrorContains(t, err, "raise its limit")
-	for _, e := range a.entries {
-		require.Equal(t, int64(50), e.size)
+	for _, e := range a.Kept {
+		require.Equal(t, int64(50), e.Size)
 	}
-	require.Len(t, names(t, a.dir), 4, "nothing else is left")
-	mine, err := os.Stat(filepath.Join(a.dir, whole))
+	require.Len(t, names(t, a.Dir), 4, "nothing else is left")
+	mine, err := os.Stat(filepath.Join(a.Dir, whole))
 	require.NoError(t, err)
 	theirs, err := os.Stat(filepath.Join(near, whole))
 	require.NoError(t, err)
@@ -179,12 +180,12 @@ func TestArtifactsAreBounded(t *testing.T) {
 		use(two)()
 		use(one)()
 		use(three)() // there is no space for two, which is the least recently used
-		require.ElementsMatch(t, []string{one, three}, names(t, a.dir))
+		require.ElementsMatch(t, []string{one, three}, names(t, a.Dir))
 
 		release := use(one)
 		use(three)()
 		releaseTwo := use(two) // one is older, but in use
-		require.ElementsMatch(t, []string{one, two}, names(t, a.dir))
+		require.ElementsMatch(t, []string{one, two}, names(t, a.Dir))
 		_, _, err := a.acquire(t.Context(), three)
 		require.ErrorContains(t, err, "bytes in use and may have 100")
 		release()
@@ -192,10 +193,10 @@ func TestArtifactsAreBounded(t *testing.T) {
 		_, _, err = a.acquire(t.Context(), four)
 		require.ErrorContains(t, err, "it has 101 bytes, more than the artifact cache may have (100)")
 		if !noSize { // the size was known before anything was removed
-			require.ElementsMatch(t, []string{one, two}, names(t, a.dir))
+			require.ElementsMatch(t, []string{one, two}, names(t, a.Dir))
 		}
-		for _, name := range names(t, a.dir) {
-			require.NotContains(t, name, partSuffix)
+		for _, name := range names(t, a.Dir) {
+			require.NotContains(t, name, programs.Partial)
 		}
 		use(three)()
 	}
@@ -213,7 +214,7 @@ func TestWrongBytes(t *testing.T) {
 	}
 	_, _, err := a.acquire(t.Context(), strings.Repeat("0", 64))
 	require.ErrorContains(t, err, "no such artifact")
-	require.Empty(t, names(t, a.dir))
+	require.Empty(t, names(t, a.Dir))
 	// The next call of acquire tries again.
 	s.add(50, 'x')
 	_, release, err := a.acquire(t.Context(), hash)
@@ -262,7 +263,7 @@ func TestRestartOfCache(t *testing.T) {
 	}
 	write(good, s.content[good])
 	write(bad, []byte("cut"))
-	write(good[:12]+"-123"+partSuffix, []byte("left"))
+	write(good[:12]+"-123"+programs.Partial, []byte("left"))
 	write("README", []byte("not ours"))
 	a := openTest(t, dir, 1000, s)
 	require.ElementsMatch(t, []string{good, bad, "README"}, names(t, dir))
@@ -301,7 +302,7 @@ func TestGiveUpFetch(t *testing.T) {
 	all.Wait()
 	a.fetches.Wait()
 	require.Zero(t, s.active.Load())
-	require.Empty(t, names(t, a.dir))
+	require.Empty(t, names(t, a.Dir))
 	close(s.gate)
 	_, release, err := a.acquire(t.Context(), hash)
 	require.NoError(t, err)
@@ -341,9 +342,9 @@ func TestArtifactsAtRandom(t *testing.T) {
 	}
 	all.Wait()
 	a.fetches.Wait()
-	require.LessOrEqual(t, len(names(t, a.dir)), 3)
-	for _, e := range a.entries {
-		require.Zero(t, e.pins)
+	require.LessOrEqual(t, len(names(t, a.Dir)), 3)
+	for _, e := range a.Kept {
+		require.Zero(t, e.Pins)
 	}
 }
 

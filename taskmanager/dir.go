@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/security"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -91,7 +92,7 @@ func identity(path string) (string, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		id := strings.ToLower(rand.Text())
-		part := path + partSuffix
+		part := path + programs.Partial
 		if err := os.WriteFile(part, []byte(id+"\n"), 0o600); err != nil {
 			return "", err
 		}

@@ -1,6 +1,6 @@
 // Package programs identifies programs by the SHA-256 of their bytes, above all this process's
 // own. A version is only what the linker was told, and two builds of one version may compute
-// different numbers; the hash is that of the bytes that run.
+// different numbers; the hash is that of the bytes that run. Caches keep executables by their hashes.
 package programs
 
 import (

@@ -56,97 +56,85 @@ const (
 	causeWrappedMismatch
 )
 
-// cause appends an error: itself if it is a PeerError or a MismatchError; the text
-// and the error within if it wraps one; else the text and its kind.
-func (e *encoder) cause(err error) {
+// cause codes an error: itself if it is a PeerError or a MismatchError; the text and the error
+// within if it wraps one; else the text and its kind. It returns the error that was read, which
+// is not nil.
+func (c *coder) cause(err error) error {
+	shape, text := causeText, ""
 	var peer *PeerError
 	var mismatch *MismatchError
-	switch p, m := errors.As(err, &peer), errors.As(err, &mismatch); {
-	case p && error(peer) == err:
-		e.num(causePeer)
-		e.peer(peer)
-	case m && error(mismatch) == err:
-		e.num(causeMismatch)
-		e.mismatch(mismatch)
-	case p:
-		e.num(causeWrappedPeer)
-		e.text(err.Error(), maxText)
-		e.peer(peer)
-	case m:
-		e.num(causeWrappedMismatch)
-		e.text(err.Error(), maxText)
-		e.mismatch(mismatch)
-	default:
-		e.num(causeText)
-		e.text(err.Error(), maxText)
-		e.num(uint64(kindOf(err)))
+	if !c.reading {
+		text = err.Error()
+		switch p, m := errors.As(err, &peer), errors.As(err, &mismatch); {
+		case p && error(peer) == err:
+			shape = causePeer
+		case m && error(mismatch) == err:
+			shape = causeMismatch
+		case p:
+			shape = causeWrappedPeer
+		case m:
+			shape = causeWrappedMismatch
+		}
 	}
-}
-
-// rank appends a rank that came from a caller and may be invalid.
-func (e *encoder) rank(r int) { e.num(uint64(min(max(0, r), maxRanks))) }
-
-func (e *encoder) peer(p *PeerError) {
-	e.flag(p.Worker)
-	e.rank(p.Rank)
-	e.rank(p.Reporter)
-	e.text(p.Address, maxHost)
-	e.text(p.During, maxDoing)
-	e.text(p.Reason, maxText)
-	e.num(uint64(kindOf(p.Kind)))
-}
-
-func (e *encoder) mismatch(m *MismatchError) {
-	e.rank(m.Rank)
-	e.rank(m.Other)
-	e.text(m.Doing, maxDoing)
-	e.text(m.OtherDoing, maxDoing)
-}
-
-// cause reads an error; it is not nil unless the decoder has failed.
-func (d *decoder) cause() error {
-	shape := d.num(causeWrappedMismatch)
-	text := ""
+	num(c, &shape, causeWrappedMismatch)
 	if shape != causePeer && shape != causeMismatch {
-		text = d.text(maxText)
+		c.text(&text, maxText)
 	}
 	switch shape {
 	case causeText:
-		return &textError{text, kinds[d.num(uint64(len(kinds)-1))]}
+		return &textError{text, c.kind(err)}
 	case causePeer:
-		return d.peer()
+		return c.peer(peer)
 	case causeMismatch:
-		return d.mismatch()
+		return c.mismatch(mismatch)
 	case causeWrappedPeer:
-		return &textError{text, d.peer()}
+		return &textError{text, c.peer(peer)}
 	default:
-		return &textError{text, d.mismatch()}
+		return &textError{text, c.mismatch(mismatch)}
 	}
 }
 
-func (d *decoder) peer() *PeerError {
-	p := &PeerError{Worker: d.flag(), Rank: int(d.num(maxRanks)), Reporter: int(d.num(maxRanks))}
-	p.Address = d.text(maxHost)
-	p.During = d.text(maxDoing)
-	p.Reason = d.text(maxText)
-	p.Kind = kinds[d.num(uint64(len(kinds)-1))]
-	return p
+// kind codes the kind of an error.
+func (c *coder) kind(err error) error {
+	i := kindOf(err)
+	num(c, &i, uint64(len(kinds)-1))
+	return kinds[i]
 }
 
-func (d *decoder) mismatch() *MismatchError {
-	m := &MismatchError{Rank: int(d.num(maxRanks)), Other: int(d.num(maxRanks))}
-	m.Doing = d.text(maxDoing)
-	m.OtherDoing = d.text(maxDoing)
-	return m
+func (c *coder) peer(p *PeerError) *PeerError {
+	var v PeerError
+	if p != nil {
+		v = *p
+	}
+	c.flag(&v.Worker)
+	num(c, &v.Rank, maxRanks)
+	num(c, &v.Reporter, maxRanks)
+	c.text(&v.Address, maxHost)
+	c.text(&v.During, maxDoing)
+	c.text(&v.Reason, maxText)
+	v.Kind = c.kind(v.Kind)
+	return &v
+}
+
+func (c *coder) mismatch(m *MismatchError) *MismatchError {
+	var v MismatchError
+	if m != nil {
+		v = *m
+	}
+	num(c, &v.Rank, maxRanks)
+	num(c, &v.Other, maxRanks)
+	c.text(&v.Doing, maxDoing)
+	c.text(&v.OtherDoing, maxDoing)
+	return &v
 }
 
 // received returns err as other processes receive it. The coordinator keeps causes in this
 // form, so that its own process has the same cause as the others.
 func received(err error) error {
-	var e encoder
-	e.cause(err)
-	d := decoder{rest: e.buf}
-	return d.cause()
+	var c coder
+	c.cause(err)
+	c.reading = true
+	return c.cause(nil)
 }
 
 // Describe returns an operation and its number in words.

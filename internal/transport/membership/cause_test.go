@@ -17,18 +17,12 @@ func (g gone) PeerLost() bool { return bool(g) }
 // TestLostPeersStayConsequences sends causes that only report the loss of another process:
 // receivers must not take them for causes of their own.
 func TestLostPeersStayConsequences(t *testing.T) {
-	over := func(err error) error {
-		var e encoder
-		e.cause(err)
-		d := decoder{rest: e.buf}
-		return d.cause()
-	}
 	var lost interface{ PeerLost() bool }
-	told := over(fmt.Errorf("rank 1 was cancelled: %w", gone(true)))
+	told := received(fmt.Errorf("rank 1 was cancelled: %w", gone(true)))
 	require.EqualError(t, told, "rank 1 was cancelled: worker 2 was silent for 4s")
 	require.True(t, errors.As(told, &lost) && lost.PeerLost())
-	again := over(told)
+	again := received(told)
 	require.True(t, errors.As(again, &lost) && lost.PeerLost(), "told on by a second process")
-	require.False(t, errors.As(over(fmt.Errorf("rank 1: %w", gone(false))), &lost))
-	require.ErrorIs(t, over(fmt.Errorf("rank 1: %w", ErrTimeout)), ErrTimeout)
+	require.False(t, errors.As(received(fmt.Errorf("rank 1: %w", gone(false))), &lost))
+	require.ErrorIs(t, received(fmt.Errorf("rank 1: %w", ErrTimeout)), ErrTimeout)
 }

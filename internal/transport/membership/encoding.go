@@ -8,126 +8,125 @@ import (
 	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
-// encoder appends to a frame.
-type encoder struct{ buf []byte }
+// coder writes values to the body of a frame, or reads them from one. So each message lists its
+// fields once for both. After the first error all reads give zero.
+type coder struct {
+	buf     []byte // what was written, or what is still to be read
+	reading bool
+	err     error
+}
 
-func (e *encoder) u32(v uint32) { e.buf = binary.LittleEndian.AppendUint32(e.buf, v) }
-func (e *encoder) u64(v uint64) { e.buf = binary.LittleEndian.AppendUint64(e.buf, v) }
-func (e *encoder) num(v uint64) { e.buf = binary.AppendUvarint(e.buf, v) }
-
-func (e *encoder) flag(v bool) {
-	b := byte(0)
-	if v {
-		b = 1
+func (c *coder) fail(format string, args ...any) {
+	if c.err == nil {
+		c.err = fmt.Errorf(format, args...)
 	}
-	e.buf = append(e.buf, b)
+	c.buf = nil
 }
 
-// text appends s as valid UTF-8, cut to at most limit bytes: a message about a failure must not
-// fail because of its length.
-func (e *encoder) text(s string, limit int) {
-	s = peerlink.Clip(s, limit)
-	e.num(uint64(len(s)))
-	e.buf = append(e.buf, s...)
-}
-
-// ranks appends an ascending list as its gaps.
-func (e *encoder) ranks(list []int) {
-	e.num(uint64(len(list)))
-	next := 0
-	for _, r := range list {
-		e.num(uint64(r - next))
-		next = r + 1
-	}
-}
-
-// decoder reads a body; after the first error all reads give zero.
-type decoder struct {
-	rest []byte
-	err  error
-}
-
-func (d *decoder) fail(format string, args ...any) {
-	if d.err == nil {
-		d.err = fmt.Errorf(format, args...)
-	}
-	d.rest = nil
-}
-
-func (d *decoder) take(n int) []byte {
-	if n > len(d.rest) {
-		d.fail("it ends %d bytes early", n-len(d.rest))
+// take reads n bytes.
+func (c *coder) take(n int) []byte {
+	if n > len(c.buf) {
+		c.fail("it ends %d bytes early", n-len(c.buf))
 		return nil
 	}
-	b := d.rest[:n]
-	d.rest = d.rest[n:]
+	b := c.buf[:n]
+	c.buf = c.buf[n:]
 	return b
 }
 
-func (d *decoder) u64() uint64 {
-	if b := d.take(8); b != nil {
-		return binary.LittleEndian.Uint64(b)
+// num codes a number from 0 to limit. A number outside, which a caller may have given, is
+// written as the next within.
+func num[T int | int64 | uint64](c *coder, v *T, limit uint64) {
+	if !c.reading {
+		c.buf = binary.AppendUvarint(c.buf, min(uint64(max(0, *v)), limit))
+		return
 	}
-	return 0
-}
-
-// num reads a number of at most limit.
-func (d *decoder) num(limit uint64) uint64 {
-	v, n := binary.Uvarint(d.rest)
+	u, n := binary.Uvarint(c.buf)
 	switch {
-	case d.err != nil:
-		return 0
+	case c.err != nil:
 	case n <= 0:
-		d.fail("a number does not end")
-		return 0
-	case v > limit:
-		d.fail("number %d is more than %d", v, limit)
-		return 0
+		c.fail("a number does not end")
+	case u > limit:
+		c.fail("number %d is more than %d", u, limit)
+	default:
+		*v, c.buf = T(u), c.buf[n:]
 	}
-	d.rest = d.rest[n:]
-	return v
 }
 
-// count reads the length of a list whose elements take at least one byte each, so
-// that no list is longer than the frame.
-func (d *decoder) count() int { return int(d.num(uint64(len(d.rest)))) }
-
-func (d *decoder) flag() bool {
-	b := d.take(1)
-	if b == nil {
-		return false
+// fixed codes a number that takes eight bytes.
+func (c *coder) fixed(v *uint64) {
+	if !c.reading {
+		c.buf = binary.LittleEndian.AppendUint64(c.buf, *v)
+	} else if b := c.take(8); b != nil {
+		*v = binary.LittleEndian.Uint64(b)
 	}
-	if b[0] > 1 {
-		d.fail("a flag is %d", b[0])
-	}
-	return b[0] == 1
 }
 
-func (d *decoder) text(limit int) string {
-	b := d.take(int(d.num(uint64(limit))))
-	if !utf8.Valid(b) {
-		d.fail("a text is not UTF-8")
+func (c *coder) flag(v *bool) {
+	if !c.reading {
+		b := byte(0)
+		if *v {
+			b = 1
+		}
+		c.buf = append(c.buf, b)
+	} else if b := c.take(1); b != nil {
+		if *v = b[0] == 1; b[0] > 1 {
+			c.fail("a flag is %d", b[0])
+		}
 	}
-	return string(b)
 }
 
-func (d *decoder) ranks() []int {
-	n := d.count()
-	if n == 0 {
-		return nil
+// text codes a text, which is written as valid UTF-8 and cut to at most limit bytes: a message
+// about a failure must not fail because of its length.
+func (c *coder) text(v *string, limit int) {
+	s := ""
+	if !c.reading {
+		s = peerlink.Clip(*v, limit)
 	}
-	list := make([]int, 0, n)
+	n := len(s)
+	num(c, &n, uint64(limit))
+	if !c.reading {
+		c.buf = append(c.buf, s...)
+		return
+	}
+	if *v = string(c.take(n)); !utf8.ValidString(*v) {
+		c.fail("a text is not UTF-8")
+	}
+}
+
+// items codes a list of at most a number of things, which take at least one byte each: no list
+// is longer than its frame.
+func items[T any](c *coder, all *[]T, things string, most int, each func(v *T)) {
+	n, limit := len(*all), uint64(maxFrame)
+	if c.reading {
+		limit = uint64(len(c.buf))
+	}
+	if num(c, &n, limit); n > most && c.reading {
+		c.fail("%d %s are more than %d", n, things, most)
+		return
+	}
+	for i := range n {
+		if c.reading {
+			*all = append(*all, *new(T))
+		}
+		if each(&(*all)[i]); c.err != nil {
+			return
+		}
+	}
+}
+
+// ranks codes an ascending list as its gaps.
+func (c *coder) ranks(all *[]int) {
 	next := 0
-	for range n {
-		r := next + int(d.num(maxRanks))
-		if r >= maxRanks {
-			d.fail("rank %d is too large", r)
+	items(c, all, "ranks", maxRanks, func(r *int) {
+		gap := *r - next
+		num(c, &gap, maxRanks)
+		next += gap
+		if c.reading {
+			if *r = next; next >= maxRanks {
+				c.fail("rank %d is too large", next)
+			}
 		}
-		if d.err != nil {
-			return nil
-		}
-		list = append(list, r)
-		next = r + 1
-	}
-	return list
+		next++
+	})
 }

@@ -55,7 +55,9 @@ const (
 // message is the content of one frame.
 type message interface {
 	kind() kind
-	encode(e *encoder)
+	// fields returns the message with the fields that c has read, or itself after c has written
+	// them.
+	fields(c *coder) message
 }
 
 type (
@@ -138,106 +140,104 @@ func (abort) kind() kind   { return kindAbort }
 func (goodbye) kind() kind { return kindGoodbye }
 func (bye) kind() kind     { return kindBye }
 
-func (h hello) encode(e *encoder) {
-	e.num(uint64(h.process))
-	e.num(uint64(h.processes))
-	e.num(uint64(h.size))
-	e.ranks(h.ranks)
-	e.text(h.address, maxHost)
+// empty has a message of each kind, without its fields.
+var empty = [...]message{
+	kindHello: hello{}, kindRefuse: refuse{}, kindWaiting: waiting{}, kindWelcome: welcome{}, kindBeat: beat{}, kindState: state{},
+	kindAsk: ask{}, kindReport: report{}, kindAbort: abort{}, kindGoodbye: goodbye{}, kindBye: bye{},
 }
 
-func (m refuse) encode(e *encoder) { e.cause(m.cause) }
-
-func (m waiting) encode(e *encoder) { e.text(m.missing, maxText) }
-
-func (m welcome) encode(e *encoder) {
-	e.num(uint64(m.detection))
-	e.num(uint64(len(m.table)))
-	for _, p := range m.table {
-		e.ranks(p.Ranks)
-		e.text(p.Address, maxHost)
-	}
+func (m hello) fields(c *coder) message {
+	num(c, &m.process, maxRanks)
+	num(c, &m.processes, maxRanks)
+	num(c, &m.size, maxRanks)
+	c.ranks(&m.ranks)
+	c.text(&m.address, maxHost)
+	return m
 }
 
-func (beat) encode(*encoder) {}
+func (m refuse) fields(c *coder) message { return refuse{c.cause(m.cause)} }
 
-func (m state) encode(e *encoder) {
-	e.flag(m.answer)
-	e.num(uint64(len(m.ranks)))
-	for _, r := range m.ranks {
-		e.num(uint64(r.rank))
-		e.num(r.seq)
-		e.num(r.progress)
-		e.flag(r.left)
-		e.flag(r.inside)
+func (m waiting) fields(c *coder) message {
+	c.text(&m.missing, maxText)
+	return m
+}
+
+func (m welcome) fields(c *coder) message {
+	num(c, &m.detection, math.MaxInt64)
+	items(c, &m.table, "processes", maxProcs, func(p *Peer) {
+		c.ranks(&p.Ranks)
+		c.text(&p.Address, maxHost)
+	})
+	return m
+}
+
+func (m beat) fields(*coder) message { return m }
+
+func (m state) fields(c *coder) message {
+	c.flag(&m.answer)
+	items(c, &m.ranks, "ranks", maxRanks, func(r *rankState) {
+		num(c, &r.rank, maxRanks)
+		num(c, &r.seq, math.MaxUint64)
+		num(c, &r.progress, math.MaxUint64)
+		c.flag(&r.left)
+		c.flag(&r.inside)
 		if r.inside {
-			e.u64(r.hash)
-			e.text(r.text, maxDoing)
+			c.fixed(&r.hash)
+			c.text(&r.text, maxDoing)
 		}
 		n := 0
 		for n < len(r.begun) && r.begun[n].seq != 0 {
 			n++
 		}
-		e.num(uint64(n))
-		for _, b := range r.begun[:n] {
-			e.num(b.seq)
-			e.u64(b.hash)
-			e.text(b.text, maxDoing)
+		num(c, &n, RecentOps)
+		for i := range n {
+			b := &r.begun[i]
+			num(c, &b.seq, math.MaxUint64)
+			c.fixed(&b.hash)
+			c.text(&b.text, maxDoing)
+			if c.reading && c.err == nil && (b.seq == 0 || b.hash == 0) {
+				c.fail("operation %d of %x was begun", b.seq, b.hash)
+			}
 		}
-	}
+	})
+	return m
 }
 
-func (m ask) encode(e *encoder) { e.num(uint64(m.rank)) }
-
-func (m report) encode(e *encoder) {
-	e.num(m.seq)
-	e.cause(m.cause)
+func (m ask) fields(c *coder) message {
+	num(c, &m.rank, maxRanks)
+	return m
 }
 
-func (m abort) encode(e *encoder)   { e.cause(m.cause) }
-func (m goodbye) encode(e *encoder) { e.flag(m.final) }
-func (bye) encode(*encoder)         {}
+func (m report) fields(c *coder) message {
+	num(c, &m.seq, math.MaxUint64)
+	m.cause = c.cause(m.cause)
+	return m
+}
+
+func (m abort) fields(c *coder) message { return abort{c.cause(m.cause)} }
+
+func (m goodbye) fields(c *coder) message {
+	c.flag(&m.final)
+	return m
+}
+
+func (m bye) fields(*coder) message { return m }
 
 // errFrame is wrapped by errors about bytes that are not a frame of this protocol.
 var errFrame = errors.New("bad control message")
 
 // decodeBody reads the body of a frame.
 func decodeBody(k kind, body []byte) (message, error) {
-	d := &decoder{rest: body}
-	var m message
-	switch k {
-	case kindHello:
-		m = d.hello()
-	case kindRefuse:
-		m = refuse{d.cause()}
-	case kindWaiting:
-		m = waiting{d.text(maxText)}
-	case kindWelcome:
-		m = d.welcome()
-	case kindBeat:
-		m = beat{}
-	case kindState:
-		m = d.state()
-	case kindAsk:
-		m = ask{int(d.num(maxRanks))}
-	case kindReport:
-		r := report{seq: d.num(math.MaxUint64)}
-		r.cause = d.cause()
-		m = r
-	case kindAbort:
-		m = abort{d.cause()}
-	case kindGoodbye:
-		m = goodbye{d.flag()}
-	case kindBye:
-		m = bye{}
-	default:
+	if int(k) >= len(empty) || empty[k] == nil {
 		return nil, fmt.Errorf("%w: kind %d", errFrame, k)
 	}
-	if d.err == nil && len(d.rest) > 0 {
-		d.fail("%d bytes too many", len(d.rest))
+	c := &coder{buf: body, reading: true}
+	m := empty[k].fields(c)
+	if c.err == nil && len(c.buf) > 0 {
+		c.fail("%d bytes too many", len(c.buf))
 	}
-	if d.err != nil {
-		return nil, fmt.Errorf("%w of kind %d: %w", errFrame, k, d.err)
+	if c.err != nil {
+		return nil, fmt.Errorf("%w of kind %d: %w", errFrame, k, c.err)
 	}
 	return m, nil
 }
@@ -246,19 +246,17 @@ func decodeBody(k kind, body []byte) (message, error) {
 // long.
 func appendFrame(buf []byte, number uint32, m message) ([]byte, error) {
 	start := len(buf)
-	e := encoder{append(buf, make([]byte, frameHead)...)}
-	e.buf = append(e.buf, byte(m.kind()))
-	m.encode(&e)
-	n := len(e.buf) - start - frameHead
+	c := coder{buf: append(append(buf, make([]byte, frameHead)...), byte(m.kind()))}
+	m.fields(&c)
+	n := len(c.buf) - start - frameHead
 	if n > maxFrame {
 		return buf, fmt.Errorf("control message of kind %d has %d bytes, more than %d", m.kind(), n, maxFrame)
 	}
-	le, head := binary.LittleEndian, e.buf[start:]
+	le, head := binary.LittleEndian, c.buf[start:]
 	le.PutUint32(head, uint32(n))
 	le.PutUint32(head[4:], number)
 	le.PutUint32(head[8:], checksum.CRC32C(0, head[:8]))
-	e.u32(checksum.CRC32C(0, e.buf[start:]))
-	return e.buf, nil
+	return le.AppendUint32(c.buf, checksum.CRC32C(0, head)), nil
 }
 
 // readFrame reads the frame with the given number. scratch is reused if it is long enough; no
@@ -293,53 +291,4 @@ func readFrame(r io.Reader, number uint32, scratch *[]byte) (message, error) {
 		return nil, fmt.Errorf("%w: control message %d of %d bytes has a wrong checksum", ErrDamaged, number, n)
 	}
 	return decodeBody(kind(body[0]), body[1:])
-}
-
-func (d *decoder) hello() hello {
-	h := hello{process: int(d.num(maxRanks))}
-	h.processes = int(d.num(maxRanks))
-	h.size = int(d.num(maxRanks))
-	h.ranks = d.ranks()
-	h.address = d.text(maxHost)
-	return h
-}
-
-func (d *decoder) welcome() welcome {
-	w := welcome{detection: int64(d.num(math.MaxInt64))}
-	n := d.count()
-	if n > maxProcs {
-		d.fail("%d processes are more than %d", n, maxProcs)
-	}
-	for range n {
-		p := Peer{Ranks: d.ranks(), Address: d.text(maxHost)}
-		if d.err != nil {
-			break
-		}
-		w.table = append(w.table, p)
-	}
-	return w
-}
-
-func (d *decoder) state() state {
-	s := state{answer: d.flag()}
-	n := d.count()
-	for range n {
-		r := rankState{rank: int(d.num(maxRanks)), seq: d.num(math.MaxUint64), progress: d.num(math.MaxUint64)}
-		r.left = d.flag()
-		if r.inside = d.flag(); r.inside {
-			r.hash = d.u64()
-			r.text = d.text(maxDoing)
-		}
-		for i := range int(d.num(RecentOps)) {
-			r.begun[i] = pastOp{d.num(math.MaxUint64), d.u64(), d.text(maxDoing)}
-			if d.err == nil && (r.begun[i].seq == 0 || r.begun[i].hash == 0) {
-				d.fail("operation %d of %x was begun", r.begun[i].seq, r.begun[i].hash)
-			}
-		}
-		if d.err != nil {
-			break
-		}
-		s.ranks = append(s.ranks, r)
-	}
-	return s
 }

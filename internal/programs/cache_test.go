@@ -1,0 +1,43 @@
+package programs
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestCache opens a folder whose files are of several ages: the oldest go first, those of others
+// never, and what is pinned stays.
+func TestCache(t *testing.T) {
+	dir := t.TempDir()
+	c, err := OpenCache[int](dir, 10)
+	require.NoError(t, err)
+	one, two, three := hashOf([]byte("one")), hashOf([]byte("two")), hashOf([]byte("three"))
+	for i, name := range []string{three, one, two, "half" + Partial, "README"} {
+		require.NoError(t, os.WriteFile(c.Path(name), make([]byte, 4), 0o600))
+		at := time.Unix(int64(i), 0)
+		require.NoError(t, os.Chtimes(c.Path(name), at, at))
+	}
+	require.NoError(t, os.Mkdir(c.Path(hashOf(nil)), 0o700))
+	c, err = OpenCache[int](dir, 10)
+	require.NoError(t, err)
+	require.NoFileExists(t, c.Path("half"+Partial))
+	require.Len(t, c.Kept, 3)
+	c.Use(one).Pins++
+	total, err := c.Fit()
+	require.NoError(t, err)
+	require.EqualValues(t, 8, total)
+	require.NoFileExists(t, c.Path(three))
+
+	c.Use("room").Size = 10
+	c.Use("room").Pins++
+	total, err = c.Fit()
+	require.NoError(t, err)
+	require.EqualValues(t, 14, total, "more than the limit, and nothing may go")
+	require.Len(t, c.Kept, 2)
+	require.FileExists(t, c.Path(one))
+	require.FileExists(t, c.Path("README"))
+	require.DirExists(t, c.Path(hashOf(nil)))
+}
