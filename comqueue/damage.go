@@ -1,11 +1,13 @@
 package comqueue
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/disk"
 )
 
 // verifyRows verifies that files still hold what was written to them.
@@ -26,6 +28,9 @@ func (b *body) verify(all []*onDisk) error {
 	b.context.shard.Store(-1)
 	return nil
 }
+
+// holdsOnDisk reports whether rows or blocks of the subtask are in files.
+func (b *body) holdsOnDisk() bool { return len(b.rowsOnDisk)+len(b.made.onDisk) > 0 }
 
 // verify returns an error if the file does not hold what was written to it.
 func (d *onDisk) verify() error {
@@ -93,6 +98,10 @@ func (b *body) guard(f func() error) (err error) {
 		}
 		if !returned {
 			panic(damage) // replaces the current panic
+		}
+		var found *disk.DamagedError
+		if errors.As(err, &found) {
+			return
 		}
 		err = fmt.Errorf("%w; the function failed with: %v", damage, err)
 	}()

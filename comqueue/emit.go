@@ -14,18 +14,83 @@ import (
 	"github.com/superstep-ml/superstep/internal/offheap"
 )
 
-// closeOnce emits the rows of the close on subtask 0, as closeShards does on all.
+// closeOnce emits the rows of the close on subtask 0.
 func (b *body) closeOnce(c *engine.Context, out engine.Output) error {
-	if err := b.verifyRows(); err != nil {
-		return err
-	}
 	emit, release := b.queue.close.start(c)
 	defer release()
-	send := func(rows arrow.Record) error { return b.send(c, out, 0, rows) }
-	if err := b.guard(func() error { return b.context.takeMisuse(emit(&b.context, 0, send)) }); err != nil {
+	back := heldBack{body: b, task: c, out: out, most: max(c.Memory.Limit()/8, leastStaged)}
+	defer back.release()
+	give := func(rows arrow.Record) error { return b.send(c, out, 0, rows) }
+	if b.holdsOnDisk() {
+		give = back.add
+	}
+	if err := b.guard(func() error { return b.context.takeMisuse(emit(&b.context, 0, give)) }); err != nil {
 		return err
 	}
-	return b.verifyRows()
+	return back.flush()
+}
+
+// heldBack are rows that may be made of data in files. They are emitted when the files have been
+// verified, which is at the end, or when they take more than an eighth of the slot's memory.
+type heldBack struct {
+	*body
+	task  *engine.Context
+	out   engine.Output
+	most  int64 // bytes
+	rows  []arrow.Record
+	bytes int64
+}
+
+// add holds back a copy of rows, or the rows if they are not borrowed.
+func (h *heldBack) add(rows arrow.Record) error {
+	if !borrowed(rows) {
+		rows.Retain()
+		return h.keep(rows)
+	}
+	for lo := int64(0); lo < rows.NumRows(); lo += int64(h.task.BatchRows) {
+		own, err := copyRows(h.task, rows.NewSlice(lo, min(lo+int64(h.task.BatchRows), rows.NumRows())))
+		if err != nil {
+			return err
+		}
+		if err := h.keep(own); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keep takes over rows.
+func (h *heldBack) keep(rows arrow.Record) error {
+	n := batch.Size(rows)
+	h.rows, h.bytes = append(h.rows, rows), h.bytes+n
+	h.task.Memory.Take(n)
+	if h.bytes <= h.most {
+		return nil
+	}
+	return h.flush()
+}
+
+// flush verifies the files and emits the rows.
+func (h *heldBack) flush() error {
+	defer h.release()
+	if err := h.verifyRows(); err != nil {
+		return err
+	}
+	for _, rows := range h.rows {
+		if err := h.out.Emit(0, arrowrows.Batch(rows)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *heldBack) release() {
+	for _, rows := range h.rows {
+		rows.Release()
+	}
+	clear(h.rows)
+	h.task.Memory.Release(h.bytes)
+	h.rows, h.bytes = h.rows[:0], 0
 }
 
 // send emits rows of a shard that the close gives, some at a time where they are copied.
@@ -43,13 +108,18 @@ func (b *body) send(c *engine.Context, out engine.Output, shard int, rows arrow.
 
 // sendCopy emits a copy of rows, which it releases.
 func (b *body) sendCopy(c *engine.Context, out engine.Output, shard int, rows arrow.Record) error {
-	defer rows.Release()
-	own, err := batch.Concat(c.Allocator, []arrow.Record{rows})
+	own, err := copyRows(c, rows)
 	if err != nil {
 		return err
 	}
 	defer own.Release()
 	return out.Emit(shard, arrowrows.Batch(own))
+}
+
+// copyRows returns a copy of rows, which it releases.
+func copyRows(c *engine.Context, rows arrow.Record) (arrow.Record, error) {
+	defer rows.Release()
+	return batch.Concat(c.Allocator, []arrow.Record{rows})
 }
 
 // borrowed reports whether rows must be copied before others get them: they lie in files of a

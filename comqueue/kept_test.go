@@ -384,21 +384,24 @@ func TestRefusalDoesNotWaitForQueues(t *testing.T) {
 	require.True(t, strings.Contains(err.Error(), `queue "refused": partitioned data "data"`), err)
 }
 
-// TestFilesAreVerifiedAfterTheClose: rows go on as they are emitted, also those of subtask 0 alone,
-// and files that change meanwhile fail the job.
-func TestFilesAreVerifiedAfterTheClose(t *testing.T) {
+// TestRowsOfSubtask0AreVerified: rows that the close of subtask 0 makes go on when the files have
+// been verified since. They are not all kept until the end, and files that change meanwhile fail
+// the job.
+func TestRowsOfSubtask0AreVerified(t *testing.T) {
 	var watched watchedFiles
-	var arrived atomic.Int64
+	first := make(chan struct{})
 	_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
 		q := comqueue.New(b, "first").InitWithPartitionedData(data, dataset(b, 1<<17, func(i int) float64 { return 1 })).Do(idle).SetMaxIter(1)
 		schema := operators.FromSlice(b, []row{{1}}).Schema()
 		emitted := q.CloseOnNode0(comqueue.OutputBatches(schema, func(ctx *comqueue.ComContext, emit func(engine.Batch) error) error {
 			for shard := range ctx.TotalShards() {
-				before := arrived.Load()
 				if err := emit(data.Get(ctx, shard).Batch()); err != nil {
 					return err
 				}
-				assert.Greater(t, arrived.Load(), before, "rows of shard %d are not kept until the end", shard)
+				select {
+				case <-first:
+				case <-ctx.Context().Done():
+				}
 			}
 			return nil
 		})).Exec()
@@ -407,14 +410,16 @@ func TestFilesAreVerifiedAfterTheClose(t *testing.T) {
 				_, err := f.WriteAt(make([]byte, 4096), 0)
 				assert.NoError(t, err)
 			}
+			close(first)
 		})
 		return operators.Filter(emitted, func(r row) bool {
-			arrived.Add(1)
 			damage()
-			return r.Value != 1
+			assert.Equal(t, 1.0, r.Value)
+			return true
 		})
 	}, engine.Parallelism(1), engine.Shards(4), engine.BatchRows(64), engine.MemoryBudget(64<<10), engine.Disk(watched.fs(t)))
 	require.ErrorContains(t, err, "is damaged")
+	require.Equal(t, 1, strings.Count(err.Error(), "is damaged"))
 }
 
 // TestFailuresOfDamagedRows: damage is the error where a function fails because of it, also one that
