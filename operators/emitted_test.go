@@ -34,7 +34,7 @@ func (e emitting) ReadShard(c *engine.Context, shard int, out engine.Output) err
 }
 
 type emittingOperator struct {
-	noop
+	engine.BaseOperator
 	emitting
 }
 
@@ -113,7 +113,7 @@ func TestWhatIsEmittedIsWhatWasDeclared(t *testing.T) {
 
 // releasing gives up, from a batch on, the batches that it was lent, and hands them on.
 type releasing struct {
-	noop
+	engine.BaseOperator
 	from, seen int
 }
 

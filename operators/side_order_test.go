@@ -7,7 +7,7 @@ import (
 )
 
 // sideShower emits the batches of its side input at the end of shard 0.
-type sideShower struct{ noop }
+type sideShower struct{ engine.BaseOperator }
 
 func (*sideShower) Process(*engine.Context, int, int, engine.Batch, engine.Output) error { return nil }
 

@@ -62,6 +62,7 @@ const (
 
 // completer is the operator behind complete.
 type completer struct {
+	engine.BaseOperator
 	completeness
 	at      []int // indices of the columns
 	reader  *model.Reader
@@ -71,8 +72,6 @@ type completer struct {
 	keep    []int32
 	rows    int // rows of this shard seen so far
 }
-
-func (o *completer) Open(*engine.Context) error { return nil }
 
 // bind finds the columns in the first batch.
 func (o *completer) bind(schema *arrow.Schema) error {
@@ -211,9 +210,6 @@ func (o *completer) EndShard(*engine.Context, int, engine.Output) error {
 	o.rows = 0
 	return nil
 }
-
-func (o *completer) Finish(*engine.Context, engine.Output) error { return nil }
-func (o *completer) Close() error                                { return nil }
 
 // withMissing adds the operator that --missing asks for to the rows of training, before a stage
 // learns from them. Algorithms leave rows out themselves, but only after the stages that make

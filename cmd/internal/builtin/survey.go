@@ -93,6 +93,7 @@ type watch struct {
 
 // surveyor is the operator behind survey.
 type surveyor struct {
+	engine.BaseOperator
 	trained *arrow.Schema // schema of the rows if the model is the side input, nil if the model is known
 	watched []watch
 	found   []surveyed // in this shard, by column
@@ -238,9 +239,6 @@ func (s *surveyor) EndShard(c *engine.Context, shard int, out engine.Output) err
 	defer rec.Release()
 	return out.Emit(shard, arrowrows.Batch(rec))
 }
-
-func (s *surveyor) Finish(*engine.Context, engine.Output) error { return nil }
-func (s *surveyor) Close() error                                { return nil }
 
 // surveyNotes tell what a survey found, by column in the order of the model's inputs. of names
 // the files of the rows, such as " of a.csv".
