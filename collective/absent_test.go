@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// TestRanksWithoutAnObjectKeepTheirPlaces leaves each subset of ranks without a value:
-// the tree is that over all ranks, with holes.
+// TestRanksWithoutAnObjectKeepTheirPlaces leaves each subset of ranks without a value.
+// The tree is still the one over all ranks; the missing leaves are skipped.
 func TestRanksWithoutAnObjectKeepTheirPlaces(t *testing.T) {
 	merge := func(a, b []byte) []byte { return fmt.Appendf(nil, "(%s%s)", a, b) }
 	for p := 1; p <= 6; p++ {
@@ -40,7 +40,7 @@ func TestRanksWithoutAnObjectKeepTheirPlaces(t *testing.T) {
 	}
 }
 
-// textTree is the canonical tree over ranks in brackets, nil leaves left out.
+// textTree writes the canonical tree over ranks in brackets, without nil leaves.
 func textTree(x [][]byte) string {
 	q := 1
 	for 2*q <= len(x) {
@@ -68,8 +68,8 @@ func textTree(x [][]byte) string {
 	return level[0]
 }
 
-// TestSparseSumsWithAbsentRanksAreTheDenseSums has some ranks bring nothing, with
-// vectors so sparse that they are gathered and so dense that they are reduced.
+// TestSparseSumsWithAbsentRanksAreTheDenseSums has some ranks bring nothing. The vectors of
+// the others are sparse enough to be gathered, or dense enough to be reduced.
 func TestSparseSumsWithAbsentRanksAreTheDenseSums(t *testing.T) {
 	const n = 200
 	for _, p := range []int{1, 2, 3, 4, 5, 7, 8, 16, 33} {
@@ -115,8 +115,8 @@ func TestSparseSumsWithAbsentRanksAreTheDenseSums(t *testing.T) {
 	}
 }
 
-// TestObjectsOfDifferentShardsAreRefused has rank 1 mean another tree than the others. The
-// error names ranks, also where processes have several.
+// TestObjectsOfDifferentShardsAreRefused has rank 1 pass another number of shards than the
+// others. The error names ranks, also where a process has several.
 func TestObjectsOfDifferentShardsAreRefused(t *testing.T) {
 	shards := func(c *Comm) int { return 4 * (c.Rank() & 1) }
 	for name, call := range map[string]func(c *Comm) error{
@@ -145,7 +145,7 @@ func TestObjectsOfDifferentShardsAreRefused(t *testing.T) {
 	}
 }
 
-// breaking is a codec that does what it is told to when it encodes.
+// breaking is a codec that calls act when it encodes.
 type breaking struct{ act func() }
 
 func (b breaking) Append(dst []byte, v int) ([]byte, error) {
@@ -154,7 +154,7 @@ func (b breaking) Append(dst []byte, v int) ([]byte, error) {
 }
 func (b breaking) Decode(src []byte) (int, error) { return int(src[0]), nil }
 
-// TestCodecsThatPanicOrExitEndTheGroup has the codec of one rank break.
+// TestCodecsThatPanicOrExitEndTheGroup has the codec of one rank fail.
 func TestCodecsThatPanicOrExitEndTheGroup(t *testing.T) {
 	for name, act := range map[string]func(){
 		"panic: no room":      func() { panic("no room") },

@@ -12,51 +12,51 @@ import (
 // result goes. All ranks give the same Name, operator, length and kind of input.
 //
 // A rank brings either one whole buffer or a forest. Forests are folded up the
-// aligned binary tree over the job's shards, so the result depends on the shards
-// and not on which rank had which; what nobody brings is left out, not replaced
-// by zero. Whole buffers are folded in the canonical tree over ranks
+// aligned binary tree over the job's shards. So the result depends on the shards
+// and not on the ranks that hold them. A shard without a value is left out, not
+// replaced by zero. Whole buffers are folded in the canonical tree over ranks
 // (sharding.RankSchedule), so the result depends on the number of ranks.
 //
-// From Send to the end of Recv the slices belong to the operation: nobody else
-// touches Out, or writes what the rank brings. The operation modifies nothing but
-// Out.
+// From Send to the end of Recv the slices belong to the operation: the caller may
+// not touch Out, and may only read its input. The operation modifies only Out.
 type Reduction[T Number] struct {
 	Name string // the key, for errors
 	Op   Op[T]
 
-	// Forest is what this rank has of the tree over Shards shards: disjoint nodes,
-	// also from those of other ranks, in any order, each with a buffer of the
-	// length of Out. Shards is a power of two. A rank that has nothing leaves it
-	// empty, and Whole nil, with Shards set.
+	// Forest is this rank's input over Shards shards: nodes of the tree in any order, each
+	// with a buffer. Without Blocks, a buffer has the length of Out. The nodes of all
+	// ranks are disjoint. Shards is a power of two. A rank without input sets Shards and
+	// leaves Forest empty and Whole nil.
 	Forest []sharding.Entry[[]T]
 	Shards int
 
-	// Whole is the buffer of a rank that brings no forest: of the length of Out,
-	// which it may be.
+	// Whole is the buffer of a rank that brings no forest. Without Blocks, it has the
+	// length of Out and may be the same slice.
 	Whole []T
 
-	// Out receives the result, the same bits on all ranks. If no rank brings
-	// anything it is the operator's identity everywhere. Ranks may share one Out,
-	// unless they ask for an Algorithm; otherwise it is no part of another's slices.
+	// Out receives the result, with the same bits on all ranks. If no rank brings
+	// anything, every element is the operator's identity. Without an Algorithm, ranks
+	// may share one Out. Other than that, it does not overlap slices of other ranks.
 	Out []T
 
-	// Blocks makes the reduction a ReduceScatter: rank r gets Blocks[r] elements of the
-	// result, one block behind the other, and no others. Out then has room for the rank's
-	// own, is no part of another's slices, and what ranks bring has as many elements as all
-	// blocks. All ranks give the same lengths. The bits are those of an AllReduce.
+	// Blocks makes the reduction a ReduceScatter. The result is cut into consecutive
+	// blocks, and rank r gets only block r, of Blocks[r] elements. Out then has the length
+	// of the rank's own block and does not overlap slices of other ranks. Each input has
+	// the length of all blocks together. All ranks give the same lengths. The bits are
+	// those of an AllReduce.
 	Blocks []int
 
-	// Algorithm has the reduction carried out by an algorithm of package algorithm, by
-	// name, with its dimensions if it takes any: "ring", "torus:4x8". Without it the
-	// group chooses among those that give the canonical result. The result of one that
-	// is named may depend on the number of ranks, also with forests if it does not
-	// take them: each rank then folds what it has first.
+	// Algorithm names an algorithm of package algorithm, with its dimensions if it takes
+	// any: "ring", "torus:4x8". Without a name, the group chooses among the algorithms
+	// that give the canonical result. The result of a named algorithm may depend on the
+	// number of ranks. With forests this is so if the algorithm does not take forests:
+	// each rank then folds its own first.
 	Algorithm string
 
-	// Sparse has zeros left away where that takes fewer bytes: of large buffers most of
-	// whose elements are +0, those that are not travel with their places. What arrives is
-	// what was sent, so that no bit of the result depends on it. It is not for a named
-	// Algorithm, whose messages are whole.
+	// Sparse lets the group leave zeros away where that takes fewer bytes. If most
+	// elements of a large buffer are +0, only the others are sent, with their places. The
+	// receiver restores the buffer, so Sparse changes no bit of the result. It cannot be
+	// combined with Algorithm.
 	Sparse bool
 
 	// Context ends the wait, and the group, when it is cancelled. With nil only
@@ -64,7 +64,7 @@ type Reduction[T Number] struct {
 	Context context.Context
 }
 
-// mode tells forests from whole buffers.
+// mode says whether the rank brings a forest or a whole buffer.
 func (r *Reduction[T]) mode() inputMode {
 	if r.Forest != nil || r.Whole == nil && r.Shards > 0 {
 		return forests
@@ -72,7 +72,7 @@ func (r *Reduction[T]) mode() inputMode {
 	return wholeBuffers
 }
 
-// check finds what is wrong with one rank's part by itself; n is its length.
+// check returns what is wrong with the part of this rank alone; n is its length.
 func (r *Reduction[T]) check(n int) error {
 	if r.Op.kind == opNone || r.Op.kind == opUser && r.Op.fold == nil {
 		return fmt.Errorf("AllReduce %q has no operator", r.Name)
@@ -104,12 +104,12 @@ func (r *Reduction[T]) check(n int) error {
 	return nil
 }
 
-// AllReduce folds what all ranks bring and leaves the result in every rank's Out.
-// It returns when this rank's Out is complete and its slices are its own again. On
-// error Out holds nothing of use and the group has ended.
+// AllReduce folds the input of all ranks and leaves the result in every rank's Out.
+// It returns when this rank's Out is complete and its slices belong to the caller
+// again. On error the contents of Out are undefined and the group has ended.
 //
-// It is the three calls of an AllReducer in a row. A loop over AllReduce allocates
-// nothing once it has seen its structure of nodes.
+// AllReduce makes the three calls of an AllReducer in a row. A loop over AllReduce
+// allocates nothing once it has seen its structure of nodes.
 func AllReduce[T Number](c *Comm, req *Reduction[T]) error {
 	dtype, _ := typeOf[T]()
 	a, ok := c.reducers[dtype].(*AllReducer[T])
@@ -128,25 +128,27 @@ func AllReduce[T Number](c *Comm, req *Reduction[T]) error {
 
 // AllReducer does AllReduce operations in three separate calls, so that a queue
 // can show and time them as three stages: Send, Sum, Recv, always in this order,
-// one operation of a rank at a time. It may be used again and again.
+// one operation of a rank at a time. It can be used any number of times.
 //
-// Ranks share memory: Send posts pointers. In Sum the ranks meet, and the last
-// to come compares what they are doing. A small operation it folds at once for
-// all. Otherwise each rank folds its part of the index range (sharding.Split) of all
-// contributions, and writes it into every Out; in Recv it waits for the others to
-// have done so. The expression is the same either way, and so are the bits.
+// Among ranks that share memory, Send posts pointers. In Sum the ranks meet, and
+// the last to arrive checks that all are in the same operation. If the operation is
+// small, this rank folds it at once for all. Otherwise each rank folds its part of the
+// index range (sharding.Split) of all contributions and writes it into every Out. Recv
+// then waits until the others have done the same. The expression is the same either
+// way, and so are the bits.
 type AllReducer[T Number] struct {
 	c      *Comm
 	folder folder[T]
 	req    *Reduction[T]
-	n      int // elements that ranks bring
+	n      int // elements of each input
 	nodes  []sharding.Node
 	leaves [][]T
 	outs   [][]T
 	serial time.Duration // spent folding for all in the current operation
 	stats  Stats
 
-	// Of Sparse reductions: the bytes of this rank's parts that others fold, packed and whole.
+	// In a Sparse reduction: the bytes, packed and whole, of this rank's input to the parts
+	// that other ranks fold.
 	packed, whole int64
 
 	// Of reductions by messages.
@@ -259,7 +261,7 @@ func (a *AllReducer[T]) Sum() error {
 	return nil
 }
 
-// accountMessages notes an operation carried out by messages since start.
+// accountMessages counts an operation that messages have carried out since start.
 func (a *AllReducer[T]) accountMessages(start time.Duration, bytes int64, by string) {
 	d := Stats{Bytes: bytes, Recv: a.c.group.now() - start}
 	a.by = by
@@ -268,7 +270,7 @@ func (a *AllReducer[T]) accountMessages(start time.Duration, bytes int64, by str
 	a.c.stats.Add(d)
 }
 
-// Recv waits until all parts are folded; then the result is in Out.
+// Recv waits until all parts are folded. The result is then in Out.
 func (a *AllReducer[T]) Recv() error {
 	c, g := a.c, a.c.group
 	if c.state == settled && a.req != nil {
@@ -292,7 +294,7 @@ func (a *AllReducer[T]) finish(d Stats) {
 	a.end()
 }
 
-// end lets go of the caller's slices.
+// end drops the references to the caller's slices.
 func (a *AllReducer[T]) end() {
 	a.req = nil
 	clear(a.leaves)

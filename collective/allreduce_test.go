@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// limits are the two ways in which an AllReduce is carried out: by all ranks in
-// parts, and by the last to arrive.
+// limits gives serialLimit for the two ways to carry out an AllReduce: every rank folds a
+// part, or the last rank to arrive folds everything.
 var limits = map[string]int{"parts": 0, "serial": math.MaxInt}
 
 func groupWithLimit(p, limit int) *LocalGroup {
@@ -23,13 +23,13 @@ func groupWithLimit(p, limit int) *LocalGroup {
 	return g
 }
 
-// lengths around the number of ranks, and across blocks.
+// lengths are around p, and around multiples of the block size.
 func lengths(p int) []int {
 	return []int{0, 1, max(p-1, 0), p, p + 1, 97, p*foldBlock + 13}
 }
 
-// wholeOnAll reduces whole buffers, in place or not, and checks that all ranks get
-// the same bits, which it returns.
+// wholeOnAll reduces whole buffers, in place or not. It checks that all ranks get the same
+// result, and returns it.
 func wholeOnAll[T Number](t *testing.T, g *LocalGroup, op Op[T], in [][]T, inPlace bool) []T {
 	t.Helper()
 	outs := make([][]T, g.Size())
@@ -91,8 +91,8 @@ func TestWholeBuffers(t *testing.T) {
 	})
 }
 
-// forestOf folds the shards of a range into one entry per node of its cover, with
-// the dumb reference; absent shards give no entry.
+// forestOf folds the shards of a range into one entry per node of its cover, by the plain
+// reference. A node without a shard gives no entry.
 func forestOf[T Number](op Op[T], leaves [][]T, r sharding.Range) []sharding.Entry[[]T] {
 	forest := []sharding.Entry[[]T]{}
 	for _, node := range sharding.Cover(r) {
@@ -128,7 +128,7 @@ func testForests[T Number](t *testing.T, op Op[T]) {
 					for i, err := range onRanks(g, func(c *Comm) error {
 						forest := forestOf(op, leaves, sharding.Split(shards, p, c.Rank()))
 						if len(forest) == 0 && c.Rank()%2 == 0 {
-							forest = nil // a rank with nothing may also say so like this
+							forest = nil // as good as an empty forest
 						}
 						outs[c.Rank()] = make([]T, n)
 						return AllReduce(c, &Reduction[T]{Name: "f", Op: op, Shards: shards, Forest: forest, Out: outs[c.Rank()]})
@@ -151,9 +151,9 @@ func TestForestsDoNotDependOnTheNumberOfRanks(t *testing.T) {
 	testForests(t, chain())
 }
 
-// TestTheDataTellsOrdersApart shows that the tests above can fail: the same
-// contributions folded from the right, or in a chain, or with a shard's neighbour
-// moved, give other bits.
+// TestTheDataTellsOrdersApart shows that the tests above can fail: the same contributions
+// give other bits when they are folded from the right, in a chain, or with shards in
+// another order.
 func TestTheDataTellsOrdersApart(t *testing.T) {
 	const p, n = 8, 97
 	in := make([][]float64, p)
@@ -219,7 +219,7 @@ func TestIdentities(t *testing.T) {
 func TestRanksMayShareOneResult(t *testing.T) {
 	const p, n = 5, 3*foldBlock + 1
 	for how, limit := range limits {
-		for over := -1; over < p; over++ { // also over one rank's input
+		for over := -1; over < p; over++ { // out may also be the input of a rank
 			in := make([][]int64, p)
 			for r := range in {
 				in[r] = convert[int64](hostile(uint64(r), n))
@@ -289,7 +289,7 @@ func TestThreeStages(t *testing.T) {
 	}
 }
 
-// TestBytesAreTheProgramsBytes holds the volume in Stats against the program.
+// TestBytesAreTheProgramsBytes compares Stats.Bytes with the cost of the algorithm.
 func TestBytesAreTheProgramsBytes(t *testing.T) {
 	for p := 1; p <= 6; p++ {
 		for _, n := range []int{0, 1, 7, 100} {
@@ -307,7 +307,7 @@ func TestBytesAreTheProgramsBytes(t *testing.T) {
 			}
 		}
 	}
-	// A forest counts each of its partial values.
+	// With a forest, each partial value counts.
 	g := NewLocalGroup(2)
 	for _, err := range onRanks(g, func(c *Comm) error {
 		req := &Reduction[float64]{Name: "x", Op: Sum[float64](), Shards: 8, Out: make([]float64, 10)}
@@ -321,8 +321,8 @@ func TestBytesAreTheProgramsBytes(t *testing.T) {
 	require.Equal(t, int64(8*(2*5+5)), g.Rank(0).Stats().Bytes)
 }
 
-// TestSteadyStateAllocatesNothing covers both ways, forests and whole buffers, and
-// the verdict after them.
+// TestSteadyStateAllocatesNothing covers both limits, forests and whole buffers, and the
+// verdict after them.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	const p = 3
 	for how, limit := range limits {
@@ -371,7 +371,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 }
 
 func TestManyStructuresOfNodes(t *testing.T) {
-	// More than the cache keeps, in turn, with different numbers of entries.
+	// More forests in turn than the cache keeps, with different numbers of entries.
 	const p, shards = 2, 64
 	g := NewLocalGroup(p)
 	for _, err := range onRanks(g, func(c *Comm) error {

@@ -6,20 +6,20 @@ import (
 	"sync/atomic"
 )
 
-// barrier counts ranks in and lets them go together, again and again. A phase is
-// one such meeting; phases are numbered from 1, and a rank that has arrived at
-// phase k waits for the number of completed phases to reach k.
+// barrier is a reusable barrier: each meeting of all ranks is a phase. Phases are
+// numbered from 1. A rank that has arrived at phase k waits until the number of
+// completed phases reaches k.
 //
-// The last to arrive has the group to itself until it calls release: the others
-// wait, even when the group fails meanwhile, so that it may read and write what
-// they posted. That is why arrived is only reset under mu, together with the
-// phase: a waiting rank that holds mu sees either "all are here, and someone is at
-// work", or the completed phase, and never leaves in between.
+// The last rank to arrive may read and write what the others have posted until it
+// calls release. The others wait so long even if the group fails meanwhile. That is
+// why arrived is only reset under mu, together with the phase: a waiting rank that
+// holds mu sees either that all have arrived or that the phase is complete, and never
+// leaves in between.
 type barrier struct {
 	n int32
 	_ [60]byte
 
-	// arrived and first share a cache line: who arrives needs both.
+	// arrived and first share a cache line, since a rank that arrives needs both.
 	arrived atomic.Int32
 	first   atomic.Uint64 // signature of the first to arrive, 0 if none
 	_       [48]byte
@@ -30,11 +30,11 @@ type barrier struct {
 	mu     sync.Mutex
 	cond   sync.Cond
 	parked int // ranks in park, or about to be
-	left   int // rank that has left, −1 if none
+	left   int // first rank that has left, −1 if none
 }
 
-// maxSpin and minSpin bound the tries before parking, about a nanosecond each:
-// what a park and a wake-up across processors cost.
+// maxSpin and minSpin bound the number of tries before parking. A try takes about a
+// nanosecond, and maxSpin tries about as long as a park and a wake-up across processors.
 const (
 	maxSpin = 8192
 	minSpin = 64
@@ -46,7 +46,7 @@ func (b *barrier) init(n int) {
 	b.cond.L = &b.mu
 }
 
-// announce notes the signature of the first rank to come, and returns the first's.
+// announce stores the signature of the first rank to arrive and returns the stored one.
 func (b *barrier) announce(s signature) signature {
 	if f := b.first.Load(); f != 0 {
 		return signature(f)
@@ -57,8 +57,8 @@ func (b *barrier) announce(s signature) signature {
 	return signature(b.first.Load())
 }
 
-// arrive counts the caller in; true for the last, who then must call release or
-// discard.
+// arrive counts the caller. It returns true for the last rank, which must then call
+// release or discard.
 func (b *barrier) arrive() bool { return b.arrived.Add(1) == b.n }
 
 // release completes the phase.
@@ -74,8 +74,8 @@ func (b *barrier) release() {
 	}
 }
 
-// discard says that the phase will never complete, and that nobody is at work any
-// more. No later arrival is the last one.
+// discard says that the phase will never complete, and that no rank works for the
+// others any more. No later arrival is the last one.
 func (b *barrier) discard() {
 	b.mu.Lock()
 	b.arrived.Store(math.MinInt32 / 2)
@@ -83,7 +83,7 @@ func (b *barrier) discard() {
 	b.cond.Broadcast()
 }
 
-// spin tries for a while whether phase is complete.
+// spin checks for a while whether phase is complete.
 func (b *barrier) spin(phase uint64, tries int) bool {
 	for ; tries > 0; tries-- {
 		if b.done.Load() >= phase {
@@ -98,11 +98,11 @@ type outcome uint8
 const (
 	pending  outcome = iota
 	met              // the phase is complete
-	failed           // the group has a cause of failure, and nobody is at work
-	deserted         // a rank has left
+	failed           // the group has a cause of failure, and no rank works for the others
+	rankLeft         // a rank has left
 )
 
-// park blocks until there is something to say about the phase.
+// park blocks until the outcome of the phase is known.
 func (b *barrier) park(phase uint64, failure *atomic.Pointer[cause]) outcome {
 	b.mu.Lock()
 	b.parked++
@@ -115,25 +115,25 @@ func (b *barrier) park(phase uint64, failure *atomic.Pointer[cause]) outcome {
 	return o
 }
 
-// look says how things stand; mu is held.
+// look returns the outcome so far. The caller holds mu.
 func (b *barrier) look(phase uint64, failure *atomic.Pointer[cause]) outcome {
 	switch {
 	case b.done.Load() >= phase:
 		return met
 	case b.arrived.Load() == b.n:
-		return pending // the last rank is at work on what we posted
+		return pending // the last rank uses what this rank has posted
 	case failure.Load() != nil:
 		return failed
 	case b.left >= 0:
-		return deserted
+		return rankLeft
 	default:
 		return pending
 	}
 }
 
-// settle blocks until phase is complete, whatever befalls the group. It is for
-// phases that complete in any case, because nobody stands between a rank and its
-// arrival but its own work.
+// settle blocks until phase is complete, even if the group fails. It is for phases
+// that complete in any case, because each rank only has its own work to do before it
+// arrives.
 func (b *barrier) settle(phase uint64) {
 	b.mu.Lock()
 	b.parked++
@@ -144,14 +144,14 @@ func (b *barrier) settle(phase uint64) {
 	b.mu.Unlock()
 }
 
-// wakeAll makes those who wait look again.
+// wakeAll makes waiting ranks look again.
 func (b *barrier) wakeAll() {
-	b.mu.Lock() // whoever looked before the news is in Wait by now
+	b.mu.Lock() // a rank that looked before the change is in Wait by now
 	defer b.mu.Unlock()
 	b.cond.Broadcast()
 }
 
-// leave notes that a rank will not come again.
+// leave records that a rank will not arrive any more.
 func (b *barrier) leave(rank int) {
 	b.mu.Lock()
 	if b.left < 0 {

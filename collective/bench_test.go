@@ -12,11 +12,11 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Each benchmark here measures our way and the plain way in turn, in short bouts
-// within one run, and reports the ratio: what else the machine does then hits both
-// alike. ns/op is of both together.
+// Each benchmark here times the package and a plain implementation in turn, in short bouts
+// within one run, and reports the ratio. Other load on the machine then slows both alike.
+// ns/op is the time of both together.
 
-// condBarrier is the barrier that everybody would write.
+// condBarrier is the plain barrier: a condition variable and a count.
 type condBarrier struct {
 	mu    sync.Mutex
 	cond  *sync.Cond
@@ -46,7 +46,7 @@ func (b *condBarrier) wait() {
 	b.mu.Unlock()
 }
 
-// team runs the same body on n goroutines that stay, bout after bout.
+// team runs the same body on n goroutines, which it keeps between bouts.
 type team struct {
 	n    int
 	jobs []chan func(rank int)
@@ -82,8 +82,8 @@ func (t *team) run(body func(rank int)) time.Duration {
 	return time.Since(start)
 }
 
-// compare runs two bodies in turn, each bout times an operation, and reports the
-// median time of each and their ratio.
+// compare runs two bodies in turn. Each turn makes bout operations. compare reports the
+// median time of each body and the ratio.
 func compare(b *testing.B, n, bout int, ours, plain func(rank int)) {
 	t := newTeam(b, n)
 	repeat := func(body func(int)) func(int) {
@@ -128,8 +128,8 @@ func BenchmarkBarrier(b *testing.B) {
 	}
 }
 
-// BenchmarkVerdict is an empty superstep: at most 5 × the plain barrier. The
-// context can be cancelled, as a job's can.
+// BenchmarkVerdict is an empty superstep: at most 5 × the plain barrier. Its context can be
+// cancelled, like the context of a job.
 func BenchmarkVerdict(b *testing.B) {
 	for _, n := range []int{1, 2, 4, 8, 32} {
 		b.Run(fmt.Sprintf("ranks=%d", n), func(b *testing.B) {
@@ -181,8 +181,8 @@ func forestRequests(p, shards, n int) []*Reduction[float64] {
 	return requests
 }
 
-// BenchmarkSerialLimit shows where serialLimit belongs: the same operation folded
-// in parts by all ("ours"), and by the last rank to arrive ("plain").
+// BenchmarkSerialLimit shows what serialLimit should be. It times the same operation folded
+// in parts by all ranks ("ours") and by the last rank to arrive ("plain").
 func BenchmarkSerialLimit(b *testing.B) {
 	for _, p := range []int{2, 8} {
 		for _, n := range []int{64, 256, 1024, 2048, 4096, 8192, 16384} {
@@ -201,9 +201,8 @@ func BenchmarkSerialLimit(b *testing.B) {
 	}
 }
 
-// BenchmarkLargeAllReduce adds 8,388,608 float64 (64 MiB) of two ranks in place:
-// at most 1.15 × a loop over two goroutines, each of which adds its half and
-// stores it to both.
+// BenchmarkLargeAllReduce adds 8,388,608 float64 (64 MiB) of two ranks in place. It may take
+// at most 1.15 × a loop on two goroutines: each adds its half and stores it to both buffers.
 func BenchmarkLargeAllReduce(b *testing.B) {
 	const n, p = 8 << 20, 2
 	x := [p][]float64{make([]float64, n), make([]float64, n)}

@@ -11,17 +11,17 @@ import (
 
 // A Reduction with Blocks is a ReduceScatter of forests, or of whole buffers:
 //
-//	in memory        each rank folds the elements of its block of all that is brought, and
-//	                 writes them to its own Out; nobody else's is touched
-//	among processes  each sends the others what it has of the blocks of their ranks, node
-//	                 by node of its forest, packed where that is smaller; the process of a
-//	                 rank folds its block up the tree
+//	in memory        each rank folds its block out of all inputs and writes it to its own
+//	                 Out
+//	among processes  each process sends its input to the blocks of other processes, node by
+//	                 node of its forest, packed where that is smaller; the process of a
+//	                 rank folds the block of that rank up the tree
 //
-// So a rank sends n − block elements for each node that it brings, and nothing comes back:
-// the first half of an AllReduce. Nobody needs room for all n elements of the result.
+// So a rank sends n − block elements for each node that it brings. No results are sent: this
+// is the first half of an AllReduce. No rank needs room for all n elements of the result.
 
-// length returns how many elements ranks bring to the reduction, and a hash of the lengths
-// of the blocks, 0 without any.
+// length returns the number of elements of each input, and a hash of the lengths of the
+// blocks, 0 without blocks.
 func (r *Reduction[T]) length(rank, size int) (n int, hash uint64, err error) {
 	if r.Blocks == nil {
 		return len(r.Out), 0, nil
@@ -49,7 +49,7 @@ func (r *Reduction[T]) length(rank, size int) (n int, hash uint64, err error) {
 	return n, hash | 1, nil
 }
 
-// part is what rank i of p folds of n elements.
+// part returns the range of the n elements that rank i of p folds.
 func (r *Reduction[T]) part(n, p, i int) sharding.Range {
 	if r.Blocks == nil {
 		return sharding.Split(n, p, i)

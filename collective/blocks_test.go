@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// scatterOn makes a reduction with blocks on all ranks, and returns the blocks one behind
-// the other.
+// scatterOn makes a reduction with blocks on all ranks and returns the blocks, concatenated.
 func scatterOn(t *testing.T, p int, of ends, request func(r int) *Reduction[float64]) []float64 {
 	t.Helper()
 	outs, errs := make([][]float64, p), make(chan error, p)
@@ -31,9 +30,9 @@ func scatterOn(t *testing.T, p int, of ends, request func(r int) *Reduction[floa
 	return all
 }
 
-// TestBlocksAreThoseOfTheTree holds reductions with blocks of all lengths, none too, against
-// the dumb tree: in memory and among processes, folded by one rank for all or by each,
-// with zeros and without, of forests and of whole buffers.
+// TestBlocksAreThoseOfTheTree compares reductions with blocks, some of them empty, with the
+// plain tree: in memory and among processes, folded by one rank or by all, with zeros and
+// without, of forests and of whole buffers.
 func TestBlocksAreThoseOfTheTree(t *testing.T) {
 	const n, shards = 1500, 16
 	for name, hosts := range placements {
@@ -84,9 +83,9 @@ func TestBlocksAreThoseOfTheTree(t *testing.T) {
 	}
 }
 
-// TestBytesOfBlocks: a rank sends what it has of the blocks of others and nothing more,
-// half of what an AllReduce takes, in memory as among processes but for the counts that
-// these tell each other; where few elements are not 0, those.
+// TestBytesOfBlocks: a rank sends only its contributions to the blocks of other ranks, half of
+// what an AllReduce sends. Where few elements are not 0, it sends those. Processes send the
+// counts of such elements in addition.
 func TestBytesOfBlocks(t *testing.T) {
 	const p, n = 4, packFrom
 	blocks := []int{n / 2, 0, n / 4, n / 4}
@@ -131,7 +130,7 @@ func TestBytesOfBlocks(t *testing.T) {
 	closeAll(t, groups)
 }
 
-// TestBlocksThatCannotBe says what is wrong with them.
+// TestBlocksThatCannotBe wants an error that says what is wrong with the blocks.
 func TestBlocksThatCannotBe(t *testing.T) {
 	for text, change := range map[string]func(rank int, r *Reduction[float64]){
 		`ReduceScatter "x" has 1 blocks for 2 ranks`:                             func(_ int, r *Reduction[float64]) { r.Blocks = []int{10} },
@@ -153,8 +152,8 @@ func TestBlocksThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestExchangesThatDoNotFit: what one rank sends another is what that expects, and where
-// it is not both are told.
+// TestExchangesThatDoNotFit: where one rank sends more or less than another expects, both get
+// the error.
 func TestExchangesThatDoNotFit(t *testing.T) {
 	exchange := func(more int) []error {
 		return onRanks(NewLocalGroup(2), func(c *Comm) error {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Barrier returns when every rank of the group has called it, or with the first
-// cause when one cannot any more. Cancelling the context of one rank ends the
+// Barrier returns when every rank of the group has called it. If a rank cannot call it
+// any more, Barrier returns the first cause. Cancelling the context of one rank ends the
 // group for all.
 func (c *Comm) Barrier(ctx context.Context) error {
 	if err := c.begin(ctx); err != nil {
@@ -17,9 +17,9 @@ func (c *Comm) Barrier(ctx context.Context) error {
 	return c.meet(ctx, c.leading(leadBarrier, ctx))
 }
 
-// BroadcastBool returns root's v on every rank; the others' is ignored. It takes
-// one meeting of the ranks, like Barrier, and orders what they do in the same
-// way. It is how a verdict, such as whether to stop, is made the same everywhere.
+// BroadcastBool returns root's v on every rank and ignores that of the others. Like
+// Barrier, it takes one meeting of the ranks and orders what they do. With it, all ranks
+// follow one verdict, for example whether to stop.
 func (c *Comm) BroadcastBool(ctx context.Context, root int, v bool) (bool, error) {
 	var x int64
 	if v {
@@ -29,7 +29,7 @@ func (c *Comm) BroadcastBool(ctx context.Context, root int, v bool) (bool, error
 	return x != 0 && err == nil, err
 }
 
-// BroadcastInt64 returns root's v on every rank; the others' is ignored. It takes
+// BroadcastInt64 returns root's v on every rank and ignores that of the others. It takes
 // one meeting of the ranks.
 func (c *Comm) BroadcastInt64(ctx context.Context, root int, v int64) (int64, error) {
 	return c.broadcast(ctx, callBroadcastInt64, root, v)

@@ -8,9 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// combiner folds the buffers at hand into the nodes that this rank, or this process,
-// is to bring to a program. It remembers how, for the nodes are mostly those of the
-// time before.
+// combiner folds buffers into the nodes that this rank, or this process, must bring to a
+// program. It keeps the plans of its latest call, since the nodes are mostly the same again.
 type combiner struct {
 	entries []sharding.Node
 	targets []sharding.Node
@@ -20,14 +19,14 @@ type combiner struct {
 	out     [][]byte
 }
 
-// combinePart says which entries make a target node, and in which tree.
+// combinePart says which entries are folded into a target node, and in which tree.
 type combinePart struct {
 	leaves []int
 	plan   *program.FoldPlan
 }
 
-// prepare gets ready for entries that lie within targets; both are sets of disjoint
-// nodes, and targets are in order.
+// prepare makes the plans for entries that lie within targets. The entries are disjoint
+// nodes, and so are the targets, which are in order.
 func (b *combiner) prepare(entries, targets []sharding.Node) error {
 	if b.parts != nil && slices.Equal(b.entries, entries) && slices.Equal(b.targets, targets) {
 		return nil
@@ -65,10 +64,10 @@ func (b *combiner) prepare(entries, targets []sharding.Node) error {
 	return nil
 }
 
-// combine gives a buffer of size bytes for each target: that of the one entry within it, the
-// fold of those of several, nil for none. A buffer that is the memory of out is copied
-// unless it stands first, where programs may find input and output in one place. The
-// result is good until the next call.
+// combine returns a buffer of size bytes for each target: nil if no entry is within it, the
+// buffer of a single entry, or the fold of several. A single buffer that is the memory of out
+// is copied, except for the first target: programs allow only their first input to be the
+// output. The result is valid until the next call.
 func (b *combiner) combine(values [][]byte, out []byte, size, elem int, arith arithmetic) [][]byte {
 	b.out = b.out[:0]
 	for t := range b.parts {
@@ -99,7 +98,7 @@ func (b *combiner) combine(values [][]byte, out []byte, size, elem int, arith ar
 	return b.out
 }
 
-// room is scratch memory for a target, aligned like any element.
+// room returns scratch memory for a target, aligned for elements of any type.
 func (b *combiner) room(target, size int) []byte {
 	for len(b.scratch) <= target {
 		b.scratch = append(b.scratch, nil)

@@ -9,10 +9,10 @@ import (
 )
 
 // Send sends buf to another rank, which calls Recv with the same tag and length.
-// It returns when buf may be overwritten, which may take until the other receives.
-// Messages of one tag come in the order sent; of different tags, in any order that
-// the receiver asks for. It is no collective: only these two ranks take part, and it
-// counts for nothing in the order of collectives.
+// It returns when buf may be overwritten, which may take until the other rank receives.
+// Messages with one tag arrive in the order sent. Those with different tags can be
+// received in any order. Send is not a collective: only these two ranks take part, and
+// the order of collectives does not include it.
 func Send[T Number](c *Comm, to, tag int, buf []T, opts ...Option) error {
 	dtype, _ := typeOf[T]()
 	conn, err := c.direct(to, opts)
@@ -38,16 +38,17 @@ func Send[T Number](c *Comm, to, tag int, buf []T, opts ...Option) error {
 	}
 }
 
-// maxDirect is the longest piece of a message from rank to rank, and maxAside how
-// much a rank keeps of one peer's messages while it waits for others of it.
+// maxDirect is the longest piece of a message from rank to rank, in bytes. maxAside is how
+// many bytes of one peer's messages a rank keeps while it waits for a message of that peer
+// with another tag.
 const (
 	maxDirect = 1 << 20
 	maxAside  = 64 << 20
 )
 
-// Recv fills buf with the next message of a tag from another rank. See Send. Messages
-// of other tags that come before are kept, up to 64 MiB from each rank; more end the
-// group.
+// Recv fills buf with the next message with a tag from another rank. See Send. Messages
+// with other tags that arrive before it are kept, up to 64 MiB from each rank. More end
+// the group with an error.
 func Recv[T Number](c *Comm, from, tag int, buf []T, opts ...Option) error {
 	dtype, _ := typeOf[T]()
 	conn, err := c.direct(from, opts)
@@ -61,22 +62,22 @@ func Recv[T Number](c *Comm, from, tag int, buf []T, opts ...Option) error {
 	return nil
 }
 
-// directConn carries the messages between two ranks that are no collective's.
+// directConn carries the messages of Send and Recv between two ranks.
 type directConn struct {
 	conn  mesh.Conn
-	aside []message // come, but not yet asked for, in order
+	aside []message // arrived, but not yet asked for, in order
 	size  int
 
-	sends, comes mesh.Header // of the message under way; here so that they are no garbage
+	sends, comes mesh.Header // of the current messages; fields, so that none is allocated
 }
 
-// message is one put aside.
+// message is a message that is kept for later.
 type message struct {
 	tag, dtype uint64
 	data       []byte
 }
 
-// direct connects to a peer, and watches the context until the watch is stopped.
+// direct connects to a peer and starts watching the context. The caller stops the watch.
 func (c *Comm) direct(peer int, opts []Option) (*directConn, error) {
 	if err := c.group.Err(); err != nil {
 		return nil, err
@@ -112,7 +113,8 @@ func (c *Comm) direct(peer int, opts []Option) (*directConn, error) {
 	return d, nil
 }
 
-// receive fills buf with the next message of a tag, putting those of others aside.
+// receive fills buf with the next message with a tag, and puts messages with other tags
+// aside.
 func (d *directConn) receive(tag, dtype uint64, buf []byte) error {
 	for i, l := range d.aside {
 		if l.tag != tag {
@@ -140,7 +142,7 @@ func (d *directConn) receive(tag, dtype uint64, buf []byte) error {
 	}
 }
 
-// land reads a message straight into buf.
+// land reads a message directly into buf.
 func (d *directConn) land(h *mesh.Header, dtype uint64, buf []byte) error {
 	for at := 0; ; {
 		n := int(h.Length)
@@ -182,8 +184,7 @@ func (d *directConn) putAside(h *mesh.Header) error {
 	}
 }
 
-// fits says what is wrong with a message that does not have the type or the length
-// expected; nil if it has both.
+// fits returns an error if a message does not have the expected type and length.
 func fits(sent, expected uint64, bytes, room int) error {
 	if sent != expected || bytes != room {
 		name := func(d uint64) string {

@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Four goroutines add up their gradients, and let rank 0 say whether to go on.
+// Four goroutines add up their gradients. Rank 0 decides whether to go on.
 func Example() {
 	group := collective.NewLocalGroup(4)
 	var wg sync.WaitGroup
@@ -46,8 +46,8 @@ func Example() {
 	// Output: [6 4] true
 }
 
-// The sums of eight shards do not depend on how many ranks hold them, to the last
-// bit, though no two of these numbers can be added without rounding.
+// The sums of eight shards have the same bits however many ranks hold the shards, although
+// every addition of these numbers rounds.
 func ExampleReduction() {
 	sum := func(ranks int) float64 {
 		const shards = 8
@@ -80,7 +80,7 @@ func ExampleReduction() {
 	// Output: true true true
 }
 
-// Ranks that lose step with each other learn so, instead of waiting for ever.
+// Ranks that make different calls get an error instead of waiting for ever.
 func ExampleMismatchError() {
 	group := collective.NewLocalGroup(2)
 	done := make(chan error)
@@ -94,11 +94,8 @@ func ExampleMismatchError() {
 	// Output: true true
 }
 
-// A program is data that can be read.
-
-// Three processes reduce over TCP. Here they are goroutines of one program, each with
-// a group of its own as a process has; in life each is told its rank, and where the
-// others are, by its command line.
+// Three processes reduce over TCP. Here they are goroutines of one program, each with a group
+// of its own. A real process would learn its rank and the addresses from its command line.
 func ExampleNewTCPGroup() {
 	dir, err := os.MkdirTemp("", "group")
 	if err != nil {
@@ -144,7 +141,7 @@ func ExampleNewTCPGroup() {
 	// Output: [3 3] [0 1 4]
 }
 
-// Rank 1 scatters a table by rows; each rank adds up its row; the sums are gathered.
+// Rank 1 scatters the rows of a table, each rank adds up its row, and all gather the sums.
 func ExampleScatter() {
 	group := collective.NewLocalGroup(3)
 	var wg sync.WaitGroup
@@ -172,7 +169,7 @@ func ExampleScatter() {
 	// Output: [3 70 1100]
 }
 
-// A ring, because somebody asked for it.
+// An option names the algorithm: a ring.
 func ExampleWithAlgorithm() {
 	group := collective.NewLocalGroup(4)
 	var wg sync.WaitGroup
@@ -193,7 +190,7 @@ func ExampleWithAlgorithm() {
 	// Output: [0 1 2 3] by ring
 }
 
-// Two sparse gradients, of which one element cancels out.
+// Two sparse gradients; one element of their sum is 0.
 func ExampleAllReduceSparse() {
 	mine := []collective.SparseVector[float64]{
 		{Length: 1000, Index: []int32{3, 500}, Value: []float64{1, 2}},

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// waiting starts an operation on every rank but the last of a group of 3, waits
-// until both block, and returns where their errors come.
+// waiting starts an operation on ranks 0 and 1 of a group of 3, waits until both block, and
+// returns the channel of their errors.
 func waiting(g *LocalGroup, op func(c *Comm) error) chan error {
 	errs := make(chan error, 2)
 	for r := range 2 {
@@ -76,7 +76,7 @@ func TestLeavingHarmsOnlyThoseWhoWait(t *testing.T) {
 		require.ErrorIs(t, AllReduce(g.Rank(0), wholeOf(5)), ErrClosed)
 		require.ErrorIs(t, NewAllReduce[float32](g.Rank(0)).Sum(), ErrClosed)
 	}
-	// One that has left is missed later on.
+	// A rank that left earlier fails the next operation.
 	g := NewLocalGroup(2)
 	g.Rank(1).Close(nil)
 	g.Rank(1).Close(errors.New("closing twice does nothing"))
@@ -116,14 +116,14 @@ func TestCancellingOneRankEndsAll(t *testing.T) {
 		require.ErrorIs(t, <-errs, reason)
 		require.ErrorIs(t, <-errs, reason)
 	})
-	// Cancelled before it begins: also where nobody would have to wait.
+	// Cancelled before the call: this fails also where no rank would wait.
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(reason)
 	require.ErrorIs(t, NewLocalGroup(1).Rank(0).Barrier(ctx), reason)
 }
 
-// TestAContextCancelledAfterItsOperationHarmsNobody: each operation has a context
-// of its own, as with a timeout per call.
+// TestAContextCancelledAfterItsOperationHarmsNobody gives each operation a context of its own,
+// like a timeout per call.
 func TestAContextCancelledAfterItsOperationHarmsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewLocalGroup(3)
@@ -149,8 +149,8 @@ func TestAContextCancelledAfterItsOperationHarmsNobody(t *testing.T) {
 	})
 }
 
-// TestBuffersAreLeftAloneAfterReturn: an operator of the user is at work on what
-// the ranks posted when the group is aborted. No rank returns before it is done.
+// TestBuffersAreLeftAloneAfterReturn aborts the group while a user's operator works on the
+// buffers of the ranks. No rank returns before the operator is done.
 func TestBuffersAreLeftAloneAfterReturn(t *testing.T) {
 	for how, limit := range limits {
 		// With one element only rank 0 has a part; the others wait in Recv.
@@ -184,8 +184,8 @@ func testBuffersAreLeftAlone(t *testing.T, how string, limit, n int) {
 		require.Empty(t, returned, how)
 		close(gate)
 		for range 3 {
-			// With one rank folding for all, the operation is complete before the
-			// abort counts; in parts, it ends early.
+			// Where one rank folds for all, the operation completes in spite of the
+			// abort. In parts, it ends early.
 			if err := <-returned; how == "parts" {
 				assert.Equal(t, cause, err)
 			}
@@ -212,8 +212,8 @@ func TestOperatorsThatPanicOrExitEndTheGroup(t *testing.T) {
 	}
 }
 
-// TestClosingBetweenSumAndRecv gives the buffers back only when the others are
-// done with them.
+// TestClosingBetweenSumAndRecv: closing keeps the buffers until the other ranks are done with
+// them.
 func TestClosingBetweenSumAndRecv(t *testing.T) {
 	g := groupWithLimit(3, 0)
 	for r, err := range onRanks(g, func(c *Comm) error {
@@ -234,8 +234,8 @@ func TestClosingBetweenSumAndRecv(t *testing.T) {
 	}
 }
 
-// TestManyFailuresAtOnce throws aborts, cancellations and departures at groups that
-// work, and wants every rank to end with the same cause.
+// TestManyFailuresAtOnce aborts, cancels and leaves groups that work, and wants every rank to
+// end with the same cause.
 func TestManyFailuresAtOnce(t *testing.T) {
 	withProcessors(t, func(t *testing.T) {
 		for seed := range 60 {
@@ -272,8 +272,8 @@ func TestManyFailuresAtOnce(t *testing.T) {
 	})
 }
 
-// TestALateComerDoesNotTouchWhatWasGivenBack: rank 0 has returned with the cause
-// when the last rank, which had posted before the failure, comes to fold.
+// TestALateComerDoesNotTouchWhatWasGivenBack: rank 1 posts its buffer, the group is aborted,
+// and rank 0 returns with the cause. Rank 1 folds only then, and must not write to out.
 func TestALateComerDoesNotTouchWhatWasGivenBack(t *testing.T) {
 	for how, limit := range limits {
 		synctest.Test(t, func(t *testing.T) {
@@ -298,8 +298,8 @@ func TestALateComerDoesNotTouchWhatWasGivenBack(t *testing.T) {
 	}
 }
 
-// TestCloseWaitsForThoseWhoReadItsBuffers: rank 1 closes after Sum while rank 0
-// still folds what rank 1 brought.
+// TestCloseWaitsForThoseWhoReadItsBuffers: rank 1 closes after Sum while rank 0 still reads
+// the buffer of rank 1.
 func TestCloseWaitsForThoseWhoReadItsBuffers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := groupWithLimit(2, 0)

@@ -7,9 +7,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// foldBlock is the number of elements folded at a time. A block of every operand
-// in turn passes through the cache, intermediate values stay in it, and memory is
-// read once and written once. It reaches no result, for folding is elementwise.
+// foldBlock is the number of elements folded at a time. Intermediate values of a block
+// stay in the cache, so that memory is read once and written once. It does not affect
+// results, since folding is elementwise.
 const foldBlock = 512
 
 // reducer does dst[i] = dst[i] ∘ src[i] over slices of equal length that do not
@@ -37,8 +37,8 @@ type folder[T Number] struct {
 	blocks [][]T
 }
 
-// reserve makes sure that blocks for a plan exist, each of at least size
-// elements, at most foldBlock. There is one more than the plan asks for, to spare.
+// reserve makes sure that the blocks for a plan exist, and a spare one. Each has at least
+// min(size, foldBlock) elements.
 func (f *folder[T]) reserve(p *program.FoldPlan, size int) {
 	size = min(size, foldBlock)
 	for len(f.blocks) < p.Blocks+1 {
@@ -51,10 +51,10 @@ func (f *folder[T]) reserve(p *program.FoldPlan, size int) {
 	}
 }
 
-// fold writes the fold of the leaves' elements [lo, hi) to the same elements of
-// every slice of outs, with one NaN for all. A leaf may be the same memory as an out, element for
-// element; two outs may be one. stop, if not nil, is looked at before every block,
-// and ends the work early once it holds a cause.
+// fold writes the fold of the leaves' elements [lo, hi) to the same elements of every
+// slice of outs, and gives every NaN the same bits. A leaf may be the same memory as an
+// out, element for element, and two outs may be the same. If stop is not nil, it is
+// checked before every block, and a cause in it ends the work early.
 func (f *folder[T]) fold(p *program.FoldPlan, op *Op[T], leaves, outs [][]T, lo, hi int, stop *atomic.Pointer[cause]) {
 	if len(outs) == 0 || lo >= hi {
 		return
@@ -70,7 +70,7 @@ func (f *folder[T]) fold(p *program.FoldPlan, op *Op[T], leaves, outs [][]T, lo,
 		}
 		end := min(lo+foldBlock, hi)
 		result := f.foldBlock(p, op, apply, leaves, outs[0], lo, end)
-		if p.Leaves == 1 { // which is not ours to write
+		if p.Leaves == 1 { // result is the leaf, which must not be written
 			result = outs[0][lo:end]
 			copy(result, leaves[0][lo:end])
 		}
@@ -85,8 +85,8 @@ func (f *folder[T]) fold(p *program.FoldPlan, op *Op[T], leaves, outs [][]T, lo,
 	}
 }
 
-// foldBlock folds one block and returns where the result is: in out, in a leaf, or
-// in a block of the folder's.
+// foldBlock folds one block and returns the result, which is in out, in a leaf, or in a
+// block of the folder.
 func (f *folder[T]) foldBlock(p *program.FoldPlan, op *Op[T], apply reducer[T], leaves [][]T, out []T, lo, hi int) []T {
 	size := hi - lo
 	result := out[lo:hi]
@@ -107,11 +107,11 @@ func (f *folder[T]) foldBlock(p *program.FoldPlan, op *Op[T], apply reducer[T], 
 			dst = f.blocks[-1-s.Dst][:size]
 		}
 		if &dst[0] == &b[0] {
-			// The right operand lies where the left one is to accumulate.
+			// dst is the right operand: accumulate in the spare block.
 			dst = f.blocks[p.Blocks][:size]
 		}
 		switch {
-		case op.kind == opSum: // spares the copy of the left operand
+		case op.kind == opSum: // needs no copy of the left operand
 			kernel.SumTo(dst, a, b)
 		case &dst[0] == &a[0]:
 			apply(dst, b)

@@ -15,12 +15,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
-// LocalGroup is a group of ranks that share the memory of this process. Get the
-// ranks' ends with Rank; the group itself may be used by any goroutine.
+// LocalGroup is a group of ranks that share the memory of this process. Rank returns
+// the end of a rank. Any goroutine may use the group itself.
 //
-// It is also the part of a TCPGroup that lives in this process: the ranks hosted
-// here meet as those of a group of their own do, and the last to come does what
-// concerns the others.
+// LocalGroup is also the part of a TCPGroup in this process: the ranks hosted here meet
+// like a group of their own, and the last to arrive communicates with other processes.
 type LocalGroup struct {
 	n     int // ranks in this process
 	size  int // ranks of the whole group
@@ -30,7 +29,7 @@ type LocalGroup struct {
 	began time.Time // clock of Stats
 	spin  int       // tries before parking; 0 where ranks outnumber processors
 
-	// serialLimit and packFrom are the constants, but for tests.
+	// serialLimit and packFrom are the constants of these names, except in tests.
 	serialLimit, packFrom int
 
 	barrier barrier
@@ -41,20 +40,20 @@ type LocalGroup struct {
 	// net reaches the ranks of other processes; nil where there are none.
 	net *network
 
-	// local connects the ranks by messages, for those who ask for an algorithm by
-	// name. It is made when the first does.
+	// local connects the ranks by messages, for named algorithms and for Send and Recv.
+	// The first rank that needs it makes it.
 	local        atomic.Pointer[mesh.Local]
 	makeMessages sync.Once
 	gone         []atomic.Bool // ranks that have closed their end
 
-	// folds are those that the primitives have needed so far.
+	// folds has the plans that the primitives have needed so far, by number of ranks.
 	folds struct {
 		sync.Mutex
 		plans map[int]*program.FoldPlan
 	}
 
-	// What the last rank to arrive computes for all. It is written while every
-	// other rank waits, and read by them before they arrive again.
+	// The results of the last rank to arrive. It writes them while every other rank
+	// waits, and the others read them before they arrive again.
 	verdict int64
 	agreed  agreement
 	plans   planCache
@@ -65,25 +64,25 @@ type cause struct{ err error }
 // ErrClosed is the cause when a rank uses its end after closing it.
 var ErrClosed = errors.New("collective: this rank has left the group")
 
-// ErrLeft is wrapped by the error that ranks get when they wait for one that
-// closed its end without an error.
+// ErrLeft is wrapped by the error of ranks that wait for a rank that closed its end
+// without an error.
 var ErrLeft = membership.ErrLeft
 
-// ErrTimeout is wrapped by the errors of waits that took longer than they may.
+// ErrTimeout is wrapped by the errors of waits that exceed their timeout.
 var ErrTimeout = membership.ErrTimeout
 
-// ErrDamaged is wrapped by the errors about what did not arrive as it was sent.
+// ErrDamaged is wrapped by the errors about messages that were damaged in transit.
 var ErrDamaged = membership.ErrDamaged
 
-// ErrReplaced is wrapped by the cause of a group of which a process has joined a later
-// attempt.
+// ErrReplaced is wrapped by the cause of a group that ended because one of its processes
+// has joined a later attempt.
 var ErrReplaced = membership.ErrReplaced
 
-// errAborted stands in for a missing cause.
+// errAborted is the cause if Abort is called with nil.
 var errAborted = errors.New("collective: the group was aborted")
 
 // NewLocalGroup makes a group of n ≥ 1 ranks within this process. It starts no
-// goroutine and holds nothing that needs closing; it panics when n is below 1.
+// goroutine, and the group need not be closed. It panics if n is below 1.
 func NewLocalGroup(n int) *LocalGroup {
 	if n < 1 {
 		panic(fmt.Sprintf("collective: a group of %d ranks", n))
@@ -95,15 +94,15 @@ func NewLocalGroup(n int) *LocalGroup {
 	return newGroup(n, ranks)
 }
 
-// newGroup makes the part of a group of size ranks whose ranks are given, in
-// ascending order.
+// newGroup makes the part of a group that hosts the given ranks, in ascending order. size
+// is the number of ranks of the whole group.
 func newGroup(size int, ranks []int) *LocalGroup {
 	n := len(ranks)
 	g := &LocalGroup{n: n, size: size, ranks: ranks, comms: make([]Comm, n), slots: make([]slot, n), gone: make([]atomic.Bool, n), began: time.Now(), serialLimit: serialLimit, packFrom: packFrom}
 	g.barrier.init(n)
-	// Where every rank can have a processor of its own, a peer is usually a few
-	// hundred nanoseconds away, and a short wait beats parking. Otherwise the one
-	// waited for may need the very processor that the waiting would take.
+	// If every rank can have its own processor, a wait is usually a few hundred
+	// nanoseconds, and spinning is faster than parking. Otherwise the awaited rank may
+	// need the processor of the spinning one.
 	if n <= min(runtime.GOMAXPROCS(0), runtime.NumCPU()) {
 		g.spin = maxSpin
 	}
@@ -126,9 +125,9 @@ func (g *LocalGroup) Rank(i int) *Comm {
 }
 
 // Abort ends the group: every waiting and every later operation of every rank
-// returns err. Only the first cause counts; a nil err gets a general one. Abort
-// waits for nobody, except that where ranks live in other processes they are told,
-// and asked for an earlier cause.
+// returns err. Only the first cause counts. A nil err stands for a general error. Abort
+// does not wait for ranks. If the group has other processes, it notifies them and waits
+// for the answer whether there was an earlier cause.
 func (g *LocalGroup) Abort(err error) {
 	if err == nil {
 		err = errAborted
@@ -139,7 +138,7 @@ func (g *LocalGroup) Abort(err error) {
 	g.end(err)
 }
 
-// end makes err what every rank of this process gets.
+// end makes err the cause for every rank of this process.
 func (g *LocalGroup) end(err error) {
 	if g.failure.CompareAndSwap(nil, &cause{err}) {
 		g.barrier.wakeAll()
@@ -157,9 +156,8 @@ func (g *LocalGroup) Err() error {
 	return nil
 }
 
-// Comm is one rank's end of a group. Its methods, and the operations on it, are
-// called by one goroutine at a time; all ranks call the same operations in the
-// same order.
+// Comm is one rank's end of a group. One goroutine at a time may call its methods and
+// the operations on it. All ranks call the same operations in the same order.
 type Comm struct {
 	group *LocalGroup
 	index int    // among the ranks of this process
@@ -180,7 +178,7 @@ type Comm struct {
 	directs map[int]*directConn
 	leads   leading
 
-	// Of groups with ranks elsewhere: where this rank says what it is in.
+	// In groups of several processes: announces the operation that this rank is in.
 	node          mesh.Node
 	standing      map[header]*mesh.Operation
 	history       history
@@ -207,11 +205,10 @@ func (c *Comm) Rank() int { return c.group.ranks[c.index] }
 // Size is the number of ranks of the group.
 func (c *Comm) Size() int { return c.group.size }
 
-// Close says that this rank takes part no longer. With an error the group is
-// aborted for that cause. Without, ranks that have what they need go on, and
-// those that wait for this rank, now or later, get an error wrapping ErrLeft.
-// Close is idempotent; buffers posted to an operation are the caller's again when
-// it returns.
+// Close says that this rank takes part no longer. With an error, the group is
+// aborted for that cause. Without one, other ranks can go on, but a rank that waits
+// for this one, now or later, gets an error wrapping ErrLeft. When Close returns,
+// buffers posted to an operation belong to the caller again. Close is idempotent.
 func (c *Comm) Close(err error) {
 	if c.state == closed {
 		return
@@ -226,7 +223,7 @@ func (c *Comm) Close(err error) {
 	c.calls.close()
 	c.group.barrier.leave(c.index)
 	c.group.gone[c.index].Store(true)
-	if local := c.group.local.Load(); local != nil { // else whoever makes it looks at gone
+	if local := c.group.local.Load(); local != nil { // if it is made later, its maker reads gone
 		local.Leave(c.index)
 	}
 	if n := c.group.net; n != nil && n.mesh != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// withProcessors runs a test for groups that spin before parking and groups that
-// park at once.
+// withProcessors runs a test for groups that spin before they park and for groups that park at
+// once.
 func withProcessors(t *testing.T, body func(t *testing.T)) {
 	for _, procs := range []int{1, 2, 8} {
 		t.Run(fmt.Sprintf("GOMAXPROCS=%d", procs), func(t *testing.T) {
@@ -78,14 +78,13 @@ func TestBroadcastsGiveTheRootsValue(t *testing.T) {
 	})
 }
 
-// wholeOf is a sound request, to be spoilt.
+// wholeOf returns a valid request. Callers change it to make it invalid.
 func wholeOf(n int) *Reduction[float32] {
 	x := make([]float32, n)
 	return &Reduction[float32]{Name: "centroids", Op: Sum[float32](), Whole: x, Out: x}
 }
 
-// TestDisagreementIsAnErrorOnAllRanks has one rank do something else than the
-// others; the other does come, or waits for something of its own.
+// TestDisagreementIsAnErrorOnAllRanks has one rank make another call than the others.
 func TestDisagreementIsAnErrorOnAllRanks(t *testing.T) {
 	ctx := context.Background()
 	barrier := func(c *Comm) error { return c.Barrier(ctx) }
@@ -165,7 +164,7 @@ func TestDisagreementIsAnErrorOnAllRanks(t *testing.T) {
 	}
 }
 
-// TestDisagreementIsFoundBeforeAllHaveCome: rank 2 is busy with something else.
+// TestDisagreementIsFoundBeforeAllHaveCome: rank 2 makes its call only after the error.
 func TestDisagreementIsFoundBeforeAllHaveCome(t *testing.T) {
 	g := NewLocalGroup(3)
 	errs := make([]error, 2)

@@ -11,9 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// executors are the ways by which three ranks carry out a collective: in parts and
-// serially in shared memory, by messages where an algorithm is asked for, and among
-// processes of one rank and of several.
+// executors runs a test of three ranks for each way to carry out a collective: in parts and
+// serially in shared memory, and among processes of one rank and of several. Where the test
+// names an algorithm, the ranks send messages.
 func executors(t *testing.T, body func(t *testing.T, of ends)) {
 	for how, limit := range limits {
 		t.Run(how, func(t *testing.T) {
@@ -40,7 +40,7 @@ func executors(t *testing.T, body func(t *testing.T, of ends)) {
 // errExited stands for the error of a call whose goroutine ended within it.
 var errExited = errors.New("the goroutine of the test ended")
 
-// callOn calls on three ranks and returns what each got; a panic is a failure.
+// callOn makes a call on three ranks and returns the error of each. A panic fails the test.
 func callOn(t *testing.T, of ends, call func(c *Comm) error) []error {
 	errs := []error{errExited, errExited, errExited}
 	done := make(chan bool, len(errs))
@@ -62,8 +62,8 @@ func callOn(t *testing.T, of ends, call func(c *Comm) error) []error {
 }
 
 // TestOperatorsThatBreakEndEveryCollective has the user's operator panic, or end its
-// goroutine, in whatever way collectives come to call it. What follows the collective
-// is for ranks whose own part was done before.
+// goroutine, in every collective and algorithm. A rank that has done its part before that
+// gets the error from the barrier after the collective.
 func TestOperatorsThatBreakEndEveryCollective(t *testing.T) {
 	for what, act := range map[string]func(dst, src []int64){
 		"panic": func(_, _ []int64) { panic("index 7") },
@@ -92,7 +92,7 @@ func TestOperatorsThatBreakEndEveryCollective(t *testing.T) {
 	}
 }
 
-// reductionsBy are all reductions of n elements, without and with an algorithm.
+// reductionsBy returns all reductions of n elements, without and with a named algorithm.
 func reductionsBy(op Op[int64], n int) map[string]func(c *Comm) error {
 	buffer := func(n int) []int64 { return make([]int64, n) }
 	calls := map[string]func(c *Comm) error{}
@@ -129,9 +129,8 @@ func reductionsBy(op Op[int64], n int) map[string]func(c *Comm) error {
 	return calls
 }
 
-// TestAGoroutineThatEndsKeepsItsSlicesUntilOthersAreDone: what the caller's deferred
-// functions do to the slices is no business of the collective's any more. The race
-// detector sees if it is.
+// TestAGoroutineThatEndsKeepsItsSlicesUntilOthersAreDone: the caller's deferred functions
+// write to its slices. If other ranks still read them, the race detector reports it.
 func TestAGoroutineThatEndsKeepsItsSlicesUntilOthersAreDone(t *testing.T) {
 	const n = 3000
 	for name, call := range map[string]func(c *Comm, op Op[int64], x []int64) error{

@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// header says what a rank is doing, for comparison with what the others do. Two
-// ranks are in the same operation exactly if their headers are equal.
+// header describes the operation that a rank is in. Two ranks are in the same
+// operation if and only if their headers are equal.
 type header struct {
 	kind  operation
 	root  int // of a broadcast
@@ -30,8 +30,8 @@ type header struct {
 	counts    uint64 // hash of the lengths of blocks, 0 if they are even
 }
 
-// kin is a header without its number: what operations of the same kind share.
-func (h *header) kin() header {
+// kin returns the header without its number, which all operations of one kind share.
+func (h *header) withoutNumber() header {
 	k := *h
 	k.seq = 0
 	return k
@@ -46,7 +46,7 @@ const (
 	callBroadcastInt64
 	callAllReduce
 	callCollective // which, coll says
-	callObjects    // a gathering of what ranks bring to a reduction of objects
+	callObjects    // the gathering of the values in a reduction of objects
 )
 
 // titles are the names of collectives in messages.
@@ -63,9 +63,9 @@ const (
 	forests                       // nodes of the tree over shards
 )
 
-// slot is what a rank posts before it comes to a meeting. It is its own until it
-// arrives, and anybody's to read from then until the meeting, or the result the
-// operation ends with, is complete.
+// slot is what a rank posts before it arrives at a meeting. Only that rank may access it
+// before it arrives. From then on all ranks may read it, until the meeting is complete
+// or, if the operation has a result, until that is complete.
 type slot struct {
 	header  header
 	value   int64           // of a broadcast, at the root
@@ -76,7 +76,7 @@ type slot struct {
 	_       [64]byte
 }
 
-// describe names the operation as users know it.
+// describe names the operation for users.
 func (h *header) describe() string {
 	switch h.kind {
 	case callBarrier:
@@ -119,8 +119,7 @@ func (h *header) describe() string {
 	}
 }
 
-// number is how people refer to one operation of many; a header without one
-// stands for all of its kind.
+// number returns the number of the operation as text, empty for a header of a whole kind.
 func (h *header) number() string {
 	if h.seq == 0 {
 		return ""
@@ -166,9 +165,9 @@ func (h *header) describeCollective() string {
 	return b.String()
 }
 
-// signature is a rank and a digest of its header in one word, never 0. Equal
-// headers have equal digests; the converse does not hold, so headers are compared
-// in full before data is touched.
+// signature is a rank and a digest of its header in one word, never 0. Equal headers
+// have equal digests. Different headers may have equal digests too, so headers are
+// compared in full before data is touched.
 type signature uint64
 
 const rankBits = 24
@@ -188,12 +187,12 @@ func (s signature) rank() int { return int(s&(1<<rankBits-1)) - 1 }
 
 func (s signature) agrees(o signature) bool { return s>>rankBits == o>>rankBits }
 
-// MismatchError says that two ranks are not in the same operation, or disagree
-// about what it is applied to. All ranks get the same one.
+// MismatchError says that two ranks are not in the same operation, or that their
+// arguments do not agree. All ranks get the same error.
 type MismatchError = membership.MismatchError
 
-// PeerError says that a rank failed, or cannot be reached. All ranks get the same
-// one, that of whoever noticed first.
+// PeerError says that a rank failed, or cannot be reached. All ranks get the error of
+// the rank that noticed first.
 type PeerError = membership.PeerError
 
 // mismatch describes two ranks that have arrived.
@@ -204,8 +203,8 @@ func (g *LocalGroup) mismatch(a, b int) error {
 	}
 }
 
-// compareHeaders looks for a rank whose header differs from rank 0's. All have
-// arrived.
+// compareHeaders looks for a rank whose header differs from that of the first. All ranks
+// have arrived.
 func (g *LocalGroup) compareHeaders() error {
 	want := &g.slots[0].header
 	for i := 1; i < g.n; i++ {

@@ -25,8 +25,8 @@ func onRanks(g *LocalGroup, body func(c *Comm) error) []error {
 	return errs
 }
 
-// hostile is data whose sums depend on their order in every element: magnitudes
-// from 1e-8 to 1e16, of both signs.
+// hostile returns data whose sums depend on the order of addition in every element:
+// magnitudes from 1e-8 to 1e16, of both signs.
 func hostile(seed uint64, n int) []float64 {
 	r := rand.New(rand.NewPCG(seed, 1))
 	x := make([]float64, n)
@@ -63,7 +63,7 @@ func chain() Op[int64] {
 	})
 }
 
-// lean is the like over floats.
+// lean is such an operator over floats.
 func lean() Op[float64] {
 	return UserOp("lean", false, func(dst, src []float64) {
 		for i := range dst {
@@ -72,7 +72,7 @@ func lean() Op[float64] {
 	})
 }
 
-// The dumb references. They know nothing of schedules, blocks, or package shared.
+// The plain references. They use no schedules, no blocks, and nothing of package shared.
 
 // join folds two values, either of which may be absent.
 func join[T Number](op Op[T], a, b []T) []T {
@@ -100,8 +100,8 @@ func join[T Number](op Op[T], a, b []T) []T {
 	return x
 }
 
-// treeOverShards is the value of the aligned tree over [lo, hi), a power of two,
-// given its leaves, some absent.
+// treeOverShards returns the value of the aligned tree over leaves. Their number is a power
+// of two; a nil leaf is absent.
 func treeOverShards[T Number](op Op[T], leaves [][]T) []T {
 	if len(leaves) == 1 {
 		return leaves[0]
@@ -128,11 +128,11 @@ func treeOverRanks[T Number](op Op[T], x [][]T) []T {
 	return treeOverShards(op, y)
 }
 
-// bitsOf lets floats be compared by their bits.
+// bitsOf returns the bytes of x, so that floats are compared by their bits.
 func bitsOf[T Number](x []T) []byte { return append([]byte{}, bytesOf(x)...) }
 
-// rankForest is what rank r of p brings of a tree of hostile data some of whose shards
-// are empty.
+// rankForest returns the entries of rank r of p in a tree of hostile data. One in five shards
+// is empty.
 func rankForest(p, r, shards, n int) []sharding.Entry[[]float64] {
 	forest := []sharding.Entry[[]float64]{}
 	own := sharding.Split(shards, p, r)

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestARankThatLeavesAloneIsMissed has one rank of a process with two leave, while the
-// other and one of another process wait for it.
+// TestARankThatLeavesAloneIsMissed has one of the two ranks of a process leave, while the
+// other one and a rank of another process wait for it.
 func TestARankThatLeavesAloneIsMissed(t *testing.T) {
 	for _, who := range []int{0, 1} {
 		groups := tcpGroups(t, 3, [][]int{{0, 1}, {2}})

@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/tune"
 )
 
-// TestMessagesForOneThatHasLeft has rank 1 leave before anybody has sent a message, so
-// that nothing connects the ranks yet.
+// TestMessagesForOneThatHasLeft has rank 1 leave before any rank has sent a message: the ranks
+// are not connected yet.
 func TestMessagesForOneThatHasLeft(t *testing.T) {
 	for name, call := range map[string]func(c *Comm) error{
 		"receiving": func(c *Comm) error { return Recv(c, 1, 0, make([]float64, 1)) },
@@ -24,8 +24,8 @@ func TestMessagesForOneThatHasLeft(t *testing.T) {
 	}
 }
 
-// TestClosingAnEndOverTCP closes the end of a rank, but not its process's group: those
-// who wait for the rank learn it all the same.
+// TestClosingAnEndOverTCP closes the end of a rank but not the group of its process. The ranks
+// that wait for it get the error nevertheless.
 func TestClosingAnEndOverTCP(t *testing.T) {
 	for leaver := range 3 {
 		groups := tcpGroups(t, 3, nil)
@@ -47,7 +47,7 @@ func TestClosingAnEndOverTCP(t *testing.T) {
 	}
 }
 
-// TestEveryTagIsOne sends with tags that agree in their low halves.
+// TestEveryTagIsOne sends with tags that have the same low half.
 func TestEveryTagIsOne(t *testing.T) {
 	tags := []int{0, 1 << 32, -1, 1<<32 - 1, -(1 << 32)}
 	executors(t, func(t *testing.T, of ends) {
@@ -76,7 +76,7 @@ func TestEveryTagIsOne(t *testing.T) {
 	})
 }
 
-// freeAddress is a port that nobody listens at.
+// freeAddress returns an address with a port that nothing listens at.
 func freeAddress(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -84,7 +84,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestAddressesWithoutAPortAreProcessesOfTheirOwn: only that of rank 0 is known before.
+// TestAddressesWithoutAPortAreProcessesOfTheirOwn gives a port only for rank 0.
 func TestAddressesWithoutAPortAreProcessesOfTheirOwn(t *testing.T) {
 	addresses := []string{freeAddress(t), "127.0.0.1:0", "127.0.0.1:0"}
 	errs := make(chan error, len(addresses))
@@ -119,7 +119,7 @@ func TestAddressesThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestATunerWithoutANetwork prices on the usual one, and nobody needs a context.
+// TestATunerWithoutANetwork: the tuner assumes the default network. A nil context will do.
 func TestATunerWithoutANetwork(t *testing.T) {
 	//lint:ignore SA1012 a nil context is one that never ends, as everywhere in this package
 	g, err := NewTCPGroup(nil, 0, TCPConfig{Size: 1, Store: FileStore(t.TempDir()), Tuning: &tune.Tuner{}})

@@ -6,15 +6,13 @@ import (
 	"fmt"
 )
 
-// meet is the one synchronisation of the group: it returns when all ranks have
-// come, or with the first cause when they cannot any more. The last to come
-// compares what the ranks say they are doing and runs lead, if given, while the
-// others wait. What ranks wrote before meet is visible to lead, and what lead
-// wrote to all ranks after.
+// meet is the synchronisation of the group. It returns when all ranks have arrived, or
+// with the first cause if they cannot any more. The last rank to arrive compares the
+// headers of all ranks and runs lead, if given, while the others wait. lead sees what
+// ranks wrote before meet, and after meet all ranks see what lead wrote.
 //
-// That everybody comes with the same kind of operation is checked by each rank on
-// arrival against the first that came, so that a mismatch is found without
-// waiting for the rest.
+// On arrival, each rank compares its signature with that of the first rank. So a
+// mismatch is found before the other ranks arrive.
 func (c *Comm) meet(ctx context.Context, lead leader) error {
 	g := c.group
 	c.enter(&g.slots[c.index].header)
@@ -38,11 +36,11 @@ func (c *Comm) meet(ctx context.Context, lead leader) error {
 	return nil
 }
 
-// leader is what the last rank to come does for all.
+// leader is the work that the last rank to arrive does for all.
 type leader interface{ lead(c *Comm) error }
 
-// leading is the leader of what is not an AllReduce: which of these, and for which
-// context. Each rank has one, for use again and again.
+// leading is the leader of operations other than AllReduce. Each rank has one and reuses
+// it.
 type leading struct {
 	what leadKind
 	ctx  context.Context
@@ -75,8 +73,8 @@ func (l *leading) lead(c *Comm) error {
 	}
 }
 
-// runLead compares headers and runs l. However it ends but well, the group ends
-// with it, so that those who wait learn of it.
+// runLead compares headers and runs l. Unless it succeeds, it ends the group, so that the
+// waiting ranks get the error.
 func (c *Comm) runLead(l leader) (err error) {
 	g := c.group
 	finished := false
@@ -98,7 +96,7 @@ func (c *Comm) runLead(l leader) (err error) {
 	return err
 }
 
-// wait blocks until all have come to the meeting this rank arrived at.
+// wait blocks until all ranks have arrived at this rank's meeting.
 func (c *Comm) wait(ctx context.Context) error {
 	g := c.group
 	if c.spin > 0 {
@@ -106,7 +104,7 @@ func (c *Comm) wait(ctx context.Context) error {
 			c.spin = min(c.spin*2, maxSpin)
 			return nil
 		}
-		// It took longer than a park costs; next time, try less.
+		// The wait took longer than parking costs. Spin less next time.
 		c.spin = max(c.spin/2, minSpin)
 	}
 	c.watch.start(c, ctx)
@@ -118,7 +116,7 @@ func (c *Comm) wait(ctx context.Context) error {
 		case failed:
 			c.watch.stop()
 			return g.Err()
-		case deserted:
+		case rankLeft:
 			g.Abort(fmt.Errorf("rank %d waits in %s, but rank %d %w",
 				c.Rank(), g.slots[c.index].header.describe(), g.ranks[g.barrier.whoLeft()], ErrLeft))
 		}

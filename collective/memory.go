@@ -8,11 +8,11 @@ import (
 )
 
 // Collectives among ranks that share the memory of a process: each rank does its part
-// straight from the buffers of the others.
+// directly from the buffers of the others.
 
-// share carries out a request in shared memory: the ranks post their buffers and
-// meet; then each does its part straight from the others' memory, or the last to
-// come does all, if it is little.
+// share carries out a request in shared memory. The ranks post their buffers and meet.
+// Then each rank does its part directly from the memory of the others. If there is
+// little to do, the last rank to arrive does all parts instead.
 func (c *Comm) share(q *request) error {
 	g := c.group
 	s := &g.slots[c.index]
@@ -43,8 +43,8 @@ func (c *Comm) share(q *request) error {
 	return g.Err()
 }
 
-// moved is the number of bytes that the sharing of memory moves away from rank r of
-// p: what the others take of its input, and what it writes into their output.
+// moved returns the number of bytes that shared memory moves away from rank r of p: the
+// bytes of its input that others read, and the bytes that it writes to their output.
 func (q *request) moved(r, p int) int64 {
 	others := int64(p - 1)
 	in := 0
@@ -71,7 +71,7 @@ func (q *request) moved(r, p int) int64 {
 		return int64(in - q.block(r, p).Len())
 	case program.Reduce:
 		if r != q.root {
-			return int64(in) // each folds its part, for the root
+			return int64(in) // the others read its input, and it writes its part to the root
 		}
 		return int64(in - own)
 	case program.Scan, program.Exscan:
@@ -83,8 +83,8 @@ func (q *request) moved(r, p int) int64 {
 // overlap says whether two buffers are the same memory.
 func overlap(a, b []byte) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }
 
-// shareOwn does this rank's part and arrives where all wait for it to be done,
-// whatever happens.
+// shareOwn does this rank's part and then arrives at the barrier, even if it fails or the
+// goroutine ends: the others wait for it there.
 func (c *Comm) shareOwn(q *request, aside []byte) {
 	g := c.group
 	finished := false
@@ -96,7 +96,7 @@ func (c *Comm) shareOwn(q *request, aside []byte) {
 		if g.barrier.arrive() {
 			g.barrier.release()
 		}
-		if !finished { // nobody will wait for the others to be done with our slices
+		if !finished { // the caller will not wait until others are done with its slices
 			g.barrier.settle(c.phase)
 		}
 	}()
@@ -106,8 +106,8 @@ func (c *Comm) shareOwn(q *request, aside []byte) {
 	finished = true
 }
 
-// shareAll is what the last rank to come does: see whether the blocks of an exchange
-// fit together, and do everything, if it is little.
+// shareAll is the work of the last rank to arrive. It checks whether the blocks of an
+// exchange fit together. If there is little to do, it does the parts of all ranks.
 func (c *Comm) shareAll() error {
 	g, own := c.group, &c.request
 	total, inPlace := 0, false
@@ -136,8 +136,7 @@ func (c *Comm) shareAll() error {
 	return nil
 }
 
-// exchangeFits checks that what each rank of an AllToAllV sends is what the other
-// expects.
+// exchangeFits checks an AllToAllV: each rank must send as much as the receiver expects.
 func (g *LocalGroup) exchangeFits() error {
 	for s := range g.slots {
 		for d := range g.slots {
@@ -153,9 +152,9 @@ func (g *LocalGroup) exchangeFits() error {
 	return nil
 }
 
-// part does rank r's part of a collective whose requests are all posted. own is the
-// request of the rank that does it, whose operator it uses. A panic of the user's
-// operator becomes an error.
+// part does rank r's part of a collective after all requests are posted. own is the
+// request of the calling rank; part uses its operator. A panic of the user's operator
+// becomes an error.
 func (c *Comm) part(own *request, r int, aside []byte) (err error) {
 	if own.header.opk == opUser {
 		defer func() {
@@ -196,8 +195,8 @@ func (c *Comm) part(own *request, r int, aside []byte) (err error) {
 	case program.ReduceScatter:
 		c.foldBlock(own, q.block(r, len(slots)), q.out)
 	case program.Scan, program.Exscan:
-		// Each rank does its share of the elements for all, so that nobody writes over
-		// in place what another has yet to read.
+		// Each rank does a share of the elements for all ranks. So a rank in place does
+		// not overwrite input that another still has to read.
 		share := sharding.Split(q.n, len(slots), r)
 		for i := len(slots) - 1; i >= 0; i-- {
 			upTo := i + 1
@@ -210,15 +209,15 @@ func (c *Comm) part(own *request, r int, aside []byte) (err error) {
 	return nil
 }
 
-// move copies, but not onto itself.
+// move copies, unless both are the same memory.
 func move(dst, src []byte) {
 	if !overlap(dst, src) {
 		copy(dst, src)
 	}
 }
 
-// block is where block i of p lies in the data, in bytes: in an AllToAll, of what
-// this rank sends.
+// block returns the range of block i of p in the data, in bytes. In an AllToAll, the data
+// is what this rank sends.
 func (q *request) block(i, p int) sharding.Range {
 	var e sharding.Range
 	if q.counts == nil {
@@ -232,7 +231,7 @@ func (q *request) block(i, p int) sharding.Range {
 	return sharding.Range{Lo: e.Lo * q.elem, Hi: e.Hi * q.elem}
 }
 
-// fold writes the elements of share of the fold over the first p ranks' input to out.
+// fold folds the input of the first p ranks and writes the elements of share to out.
 func (c *Comm) fold(own *request, p int, out []byte, share sharding.Range) {
 	plan := c.group.foldOver(p)
 	if plan.Leaves == 0 {
@@ -258,7 +257,7 @@ func (c *Comm) foldBlock(own *request, block sharding.Range, out []byte) {
 	clear(c.leaves)
 }
 
-// foldOver gives the canonical tree over the first p ranks.
+// foldOver returns the plan of the canonical tree over the first p ranks.
 func (g *LocalGroup) foldOver(p int) *program.FoldPlan {
 	g.folds.Lock()
 	defer g.folds.Unlock()

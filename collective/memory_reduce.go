@@ -9,10 +9,10 @@ import (
 )
 
 // AllReduce among ranks that share the memory of a process: each rank folds its part of the
-// elements out of what all brought, and writes it to every Out.
+// elements of all inputs, and writes it to every Out.
 
-// lead is what the last rank to arrive does: choose how to fold, and do it if it
-// is little.
+// lead is the work of the last rank to arrive: it chooses how to fold. If there is little to
+// do, it folds for all ranks.
 func (a *AllReducer[T]) lead(c *Comm) error {
 	g := c.group
 	if g.net != nil {
@@ -44,9 +44,9 @@ func (a *AllReducer[T]) lead(c *Comm) error {
 	return err
 }
 
-// foldOwn folds this rank's part into every Out, and arrives where Recv waits,
-// whatever happens: others read what this rank brought, and write its Out, until
-// all have arrived.
+// foldOwn folds this rank's part into every Out. Then it arrives at the barrier where Recv
+// waits, even if it fails or the goroutine ends: until all have arrived, others read the
+// input of this rank and write its Out.
 func (a *AllReducer[T]) foldOwn() {
 	c, g := a.c, a.c.group
 	finished := false
@@ -58,7 +58,7 @@ func (a *AllReducer[T]) foldOwn() {
 		if g.barrier.arrive() {
 			g.barrier.release()
 		}
-		if !finished { // nobody will wait for the others to be done with our slices
+		if !finished { // the caller will not wait until others are done with its slices
 			g.barrier.settle(c.phase)
 		}
 	}()
@@ -74,9 +74,9 @@ func (a *AllReducer[T]) foldOwn() {
 	finished = true
 }
 
-// fold writes the elements of r of the result to every Out. All ranks have
-// posted. A panic of the user's operator becomes an error. It ends early, with
-// nothing of use written, once stop holds a cause.
+// fold writes the elements of r of the result to every Out. All ranks have posted. A panic
+// of the user's operator becomes an error. Once stop holds a cause, fold ends early, and
+// the contents of the outputs are undefined.
 func (a *AllReducer[T]) fold(s *schedule, r sharding.Range, stop *atomic.Pointer[cause]) (err error) {
 	if r.Empty() {
 		return nil
@@ -98,7 +98,7 @@ func (a *AllReducer[T]) fold(s *schedule, r sharding.Range, stop *atomic.Pointer
 	return nil
 }
 
-// postedLeaves takes the elements of r of what all ranks have posted.
+// postedLeaves sets the leaves to the elements of r of all posted inputs.
 func (a *AllReducer[T]) postedLeaves(s *schedule, r sharding.Range) {
 	slots := a.c.group.slots
 	a.leaves = a.leaves[:0]
@@ -112,7 +112,7 @@ func (a *AllReducer[T]) postedLeaves(s *schedule, r sharding.Range) {
 	}
 }
 
-// foldBlock writes the block of a rank to its Out, as fold does for all.
+// foldBlock is fold for a reduction with blocks: it writes the block of a rank to its Out.
 func (a *AllReducer[T]) foldBlock(s *schedule, rank int, stop *atomic.Pointer[cause]) (err error) {
 	own := a.req.part(a.n, a.c.group.n, rank)
 	if own.Empty() {
@@ -131,8 +131,8 @@ func (a *AllReducer[T]) foldBlock(s *schedule, rank int, stop *atomic.Pointer[ca
 	return nil
 }
 
-// countParts counts the set elements of what this rank brings, by entry and rank that
-// folds them.
+// countParts counts how many bytes this rank's input to the parts of other ranks takes,
+// packed and whole.
 func (a *AllReducer[T]) countParts() {
 	a.packed, a.whole = 0, 0
 	if a.c.group.net != nil || !a.packs() {
@@ -158,7 +158,8 @@ func (a *AllReducer[T]) countPart(x []T) {
 	}
 }
 
-// agreeToPack says whether ranks that share memory pack their parts. The caller leads.
+// agreeToPack decides whether ranks that share memory count their parts as packed. Only the
+// rank that leads calls it.
 func (a *AllReducer[T]) agreeToPack() bool {
 	if !a.packs() {
 		return false
@@ -171,7 +172,7 @@ func (a *AllReducer[T]) agreeToPack() bool {
 	return worthPacking(packed, whole)
 }
 
-// account notes the times and volumes of an operation whose own part is folded.
+// account counts the times and bytes of an operation after this rank's part is folded.
 func (a *AllReducer[T]) account(start, met, end time.Duration) {
 	c := a.c
 	_, size := typeOf[T]()
@@ -181,7 +182,7 @@ func (a *AllReducer[T]) account(start, met, end time.Duration) {
 	if a.req.mode() == wholeBuffers {
 		partials = 1
 	}
-	others := p - 1 // that get what this rank folds
+	others := p - 1 // ranks that get the part that this rank folds
 	if a.req.Blocks != nil {
 		others = 0
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
-// Collectives by messages among all ranks of a group, wherever they live: those of groups over
-// TCP, and those of a process that ask for an algorithm by name.
+// Collectives by messages among all ranks of a group: groups over TCP use them, and so do ranks
+// of one process that name an algorithm.
 
 // exchange carries out a request by messages among all ranks.
 func (c *Comm) exchange(q *request) error {
@@ -28,7 +28,7 @@ func (c *Comm) exchange(q *request) error {
 	defer c.leave()
 	result := q.out
 	if q.coll == program.Exscan && c.Rank() == 0 {
-		q.out = nil // there is nothing before rank 0
+		q.out = nil // no rank is before rank 0
 	}
 	q.before = c.history.digest
 	present, err := k.run(q)
@@ -43,9 +43,9 @@ func (c *Comm) exchange(q *request) error {
 	return nil
 }
 
-// agree has the ranks of a local group meet before they send messages: one that is in
-// something else, in shared memory, would never hear of it. Ranks in several processes
-// learn it from each other's messages, or from the membership.
+// agree has the ranks of a local group meet before they send messages. Otherwise a rank that
+// makes another call in shared memory would never get the error. Ranks in several processes
+// find a difference in each other's messages or through the membership.
 func (c *Comm) agree(ctx context.Context, h *header) error {
 	g := c.group
 	if g.net != nil {
@@ -57,16 +57,17 @@ func (c *Comm) agree(ctx context.Context, h *header) error {
 	return c.meet(ctx, nil)
 }
 
-// endUnless ends the group if the goroutine was ended within an operation, as by
-// runtime.Goexit in an operator of the user: nobody returns to tell the others.
+// endUnless ends the group if the goroutine ended within an operation, for example by
+// runtime.Goexit in an operator of the user. The call then never returns an error, so the
+// others must be notified here.
 func (c *Comm) endUnless(finished bool, h *header) {
 	if !finished {
 		c.broken(fmt.Errorf("the goroutine ended within %s", h.describe()))
 	}
 }
 
-// broken ends the group for an error that a run of messages came back with. It is
-// the group's own cause if messages carried it here.
+// broken ends the group for an error that a run of messages returned, and returns the group's
+// cause. If the node has failed already, that failure is the cause.
 func (c *Comm) broken(err error) error {
 	g := c.group
 	if cause := c.calls.node.Err(); cause != nil {
@@ -76,8 +77,8 @@ func (c *Comm) broken(err error) error {
 	return c.fail(err)
 }
 
-// messages gives this rank's programs, connecting the ranks of a local group when
-// the first asks.
+// messages returns this rank's programs. In a local group, the first call connects the
+// ranks.
 func (c *Comm) messages() (*calls, error) {
 	if c.calls.node != nil {
 		return &c.calls, nil
@@ -103,13 +104,13 @@ func (c *Comm) messages() (*calls, error) {
 	return &c.calls, nil
 }
 
-// localDecider stands where nothing is left to decide: messages among the ranks of
-// one process are sent by an algorithm that was asked for.
+// localDecider is the decider of a local group. It has nothing to decide, since ranks of one
+// process send messages only for named algorithms.
 type localDecider struct{}
 
 func (localDecider) decide(_ *calls, q *request, _ decisionKey) (*choice, error) {
 	return nil, fmt.Errorf("%s without an algorithm", titles[q.coll])
 }
 
-// channels is one: what is copied within a process waits for no socket.
+// channels returns 1: copies within a process do not wait for sockets.
 func (localDecider) channels(*calls, decisionKey) int { return 1 }

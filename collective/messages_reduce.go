@@ -8,13 +8,13 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// AllReduce by messages: what a reduction by name and one among processes have in common, and
-// the former.
+// AllReduce by messages: reductions by a named algorithm, and what reductions among processes
+// share with them.
 
-// sumByName reduces by an algorithm asked for by name, among all ranks, by messages.
-// One that takes forests gets them, so that the result is the same as ever; for the
-// others each rank first folds all that it has, and the result depends on the number
-// of ranks.
+// sumByName reduces by messages among all ranks, by the algorithm that the caller named. An
+// algorithm that takes forests gets them, and the result is the usual one. For any other
+// algorithm each rank first folds its own entries, and the result depends on the number of
+// ranks.
 func (a *AllReducer[T]) sumByName() error {
 	c := a.c
 	k, err := c.messages()
@@ -54,8 +54,8 @@ func (a *AllReducer[T]) sumByName() error {
 	return nil
 }
 
-// forestTargets gives the nodes that this rank brings to a program over forests: the
-// cover of its shards where the algorithm takes that, else the whole tree.
+// forestTargets returns the nodes that this rank brings to a program over forests. These are
+// the cover of its shards if the algorithm takes forests, else the root of the whole tree.
 func (a *AllReducer[T]) forestTargets(k *calls, q *request, h *header) ([]sharding.Node, error) {
 	if a.covers == nil || a.coversOf != h.shards {
 		f := &memberForest{nodes: make([][]sharding.Node, a.c.Size())}
@@ -85,7 +85,7 @@ func (a *AllReducer[T]) forestTargets(k *calls, q *request, h *header) ([]shardi
 	return []sharding.Node{{Level: level}}, nil
 }
 
-// collect adds what a rank brings.
+// collect appends the input of a rank to the entries.
 func (a *AllReducer[T]) collect(req *Reduction[T], rank int) {
 	if req.mode() == wholeBuffers {
 		a.entries = append(a.entries, rankNode(rank, a.c.Size()))
@@ -98,7 +98,7 @@ func (a *AllReducer[T]) collect(req *Reduction[T], rank int) {
 	}
 }
 
-// reduceParts folds what was collected into targets and runs the program.
+// reduceParts folds the collected entries into targets and runs the program.
 func (a *AllReducer[T]) reduceParts(q *request, targets []sharding.Node, run func() (bool, error)) error {
 	defer clear(a.values)
 	if err := a.combiner.prepare(a.entries, targets); err != nil {
@@ -122,7 +122,7 @@ func (a *AllReducer[T]) reduceParts(q *request, targets []sharding.Node, run fun
 	if err == nil && !present {
 		a.arith.fill(q.out)
 	}
-	// Every fold leaves one NaN. What nobody else had anything to fold with has seen none.
+	// Every fold gives all NaNs the same bits. A single input may not have been folded at all.
 	if alone := len(a.entries) < 2 && (a.req.mode() == forests || a.c.Size() == 1); err == nil && alone {
 		a.arith.oneNaN(q.out)
 	}
@@ -130,7 +130,7 @@ func (a *AllReducer[T]) reduceParts(q *request, targets []sharding.Node, run fun
 	return err
 }
 
-// combine folds what was collected into what the program takes. A panic of the user's
+// combine folds the collected entries into the inputs of the program. A panic of the user's
 // operator becomes an error.
 func (a *AllReducer[T]) combine(q *request) (err error) {
 	if q.header.opk == opUser {
@@ -144,7 +144,7 @@ func (a *AllReducer[T]) combine(q *request) (err error) {
 	return nil
 }
 
-// noteRun remembers what the run just made costs and was carried out by.
+// noteRun records the bytes and the algorithm of the latest run.
 func (a *AllReducer[T]) noteRun(k *calls) {
 	a.sent, a.by = k.last.sent*int64(a.request.elem), k.last.prog.Algorithm
 }

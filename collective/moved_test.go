@@ -9,8 +9,9 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 )
 
-// What each rank of 4 moves away in a collective of blocks of 5 int64 in shared memory,
-// and by a program that does the same, where there is one.
+// TestBytesThatCollectivesMove checks how many bytes each of 4 ranks sends in a collective of
+// blocks of 5 int64: in shared memory and, where there is one, by an algorithm that sends the
+// same.
 func TestBytesThatCollectivesMove(t *testing.T) {
 	const p, block = 4, 5
 	const size, all = 8 * block, 8 * block * p

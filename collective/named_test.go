@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// TestCanonicalAlgorithmsGiveTheBitsOfSharedMemory reduces data whose sums depend on
-// their order, whole and as forests, by every algorithm that claims the canonical tree.
+// TestCanonicalAlgorithmsGiveTheBitsOfSharedMemory reduces hostile data, whole and as forests,
+// by every algorithm that claims the canonical tree.
 func TestCanonicalAlgorithmsGiveTheBitsOfSharedMemory(t *testing.T) {
 	const n, shards = 37, 16
 	for p := 1; p <= 9; p++ {
@@ -83,7 +83,7 @@ func TestAlgorithmsThatCannotServeAreRefused(t *testing.T) {
 			require.ErrorContains(t, err, want)
 		}
 	}
-	// A ring starts each chunk's fold at another rank.
+	// A ring starts the fold of each chunk at another rank.
 	g := NewLocalGroup(3)
 	for _, err := range onRanks(g, func(c *Comm) error {
 		x := make([]int64, 4)
@@ -98,7 +98,7 @@ func TestMessagesFromRankToRank(t *testing.T) {
 	g := NewLocalGroup(p)
 	for _, err := range onRanks(g, func(c *Comm) error {
 		defer c.Close(nil)
-		// Everybody sends two messages to the next, who asks for the second first.
+		// Each rank sends two messages to the next rank, which receives the second first.
 		next, before := (c.Rank()+1)%p, (c.Rank()+p-1)%p
 		sent := make(chan error, 1)
 		big := make([]float64, 300_000)
@@ -128,7 +128,7 @@ func TestMessagesFromRankToRank(t *testing.T) {
 			}
 			return nil
 		}
-		// An end is used by one goroutine at a time: even ranks send first.
+		// Only one goroutine at a time may use an end, so even ranks send first.
 		if c.Rank()%2 == 0 {
 			if err := send(); err != nil {
 				return err

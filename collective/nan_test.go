@@ -12,8 +12,9 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// odd is what rank or shard r brings: NaN of both signs and many payloads, and infinities
-// that cancel out, each at some elements of some, in another order at every element.
+// odd returns the data of rank or shard r. Two in three elements are NaN, of both signs and
+// several payloads, or infinities of both signs. Which value comes from which rank differs
+// from element to element.
 func odd(r, n int) []float64 {
 	values := []uint64{0x7ff8000000000000, 0xfff8000000000000, 0x7ff0000000000abc, 0xfffc00000000beef, 0x7ff0000000000000, 0xfff0000000000000}
 	x := make([]float64, n)
@@ -25,7 +26,7 @@ func odd(r, n int) []float64 {
 	return x
 }
 
-// requireNaNs requires that every NaN is the one that folds give.
+// requireNaNs requires some NaN in x, each with the bits that folds give to every NaN.
 func requireNaNs(t *testing.T, x []float64, what ...any) {
 	t.Helper()
 	some := false
@@ -38,9 +39,9 @@ func requireNaNs(t *testing.T, x []float64, what ...any) {
 	require.True(t, some, "%v: there is no NaN", what)
 }
 
-// TestReductionsGiveOneNaN reduces NaN of all sorts by every algorithm and operator, in
-// shared memory and by messages, of whole buffers and of forests, of one rank and of many,
-// and wants the same bits of each NaN.
+// TestReductionsGiveOneNaN reduces NaN of all sorts by every algorithm and operator, in shared
+// memory and by messages, in whole buffers and forests, of one rank and of several. Every NaN
+// in the results must have the same bits.
 func TestReductionsGiveOneNaN(t *testing.T) {
 	const n = 41
 	user := UserOp("plus", true, func(dst, src []float64) {
@@ -49,7 +50,7 @@ func TestReductionsGiveOneNaN(t *testing.T) {
 		}
 	})
 	for p := 1; p <= 5; p++ {
-		for _, few := range []int{0, 1 << 20} { // one rank folds for all, or each its part
+		for _, few := range []int{0, 1 << 20} { // each rank folds its part, or one folds for all
 			g := NewLocalGroup(p)
 			if few == 0 {
 				g.serialLimit = 0
@@ -71,7 +72,7 @@ func TestReductionsGiveOneNaN(t *testing.T) {
 						}, n, func(int) bool { return true }, op.Name(), a, p, forest)
 					}
 				}
-				// One shard alone brings something: nothing is folded.
+				// Only one shard has a value, so nothing is folded.
 				for _, a := range append([]string{""}, namesFor(program.AllReduce, p)...) {
 					outs := make([][]float64, p)
 					g := NewLocalGroup(p)
@@ -85,7 +86,7 @@ func TestReductionsGiveOneNaN(t *testing.T) {
 						return AllReduce(c, req)
 					}) {
 						what := fmt.Sprint(op.Name(), a, p, " rank ", r)
-						if err != nil { // which algorithms without trees say
+						if err != nil { // from algorithms without trees
 							require.ErrorContains(t, err, "has no shard with a value", what)
 							require.NotEmpty(t, a, what)
 						} else {
@@ -135,7 +136,8 @@ func with(name string) []Option {
 	return []Option{WithAlgorithm(name)}
 }
 
-// shareAll runs a collective on all ranks, and looks at the results of those that have one.
+// shareAll runs a collective on all ranks and checks the results of the ranks for which has is
+// true.
 func shareAll(t *testing.T, g *LocalGroup, run func(c *Comm, out []float64) error, n int, has func(rank int) bool, what ...any) {
 	t.Helper()
 	outs := make([][]float64, g.n)

@@ -12,9 +12,10 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// network reaches the ranks of other processes. Reductions of all ranks go by
-// process: the ranks of one fold what they have, and one program runs among the
-// processes. All else runs among the ranks.
+// network reaches the ranks of other processes. AllReduces, barriers, broadcasts of single
+// values and gatherings of objects run among processes: the ranks of a process meet, and the
+// last to arrive runs one program with the other processes. All other collectives, and those
+// with a named algorithm, run among ranks.
 type network struct {
 	mesh  meshGroup
 	size  int
@@ -22,20 +23,20 @@ type network struct {
 	me    int     // this process
 	tuner *tune.Tuner
 
-	closed atomic.Int32 // ranks of this process that have closed their ends
+	closed atomic.Int32 // number of ranks of this process that have closed their ends
 	depart func()       // says good-bye to the other processes; does not wait
 
-	// calls runs programs among processes. It is used by the rank that leads a
-	// meeting of this process.
+	// calls runs programs among processes. The rank that leads a meeting of this process
+	// uses it.
 	calls    calls
-	trials   calls // takes the place of calls where algorithms are tried: see calibration.With
+	trials   calls // replaces calls while algorithms are measured: see calibration.With
 	request  request
 	header   header
 	word     [8]byte
 	payloads [][]byte      // of the latest reduction of objects, by rank
 	packings [numTypes]any // *packing of the element type
-	whole    *parties
-	shards   map[int]*parties
+	whole    *processNodes
+	shards   map[int]*processNodes
 }
 
 // meshGroup is what a group needs of the connections between its ranks.
@@ -46,7 +47,7 @@ type meshGroup interface {
 }
 
 func newNetwork(m meshGroup, size int, hosts [][]int, me int, t *tune.Tuner) *network {
-	n := &network{mesh: m, size: size, hosts: hosts, me: me, tuner: t, shards: map[int]*parties{}}
+	n := &network{mesh: m, size: size, hosts: hosts, me: me, tuner: t, shards: map[int]*processNodes{}}
 	leaders := make([]int, len(hosts))
 	for h, ranks := range hosts {
 		leaders[h] = ranks[0]
@@ -60,12 +61,12 @@ func newNetwork(m meshGroup, size int, hosts [][]int, me int, t *tune.Tuner) *ne
 
 func (n *network) node(rank int) mesh.Node { return n.mesh.Node(rank) }
 
-// fail tells all processes and returns the first cause. The error names ranks, unlike
-// those of programs among processes, which processNode translates.
+// fail notifies all processes and returns the first cause. err names ranks, so that it does
+// not pass through a processNode.
 func (n *network) fail(err error) error { return n.node(n.hosts[n.me][0]).Fail(err) }
 
-// enter tells the network that this rank is in the operation of h, for the others to
-// know when they wait in vain, or for something else.
+// enter announces that this rank is in the operation of h. If others wait too long, or for
+// another operation, the membership finds it from this.
 func (c *Comm) enter(h *header) {
 	n := c.group.net
 	if n == nil {
@@ -74,7 +75,7 @@ func (c *Comm) enter(h *header) {
 	if c.node == nil {
 		c.node, c.standing = n.node(c.Rank()), map[header]*mesh.Operation{}
 	}
-	kin := h.kin()
+	kin := h.withoutNumber()
 	op := c.standing[kin]
 	if op == nil {
 		if len(c.standing) >= maxKinds {
@@ -85,29 +86,30 @@ func (c *Comm) enter(h *header) {
 		c.standing[kin] = op
 	}
 	c.node.Begin(h.seq, op)
-	if h.seq > c.history.seq { // and not another meeting of the same
+	if h.seq > c.history.seq { // not a second meeting of the same operation
 		c.history.seq, c.history.digest = h.seq, (c.history.digest^op.Hash)*0x9e3779b97f4a7c15
 	}
 }
 
-// history is a digest of the collectives that a rank has begun. A rank that only sends
-// may be through one before others notice that it was not theirs; the digest goes with
-// the messages of all that follow.
+// history is a digest of the collectives that a rank has begun. A rank that only sends may
+// complete a collective before the others find that they are in another one. So the digest
+// is sent with the messages of all later collectives.
 type history struct{ seq, digest uint64 }
 
-// leave tells that the operation is over.
+// leave announces that the operation is over.
 func (c *Comm) leave() {
 	if c.node != nil {
 		c.node.End()
 	}
 }
 
-// processNode numbers processes instead of ranks: each is reached at its lowest rank.
+// processNode is a node whose ranks are the processes. A process is reached at the lowest of
+// its ranks.
 type processNode struct {
 	mesh.Node
 	me       int
 	leaders  []int
-	channels int // the first of its own
+	channels int // the first channel of programs among processes
 }
 
 func (n *processNode) Rank() int { return n.me }
@@ -116,13 +118,13 @@ func (n *processNode) Size() int { return len(n.leaders) }
 func (n *processNode) Open(ctx context.Context, routes []mesh.Route) ([]mesh.Conn, error) {
 	real := slices.Clone(routes)
 	for i := range real {
-		// Ranks use channels of their own for what goes from rank to rank.
+		// Programs among ranks use other channels of the same peers.
 		real[i].Peer, real[i].Channel = n.leaders[real[i].Peer], real[i].Channel+n.channels
 	}
 	return n.Node.Open(ctx, real)
 }
 
-// Fail names ranks where the executor named processes.
+// Fail replaces the numbers of processes in a mismatch by ranks.
 func (n *processNode) Fail(err error) error {
 	if cause := n.Err(); cause != nil {
 		return cause
@@ -137,26 +139,26 @@ func (n *processNode) Fail(err error) error {
 }
 
 // processChannels is the first channel number of programs among processes, and
-// directChannel the one of messages from rank to rank: beyond what programs among
-// ranks use with all their stripes. trialChannels is the first of those on which
-// algorithms are tried, which are free where lanes have no more stripes than usual.
+// directChannel is the channel of messages from rank to rank. Both are above the channels of
+// programs among ranks, with all their stripes. trialChannels is the first channel on which
+// algorithms are measured. It is free unless lanes have more stripes than usual.
 const (
 	trialChannels   = 256
 	processChannels = 512
 	directChannel   = 1023
 )
 
-// parties is what the processes bring to a reduction of all ranks: the nodes of a
-// tree that cover what their ranks have.
-type parties struct {
-	forest *memberForest // nil if each brings one buffer, folded in the tree over ranks
+// processNodes is the input of the processes to a reduction of all ranks: for each process, the
+// nodes of a tree that cover the input of its ranks.
+type processNodes struct {
+	forest *memberForest // nil if each process brings one buffer, folded in the tree over ranks
 	nodes  [][]sharding.Node
 	mine   []sharding.Node
 }
 
-// partiesFor gives the parties of a reduction: of whole buffers, or of forests over a
-// number of shards, of which rank r has sharding.Split(shards, size, r).
-func (n *network) partiesFor(mode inputMode, shards int) *parties {
+// partiesFor returns the parties of a reduction of whole buffers, or of forests over a number
+// of shards. Rank r owns the shards of sharding.Split(shards, size, r).
+func (n *network) processNodesFor(mode inputMode, shards int) *processNodes {
 	if mode == wholeBuffers {
 		if n.whole == nil {
 			n.whole = n.makeWhole()
@@ -165,7 +167,7 @@ func (n *network) partiesFor(mode inputMode, shards int) *parties {
 	}
 	p := n.shards[shards]
 	if p == nil {
-		p = n.makeParties(func(rank int, dst []sharding.Node) []sharding.Node {
+		p = n.makeProcessNodes(func(rank int, dst []sharding.Node) []sharding.Node {
 			return sharding.AppendCover(dst, sharding.Split(shards, n.size, rank))
 		})
 		n.shards[shards] = p
@@ -173,20 +175,20 @@ func (n *network) partiesFor(mode inputMode, shards int) *parties {
 	return p
 }
 
-// makeWhole makes the parties of a reduction of whole buffers.
-func (n *network) makeWhole() *parties {
-	p := n.makeParties(func(rank int, dst []sharding.Node) []sharding.Node {
+// makeWhole makes the processNodes of a reduction of whole buffers.
+func (n *network) makeWhole() *processNodes {
+	p := n.makeProcessNodes(func(rank int, dst []sharding.Node) []sharding.Node {
 		return append(dst, rankNode(rank, n.size))
 	})
 	if len(n.hosts) == n.size {
-		// The tree over processes is that over ranks, and algorithms that take no
-		// forests may serve too, if a rule or the tuner's AnyTree wants them.
+		// Each process has one rank, so the trees are the same. Algorithms that take no
+		// forests may serve too, if a rule or the tuner's AnyTree allows them.
 		p.forest = nil
 	}
 	return p
 }
 
-func (n *network) makeParties(of func(rank int, dst []sharding.Node) []sharding.Node) *parties {
+func (n *network) makeProcessNodes(of func(rank int, dst []sharding.Node) []sharding.Node) *processNodes {
 	f := &memberForest{nodes: make([][]sharding.Node, len(n.hosts))}
 	for h, ranks := range n.hosts {
 		nodes := []sharding.Node{}
@@ -196,12 +198,12 @@ func (n *network) makeParties(of func(rank int, dst []sharding.Node) []sharding.
 		f.nodes[h] = joinSiblings(nodes)
 	}
 	f.hash = hashForest(f.nodes)
-	return &parties{forest: f, nodes: f.nodes, mine: f.nodes[n.me]}
+	return &processNodes{forest: f, nodes: f.nodes, mine: f.nodes[n.me]}
 }
 
-// rankNode places rank of p in an aligned tree whose shape is that of the canonical
-// tree over ranks: the first pairs are leaves, and the ranks that have no partner
-// stand where a pair would.
+// rankNode returns the node of a rank in an aligned tree with the shape of the canonical tree
+// over p ranks. Ranks that are paired first are leaves. Any other rank has the node that a
+// pair would have.
 func rankNode(rank, p int) sharding.Node {
 	q := 1
 	for 2*q <= p {
@@ -213,7 +215,7 @@ func rankNode(rank, p int) sharding.Node {
 	return sharding.Leaf(rank)
 }
 
-// rankLeaves is the number of leaves of the tree that rankNode places p ranks in.
+// rankLeaves returns the number of leaves of rankNode's tree for p ranks.
 func rankLeaves(p int) int {
 	n := 2
 	for n <= p {
@@ -222,8 +224,8 @@ func rankLeaves(p int) int {
 	return n
 }
 
-// joinSiblings replaces the two halves of a node by the node, as long as there are
-// any, and sorts by shard.
+// joinSiblings sorts nodes by shard and replaces the two halves of a node by the node, as
+// long as there are such pairs.
 func joinSiblings(nodes []sharding.Node) []sharding.Node {
 	slices.SortFunc(nodes, func(a, b sharding.Node) int { return a.Range().Lo - b.Range().Lo })
 	joined := nodes[:0]

@@ -13,30 +13,29 @@ import (
 )
 
 // ObjectReduction is one rank's part in a reduction of objects: values of any type
-// that a codec can carry and a function can merge. All ranks gather all values and
-// merge them in the same order, so it is for objects of moderate size: sketches,
-// sets of candidates, statistics.
+// that a codec can encode and a function can merge. All ranks gather all values and
+// merge them in the same order. So it is for objects of moderate size, such as sketches,
+// sets of candidates or statistics.
 //
 // A rank brings one value, or a forest of the tree over Shards shards, as in a
-// Reduction; what nobody brings is left out.
+// Reduction. A shard or rank without a value is left out.
 type ObjectReduction[V any] struct {
 	Name  string // for errors
 	Codec shared.Codec[V]
 
-	// Merge folds two values, of which left comes from the lower shard or rank. It
-	// may use up both. It must depend on them alone.
+	// Merge folds two values; left comes from the lower shard or rank. It may modify
+	// both. Its result must depend only on them.
 	Merge func(left, right V) V
 
-	Value  *V // of a rank that brings no forest; nil brings nothing
+	Value  *V // of a rank without a forest; nil if it brings nothing
 	Forest []sharding.Entry[V]
-	Shards int // 0 where ranks bring whole values
+	Shards int // 0 if ranks bring single values
 
 	Context context.Context
 }
 
-// AllReduceObject merges what all ranks bring and returns the result, a copy of its
-// own to each rank, and whether anybody brought anything. The values given are only
-// read.
+// AllReduceObject merges the values of all ranks. Each rank gets its own copy of the result.
+// any reports whether there was a value at all. The given values are only read.
 func AllReduceObject[V any](c *Comm, r *ObjectReduction[V]) (result V, any bool, err error) {
 	o := Option{ctx: r.Context, name: r.Name}
 	finished := false
@@ -77,7 +76,8 @@ func (r *ObjectReduction[V]) reduce(c *Comm, o Option) (result V, any bool, err 
 	return result, any, nil
 }
 
-// encode writes the values of a rank of size, each after its node and length.
+// encode writes the values of a rank, each after its node and length. size is the number of
+// ranks.
 func (r *ObjectReduction[V]) encode(rank, size int) ([]byte, error) {
 	if r.Codec == nil || r.Merge == nil {
 		return nil, fmt.Errorf("there is no codec, or no function to merge with")
@@ -126,7 +126,8 @@ func (r *ObjectReduction[V]) decode(payload []byte, dst []sharding.Entry[V]) ([]
 	return dst, nil
 }
 
-// cutEntry takes the first entry off a payload: a node, and the bytes of its value.
+// cutEntry returns the first entry of a payload, its node and the bytes of its value, and the
+// rest of the payload.
 func cutEntry(payload []byte) (node sharding.Node, body, rest []byte, err error) {
 	var field [3]uint64
 	rest = payload
@@ -146,8 +147,8 @@ func cutEntry(payload []byte) (node sharding.Node, body, rest []byte, err error)
 	return sharding.Node{Level: int(field[0]), Index: int(field[1])}, rest[:field[2]], rest[field[2]:], nil
 }
 
-// merge folds the entries of all ranks up the tree over shards, or the canonical tree
-// over ranks, in which those who brought nothing keep their places.
+// merge folds the entries of all ranks up the tree over shards or the canonical tree over
+// ranks. Missing leaves do not change the shape of the tree.
 func (r *ObjectReduction[V]) merge(entries []sharding.Entry[V], size int) (V, bool, error) {
 	shards := r.Shards
 	if shards == 0 {
@@ -157,8 +158,8 @@ func (r *ObjectReduction[V]) merge(entries []sharding.Entry[V], size int) (V, bo
 	return sharding.MergeForests(shards, entries, r.Merge)
 }
 
-// gatherBytes brings every rank's bytes to every rank, and sees to it that all mean the
-// same number of shards.
+// gatherBytes gathers the bytes of every rank on every rank. It is an error if the ranks give
+// different numbers of shards.
 func gatherBytes(c *Comm, mine []byte, shards int, o Option) ([][]byte, error) {
 	if c.group.net != nil {
 		return gatherRemotely(c, mine, shards, o)
@@ -194,10 +195,10 @@ func gatherBytes(c *Comm, mine []byte, shards int, o Option) ([][]byte, error) {
 	return parts, nil
 }
 
-// maxGathered bounds what a rank takes from all others in a gathering of objects.
+// maxGathered bounds the bytes of all ranks together in a gathering of objects.
 const maxGathered = 1 << 30
 
-// gatherNumbers brings a few numbers of every rank, as many of each, to every rank.
+// gatherNumbers gathers a few numbers of every rank on every rank, the same number of each.
 func gatherNumbers(c *Comm, mine []int64, o Option) ([]int64, error) {
 	all := make([]int64, len(mine)*c.Size())
 	if c.group.net == nil {

@@ -96,8 +96,8 @@ func FuzzCutEntry(f *testing.F) {
 	})
 }
 
-// sparseOf makes a vector with about density·n elements of hostile magnitudes, zeros of
-// both signs among them.
+// sparseOf makes a vector with about density·n elements of hostile magnitudes. Some of them
+// are zeros, of both signs.
 func sparseOf(r *rand.Rand, n int, density float64) SparseVector[float64] {
 	v := SparseVector[float64]{Length: n, Index: []int32{}}
 	for i := range n {
@@ -116,7 +116,7 @@ func sparseOf(r *rand.Rand, n int, density float64) SparseVector[float64] {
 	return v
 }
 
-// denseSum is the sum by the definition: absent is +0, −0 is +0.
+// denseSum returns the sum by its definition: an absent element and −0 both count as +0.
 func denseSum(n int, leaves []SparseVector[float64]) []float64 {
 	dense := make([][]float64, len(leaves))
 	for k, v := range leaves {

@@ -7,8 +7,8 @@ type Number interface {
 	float64 | float32 | int64 | int32 | uint8
 }
 
-// opKind says which reduction an Op is. The zero value is no operator, so that
-// a forgotten one is an error and not silently a sum.
+// opKind says which operator an Op is. The zero value is not an operator, so that a
+// missing Op is an error and not a sum.
 type opKind uint8
 
 const (
@@ -20,12 +20,11 @@ const (
 	opUser
 )
 
-// Op is the elementwise operator of a reduction. It must be associative in the
-// caller's eyes; it need not be commutative, for every executor of this
-// package keeps the order of operands: the left operand always comes from the
-// lower shard, or the lower rank. Where the result of a reduction of floats is not a
-// number, it is one and the same NaN, that of math.NaN, whatever was brought and
-// whichever operator was applied. Ops are values: copy them freely.
+// Op is the elementwise operator of a reduction. The caller must accept any grouping of
+// operands, as if it were associative. It need not be commutative: every executor of this
+// package keeps the order of operands, and the left operand always comes from the
+// lower shard or rank. Every NaN in the result of a reduction has the bits of math.NaN,
+// whatever the inputs and the operator. Ops are values and may be copied.
 type Op[T Number] struct {
 	kind        opKind
 	name        string
@@ -54,34 +53,32 @@ func Min[T Number]() Op[T] {
 	return Op[T]{kind: opMin, name: "min", commutative: true, identity: greatestOf[T]()}
 }
 
-// UserOp is an operator of the caller's: fold does dst[i] = dst[i] ∘ src[i] for
-// all i of two slices of equal length, where dst holds the left operand. It must
-// treat each element by itself, for it is given arbitrary pieces of the buffers;
-// it keeps neither slice, writes only dst, and may be called by several
-// goroutines at once. The name stands in errors and records, and ranks compare
-// it to find out whether they mean the same operator. The result of a reduction
-// to which nobody contributed is 0 everywhere; see WithIdentity.
+// UserOp is an operator of the caller. fold does dst[i] = dst[i] ∘ src[i] for all i of
+// two slices of equal length; dst holds the left operand. It gets arbitrary pieces of the
+// buffers, so it must treat each element by itself. It writes only dst and keeps neither
+// slice. Several goroutines may call it at once. The name is used in errors and records,
+// and ranks compare it to check that they use the same operator. The result of a
+// reduction without contributions is 0 everywhere; see WithIdentity.
 func UserOp[T Number](name string, commutative bool, fold func(dst, src []T)) Op[T] {
 	return Op[T]{kind: opUser, name: name, commutative: commutative, fold: fold}
 }
 
-// WithIdentity returns the operator with v as the value of a reduction to which
-// nobody contributed. It takes part in nothing else: absent contributions are
-// left out, never replaced by v.
+// WithIdentity returns the operator with v as the result of a reduction without
+// contributions. v is used for nothing else: absent contributions are left out, never
+// replaced by v.
 func (o Op[T]) WithIdentity(v T) Op[T] {
 	o.identity = v
 	return o
 }
 
-// Name is "sum", "prod", "max", "min", or what the user called it.
+// Name is "sum", "prod", "max", "min", or the name given to UserOp.
 func (o Op[T]) Name() string { return o.name }
 
-// Commutative says whether operands may change places without changing the
-// value. Nothing here makes use of it; generators that cannot keep rank order
-// refuse operators for which it is false.
+// Commutative says whether operands may change places without changing the value. An
+// algorithm that does not keep the order of ranks refuses operators that do not commute.
 func (o Op[T]) Commutative() bool { return o.commutative }
 
-// Identity is the result of a reduction to which nobody contributed.
+// Identity is the result of a reduction without contributions.
 func (o Op[T]) Identity() T { return o.identity }
 
 // leastOf is the identity of the maximum.

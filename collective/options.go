@@ -12,17 +12,17 @@ type Option struct {
 // WithContext ends the wait, and the group, when ctx is cancelled.
 func WithContext(ctx context.Context) Option { return Option{ctx: ctx} }
 
-// WithAlgorithm has the call carried out by an algorithm of package algorithm, by
-// name, with its dimensions if it takes any: "ring", "torus:4x8",
-// "hierarchical:8". All ranks must give the same. Without it the group chooses
-// among the algorithms that give the same bits; one that is named may give others,
-// and bits that depend on the number of ranks.
+// WithAlgorithm names the algorithm of package algorithm that carries out the call, with
+// its dimensions if it takes any: "ring", "torus:4x8", "hierarchical:8". All ranks must
+// give the same name. Without it, the group chooses among the algorithms that give the
+// same bits. A named algorithm may give other bits, and these may depend on the number of
+// ranks.
 func WithAlgorithm(name string) Option { return Option{algorithm: name} }
 
-// WithName says what the call is about, for errors. All ranks must give the same.
+// WithName names the call in errors. All ranks must give the same name.
 func WithName(name string) Option { return Option{name: name} }
 
-// merge puts options together, later ones first.
+// merge combines options; a later option overrides an earlier one.
 func merge(opts []Option) Option {
 	var o Option
 	for i := range opts {

@@ -6,25 +6,27 @@ import (
 	"unsafe"
 )
 
-// Buffers most of whose elements are zero travel packed: the elements of which a bit is
-// set, and where they stand. A piece of n elements of which k are set is written in the
-// first of these forms that takes the fewest bytes; k tells which:
+// Buffers with mostly zeros are sent packed: only the elements that have a bit set, and
+// their places. Such an element is called set. A piece with k set elements out of n is
+// written in the form that takes the fewest bytes, the first of these if several do. The
+// reader finds the form from k:
 //
-//	places  a number of 4 bytes for each, ascending, then the k elements
+//	places  a number of 4 bytes for each set element, ascending, then the k elements
 //	mask    a bit for each of n, in words of 4 bytes, then the k elements
 //	plain   all n elements
 //
-// and nothing at all where k is 0. Either part is filled up to a multiple of 8 bytes.
-// Only +0 has no bit set: −0 and every NaN travel as they are, so that what arrives has
-// the bits of what was sent, and the form changes no result.
+// If k is 0, nothing is written. Either part is filled up to a multiple of 8 bytes. Only +0
+// has no bit set. So −0 and every NaN are sent as they are, the receiver restores all bits,
+// and the form does not change the result.
 
-// absentPiece stands for the number of elements where there is no piece at all.
+// absentPiece is the number of set elements of an absent piece.
 const absentPiece = -1
 
 // even rounds bytes up to a multiple of 8.
 func even(n int) int { return (n + 7) &^ 7 }
 
-// packedBytes returns the bytes of a piece of n elements of a size, of which k are set.
+// packedBytes returns the bytes of a packed piece with k set elements out of n. size is the
+// bytes of an element.
 func packedBytes(k, n, size int) int {
 	if k <= 0 {
 		return 0
@@ -34,10 +36,10 @@ func packedBytes(k, n, size int) int {
 
 func maskWords(n int) int { return (n + 31) / 32 }
 
-// plain reports whether a piece travels as it is.
+// plain reports whether a piece is written in the plain form.
 func plain(k, n, size int) bool { return packedBytes(k, n, size) == even(n*size) }
 
-// setOf counts the elements of a buffer of which a bit is set.
+// setOf counts the set elements of a buffer.
 func setOf[T Number](x []T) int {
 	if _, size := typeOf[T](); size == 8 {
 		return countSet(viewAs[uint64](x))
@@ -58,8 +60,8 @@ func viewAs[W word, T Number](x []T) []W {
 	return unsafe.Slice((*W)(unsafe.Pointer(&x[0])), len(x))
 }
 
-// isSet is 1 if a bit of v is set, else 0, without a branch: which elements are zero
-// cannot be guessed.
+// isSet returns 1 if a bit of v is set, else 0. It has no branch, since a processor cannot
+// predict which elements are zero.
 func isSet[W word](v W) int { return int((uint64(v) | -uint64(v)) >> 63) }
 
 func countSet[W word](x []W) int {
@@ -76,9 +78,8 @@ func countSet[W word](x []W) int {
 	return a + b + c + d
 }
 
-// packPiece writes a piece of which k elements are set to dst, which begins at a multiple
-// of 8 bytes and has a spare element behind what packedBytes says. It returns the bytes
-// written.
+// packPiece writes a piece with k set elements to dst and returns the number of bytes written.
+// dst is aligned to 8 bytes and has room for one more element than packedBytes says.
 func packPiece[T Number](dst []byte, x []T, k int) int {
 	switch _, size := typeOf[T](); size {
 	case 8:
@@ -101,7 +102,7 @@ func packWords[W word](dst []byte, x []W, k, size int) int {
 	}
 	words := min(k, maskWords(len(x)))
 	index := wordsOf[uint32](dst, words)
-	at, values := 0, wordsOf[W](dst[even(4*words):], k+1) // one to spare: zeros are written too
+	at, values := 0, wordsOf[W](dst[even(4*words):], k+1) // one more, since zeros are written too
 	if words == k && k < maskWords(len(x)) {
 		for i, v := range x {
 			if v != 0 {
@@ -132,7 +133,7 @@ func wordBytes(x []uint64) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), 8*len(x))
 }
 
-// wordsOf views n words of bytes that are aligned like them.
+// wordsOf views bytes as n words. The bytes are aligned for words.
 func wordsOf[W word](b []byte, n int) []W {
 	var zero W
 	b = b[:n*int(unsafe.Sizeof(zero))]
@@ -142,8 +143,8 @@ func wordsOf[W word](b []byte, n int) []W {
 	return unsafe.Slice((*W)(unsafe.Pointer(&b[0])), n)
 }
 
-// unpackPiece writes all elements of a piece of which k are set to dst. src has what
-// packedBytes says, and begins at a multiple of 8 bytes.
+// unpackPiece writes all elements of a piece with k set elements to dst. src has the length of
+// packedBytes and is aligned to 8 bytes.
 func unpackPiece[T Number](dst []T, src []byte, k int) error {
 	switch _, size := typeOf[T](); size {
 	case 8:
@@ -192,14 +193,14 @@ func unpackWords[W word](dst []W, src []byte, k, size int) error {
 	return nil
 }
 
-// packFrom is the number of elements from which on a Sparse reduction looks for zeros.
+// packFrom is the least number of elements for which a Sparse reduction looks for zeros.
 const packFrom = 16384
 
-// packs says whether the operation at hand may send its parts packed.
+// packs says whether the current operation may send its parts packed.
 func (a *AllReducer[T]) packs() bool {
 	return a.req.Sparse && a.n >= a.c.group.packFrom && a.c.Size() > 1
 }
 
-// worthPacking is the rule by which all ranks decide alike, given what the parts of all
-// take: packed if that saves an eighth at least, or packing would not pay.
+// worthPacking reports whether to pack: only if that saves at least an eighth of the bytes.
+// All ranks call it with the bytes of all parts, so all decide alike.
 func worthPacking(packed, whole int64) bool { return packed <= whole-whole/8 }

@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// perform carries out a request of n elements: in shared memory where all ranks
-// live in this process, by messages where they do not or an algorithm is asked for.
+// perform carries out a request of n elements. It uses shared memory if all ranks are in
+// this process and no algorithm is named, else messages.
 func (c *Comm) perform(q *request, n int) error {
 	if err := c.begin(q.ctx); err != nil {
 		return err
@@ -24,7 +24,7 @@ func (c *Comm) perform(q *request, n int) error {
 	}
 	start := c.group.now()
 	err := c.exchange(q)
-	// Every fold leaves one NaN; what was folded with nothing is seen here.
+	// Every fold gives all NaNs the same bits. This does it for input that was not folded.
 	if unfolded := q.coll == program.Scan || q.coll == program.Exscan || c.Size() == 1; err == nil && q.arith != nil && unfolded {
 		q.arith.oneNaN(q.out)
 	}
@@ -35,21 +35,21 @@ func (c *Comm) perform(q *request, n int) error {
 	return err
 }
 
-// account notes what a collective moved away from this rank, and how long the rank
-// waited for others.
+// account counts the bytes that a collective moved away from this rank, and the time that
+// the rank waited for others.
 func (c *Comm) account(bytes int64, waited time.Duration) {
 	c.stats.Bytes += bytes
 	c.stats.Recv += waited
 }
 
-// forget lets go of the caller's slices.
+// forget drops the references to the caller's slices.
 func (c *Comm) forget(q *request) {
 	clear(q.in)
 	q.out, q.counts, q.recv, q.ctx = nil, nil, nil, nil
 	c.group.slots[c.index].request = nil
 }
 
-// panicked is the error of a panic v of the user's operator.
+// panicked returns the error for a panic v of the user's operator.
 func (c *Comm) panicked(h *header, v any) error {
 	return fmt.Errorf("rank %d: %s: operator %q panicked: %v\n%s", c.Rank(), h.describe(), h.op, v, debug.Stack())
 }

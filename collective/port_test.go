@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
-// testPorts are the ports of some processes, which the test closes.
+// testPorts returns the ports of n processes. They are closed when the test ends.
 func testPorts(t *testing.T, n int) []*peerlink.Port {
 	ports := make([]*peerlink.Port, n)
 	for i := range ports {
@@ -25,7 +25,7 @@ func testPorts(t *testing.T, n int) []*peerlink.Port {
 	return ports
 }
 
-// atPorts makes a group of a rank for each port.
+// atPorts makes a group with one rank for each port.
 func atPorts(t *testing.T, ports []*peerlink.Port, name string, attempt uint32) []*TCPGroup {
 	groups, errs := make([]*TCPGroup, len(ports)), make([]error, len(ports))
 	var all sync.WaitGroup
@@ -41,7 +41,7 @@ func atPorts(t *testing.T, ports []*peerlink.Port, name string, attempt uint32) 
 	return groups
 }
 
-// sums adds the ranks of a group up, again and again.
+// sums makes an AllReduce on all ranks, times times, and checks the results.
 func sums(groups []*TCPGroup, times int) error {
 	errs := make([]error, len(groups))
 	var all sync.WaitGroup
@@ -63,8 +63,8 @@ func sums(groups []*TCPGroup, times int) error {
 	return errors.Join(errs...)
 }
 
-// TestGroupsAtOnePort: groups of the same processes, at the same time, need no port but
-// those of the processes, and do not disturb each other.
+// TestGroupsAtOnePort: several groups of the same processes run at the same time. Each process
+// has one port for all of them.
 func TestGroupsAtOnePort(t *testing.T) {
 	ports := testPorts(t, 3)
 	var all sync.WaitGroup
@@ -78,9 +78,8 @@ func TestGroupsAtOnePort(t *testing.T) {
 	all.Wait()
 }
 
-// TestLaterAttemptAtTheSamePorts: when a process is lost, the others join the next attempt
-// with one that takes its place, without ending; nothing of the earlier one is in the way,
-// whether it was closed before or not.
+// TestLaterAttemptAtTheSamePorts: when a process is lost, the others join the next attempt at
+// their old ports, together with a new process. The earlier attempt may be closed or not.
 func TestLaterAttemptAtTheSamePorts(t *testing.T) {
 	for _, closed := range []bool{true, false} {
 		ports := testPorts(t, 3)
@@ -113,7 +112,7 @@ func TestLaterAttemptAtTheSamePorts(t *testing.T) {
 	}
 }
 
-// TestLaterAttemptEndsTheOneBefore: ranks that work learn that a later attempt has begun.
+// TestLaterAttemptEndsTheOneBefore: ranks of the earlier attempt get the error in their work.
 func TestLaterAttemptEndsTheOneBefore(t *testing.T) {
 	ports := testPorts(t, 2)
 	first := atPorts(t, ports, "queue", 1)

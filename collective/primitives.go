@@ -10,17 +10,17 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// The primitives. All ranks of a group call the same ones in the same order, with
-// the same root, lengths, operator and options; if they do not, all get a
-// MismatchError. A slice may be empty, or nil where the rank has no part. They
-// return when this rank's result is complete and its slices are its own again. On
-// error the output holds nothing of use and the group has ended.
+// The primitives. All ranks of a group call the same primitives in the same order, with
+// the same root, lengths, operator and options. If they do not, all get a MismatchError. A
+// slice may be empty, or nil if the rank has no part. A primitive returns when this rank's
+// result is complete and its slices belong to the caller again. On error the contents of
+// the output are undefined and the group has ended.
 //
 // "Block r" of n elements among p ranks is sharding.Split(n, p, r): the first n mod p
-// blocks are one longer. In place means that an output is the very memory of the
-// input, or of its block, that it corresponds to; otherwise they do not overlap.
-// Each operand of a reduction keeps its side, the lower rank's on the left; sums
-// are those of the canonical tree over ranks, unless an algorithm is asked for.
+// blocks are one longer. An output may be in place: exactly the memory of the input, or of
+// the block of the input, that it corresponds to. Otherwise they do not overlap. The left
+// operand of a reduction always comes from the lower rank. Reductions are folded in the
+// canonical tree over ranks, unless an algorithm is named.
 
 // Broadcast gives every rank the root's buf.
 func Broadcast[T Number](c *Comm, root int, buf []T, opts ...Option) error {
@@ -34,8 +34,8 @@ func Broadcast[T Number](c *Comm, root int, buf []T, opts ...Option) error {
 	return c.perform(q, len(buf))
 }
 
-// Reduce folds every rank's in and leaves the result in the root's out, which may
-// be its in. The out of other ranks is not used.
+// Reduce folds every rank's in and leaves the result in the root's out, which may be the
+// same slice as its in. The out of other ranks is not used.
 func Reduce[T Number](c *Comm, root int, op Op[T], in, out []T, opts ...Option) error {
 	q := newRequest[T](c, program.Reduce, opts)
 	q.root, q.n = root, len(in)
@@ -64,7 +64,7 @@ func Gather[T Number](c *Comm, root int, in, out []T, opts ...Option) error {
 	return c.perform(q, q.n)
 }
 
-// GatherV is Gather where rank r brings counts[r] elements. All ranks give the same
+// GatherV is Gather, but the in of rank r has counts[r] elements. All ranks give the same
 // counts.
 func GatherV[T Number](c *Comm, root int, in, out []T, counts []int, opts ...Option) error {
 	q := newRequest[T](c, program.Gather, opts)
@@ -98,8 +98,8 @@ func AllGather[T Number](c *Comm, in, out []T, opts ...Option) error {
 	return c.perform(q, q.n)
 }
 
-// AllGatherV is AllGather where rank r brings counts[r] elements. All ranks give
-// the same counts.
+// AllGatherV is AllGather, but the in of rank r has counts[r] elements. All ranks give the
+// same counts.
 func AllGatherV[T Number](c *Comm, in, out []T, counts []int, opts ...Option) error {
 	q := newRequest[T](c, program.AllGather, opts)
 	if err := c.blocks(q, counts); err != nil {
@@ -131,8 +131,7 @@ func Scatter[T Number](c *Comm, root int, in, out []T, opts ...Option) error {
 	return c.perform(q, q.n)
 }
 
-// ScatterV is Scatter where rank r gets counts[r] elements. All ranks give the same
-// counts.
+// ScatterV is Scatter, but rank r gets counts[r] elements. All ranks give the same counts.
 func ScatterV[T Number](c *Comm, root int, in, out []T, counts []int, opts ...Option) error {
 	q := newRequest[T](c, program.Scatter, opts)
 	q.root = root
@@ -167,8 +166,8 @@ func ReduceScatter[T Number](c *Comm, op Op[T], in, out []T, opts ...Option) err
 	return reduceWith(c, q, op, q.n)
 }
 
-// ReduceScatterV is ReduceScatter where block r has counts[r] elements. All ranks
-// give the same counts.
+// ReduceScatterV is ReduceScatter, but block r has counts[r] elements. All ranks give the
+// same counts.
 func ReduceScatterV[T Number](c *Comm, op Op[T], in, out []T, counts []int, opts ...Option) error {
 	q := newRequest[T](c, program.ReduceScatter, opts)
 	if err := c.blocks(q, counts); err != nil {
@@ -183,8 +182,8 @@ func ReduceScatterV[T Number](c *Comm, op Op[T], in, out []T, counts []int, opts
 	return reduceWith(c, q, op, q.n)
 }
 
-// AllToAll gives rank r block r of every rank's in, in rank order; all blocks have
-// one length. out may be in.
+// AllToAll gives rank r block r of every rank's in, in rank order. All blocks have the same
+// length. out may be the same slice as in.
 func AllToAll[T Number](c *Comm, in, out []T, opts ...Option) error {
 	q := newRequest[T](c, program.AllToAll, opts)
 	q.n = len(in)
@@ -196,9 +195,9 @@ func AllToAll[T Number](c *Comm, in, out []T, opts ...Option) error {
 	return c.perform(q, q.n)
 }
 
-// AllToAllV is AllToAll where this rank sends send[r] elements to rank r, one block
-// after another in in, and gets recv[r] from it in out: what one sends the other
-// must expect. in and out do not overlap.
+// AllToAllV is AllToAll with blocks of any lengths: this rank sends send[r] elements to rank
+// r and gets recv[r] elements from it. The blocks are consecutive in in and in out. Each
+// rank must send as much as the receiver expects. in and out do not overlap.
 func AllToAllV[T Number](c *Comm, in, out []T, send, recv []int, opts ...Option) error {
 	q := newRequest[T](c, program.AllToAll, opts)
 	if len(send) != c.Size() || len(recv) != c.Size() {
@@ -223,18 +222,18 @@ func AllToAllV[T Number](c *Comm, in, out []T, send, recv []int, opts ...Option)
 	q.counts, q.recv = send, recv
 	q.setIn(bytesOf(in))
 	q.out = bytesOf(out)
-	q.header.counts = 1 // the lengths differ from rank to rank, that there are some does not
+	q.header.counts = 1 // ranks give lengths, but each rank gives its own
 	return c.perform(q, 0)
 }
 
-// Scan leaves the fold of the in of ranks 0 to r in rank r's out, which may be its in.
-// It is what Reduce would give for these ranks alone.
+// Scan leaves the fold of the in of ranks 0 to r in rank r's out, which may be the same
+// slice as its in. Reduce among these ranks alone would give the same result.
 func Scan[T Number](c *Comm, op Op[T], in, out []T, opts ...Option) error {
 	return scan(c, program.Scan, op, in, out, opts)
 }
 
-// Exscan leaves the fold of the in of ranks 0 to r−1 in rank r's out, which may be
-// its in; rank 0 gets the operator's identity.
+// Exscan leaves the fold of the in of ranks 0 to r−1 in rank r's out, which may be the same
+// slice as its in. Rank 0 gets the operator's identity.
 func Exscan[T Number](c *Comm, op Op[T], in, out []T, opts ...Option) error {
 	return scan(c, program.Exscan, op, in, out, opts)
 }
@@ -250,8 +249,8 @@ func scan[T Number](c *Comm, coll program.Collective, op Op[T], in, out []T, opt
 	return reduceWith(c, q, op, q.n)
 }
 
-// Barrier returns when every rank of the group has called it: Comm.Barrier with
-// options.
+// Barrier is Comm.Barrier with options: it returns when every rank of the group has called
+// it.
 func Barrier(c *Comm, opts ...Option) error {
 	o := merge(opts)
 	if o.algorithm == "" {
@@ -264,8 +263,8 @@ func Barrier(c *Comm, opts ...Option) error {
 	return c.perform(q, 0)
 }
 
-// newRequest begins a call of this rank. The request is the rank's own, used again
-// and again.
+// newRequest begins a call of this rank. Each rank has one request, which every call
+// reuses.
 func newRequest[T Number](c *Comm, coll program.Collective, opts []Option) *request {
 	dtype, size := typeOf[T]()
 	o := merge(opts)
@@ -284,7 +283,7 @@ func (q *request) setIn(in []byte) {
 	q.in = append(q.in[:0], in)
 }
 
-// noBytes is a buffer of no elements, as opposed to none.
+// noBytes is a buffer without elements; a nil slice means that there is no buffer.
 var noBytes = []byte{}
 
 // reduceWith completes the request of a collective that reduces.
@@ -305,7 +304,7 @@ func reduceWith[T Number](c *Comm, q *request, op Op[T], n int) error {
 	return c.perform(q, n)
 }
 
-// blocks gives the request blocks of different lengths.
+// blocks sets the lengths of the blocks of the request.
 func (c *Comm) blocks(q *request, counts []int) error {
 	if len(counts) != c.Size() {
 		return c.misuse(q, "has %d counts for %d ranks", len(counts), c.Size())
@@ -328,7 +327,7 @@ func (c *Comm) blocks(q *request, counts []int) error {
 	return nil
 }
 
-// misuse ends the group for an argument that cannot be right.
+// misuse ends the group because of an invalid argument.
 func (c *Comm) misuse(q *request, format string, args ...any) error {
 	if err := c.begin(q.ctx); err != nil {
 		return err

@@ -11,10 +11,10 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// ends gives what a test needs of a group: every rank's end.
+// ends returns the end of a rank of a group.
 type ends func(rank int) *Comm
 
-// primitiveCase is one call of one primitive on every rank, and what it must give.
+// primitiveCase is one call of one primitive on every rank, with the result to expect.
 type primitiveCase struct {
 	coll program.Collective
 	name string
@@ -24,8 +24,8 @@ type primitiveCase struct {
 	want func(rank int) []int64
 }
 
-// primitiveCases covers every primitive with blocks of about n/p elements. The operator
-// tells the exact tree.
+// primitiveCases covers every primitive with blocks of about n/p elements. The operator is
+// chain, so a result shows the exact tree.
 func primitiveCases(p, root, n int, inPlace bool) []primitiveCase {
 	value := func(rank, i int) int64 { return int64(rank*1_000_003 + i*7 + 1) }
 	fresh := func(rank, n int) []int64 {
@@ -239,7 +239,7 @@ func testPrimitive(t *testing.T, what string, p int, of ends, x *primitiveCase, 
 	}
 }
 
-// TestPrimitivesInSharedMemory holds every primitive against its definition.
+// TestPrimitivesInSharedMemory compares every primitive with its definition.
 func TestPrimitivesInSharedMemory(t *testing.T) {
 	for _, p := range []int{1, 2, 3, 5, 8} {
 		for _, n := range []int{0, 1, p - 1, p, p + 1, 2000} {
@@ -256,8 +256,8 @@ func TestPrimitivesInSharedMemory(t *testing.T) {
 	}
 }
 
-// TestEveryAlgorithmByName has every primitive carried out by every algorithm there is
-// for it, by messages in memory.
+// TestEveryAlgorithmByName carries out every primitive by each of its algorithms, with
+// messages in memory.
 func TestEveryAlgorithmByName(t *testing.T) {
 	for _, p := range []int{1, 2, 3, 6, 8} {
 		for _, n := range []int{1, p, 1000} {

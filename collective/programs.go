@@ -26,8 +26,9 @@ type request struct {
 	in  [][]byte // one buffer, or one for each node of a forest; nil is absent
 	out []byte
 
-	// How the data is cut: n elements evenly, or blocks of counts elements, one a
-	// rank; of an AllToAll, counts are what this rank sends and recv what it gets.
+	// How the data is cut: n elements evenly, or one block of counts[r] elements for each
+	// rank r. In an AllToAll, counts are the elements that this rank sends, and recv the
+	// elements that it gets.
 	n            int
 	counts, recv []int
 
@@ -37,8 +38,7 @@ type request struct {
 	forest *memberForest // nil for whole buffers
 }
 
-// memberForest is what each of the parties of a reduction brings: nodes of an
-// aligned tree.
+// memberForest is the input of each party of a reduction: nodes of an aligned tree.
 type memberForest struct {
 	nodes [][]sharding.Node
 	hash  uint64
@@ -56,11 +56,11 @@ type calls struct {
 	pool      *execute.Pool
 	runners   map[runnerKey]*prepared
 	decisions map[decisionKey]*choice
-	trial     *algorithm.Algorithm // carries out its collective whatever was decided; nil but in a calibration
+	trial     *algorithm.Algorithm // overrides decisions for its collective; nil outside of calibration
 	last      *prepared            // of the latest run, for descriptions
 }
 
-// runnerKey tells programs apart.
+// runnerKey identifies a program and its options.
 type runnerKey struct {
 	coll      program.Collective
 	algorithm string
@@ -76,11 +76,11 @@ type prepared struct {
 	runner  *execute.Runner
 	op      execute.Operation
 	layouts []laid
-	evict   int // the next of them to go
+	evict   int // index of the next layout to replace
 	cost    program.Cost
 	sent    int64 // elements that this rank sends, of the latest run
 	kinds   map[header]*mesh.Operation
-	hasKind *mesh.Operation // the latest of them, which is that of kind
+	hasKind *mesh.Operation // the latest of kinds, for kind
 	kind    header
 }
 
@@ -91,16 +91,16 @@ type choice struct {
 	options   execute.Options
 }
 
-// decider chooses where the caller has not.
+// decider chooses the algorithm if the caller has named none.
 type decider interface {
 	decide(k *calls, q *request, key decisionKey) (*choice, error)
 
-	// channels is the number of connections of a lane where nobody has said one.
+	// channels returns the number of connections of a lane if the choice gives none.
 	channels(k *calls, key decisionKey) int
 }
 
-// unannounced is a node whose operations are not told: one call may be several runs,
-// and it is the call that ranks must agree about. See Comm.enter.
+// unannounced is a node that does not announce operations. A call may be several runs, and
+// Comm.enter announces the call.
 type unannounced struct{ mesh.Node }
 
 func (unannounced) Begin(uint64, *mesh.Operation) {}
@@ -115,7 +115,7 @@ func newCalls(node mesh.Node, d decider) calls {
 	}
 }
 
-// close lets go of the runners. No run is under way.
+// close closes the runners. No run is under way.
 func (k *calls) close() {
 	for _, r := range k.runners {
 		r.runner.Close()
@@ -126,8 +126,8 @@ func (k *calls) close() {
 	}
 }
 
-// run carries out q and says whether its result exists: the result of a reduction
-// to which nobody contributed does not.
+// run carries out q. present is false if the result does not exist, as in a reduction
+// without contributions.
 func (k *calls) run(q *request) (present bool, err error) {
 	c, err := k.choose(q)
 	if err != nil {
@@ -138,7 +138,7 @@ func (k *calls) run(q *request) (present bool, err error) {
 		return false, err
 	}
 	k.last = p
-	p.lay(q)
+	p.setLengths(q)
 	p.op.Seq, p.op.What, p.op.Before = q.header.seq, p.kindOf(q.header), q.before
 	p.op.Elem, p.op.In, p.op.Out = q.elem, q.in, q.out
 	p.op.Reducer = q.arith
@@ -147,10 +147,10 @@ func (k *calls) run(q *request) (present bool, err error) {
 	return present, err
 }
 
-// kindOf gives the operation that stands in message headers: equal exactly if two
-// ranks are in the same kind of operation, carried out by the same program.
+// kindOf returns the operation for message headers. Its hashes on two ranks are equal if and
+// only if they are in the same kind of operation, carried out by the same program.
 func (p *prepared) kindOf(h *header) *mesh.Operation {
-	kin := h.kin()
+	kin := h.withoutNumber()
 	if p.hasKind != nil && p.kind == kin {
 		return p.hasKind
 	}
@@ -166,7 +166,7 @@ func (p *prepared) kindOf(h *header) *mesh.Operation {
 	return op
 }
 
-// maxKinds bounds what is remembered of the operations that a program carries out.
+// maxKinds bounds the number of remembered operations of a program.
 const maxKinds = 256
 
 func operationHash(kin *header, prog *program.Program) uint64 {
@@ -209,9 +209,9 @@ func (k *calls) params(q *request, dims []int) algorithm.Params {
 	return pr
 }
 
-// lay gives the program the lengths of q. A loop has few of them, so that they are
-// remembered.
-func (p *prepared) lay(q *request) {
+// lay gives the program the lengths of q. A loop has few different lengths, so their layouts
+// are kept.
+func (p *prepared) setLengths(q *request) {
 	at := slices.IndexFunc(p.layouts, func(l laid) bool { return l.serve(q) })
 	if at < 0 {
 		if at = p.evict; at == len(p.layouts) {
@@ -223,10 +223,10 @@ func (p *prepared) lay(q *request) {
 	p.op.Layout, p.sent = p.layouts[at].layout, p.layouts[at].sent
 }
 
-// maxLayouts bounds the lengths remembered of one program.
+// maxLayouts bounds the number of layouts that are kept for one program.
 const maxLayouts = 16
 
-// laid is a layout and what it was made for.
+// laid is a layout and the lengths that it was made for.
 type laid struct {
 	n            int
 	counts, recv []int
@@ -254,7 +254,8 @@ func (p *prepared) lengthsOf(q *request) laid {
 	return l
 }
 
-// choose finds how to carry out q: as asked, or as decided for its like.
+// choose returns how to carry out q: by the named algorithm, or as decided for requests with
+// the same key.
 func (k *calls) choose(q *request) (*choice, error) {
 	key := decisionKeyOf(q)
 	if a := k.trial; a != nil && a.Collective == q.coll {
@@ -280,7 +281,7 @@ func (k *calls) choose(q *request) (*choice, error) {
 	return c, nil
 }
 
-// named makes the choice that the caller made.
+// named returns the choice of the algorithm that the caller named.
 func (k *calls) named(q *request) (*choice, error) {
 	name, dims, err := algorithm.ParseName(q.header.algorithm)
 	if err != nil {
@@ -311,7 +312,7 @@ func usable(a *algorithm.Algorithm, pr algorithm.Params, q *request) error {
 	return nil
 }
 
-// decisionKey is what a decision depends on: collectives of about the same size
+// decisionKey has everything that a decision depends on. Collectives of about the same size
 // are carried out alike.
 type decisionKey struct {
 	coll      program.Collective
@@ -334,8 +335,8 @@ func decisionKeyOf(q *request) decisionKey {
 	return key
 }
 
-// bytes is the size of the whole data. Where blocks differ it is an estimate that
-// all ranks share, since decisions must.
+// bytes returns the size of the whole data. It is 0 for exchanges with lengths, because all
+// ranks need the same value to decide alike.
 func (q *request) bytes() int {
 	if q.recv != nil {
 		return 0

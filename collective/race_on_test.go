@@ -2,5 +2,5 @@
 
 package collective
 
-// raceEnabled says that the race detector runs, under which pools lose things at random.
+// raceEnabled says that the race detector runs. It makes a sync.Pool drop items at random.
 const raceEnabled = true

@@ -10,7 +10,7 @@ import (
 )
 
 // remotely runs a request among the processes. The caller leads a meeting of the ranks of
-// this one.
+// this process.
 func (c *Comm) remotely(q *request) (present bool, err error) {
 	net := c.group.net
 	q.before = c.history.digest
@@ -51,19 +51,18 @@ func (c *Comm) spreadRemotely(ctx context.Context, h *header, value int64) (int6
 	return int64(binary.LittleEndian.Uint64(n.word[:])), err
 }
 
-// hostOf is the process of a rank.
+// hostOf returns the process of a rank.
 func (n *network) hostOf(rank int) int {
 	return slices.IndexFunc(n.hosts, func(ranks []int) bool { return slices.Contains(ranks, rank) })
 }
 
-// leadRemote is the reduction of a group that has ranks in other processes, by the
-// rank that comes last: what the ranks of this process brought is folded into the
-// nodes that cover it, one program runs among the processes, and the result is copied
-// to every rank.
+// leadRemote carries out the reduction in a group of several processes. The last rank to
+// arrive calls it. It folds the input of the ranks of this process into the nodes that cover
+// it, runs one program among the processes, and copies the result to every rank.
 func (a *AllReducer[T]) leadRemote(c *Comm) error {
 	g := c.group
 	h := &g.slots[c.index].header
-	pt := g.net.partiesFor(h.mode, h.shards)
+	pt := g.net.processNodesFor(h.mode, h.shards)
 	a.entries, a.values = a.entries[:0], a.values[:0]
 	for i := range g.slots {
 		a.collect(g.slots[i].reducer.(*AllReducer[T]).req, g.ranks[i])
@@ -95,14 +94,13 @@ func (a *AllReducer[T]) leadRemote(c *Comm) error {
 	return nil
 }
 
-// amongProcesses runs a collective of bytes in which processes take the part of ranks, and
-// adds what it sends to what the ranks of this process agreed on. The caller leads a
-// meeting; in is what this process brings.
+// amongProcesses runs a collective with processes in place of ranks and adds the bytes sent
+// to g.agreed. in is the input of this process. The caller leads a meeting.
 func (c *Comm) amongProcesses(ctx context.Context, r request, in []byte) error {
 	g, n := c.group, c.group.net
 	n.header = g.slots[c.index].header
 	if r.counts != nil {
-		n.header.counts = 1 // all cut by what they have agreed on before
+		n.header.counts = 1 // the processes have agreed on the lengths before
 	}
 	if in == nil {
 		in = noBytes
@@ -119,9 +117,9 @@ func (c *Comm) amongProcesses(ctx context.Context, r request, in []byte) error {
 	return err
 }
 
-// scatterRemote is leadRemote for a reduction with blocks. q has what the ranks of this
-// process brought, in the nodes that they have in the tree.
-func (a *AllReducer[T]) scatterRemote(c *Comm, q *request, pt *parties) error {
+// scatterRemote is leadRemote for a reduction with blocks. q has the input of the ranks of
+// this process, folded into their nodes of the tree.
+func (a *AllReducer[T]) scatterRemote(c *Comm, q *request, pt *processNodes) error {
 	g := c.group
 	p := packingOf[T](g.net)
 	p.cutBlocks(g.net, a.req.Blocks)

@@ -7,13 +7,13 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// packing is the room of a reduction by packed messages among processes. There is one in a
-// process for each element type, used by whoever leads a meeting.
+// packing has the buffers of a reduction by packed messages among processes. A process has
+// one for each element type. The rank that leads a meeting uses it.
 type packing[T Number] struct {
 	cuts         []cut   // of the elements
-	heads        []int64 // set elements of all parts: by process, entry, cut
+	heads        []int64 // numbers of set elements of all parts: by process, entry, cut
 	counts       []int
-	from         []int // where in recv the next part of each process is
+	from         []int // byte of recv where the next part of each process begins
 	sizes, comes []int // words to each process, and from it
 	send, recv   []uint64
 	parts        []T // unpacked
@@ -25,7 +25,7 @@ type packing[T Number] struct {
 	arrived      []uint64
 }
 
-// packingOf returns the room for elements of a type.
+// packingOf returns the buffers for elements of a type.
 func packingOf[T Number](n *network) *packing[T] {
 	dtype, _ := typeOf[T]()
 	p, ok := n.packings[dtype].(*packing[T])
@@ -50,7 +50,7 @@ func (p *packing[T]) cutEvenly(n, hosts int) {
 	}
 }
 
-// cutBlocks gives the process of each rank that rank's block.
+// cutBlocks gives the block of each rank to the process of that rank.
 func (p *packing[T]) cutBlocks(n *network, blocks []int) {
 	p.cuts = p.cuts[:0]
 	lo := 0
@@ -60,8 +60,8 @@ func (p *packing[T]) cutBlocks(n *network, blocks []int) {
 	}
 }
 
-// fillHeads makes every part that there is a plain one.
-func (p *packing[T]) fillHeads(pt *parties) {
+// fillHeads makes every part plain, except for absent ones.
+func (p *packing[T]) fillHeads(pt *processNodes) {
 	at := 0
 	for _, nodes := range pt.nodes {
 		for range nodes {
@@ -75,18 +75,18 @@ func (p *packing[T]) fillHeads(pt *parties) {
 	}
 }
 
-// reducePacked carries out a reduction among processes by messages that leave zeros
-// away. Each process folds a part of the elements:
+// reducePacked carries out a reduction among processes by messages without zeros. Each
+// process folds a part of the elements:
 //
-//	AllGather   how many elements are set, of each entry and part: all see what packed
-//	            and whole parts would take, and decide alike
+//	AllGather   the number of set elements of each entry and part: from these, every process
+//	            knows the bytes of packed and whole parts, and all decide alike
 //	AllToAll    the parts
 //	            each process folds its part of all entries, up their tree
-//	AllGather   how many elements of each result are set, and these results
+//	AllGather   the number of set elements of each result, then the results
 //
-// q has the entries of this process, in the nodes that its ranks have in the tree.
-// done is false where parts are better sent whole, and present is as from run.
-func (a *AllReducer[T]) reducePacked(q *request, pt *parties) (done, present bool, err error) {
+// q has the entries of this process, folded into the nodes of its ranks in the tree. done is
+// false if parts are better sent whole. present is as in run.
+func (a *AllReducer[T]) reducePacked(q *request, pt *processNodes) (done, present bool, err error) {
 	c, n := a.c, a.c.group.net
 	p := packingOf[T](n)
 	p.cutEvenly(q.n, len(n.hosts))
@@ -104,14 +104,15 @@ func (a *AllReducer[T]) reducePacked(q *request, pt *parties) (done, present boo
 		return false, false, err
 	}
 	folded, err := a.foldParts(c, q, pt, n.me)
-	if err != nil || folded == nil { // what nobody brings is absent everywhere
+	if err != nil || folded == nil { // without any entry the result is absent on all processes
 		return true, false, err
 	}
 	return true, true, a.shareResults(q, folded)
 }
 
-// volumes returns what the parts of elements of a size that travel take, packed and
-// whole, given how many elements of each are set: by process, its entry, and the cut.
+// volumes returns the bytes of all parts that are sent to other processes, packed and whole.
+// heads has the number of set elements of each part, by process, entry and cut; size is the
+// bytes of an element.
 func volumes(heads []int64, nodes [][]sharding.Node, cuts []cut, size int) (packed, whole int64, err error) {
 	at := 0
 	for h := range nodes {
@@ -132,8 +133,8 @@ func volumes(heads []int64, nodes [][]sharding.Node, cuts []cut, size int) (pack
 	return packed, whole, nil
 }
 
-// head is the number of set elements of a part: of an entry of a process, of a cut.
-func (p *packing[T]) head(pt *parties, from, entry, cut int) int {
+// head returns the number of set elements of a part, by process, entry and cut.
+func (p *packing[T]) head(pt *processNodes, from, entry, cut int) int {
 	at := 0
 	for _, nodes := range pt.nodes[:from] {
 		at += len(nodes)
@@ -141,9 +142,9 @@ func (p *packing[T]) head(pt *parties, from, entry, cut int) int {
 	return int(p.heads[(at+entry)*len(p.cuts)+cut])
 }
 
-// exchangeHeads counts the set elements of what this process brings, and tells all;
-// without looking, all of them.
-func (a *AllReducer[T]) exchangeHeads(q *request, pt *parties, look bool) error {
+// exchangeHeads counts the set elements of each part of this process and sends the numbers to
+// all processes. If look is false, every element counts as set.
+func (a *AllReducer[T]) exchangeHeads(q *request, pt *processNodes, look bool) error {
 	n := a.c.group.net
 	p := packingOf[T](n)
 	cuts := len(p.cuts)
@@ -177,8 +178,9 @@ func (a *AllReducer[T]) exchangeHeads(q *request, pt *parties, look bool) error 
 	}, bytesOf(mine))
 }
 
-// exchangeParts packs what the other processes fold, and gets from them what this one does.
-func (a *AllReducer[T]) exchangeParts(q *request, pt *parties) error {
+// exchangeParts sends to each other process the packed parts that it folds, and receives the
+// parts that this process folds.
+func (a *AllReducer[T]) exchangeParts(q *request, pt *processNodes) error {
 	n := a.c.group.net
 	p := packingOf[T](n)
 	hosts := len(n.hosts)
@@ -207,7 +209,7 @@ func (a *AllReducer[T]) exchangeParts(q *request, pt *parties) error {
 		p.from[h] = 8 * at
 		at += words
 	}
-	p.send, p.recv = sizedUp(p.send, out+1), sizedUp(p.recv, in) // one to spare, see packPiece
+	p.send, p.recv = sizedUp(p.send, out+1), sizedUp(p.recv, in) // one word more, see packPiece
 	bytes := wordBytes(p.send)
 	at = 0
 	for h := range hosts {
@@ -228,9 +230,9 @@ func (a *AllReducer[T]) exchangeParts(q *request, pt *parties) error {
 	}, wordBytes(p.send[:out]))
 }
 
-// foldParts folds the elements of a cut of this process, of all entries, up their tree:
-// nil if there are none. It is called for its cuts in order.
-func (a *AllReducer[T]) foldParts(c *Comm, q *request, pt *parties, cut int) (folded []byte, err error) {
+// foldParts folds the elements of a cut of this process, from all entries, up their tree. The
+// result is nil if there are no entries. The cuts of this process are passed in order.
+func (a *AllReducer[T]) foldParts(c *Comm, q *request, pt *processNodes, cut int) (folded []byte, err error) {
 	n := c.group.net
 	p := packingOf[T](n)
 	own := p.cuts[cut].Range
@@ -285,8 +287,8 @@ func (a *AllReducer[T]) foldParts(c *Comm, q *request, pt *parties, cut int) (fo
 	return p.combiner.combine(p.values, out, own.Len()*q.elem, q.elem, q.arith)[0], nil
 }
 
-// shareResults gives all processes the part that this one has folded, and puts theirs and
-// its own into q.out.
+// shareResults sends the part that this process has folded to all others, and writes the
+// parts of all processes to q.out.
 func (a *AllReducer[T]) shareResults(q *request, folded []byte) error {
 	n := a.c.group.net
 	p := packingOf[T](n)
@@ -328,8 +330,8 @@ func (a *AllReducer[T]) shareResults(q *request, folded []byte) error {
 	return nil
 }
 
-// rootOf appends the smallest node above all that the parties bring.
-func (pt *parties) rootOf(dst []sharding.Node) []sharding.Node {
+// rootOf appends the lowest common ancestor of all nodes of the parties.
+func (pt *processNodes) rootOf(dst []sharding.Node) []sharding.Node {
 	var root sharding.Node
 	first := true
 	for _, nodes := range pt.nodes {
@@ -345,8 +347,8 @@ func (pt *parties) rootOf(dst []sharding.Node) []sharding.Node {
 	return append(dst, root)
 }
 
-// sized and sizedUp return room for n elements whose contents are of no use: the given
-// one if it is long enough. What grows with the data is grown by no more than it needs.
+// sized and sizedUp return a slice of n elements with undefined contents, x itself if it is
+// long enough. sizedUp is for buffers that grow with the data: it allocates a sixteenth more.
 func sized[T any](x []T, n int) []T {
 	if cap(x) < n {
 		return make([]T, n)

@@ -10,9 +10,9 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// rare is hostile data of which one in some elements is not +0: among those are −0, NaN (of
-// one payload, for which of two goes into a sum is the compiler's choice), infinity and the
-// smallest number.
+// rare returns hostile data where one in so many elements is not +0. Some of these are −0,
+// NaN, infinity or the smallest number. All NaN have one payload: of two NaN, the compiler
+// chooses which one goes into a sum.
 func rare(seed uint64, n, one int) []float64 {
 	r := rand.New(rand.NewPCG(seed, 7))
 	x := hostile(seed, n)
@@ -28,13 +28,13 @@ func rare(seed uint64, n, one int) []float64 {
 	return x
 }
 
-// packed returns a piece as it travels.
+// packed returns a piece as it is sent, and how many of its elements are set.
 func packed[T Number](x []T) (bytes []byte, k int) {
 	_, size := typeOf[T]()
 	k = setOf(x)
 	room := make([]uint64, packedBytes(k, len(x), size)/8+1)
 	for i := range room {
-		room[i] = 0xdeadbeefdeadbeef // what is not written would show
+		room[i] = 0xdeadbeefdeadbeef // shows bytes that packPiece does not write
 	}
 	n := packPiece(wordBytes(room), x, k)
 	return wordBytes(room)[:n], k
@@ -70,7 +70,7 @@ func testPacking[T Number](t *testing.T) {
 	}
 }
 
-// viewsOf are elements as numbers that are 0 only for +0.
+// viewsOf returns the elements as unsigned integers, 0 only for +0.
 func viewsOf[T Number](x []T) []uint64 {
 	v := make([]uint64, len(x))
 	for i, e := range x {
@@ -96,7 +96,7 @@ func TestPacking(t *testing.T) {
 	testPacking[uint8](t)
 }
 
-// FuzzUnpack: what comes from elsewhere is refused or fills the piece, and never more.
+// FuzzUnpack: unpackPiece refuses foreign bytes or fills the piece, and never writes beyond it.
 func FuzzUnpack(f *testing.F) {
 	for _, one := range []int{1, 3, 60} {
 		bytes, k := packed(rare(3, 70, one))
@@ -121,8 +121,8 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// A mask with another number of bits than announced, or bits beyond the end, and a place
-// beyond it are refused.
+// TestUnpackRefuses a mask with another number of bits than announced, a mask with bits
+// beyond the end, and a place beyond the end.
 func TestUnpackRefuses(t *testing.T) {
 	x := make([]float64, 70)
 	for i := range 40 {
@@ -141,7 +141,8 @@ func TestUnpackRefuses(t *testing.T) {
 	require.ErrorContains(t, unpackPiece(make([]float64, 70), wordBytes(bad[:len(place)/8]), k), "element 70 of 70")
 }
 
-// sparseForest is what rank r of p brings of a tree of rare data, some shards empty.
+// sparseForest returns the entries of rank r of p in a tree of rare data. Some shards are
+// empty.
 func sparseForest(p, r, shards, n, one int) []sharding.Entry[[]float64] {
 	forest := []sharding.Entry[[]float64]{}
 	own := sharding.Split(shards, p, r)
@@ -153,9 +154,9 @@ func sparseForest(p, r, shards, n, one int) []sharding.Entry[[]float64] {
 	return forest
 }
 
-// TestSparseReductionsGiveTheBitsOfWholeOnes holds reductions that may leave zeros away
-// against the dumb tree, in memory and among processes, for data of every density, with an
-// operator that does not commute too.
+// TestSparseReductionsGiveTheBitsOfWholeOnes compares reductions that may leave zeros away
+// with the plain tree: in memory and among processes, for data of every density, also with an
+// operator that does not commute.
 func TestSparseReductionsGiveTheBitsOfWholeOnes(t *testing.T) {
 	const n, shards = 1500, 16
 	for name, hosts := range placements {
@@ -202,7 +203,8 @@ func TestSparseReductionsGiveTheBitsOfWholeOnes(t *testing.T) {
 	}
 }
 
-// reduceOn makes a reduction on all ranks, and returns the result that all have.
+// reduceOn makes a reduction on all ranks, checks that they get the same result, and returns
+// it.
 func reduceOn(t *testing.T, p int, of ends, request func(r int) *Reduction[float64], n int) []float64 {
 	t.Helper()
 	outs, errs := make([][]float64, p), make(chan error, p)
@@ -225,9 +227,8 @@ func reduceOn(t *testing.T, p int, of ends, request func(r int) *Reduction[float
 	return outs[0]
 }
 
-// TestBytesOfSparseReductions: where ranks bring few elements each, what travels is those,
-// by the formula, in memory as among processes but for the counts that these tell each
-// other; where they bring many, all.
+// TestBytesOfSparseReductions: where ranks bring few elements, they send only those; where
+// they bring many, they send all. Processes send the counts of elements in addition.
 func TestBytesOfSparseReductions(t *testing.T) {
 	const p, n = 4, packFrom
 	few := func(r int) []float64 { // 3 elements of each part of n/p, the same for all ranks
@@ -237,7 +238,8 @@ func TestBytesOfSparseReductions(t *testing.T) {
 		}
 		return x
 	}
-	// Each rank sends 3 parts of 3 elements and as many places, and its result of 3 to 3.
+	// Each rank sends 3 parts, each of 3 elements and their places. It then sends its result,
+	// of 3 elements, to the 3 other ranks.
 	part := int64(3*8 + 16)
 	sent := func(of ends, in func(r int) []float64) (sum, sparse int64) {
 		before := make([]Stats, p)
@@ -273,8 +275,8 @@ func TestBytesOfSparseReductions(t *testing.T) {
 	closeAll(t, groups)
 }
 
-// TestSparseIsAgreedOn: ranks that mean different things hear of it, and an algorithm by
-// name has no packed messages.
+// TestSparseIsAgreedOn: it is an error if only one rank sets Sparse, or if a request sets both
+// Sparse and Algorithm.
 func TestSparseIsAgreedOn(t *testing.T) {
 	for _, err := range onRanks(NewLocalGroup(2), func(c *Comm) error {
 		x := make([]float64, 10)
@@ -292,8 +294,8 @@ func TestSparseIsAgreedOn(t *testing.T) {
 	}
 }
 
-// TestHostileCountsAreRefused: a process that tells of more elements than there are, or of
-// fewer than none, is named.
+// TestHostileCountsAreRefused: the error names a process that announces a negative number of
+// elements, or more than the part has.
 func TestHostileCountsAreRefused(t *testing.T) {
 	nodes := [][]sharding.Node{{sharding.Leaf(0)}, {sharding.Leaf(1)}}
 	halves := []cut{{sharding.Range{Lo: 0, Hi: 50}, 0}, {sharding.Range{Lo: 50, Hi: 100}, 1}}

@@ -10,14 +10,13 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// gatherRemotely is gatherBytes in a group whose ranks are in several processes. The
-// ranks of one meet, and the last to come puts their payloads into one packet and
-// exchanges packets with the other processes: one AllGather of the packets' heads,
-// which hold all of small ones, and one of the rest of the others, whatever the number
-// of ranks. An exchange from rank to rank would cost as many messages as there are
-// ranks, in each process and for each of its ranks.
+// gatherRemotely is gatherBytes in a group of several processes. The ranks of a process meet,
+// and the last to arrive puts their payloads into one packet. Two AllGathers among the
+// processes exchange the packets, whatever the number of ranks: the first sends the heads,
+// which hold the whole of small packets, and the second sends the rest of larger ones. If
+// ranks exchanged payloads, each rank would send a message to every other.
 //
-// The parts are shared by the ranks of the process, which only read them.
+// All ranks of a process share the returned parts and only read them.
 func gatherRemotely(c *Comm, mine []byte, shards int, o Option) ([][]byte, error) {
 	if err := c.begin(o.ctx); err != nil {
 		return nil, err
@@ -32,7 +31,7 @@ func gatherRemotely(c *Comm, mine []byte, shards int, o Option) ([][]byte, error
 	if err != nil {
 		return nil, err
 	}
-	// Nobody writes payloads before this rank comes to the next meeting.
+	// No rank writes payloads before this rank arrives at the next meeting.
 	parts, bytes := g.net.payloads, int64(0)
 	if c.index == 0 {
 		bytes = g.agreed.bytes // of the whole process
@@ -42,11 +41,12 @@ func gatherRemotely(c *Comm, mine []byte, shards int, o Option) ([][]byte, error
 	return parts, nil
 }
 
-// headBytes is the size of a packet's head: its length, and as much of it as fits.
+// headBytes is the size of the head of a packet. It has the length of the packet in 8 bytes,
+// and as much of the packet as fits.
 const headBytes = 512
 
-// exchangePayloads brings the payloads of the ranks of this process to all others, and
-// theirs here. The caller leads a meeting.
+// exchangePayloads exchanges the payloads of all ranks between the processes. The caller leads
+// a meeting.
 func (c *Comm) exchangePayloads(ctx context.Context) error {
 	g := c.group
 	packet := []byte{}
@@ -70,7 +70,7 @@ func (c *Comm) exchangePayloads(ctx context.Context) error {
 	return nil
 }
 
-// exchangePackets gives every process the packets of all.
+// exchangePackets gathers the packets of all processes on every process.
 func (c *Comm) exchangePackets(ctx context.Context, packet []byte) ([][]byte, error) {
 	n := c.group.net
 	size := len(n.hosts)
@@ -110,8 +110,8 @@ func (c *Comm) exchangePackets(ctx context.Context, packet []byte) ([][]byte, er
 	return packets, nil
 }
 
-// gatherAmongProcesses is an AllGather of bytes in which processes take the part of
-// ranks, evenly or by counts.
+// gatherAmongProcesses is an AllGather of bytes with processes in place of ranks. Without
+// counts, each process brings the same number of bytes.
 func (c *Comm) gatherAmongProcesses(ctx context.Context, all, mine []byte, counts []int) error {
 	return c.amongProcesses(ctx, request{coll: program.AllGather, elem: 1, n: len(all), counts: counts, out: all}, mine)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// TestPayloadsOfAnyLength has ranks in several processes bring objects that fit into a
-// packet's head, just so, or not, and some nothing.
+// TestPayloadsOfAnyLength has ranks in several processes bring objects that fit into the head
+// of a packet, fill it exactly, or do not fit. Some ranks bring nothing.
 func TestPayloadsOfAnyLength(t *testing.T) {
 	lengths := []int{0, 1, 100, headBytes - 20, headBytes - 8, headBytes, 5000, 1 << 18}
 	executors(t, func(t *testing.T, of ends) {
@@ -46,7 +46,8 @@ func TestPayloadsOfAnyLength(t *testing.T) {
 	})
 }
 
-// FuzzOpenPacket opens any packet, and finds in one made of payloads these payloads.
+// FuzzOpenPacket opens arbitrary packets. From a packet made of payloads, it wants these
+// payloads.
 func FuzzOpenPacket(f *testing.F) {
 	f.Add([]byte{0, 0, 0}, 3)
 	f.Add([]byte{1, 'a', 2, 'b', 'c'}, 2)
@@ -71,7 +72,7 @@ func FuzzOpenPacket(f *testing.F) {
 	})
 }
 
-// TestPayloadsWithinOneProcess has a group that could have others elsewhere, and has not.
+// TestPayloadsWithinOneProcess uses a TCP group with all its ranks in one process.
 func TestPayloadsWithinOneProcess(t *testing.T) {
 	groups := tcpGroups(t, 3, [][]int{{0, 1, 2}})
 	for _, err := range outcomesOf(groups, 3, func(c *Comm) error {

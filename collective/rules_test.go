@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/tune"
 )
 
-// TestRulesAreFollowed has the tuner of rank 0 name an algorithm that takes no forests.
+// TestRulesAreFollowed names an algorithm in the rules of the tuner.
 func TestRulesAreFollowed(t *testing.T) {
 	for _, name := range []string{"ring", "binomial", "direct"} {
 		rules := []tune.Rule{{Collective: program.AllReduce, Choice: tune.Choice{Algorithm: name}}}
@@ -28,8 +28,8 @@ func TestRulesAreFollowed(t *testing.T) {
 	}
 }
 
-// TestRulesThatCannotBeFollowedEndTheGroup: only rank 0 reads its rules, and all learn
-// what is wrong with them.
+// TestRulesThatCannotBeFollowedEndTheGroup: only rank 0 reads its rules, but all ranks get the
+// error.
 func TestRulesThatCannotBeFollowedEndTheGroup(t *testing.T) {
 	for want, choice := range map[string]tune.Choice{
 		"torus:4x8":                {Algorithm: "torus", Dims: []int{4, 8}},
@@ -56,7 +56,7 @@ func ones(n int) []int {
 	return x
 }
 
-// TestMessagesAllocateNothing plays ping-pong in memory and over TCP.
+// TestMessagesAllocateNothing sends messages back and forth, in memory and over TCP.
 func TestMessagesAllocateNothing(t *testing.T) {
 	groups := tcpGroups(t, 2, nil)
 	defer closeAll(t, groups)

@@ -8,35 +8,34 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// schedule is how the contributions of all ranks are folded: the leaves in the
+// schedule says how the contributions of all ranks are folded. It has the leaves in the
 // order of the tree, and the plan over them.
 type schedule struct {
 	plan   *program.FoldPlan
 	leaves []leafRef
 
-	// What the schedule was made for: the nodes of each rank, one after another,
-	// and how many each has. Empty for whole buffers.
+	// The input that the schedule was made for: the nodes of all ranks, in rank order, and
+	// the number of nodes of each rank. Empty for whole buffers.
 	nodes  []sharding.Node
 	counts []int
 }
 
-// leafRef names a contribution: which rank's, and which of its entries.
+// leafRef identifies a contribution by its rank and its entry there.
 type leafRef struct{ rank, entry int }
 
-// agreement is what the last rank to arrive found, for all.
+// agreement is the decision of the last rank to arrive, for all ranks.
 type agreement struct {
 	schedule *schedule
 	complete bool // the result is in place already
 	packed   bool // zeros of parts and results are left away
 
-	// Of a reduction among processes: what this one sent, and the algorithm.
+	// In a reduction among processes: the bytes that this process sent, and the algorithm.
 	bytes int64
 	by    string
 }
 
-// planCache keeps the schedules of a group: a loop brings the same structure of
-// nodes superstep after superstep, and so do its neighbours. It is used by
-// whoever leads a meeting.
+// planCache keeps the schedules of a group, since a loop has the same structure of nodes in
+// every superstep. The rank that leads a meeting uses it.
 type planCache struct {
 	whole   *schedule
 	forests []*schedule
@@ -44,7 +43,7 @@ type planCache struct {
 	evict   int
 }
 
-// maxSchedules bounds the structures remembered.
+// maxSchedules bounds the number of schedules that are kept.
 const maxSchedules = 32
 
 // wholeSchedule folds one buffer per rank in the canonical tree over ranks.
@@ -90,7 +89,7 @@ func (p *planCache) forestSchedule(g *LocalGroup) (*schedule, error) {
 	return s, nil
 }
 
-// matches says whether the schedule was made for the nodes posted.
+// matches reports whether the schedule was made for the posted nodes.
 func (s *schedule) matches(slots []slot) bool {
 	rest := s.nodes
 	for i := range slots {

@@ -10,9 +10,9 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// SparseVector is a vector of Length elements most of which are zero: Value[i] stands
-// at Index[i], in ascending order, and zero everywhere else. With a nil Index it is
-// dense, and Value has all elements.
+// SparseVector is a vector of Length elements, most of them zero. Value[i] is the element at
+// Index[i], and all other elements are zero. Index is ascending. With a nil Index the vector
+// is dense, and Value has all elements.
 type SparseVector[T float64 | float32] struct {
 	Length int
 	Index  []int32
@@ -25,21 +25,21 @@ type SparseReduction[T float64 | float32] struct {
 	Name   string // for errors
 	Length int    // of every vector, the same on all ranks
 
-	Value  *SparseVector[T] // of a rank that brings no forest; nil brings nothing
+	Value  *SparseVector[T] // of a rank without a forest; nil if it brings nothing
 	Forest []sharding.Entry[SparseVector[T]]
-	Shards int // 0 where ranks bring whole vectors
+	Shards int // 0 if ranks bring single vectors
 
 	Context context.Context
 }
 
-// AllReduceSparse sums sparse vectors. What is absent counts as +0, −0 counts as +0,
-// and all NaNs are one, so that the sum has the same bits however it is computed:
-// where the vectors are sparse all ranks gather and merge them, where that would move
-// more data than dense vectors would, these are reduced instead.
+// AllReduceSparse sums sparse vectors. An absent element and −0 count as +0, and every NaN
+// has the same bits. So the sum has the same bits in both ways to compute it: if the vectors
+// are sparse, all ranks gather and merge them. If that would move more data than dense
+// vectors, dense vectors are reduced instead.
 //
-// The result, each rank's own, is dense if that takes less room than its elements
-// other than zero, and nil if nobody brought anything but zeros: it depends on the
-// sum alone. The vectors given are only read.
+// Each rank gets its own copy of the result. It is dense if that takes less memory than the
+// sparse form, and nil if the sum is zero: the form depends only on the sum. The given
+// vectors are only read.
 func AllReduceSparse[T float64 | float32](c *Comm, r *SparseReduction[T]) (*SparseVector[T], error) {
 	entries, err := r.normalised(c.Rank())
 	if err != nil {
@@ -58,8 +58,8 @@ func AllReduceSparse[T float64 | float32](c *Comm, r *SparseReduction[T]) (*Spar
 	return r.reduceDense(c, entries)
 }
 
-// agree finds the number of elements that all ranks bring together, and sees to it that
-// they mean the same length and number of shards.
+// agree returns the number of elements of all ranks together. It is an error if ranks give
+// different lengths or numbers of shards.
 func (r *SparseReduction[T]) agree(c *Comm, entries []sharding.Entry[SparseVector[T]], o Option) (int64, error) {
 	stored := int64(0)
 	for i := range entries {
@@ -84,8 +84,7 @@ func (r *SparseReduction[T]) agree(c *Comm, entries []sharding.Entry[SparseVecto
 	return total, nil
 }
 
-// normalised checks what this rank brings and makes the entries of it, without zeros
-// and with one NaN.
+// normalised checks the input of this rank and returns it as entries in normal form.
 func (r *SparseReduction[T]) normalised(rank int) ([]sharding.Entry[SparseVector[T]], error) {
 	entries := r.Forest
 	switch {
@@ -113,7 +112,8 @@ func (r *SparseReduction[T]) normalised(rank int) ([]sharding.Entry[SparseVector
 	return normal, nil
 }
 
-// normalise copies a vector without zeros and with one NaN, in sparse form.
+// normalise returns a copy of a vector in normal form: sparse, without zeros, and with the
+// same bits for every NaN.
 func (v *SparseVector[T]) normalise(length int) (SparseVector[T], error) {
 	n := SparseVector[T]{Length: length, Index: []int32{}}
 	if v.Length != length {
@@ -152,7 +152,7 @@ func (r *SparseReduction[T]) gather(c *Comm, entries []sharding.Entry[SparseVect
 	if err != nil || !any {
 		return nil, err
 	}
-	n, err := sum.normalise(r.Length) // what cancelled out is zero
+	n, err := sum.normalise(r.Length) // drops elements that cancelled out
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (r *SparseReduction[T]) reduceDense(c *Comm, entries []sharding.Entry[Spars
 	return n.compact(), nil
 }
 
-// compact gives a normalised vector the form that takes less room; nil for zero.
+// compact gives a normalised vector the form that takes less memory; nil for zero.
 func (v *SparseVector[T]) compact() *SparseVector[T] {
 	_, size := typeOf[T]()
 	if len(v.Value) == 0 {
@@ -202,8 +202,8 @@ func (v *SparseVector[T]) compact() *SparseVector[T] {
 	return dense
 }
 
-// addSparse adds normalised vectors. An element that both have is their sum, which is
-// never −0, and one that only one has is that plus +0, which is itself.
+// addSparse adds normalised vectors. An element of both becomes their sum, which is never −0.
+// An element of only one stays, since adding +0 does not change it.
 func addSparse[T float64 | float32](a, b SparseVector[T]) SparseVector[T] {
 	n := len(a.Index) + len(b.Index)
 	s := SparseVector[T]{Length: a.Length, Index: make([]int32, 0, n), Value: make([]T, 0, n)}
@@ -227,8 +227,8 @@ func addSparse[T float64 | float32](a, b SparseVector[T]) SparseVector[T] {
 	return s
 }
 
-// sparseCodec carries normalised vectors: the gaps between indices as varints, then
-// the values as bits.
+// sparseCodec encodes normalised vectors: the gaps between indices as varints, then the
+// values as bits.
 type sparseCodec[T float64 | float32] struct{ length int }
 
 func (sparseCodec[T]) Append(dst []byte, v SparseVector[T]) ([]byte, error) {

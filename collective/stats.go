@@ -5,20 +5,21 @@ import (
 	"time"
 )
 
-// Stats counts what one rank did. Read it from the goroutine that uses the rank's
-// end, or after that has finished.
+// Stats counts what one rank did. Read it from the goroutine that uses the rank's end, or
+// after that goroutine has finished.
 type Stats struct {
 	Calls int64 // AllReduce operations received
 
-	// Bytes that the algorithms of all collectives but barriers and broadcasts of
-	// single values move away from this rank. Of an AllReduce these are its partial
-	// values of what others fold (a forest has several), and the results it gives the
-	// others; of a Sparse one what these take without their zeros, see packedBytes. It is the same whether messages or shared memory carry them. What the ranks
-	// of a process of several send to other processes together, the lowest of them counts.
+	// Bytes that collectives move away from this rank, except barriers and broadcasts of
+	// single values. In an AllReduce these are its input to the parts that others fold
+	// (once for each node of a forest) and the results that it gives to others. In a Sparse
+	// one, the bytes are counted without zeros, see packedBytes. They are the same whether
+	// ranks share memory or send messages. In a group of several processes, the lowest rank
+	// of a process counts what its ranks send together.
 	Bytes int64
-	// Results is the part of Bytes that is results given to others.
+	// Results is the part of Bytes for results given to others.
 	Results int64
-	// Whole counts the operations so small that one rank folded them for all.
+	// Whole counts the small operations that one rank folded for all.
 	Whole int64
 	// Sparse counts the AllReduce operations that left zeros away.
 	Sparse int64
@@ -31,7 +32,7 @@ type Stats struct {
 	Broadcasts int64 // BroadcastBool and BroadcastInt64 operations begun
 }
 
-// Add accumulates o.
+// Add adds the counts of o.
 func (s *Stats) Add(o Stats) {
 	s.Calls += o.Calls
 	s.Bytes += o.Bytes
@@ -56,7 +57,7 @@ type Description struct {
 	Ranks     int
 }
 
-// String is, for example, "direct over shared memory, 8 ranks".
+// String returns, for example, "direct over shared memory, 8 ranks".
 func (d Description) String() string {
 	ranks := " ranks"
 	if d.Ranks == 1 {
@@ -65,8 +66,8 @@ func (d Description) String() string {
 	return d.Algorithm + " over " + d.Executor + ", " + strconv.Itoa(d.Ranks) + ranks
 }
 
-// Describe says how this group carries out its collectives: by the algorithm of the
-// latest, where it may be one of several.
+// Describe says how this group carries out its collectives. If there are several algorithms,
+// it names that of the latest collective.
 func (c *Comm) Describe() Description {
 	d := Description{Algorithm: "direct", Executor: "shared memory", Ranks: c.Size()}
 	if c.by != "" {
@@ -78,6 +79,6 @@ func (c *Comm) Describe() Description {
 	return d
 }
 
-// now is the time since the group was made: cheaper than time.Now, which also
-// reads the wall clock.
+// now returns the time since the group was made. It is cheaper than time.Now, which also reads
+// the wall clock.
 func (g *LocalGroup) now() time.Duration { return time.Since(g.began) }

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shapesTurn is a turn of a loop that uses collectives of several lengths, as training
-// loops do, with options.
+// shapesTurn is one iteration of a loop with collectives of several lengths and options, like
+// a training loop.
 func shapesTurn(t *testing.T, c *Comm, in, out []float64) error {
 	ctx, sum := t.Context(), Sum[float64]()
 	for _, err := range [...]error{
@@ -28,10 +28,10 @@ func shapesTurn(t *testing.T, c *Comm, in, out []float64) error {
 	return nil
 }
 
-// What the ranks of shapesTurn exchange.
+// The counts that shapesTurn passes.
 var shapeCounts, shapeEven, shapeOther = []int{40, 24}, []int{32, 32}, []int{16, 16}
 
-// TestALoopOverSeveralShapesAllocatesNothing turns such a loop in memory and over TCP.
+// TestALoopOverSeveralShapesAllocatesNothing runs shapesTurn in memory and over TCP.
 func TestALoopOverSeveralShapesAllocatesNothing(t *testing.T) {
 	groups := tcpGroups(t, 2, nil)
 	defer closeAll(t, groups)
@@ -71,7 +71,7 @@ func TestALoopOverSeveralShapesAllocatesNothing(t *testing.T) {
 	local.Rank(1).Close(nil)
 }
 
-// TestCountsThatOverflowAreRefused: their sum would be what the slices have.
+// TestCountsThatOverflowAreRefused: the sum of the counts overflows to the length of a slice.
 func TestCountsThatOverflowAreRefused(t *testing.T) {
 	counts := []int{math.MaxInt, math.MaxInt, 2}
 	for name, call := range map[string]func(c *Comm) error{

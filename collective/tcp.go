@@ -18,89 +18,88 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
-// TCPConfig says who is in a group of ranks that live in several processes, and how
-// they find each other. Either Addresses or Store and Size must be given.
+// TCPConfig configures a group of ranks in several processes. One of these must be given:
+// Addresses; Store and Size; or Port, Leader and Size.
 type TCPConfig struct {
-	// Addresses has for each rank the host:port at which its process is found. Ranks of
-	// one process have the same address. Only that of rank 0's process must be known
-	// exactly; the others say where they listen (an empty host will do, and port 0,
-	// which stands for a process of its own each time).
+	// Addresses has the host:port of each rank's process. Ranks of one process have the same
+	// address. Only the address of rank 0 must be exact. Any other one says where its process
+	// listens: the host may be empty, and the port may be 0. Each address with port 0 is a
+	// process of its own.
 	Addresses []string
 
-	// Store lets the processes find each other where addresses are not known before:
-	// the process of rank 0 writes where it is, the others read it. See FileStore.
+	// Store lets the processes find each other if addresses are not known in advance: the
+	// process of rank 0 writes its address, and the others read it. See FileStore.
 	Store Store
-	Size  int // number of ranks; with Addresses 0 will do
+	Size  int // number of ranks; may be 0 with Addresses
 
-	// Hosts has the ranks of each process, with Store or Port; nil gives each rank a
-	// process of its own. With Addresses, equal addresses are one process.
+	// Hosts has the ranks of each process, with Store or Port. With nil, each rank has its
+	// own process. With Addresses, ranks with equal addresses are in one process.
 	Hosts [][]int
 
-	// Listen is where this process listens, with Store. Empty stands for 127.0.0.1:0:
-	// to be reached from other machines say "0.0.0.0:0", or which interface. A process
-	// listens at one port, for data and control.
+	// Listen is the address at which this process listens, with Store; "" means 127.0.0.1:0.
+	// To be reached from other machines, give "0.0.0.0:0" or the address of an interface. A
+	// process listens at one port, for data and control.
 	Listen string
 
-	// Port is where this process is reached already, for workers of the engine: the group
-	// has none of its own then, and Listen, TLS, Secret and SocketBuffer are the port's. Leader is where
-	// that of the process of rank 0 is, in place of Addresses and Store.
+	// Port is an open port of this process, as workers of the engine have. The group then
+	// opens no port, and the port's settings replace Listen, TLS, Secret and SocketBuffer.
+	// Leader is the address of the port of rank 0's process, in place of Addresses and Store.
 	Port   *peerlink.Port
 	Leader string
 
-	// Group and Attempt keep groups apart. Messages of an earlier attempt of the same
-	// group are refused, so that what is left of it can do no harm. Where a process joins
-	// a later attempt at the same Port, the one before ends with an ErrReplaced.
+	// Group and Attempt distinguish groups. Connections of an earlier attempt of the same
+	// group are refused, so that its remaining processes cannot disturb this one. If a process
+	// joins a later attempt at the same Port, the earlier attempt ends with an ErrReplaced.
 	Group   string
 	Attempt uint32
 
-	// TLS encrypts and authenticates all connections, if given: Certificates, RootCAs
-	// and ClientCAs are used on both sides. Whoever connects must show a certificate,
-	// whatever ClientAuth says; without ClientCAs the RootCAs count for both roles.
+	// TLS, if given, encrypts and authenticates all connections. Certificates, RootCAs and
+	// ClientCAs are used on both sides. A connecting process must show a certificate, whatever
+	// ClientAuth says. Without ClientCAs, the RootCAs are used for both roles.
 	TLS *tls.Config
 
-	// Secret is known to the processes of the group and to nobody else, if given. Both
-	// sides of every connection prove that they know it, without sending it, before they
-	// say anything else; whoever does not is refused.
+	// Secret, if given, is known only to the processes of the group. Before anything else,
+	// both sides of every connection prove that they know it, without sending it. A process
+	// that cannot is refused.
 	Secret []byte
 
-	// NoChecksum leaves away the checksum of the data of each message, which finds what
-	// TCP's own checksum of 16 bits lets pass. All processes must say the same. Under
-	// TLS, which authenticates what it carries, there is none in any case.
+	// NoChecksum leaves away the checksum of the data of each message, which finds damage
+	// that TCP's own checksum of 16 bits lets pass. All processes must give the same value.
+	// Under TLS there is no checksum in any case, since TLS authenticates the data.
 	NoChecksum bool
 
-	// Detection is how long a process may be silent before it counts as dead; 0 stands
-	// for 4 s. One that ends, or whose connection breaks, is noticed at once.
+	// Detection is how long a process may be silent before it counts as dead; 0 means 4 s.
+	// The end of a process or a broken connection is noticed at once.
 	Detection time.Duration
 
-	// Stall is how long all ranks may be in operations without one moving a byte, before
-	// the group ends with an error that says who is in what: a message was lost, or
-	// ranks wait for each other. 0 stands for 4 s; below 0 is for ever, for operators
-	// of the user that take so long.
+	// Stall bounds the time in which all ranks are in operations and none moves a byte,
+	// because a message was lost or ranks wait for each other. The group then ends with an
+	// error that names the operation of each rank. 0 means 4 s. A negative Stall has no bound,
+	// for slow operators of the user.
 	Stall time.Duration
 
-	// JoinTimeout bounds the wait for all processes to come; 0 stands for 30 s.
+	// JoinTimeout bounds the wait for all processes to join; 0 means 30 s.
 	JoinTimeout time.Duration
 
-	// SocketBuffer is the size of the sockets' buffers in bytes; 0 leaves it to the
-	// system, which does better.
+	// SocketBuffer is the size of the sockets' buffers in bytes. 0 leaves the size to the
+	// system, which is usually faster.
 	SocketBuffer int
 
-	// Tuning decides where the caller names no algorithm; that of rank 0 counts. Nil
-	// stands for what is known of such networks.
+	// Tuning chooses the algorithm of calls that name none. Only the Tuner of rank 0 counts.
+	// Nil means tune.Default.
 	Tuning *tune.Tuner
 
 	Logger hclog.Logger // nil logs nothing
 }
 
-// Store is where the processes of a group find each other.
+// Store lets the processes of a group find each other.
 type Store = membership.Store
 
 // FileStore is a Store in a directory that all processes see.
 func FileStore(dir string) Store { return membership.FileStore(dir) }
 
-// TCPGroup is this process's part of a group whose ranks live in several processes.
-// What holds of a LocalGroup holds of it, with the same bits, whatever rank lives
-// where.
+// TCPGroup is this process's part of a group of ranks in several processes. It gives the same
+// guarantees as a LocalGroup, and the same bits however ranks are placed.
 type TCPGroup struct {
 	local *LocalGroup
 	mesh  *mesh.TCP
@@ -112,13 +111,13 @@ type TCPGroup struct {
 	stop  chan struct{}
 
 	leaveOnce sync.Once
-	patience  context.Context // of the good-bye, which giveUp ends
+	patience  context.Context // context of the good-bye; giveUp cancels it
 	giveUp    context.CancelFunc
-	left      chan error // has the outcome of the good-bye
+	left      chan error // receives the result of the good-bye
 }
 
-// NewTCPGroup joins rank, and the other ranks of its process, to the group, waiting
-// for all to come. Close the group when its ranks are done.
+// NewTCPGroup joins rank and the other ranks of its process to the group, and waits until all
+// ranks have joined. Close the group when its ranks are done.
 func NewTCPGroup(ctx context.Context, rank int, cfg TCPConfig) (*TCPGroup, error) {
 	if ctx == nil {
 		ctx = context.Background()
@@ -164,7 +163,7 @@ func NewTCPGroup(ctx context.Context, rank int, cfg TCPConfig) (*TCPGroup, error
 	t := cfg.Tuning
 	if t == nil {
 		t = tune.Default()
-	} else if t.Network == nil { // which calibrating would start from
+	} else if t.Network == nil { // calibration needs one to start from
 		full := *t
 		full.Network = tune.Default().Network
 		t = &full
@@ -176,7 +175,7 @@ func NewTCPGroup(ctx context.Context, rank int, cfg TCPConfig) (*TCPGroup, error
 	return g, nil
 }
 
-// closePort closes the port of a group that has one of its own.
+// closePort closes the port that the group has opened itself, if any.
 func (g *TCPGroup) closePort() error {
 	if g.port == nil {
 		return nil
@@ -184,8 +183,8 @@ func (g *TCPGroup) closePort() error {
 	return g.port.Close()
 }
 
-// name is the group's, with what its processes must have in common for the elements
-// that travel as they are in memory.
+// name returns the name of the group, with the byte order: elements are sent as they are in
+// memory, so all processes must have the same order.
 func (cfg *TCPConfig) name() string {
 	if binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
 		return cfg.Group
@@ -193,7 +192,7 @@ func (cfg *TCPConfig) name() string {
 	return cfg.Group + " (big-endian)"
 }
 
-// listen is where a process is reached that has no port.
+// listen returns the address at which a process without a Port listens.
 func (cfg *TCPConfig) listen(hosts [][]int, me int) string {
 	if len(cfg.Addresses) == 0 {
 		return cfg.Listen
@@ -201,7 +200,7 @@ func (cfg *TCPConfig) listen(hosts [][]int, me int) string {
 	return cfg.Addresses[hosts[me][0]]
 }
 
-// membership is this process's part in the control of the group.
+// membership returns the configuration of this process's membership in the group.
 func (cfg *TCPConfig) membership(size int, hosts [][]int, me int, states func() []membership.State) membership.Config {
 	m := membership.Config{
 		Process: me, Processes: len(hosts), Ranks: hosts[me], Size: size, Store: cfg.Store, Coordinator: cfg.Leader,
@@ -225,7 +224,8 @@ func (g *TCPGroup) watch() {
 	}
 }
 
-// hosts gives the number of ranks and those of each process, that of rank 0 first.
+// hosts returns the number of ranks, and the ranks of each process. The process of rank 0 is
+// first.
 func (cfg *TCPConfig) hosts() (int, [][]int, error) {
 	if len(cfg.Addresses) > 0 {
 		for r, a := range cfg.Addresses {
@@ -286,7 +286,8 @@ func (cfg *TCPConfig) hosts() (int, [][]int, error) {
 	return cfg.Size, hosts, nil
 }
 
-// hasPort says whether an address says at which port, so that it is that of one process.
+// hasPort reports whether an address has a port other than 0. Equal addresses with such a port
+// are one process.
 func hasPort(address string) bool {
 	_, port, err := net.SplitHostPort(address)
 	return err == nil && port != "" && port != "0"
@@ -295,11 +296,11 @@ func hasPort(address string) bool {
 // Size is the number of ranks of the whole group.
 func (g *TCPGroup) Size() int { return g.local.size }
 
-// Ranks are those of this process, in ascending order.
+// Ranks returns the ranks of this process, in ascending order.
 func (g *TCPGroup) Ranks() []int { return slices.Clone(g.local.ranks) }
 
-// Rank returns the end of a rank of this process, the same at each call. It panics
-// when the rank is not of this process.
+// Rank returns the end of a rank of this process, the same at each call. It panics if the rank
+// is in another process.
 func (g *TCPGroup) Rank(rank int) *Comm {
 	i := g.local.indexOf(rank)
 	if i < 0 {
@@ -314,8 +315,8 @@ func (g *TCPGroup) Abort(err error) { g.local.Abort(err) }
 // Err is the first cause of the group's end, or nil.
 func (g *TCPGroup) Err() error { return g.local.Err() }
 
-// depart says good-bye to the other processes, once the ranks of this one need nothing
-// any more. It does not wait.
+// depart says good-bye to the other processes when the ranks of this process are done. It does
+// not wait.
 func (g *TCPGroup) depart() {
 	g.leaveOnce.Do(func() { go func() { g.left <- g.home.Leave(g.patience) }() })
 }
@@ -323,9 +324,8 @@ func (g *TCPGroup) depart() {
 // closeTimeout bounds the wait for the other processes to leave too.
 const closeTimeout = 10 * time.Second
 
-// Close leaves the group and waits until all that belongs to it is gone: connections
-// and goroutines. Ranks that still wait for one of this process get an error wrapping
-// ErrLeft. It is idempotent.
+// Close leaves the group and waits until its connections and goroutines have ended. Ranks that
+// still wait for a rank of this process get an error wrapping ErrLeft. Close is idempotent.
 func (g *TCPGroup) Close() error {
 	g.once.Do(func() {
 		for i := range g.local.comms {
@@ -335,8 +335,8 @@ func (g *TCPGroup) Close() error {
 		<-g.ended
 		g.local.net.calls.close()
 		g.local.net.trials.close()
-		// The good-bye goes first: what was sent still arrives, and nobody takes the end
-		// of the connections for a failure.
+		// The good-bye comes first. So all sent messages arrive, and the others do not take
+		// the end of the connections for a failure.
 		g.depart()
 		late := time.AfterFunc(closeTimeout, g.giveUp)
 		g.err = <-g.left

@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// BenchmarkTCP reduces over TCP on loopback, every rank with connections of its own.
+// BenchmarkTCP reduces over TCP on loopback. Every rank has its own connections.
 func BenchmarkTCP(b *testing.B) {
 	for _, p := range []int{2, 4} {
 		for _, n := range []int{1, 4096, 8 << 20} {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// outcomesOf runs a call on every rank of groups and returns what each got.
+// outcomesOf runs a call on every rank of groups and returns the error of each.
 func outcomesOf(groups []*TCPGroup, p int, call func(c *Comm) error) []error {
 	of := endsOf(groups)
 	errs := make([]error, p)
@@ -30,7 +30,7 @@ func abandon(groups []*TCPGroup) {
 	done := make(chan bool, len(groups))
 	for _, g := range groups {
 		go func() {
-			g.Close() // its error is that of the group, which the test has seen
+			g.Close() // returns the error of the group, which the test has seen
 			done <- true
 		}()
 	}
@@ -39,7 +39,7 @@ func abandon(groups []*TCPGroup) {
 	}
 }
 
-// TestRanksThatDisagreeOverTCPAllLearnBothSides has the last rank do something else.
+// TestRanksThatDisagreeOverTCPAllLearnBothSides has the last rank make another call.
 func TestRanksThatDisagreeOverTCPAllLearnBothSides(t *testing.T) {
 	reduce := func(name string, n int, op Op[float32]) func(c *Comm) error {
 		return func(c *Comm) error {
@@ -89,9 +89,9 @@ func TestRanksThatDisagreeOverTCPAllLearnBothSides(t *testing.T) {
 	}
 }
 
-// TestRanksThatHaveGoneOnAreFoundOut has ranks differ in what no message need show: who
-// only sends may be done before anybody knows, and be in something else, or in nothing,
-// while the others wait.
+// TestRanksThatHaveGoneOnAreFoundOut: a rank that only sends may return from its call before
+// any rank finds that the calls differ. It gets the error in a later call. It may also make
+// no later call, while the others still wait.
 func TestRanksThatHaveGoneOnAreFoundOut(t *testing.T) {
 	broadcast := func(root int, by string) func(c *Comm) error {
 		return func(c *Comm) error { return Broadcast(c, root, make([]int64, 4), WithAlgorithm(by)) }
@@ -100,7 +100,7 @@ func TestRanksThatHaveGoneOnAreFoundOut(t *testing.T) {
 		odd        int
 		usual, its func(c *Comm) error
 		want       [2]string
-		rests      bool // it goes on to no other operation
+		rests      bool // odd makes no later call until the group has failed
 	}{
 		"root":      {2, broadcast(0, "binomial"), broadcast(2, "binomial"), [2]string{"from rank 0", "from rank 2"}, false},
 		"algorithm": {0, broadcast(0, "chain"), broadcast(0, "binomial"), [2]string{"by chain", "by binomial"}, false},
@@ -135,7 +135,7 @@ func TestRanksThatHaveGoneOnAreFoundOut(t *testing.T) {
 				if c.Rank() == x.odd && x.rests {
 					<-groups[c.Rank()].mesh.Node(c.Rank()).Failed()
 				}
-				for { // those who only sent may meet a few times before it is found out
+				for { // ranks that only sent may pass a few barriers before the error
 					if err := c.Barrier(context.Background()); err != nil {
 						return err
 					}
@@ -179,7 +179,7 @@ func TestFailuresOverTCPReachThoseWhoWait(t *testing.T) {
 						return nil
 					}
 					x := make([]float64, 100)
-					for { // what rank who sent before it left may still do
+					for { // the first may still succeed with what rank who sent before it left
 						if err := AllReduce(c, &Reduction[float64]{Name: "x", Op: Sum[float64](), Whole: x, Out: x}); err != nil {
 							return err
 						}

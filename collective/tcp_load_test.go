@@ -16,19 +16,19 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// loadVariable makes the test binary a process of TestNobodyIsLostUnderLoad; it has
-// the rest as JSON.
+// loadVariable makes the test binary a process of TestNobodyIsLostUnderLoad. Its value is a
+// loaded as JSON.
 const loadVariable = "COLLECTIVE_TEST_LOAD"
 
-// loaded is what such a process is told.
+// loaded tells such a process what to do.
 type loaded struct {
-	Rank, Size int // Size 0: it only burns
+	Rank, Size int // Size 0: the process only uses CPU time
 	Store      string
 }
 
-// TestLoadedProcess is the life of such a process, and nothing in the test itself: it
-// reduces, while other goroutines burn all the time that it can get, until its
-// standard input ends, and says how often.
+// TestLoadedProcess is the body of such a process; without loadVariable it does nothing. It
+// reduces until its standard input ends, and prints how often, while other goroutines use all
+// the CPU time that they get.
 func TestLoadedProcess(t *testing.T) {
 	text := os.Getenv(loadVariable)
 	if text == "" {
@@ -62,7 +62,7 @@ func TestLoadedProcess(t *testing.T) {
 	<-burned
 }
 
-// reduceUntil joins the group and reduces until the process of rank 0 is told to stop.
+// reduceUntil joins the group and reduces until stop is set in the process of rank 0.
 func reduceUntil(t *testing.T, l loaded, stop *atomic.Bool) (steps int) {
 	ctx := context.Background()
 	g, err := NewTCPGroup(ctx, l.Rank, TCPConfig{Store: FileStore(l.Store), Size: l.Size, Group: "load", JoinTimeout: 2 * time.Minute})
@@ -81,10 +81,9 @@ func reduceUntil(t *testing.T, l loaded, stop *atomic.Bool) (steps int) {
 	return steps
 }
 
-// TestNobodyIsLostUnderLoad runs a group of processes each of which burns more than
-// its share of the machine, with others beside that do nothing else. All are alive,
-// and none may be taken for dead. How many, and for how long, loadProcesses, loadHogs
-// and loadTime say.
+// TestNobodyIsLostUnderLoad runs a group of loadProcesses processes on a machine that has too
+// few processors for them, beside loadHogs processes that only use CPU time, for loadTime. No
+// process may be taken for dead.
 func TestNobodyIsLostUnderLoad(t *testing.T) {
 	binary, err := os.Executable()
 	require.NoError(t, err)

@@ -22,8 +22,7 @@ func TestTCPSecret(t *testing.T) {
 	closeAll(t, groups)
 }
 
-// TestTCPWrongSecret: who does not know the secret does not get in, and both sides
-// say why.
+// TestTCPWrongSecret: a process without the secret cannot join, and both sides say why.
 func TestTCPWrongSecret(t *testing.T) {
 	for _, secrets := range [][2]string{{"one", "other"}, {"one", ""}, {"", "other"}} {
 		store := membership.FileStore(t.TempDir())

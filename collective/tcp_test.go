@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// tcpGroups makes a group whose hosts all live in this process, each with its own
-// connections as if they did not.
+// tcpGroups makes the groups of several hosts within this process. Each host has its own
+// connections, as if it were a process.
 func tcpGroups(t *testing.T, size int, hosts [][]int, change ...func(*TCPConfig)) []*TCPGroup {
 	t.Helper()
 	if hosts == nil {
@@ -42,7 +42,7 @@ func tcpGroups(t *testing.T, size int, hosts [][]int, change ...func(*TCPConfig)
 	return groups
 }
 
-// closeAll closes groups at once, as the processes of a group do.
+// closeAll closes the groups concurrently, like processes.
 func closeAll(t *testing.T, groups []*TCPGroup) {
 	t.Helper()
 	defer overdue.Watch("all processes of a group to close it")()
@@ -55,7 +55,7 @@ func closeAll(t *testing.T, groups []*TCPGroup) {
 	}
 }
 
-// endsOf finds every rank's end.
+// endsOf finds the end of each rank among the groups.
 func endsOf(groups []*TCPGroup) ends {
 	return func(rank int) *Comm {
 		for _, g := range groups {
@@ -83,8 +83,8 @@ func sizeOf(hosts [][]int) int {
 	return n
 }
 
-// TestPrimitivesOverTCP holds every primitive against its definition, for ranks in
-// several processes.
+// TestPrimitivesOverTCP compares every primitive with its definition, for ranks in several
+// processes.
 func TestPrimitivesOverTCP(t *testing.T) {
 	for name, hosts := range placements {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestPrimitivesOverTCP(t *testing.T) {
 	}
 }
 
-// TestTheScalarOperationsOverTCP covers what the superstep loop uses.
+// TestTheScalarOperationsOverTCP covers the operations that the superstep loop uses.
 func TestTheScalarOperationsOverTCP(t *testing.T) {
 	for name, hosts := range placements {
 		t.Run(name, func(t *testing.T) {
@@ -139,8 +139,8 @@ func TestTheScalarOperationsOverTCP(t *testing.T) {
 	}
 }
 
-// TestReductionsOverTCPGiveTheBitsOfSharedMemory reduces hostile data, whole and as
-// forests, wherever ranks live.
+// TestReductionsOverTCPGiveTheBitsOfSharedMemory reduces hostile data, whole and as forests,
+// for every placement of ranks.
 func TestReductionsOverTCPGiveTheBitsOfSharedMemory(t *testing.T) {
 	for name, hosts := range placements {
 		t.Run(name, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestReductionsOverTCPGiveTheBitsOfSharedMemory(t *testing.T) {
 	}
 }
 
-// reduceEverywhere gives the bits of the result, which all ranks have.
+// reduceEverywhere checks that all ranks get the same result, and returns its bits.
 func reduceEverywhere(t *testing.T, p int, of ends, n int, forest bool) []byte {
 	t.Helper()
 	const shards = 16
@@ -204,8 +204,8 @@ func TestAGroupThatNobodyJoins(t *testing.T) {
 	}
 }
 
-// TestBytesOfProcessesCountOnce has two processes of two ranks exchange one buffer, which
-// each sends once, whatever the number of its ranks; and small objects, as heads.
+// TestBytesOfProcessesCountOnce has two processes of two ranks exchange a buffer. Each process
+// sends it once, not once for each rank. Small objects are sent in the heads of packets.
 func TestBytesOfProcessesCountOnce(t *testing.T) {
 	hosts := [][]int{{0, 1}, {2, 3}}
 	groups := tcpGroups(t, 4, hosts)

@@ -12,24 +12,24 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Tuner is how the group chooses at present: what it prices, and on which network.
-// Only that of the process of rank 0 counts. See Explain for its choices.
+// Tuner returns the tuner with which the group chooses at present, and its network. Only the
+// tuner of the process of rank 0 counts. See Explain for its choices.
 func (g *TCPGroup) Tuner() *tune.Tuner { return g.local.net.tuner }
 
-// Explain says how the group carries out what is asked for, and why. One choice serves
-// all sizes above a power of two up to the next: those of q are priced in the middle.
+// Explain says how the group carries out a collective, and why. One choice serves all sizes
+// above a power of two up to the next power. Its price is for the middle of that range.
 func (g *TCPGroup) Explain(ctx context.Context, q tune.Query) (*tune.Decision, error) {
 	q.Bytes = tune.ClassOf(q.Bytes).Bytes()
 	return g.Tuner().Choose(ctx, q)
 }
 
-// channels depends on what all parties know.
+// channels depends only on values that are the same for all parties.
 func (n *network) channels(k *calls, key decisionKey) int {
 	return tune.Channels(key.size.Bytes(), k.node.Size())
 }
 
-// decide has the first party choose and all learn of it, so that all agree whatever
-// they would have chosen themselves.
+// decide lets the first party choose and sends the choice to all. So all use the same one,
+// even if their tuners differ.
 func (n *network) decide(k *calls, q *request, key decisionKey) (*choice, error) {
 	message := new([tune.MessageBytes]byte)
 	if k.node.Rank() == 0 {
@@ -58,7 +58,7 @@ func (n *network) decide(k *calls, q *request, key decisionKey) (*choice, error)
 	return &choice{algorithm: a, dims: c.Dims, options: execute.Options{Segment: c.Segment, Channels: c.Channels}}, nil
 }
 
-// spread broadcasts what party 0 decided, before the operation that it is about.
+// spread broadcasts the decision of party 0, before the operation that it is for.
 func (k *calls) spread(q *request, payload []byte) error {
 	by, err := algorithm.Find(program.Broadcast, "binomial")
 	if err != nil {
@@ -69,7 +69,7 @@ func (k *calls) spread(q *request, payload []byte) error {
 	if err != nil {
 		return err
 	}
-	kin := q.header.kin()
+	kin := q.header.withoutNumber()
 	text := kin.describe()
 	op := execute.Operation{
 		Seq: q.header.seq, What: &mesh.Operation{Hash: xxh3.HashString("the choice for " + text), Text: text}, Before: q.before,
@@ -82,12 +82,12 @@ func (k *calls) spread(q *request, payload []byte) error {
 	return err
 }
 
-// Calibrate measures what messages between processes, folding and copying cost here,
-// and has the group choose algorithms by that from now on. All ranks of a group call
-// it, once, before what they want to be quick. It takes ten to fifteen seconds. A group
-// within one process has nothing to choose, and returns at once.
+// Calibrate measures the cost of messages between processes, of folding and of copying. From
+// then on the group chooses algorithms by these measurements. All ranks of a group call it,
+// once, before the operations that should be fast. It takes ten to fifteen seconds. In a group
+// within one process it returns at once, since there is nothing to choose.
 //
-// It never changes a bit of a result: what competes are programs that give the same.
+// Calibrate never changes a bit of a result: it compares only programs that give the same.
 func Calibrate(ctx context.Context, c *Comm) error {
 	net := c.group.net
 	if net == nil || len(net.hosts) < 2 {
@@ -99,7 +99,7 @@ func Calibrate(ctx context.Context, c *Comm) error {
 	return c.calibrate(ctx, nil)
 }
 
-// calibrate does it, with reductions of some sizes; see tune.Tuner.Calibrate.
+// calibrate is Calibrate with the given sizes of reductions; see tune.Tuner.Calibrate.
 func (c *Comm) calibrate(ctx context.Context, sizes []int) error {
 	net := c.group.net
 	fitted, err := net.tuner.Calibrate(ctx, newCalibration(c), sizes)
@@ -121,7 +121,7 @@ func (c *Comm) calibrate(ctx context.Context, sizes []int) error {
 	return c.Barrier(ctx)
 }
 
-// calibration is the tune.Group of a rank of a TCPGroup.
+// calibration implements tune.Group for a rank of a TCPGroup.
 type calibration struct {
 	*Comm
 	max Reduction[float64]
@@ -134,7 +134,7 @@ func newCalibration(c *Comm) *calibration {
 	return g
 }
 
-// calibrationTag is one that no user is likely to choose.
+// calibrationTag is a tag that no user is likely to choose.
 const calibrationTag = math.MinInt
 
 func (g *calibration) Peer() int { return g.group.net.hosts[1][0] }
@@ -162,12 +162,12 @@ func (g *calibration) Max(ctx context.Context, x []float64) error {
 
 func (g *calibration) Add(dst, x []float64) { g.add.Fold(bytesOf(dst), bytesOf(dst), bytesOf(x)) }
 
-// With exchanges the programs of this process for those on which algorithms are tried. These
-// have connections of their own: socket buffers grow with the data that passes, and short
-// messages through large buffers are slower, which users of the group must not inherit.
+// With replaces calls by trials during a call. The trials have their own connections: socket
+// buffers grow with the data that passes, short messages through large buffers are slower, and
+// this must not affect later operations of the group.
 //
-// The first rank of a process does it for the others: none of them can be in an operation
-// that needs the first rank, which has completed its last one and not begun the next.
+// The first rank of a process does this for all its ranks. At that time no other rank can use
+// calls, since each operation among processes needs the first rank too.
 func (g *calibration) With(a *algorithm.Algorithm, call func() error) error {
 	if net := g.group.net; g.index == 0 {
 		net.trials.trial = a

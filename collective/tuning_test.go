@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/tune"
 )
 
-// TestCalibrationIsOfWhatIsChosen has three ranks in two processes: reductions go among
-// the two, and only algorithms that take the forests of three ranks are measured.
+// TestCalibrationIsOfWhatIsChosen has three ranks in two processes. Algorithms run between the
+// two processes, and only those are measured that can serve the forests of three ranks.
 func TestCalibrationIsOfWhatIsChosen(t *testing.T) {
 	groups := tcpGroups(t, 3, [][]int{{0, 1}, {2}})
 	defer closeAll(t, groups)
@@ -43,8 +43,8 @@ func TestCalibrationIsOfWhatIsChosen(t *testing.T) {
 	}
 }
 
-// TestACalibratedGroupChoosesByItsMeasurements, which it has of every size and algorithm,
-// and gives the bits of before.
+// TestACalibratedGroupChoosesByItsMeasurements: calibration measures every algorithm and size,
+// and does not change the bits of results.
 func TestACalibratedGroupChoosesByItsMeasurements(t *testing.T) {
 	groups := tcpGroups(t, 3, nil)
 	defer closeAll(t, groups)
@@ -83,8 +83,8 @@ func TestACalibratedGroupChoosesByItsMeasurements(t *testing.T) {
 		require.Equal(t, 3, k.Ranks)
 		require.Positive(t, k.Factor)
 	}
-	// What a size takes that was measured is its measurement: the choice is the best of it
-	// but for prices that are about the same.
+	// The price of a measured size is its measurement. The choice has the lowest price, or
+	// one that is about as low.
 	d, err := tuner.Choose(t.Context(), tune.Query{
 		Collective: program.AllReduce, Params: algorithm.Params{P: 3}, Bytes: 8, Elem: 8,
 	})

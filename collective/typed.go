@@ -9,19 +9,18 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// arithmetic is an operator on elements of one type, seen from where elements are
-// bytes.
+// arithmetic is an operator on elements of one type, for code that handles elements as bytes.
 type arithmetic interface {
 	execute.Reducer
 
 	// fill writes the operator's identity everywhere.
 	fill(out []byte)
 
-	// oneNaN makes all NaNs of a result one.
+	// oneNaN gives all NaNs of a result the same bits.
 	oneNaN(out []byte)
 
-	// foldLeaves writes the fold of the leaves' elements [lo, hi) to the same elements
-	// of out, which may be the memory of one of the leaves. For one goroutine at a time.
+	// foldLeaves writes the fold of the leaves' elements [lo, hi) to the same elements of
+	// out. out may be the memory of one of the leaves. One goroutine at a time may call it.
 	foldLeaves(p *program.FoldPlan, leaves [][]byte, out []byte, lo, hi int)
 }
 
@@ -39,7 +38,7 @@ func newTypedOp[T Number]() *typedOp[T] {
 	return &typedOp[T]{folder: folder[T]{table: reducersOf[T]()}}
 }
 
-// set makes op the operator from now on.
+// set sets the operator.
 func (t *typedOp[T]) set(op Op[T]) {
 	t.op, t.apply = op, op.fold
 	if op.kind != opUser {
@@ -47,7 +46,7 @@ func (t *typedOp[T]) set(op Op[T]) {
 	}
 }
 
-// Fold does dst[i] = left[i] ∘ right[i], with one NaN for all.
+// Fold does dst[i] = left[i] ∘ right[i] and gives all NaNs the same bits.
 func (t *typedOp[T]) Fold(dst, left, right []byte) {
 	d, a, b := elementsOf[T](dst), elementsOf[T](left), elementsOf[T](right)
 	for len(d) > foldBlock {
@@ -59,8 +58,8 @@ func (t *typedOp[T]) Fold(dst, left, right []byte) {
 	}
 }
 
-// foldBlock is Fold of up to foldBlock elements, which stay in the cache until their
-// NaNs are looked for. The operands keep their sides, for not every operator commutes.
+// foldBlock is Fold of up to foldBlock elements, which stay in the cache until OneNaN reads
+// them. It keeps the order of operands, since an operator need not commute.
 func (t *typedOp[T]) foldBlock(d, a, b []T) {
 	switch {
 	case t.op.kind == opSum:
@@ -77,7 +76,7 @@ func (t *typedOp[T]) foldBlock(d, a, b []T) {
 	kernel.OneNaN(d)
 }
 
-// foldOverRight does d[i] = a[i] ∘ d[i], by way of a block.
+// foldOverRight does d[i] = a[i] ∘ d[i], with a block for intermediate values.
 func (t *typedOp[T]) foldOverRight(d, a []T) {
 	block, ok := t.blocks.Get().(*[foldBlock]T)
 	if !ok {
@@ -111,7 +110,7 @@ func (t *typedOp[T]) foldLeaves(p *program.FoldPlan, leaves [][]byte, out []byte
 	t.out[0] = nil
 }
 
-// bytesOf views elements as the bytes that they are in memory.
+// bytesOf views elements as their bytes in memory.
 func bytesOf[T Number](x []T) []byte {
 	if len(x) == 0 {
 		return nil
@@ -119,8 +118,7 @@ func bytesOf[T Number](x []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), len(x)*int(unsafe.Sizeof(x[0])))
 }
 
-// elementsOf views bytes, which bytesOf made or which are aligned like elements,
-// as elements.
+// elementsOf views bytes as elements. The bytes are from bytesOf, or aligned for elements.
 func elementsOf[T Number](b []byte) []T {
 	var zero T
 	if len(b) == 0 {

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// watcher aborts the group when the context of a rank's operation ends while the
-// rank is parked. Registering with a context allocates, so a registration is kept
-// for as long as operations come with the same context; outside of an operation it
-// does nothing, so that a context cancelled after its operation harms nobody.
+// watcher aborts the group when the context of a rank's operation ends while the rank is
+// parked. Registering with a context allocates, so a registration is kept as long as
+// operations have the same context. It does nothing outside of operations: a context that
+// is cancelled after its operation has no effect.
 type watcher struct {
 	mu     sync.Mutex
 	done   <-chan struct{} // of the context registered with

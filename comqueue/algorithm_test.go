@@ -15,15 +15,15 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// reduced is the result of a queue of two reductions, on subtask 0: over shards, and of whole
-// buffers.
+// reduced is the result, on subtask 0, of a queue with two reductions: one over shards and one
+// of whole buffers.
 type reduced struct {
 	shards, whole []uint64
 	result        *engine.Result
 }
 
 // reduce runs ForEachShard and AllReduce on values of many magnitudes, and AllReduce of whole
-// buffers, by a given algorithm; "" leaves the choice to the group.
+// buffers. by is the algorithm; "" leaves the choice to the group.
 func reduce(t *testing.T, p, n int, by string, options ...comqueue.ReduceOption) (reduced, error) {
 	t.Helper()
 	if by != "" {
@@ -37,7 +37,7 @@ func reduce(t *testing.T, p, n int, by string, options ...comqueue.ReduceOption)
 			sums.Put(ctx, make([]float64, n))
 			whole.Put(ctx, sparseValues(ctx.TaskID(), n, 1))
 			for i, v := range whole.Get(ctx) {
-				whole.Get(ctx)[i] = normal(max(min(v, 1e9), -1e9)) // no NaN by infinities
+				whole.Get(ctx)[i] = normal(max(min(v, 1e9), -1e9)) // infinities would make NaNs
 			}
 		}),
 		comqueue.ForEachShard(sums, func(ctx *comqueue.ComContext, shard int, out []float64) error {
@@ -77,8 +77,8 @@ func programs(r *engine.Result, prefix string) (names []string) {
 	return names
 }
 
-// Every algorithm gives the result that it promises, the plan says what the result depends on,
-// and the record says which algorithm ran.
+// Every algorithm gives the result that it promises. The plan says what the result depends on,
+// and the report says which algorithm ran.
 func TestAllReduceByEveryAlgorithm(t *testing.T) {
 	const n = 40
 	one, err := reduce(t, 1, n, "")
@@ -123,7 +123,7 @@ func TestAllReduceByEveryAlgorithm(t *testing.T) {
 	}
 }
 
-// A stage's record names that stage's own program, whatever ran after it.
+// The report of a stage names the program of that stage, whatever ran after it.
 func TestEachStageSaysWhatRan(t *testing.T) {
 	key := shared.Scratch[[]float64]("key")
 	all := shared.Scratch[[]float64]("all")
@@ -145,7 +145,7 @@ func TestEachStageSaysWhatRan(t *testing.T) {
 	require.Contains(t, text, "into=all algorithm=bruck")
 }
 
-// Integer operators give one result in any order, and the plan does not warn.
+// Integer operators give the same result in any order, and the plan does not warn about them.
 func TestIntegerSumsDoNotDependOnParallelism(t *testing.T) {
 	sums := shared.Scratch[[]int64]("sums")
 	for _, stage := range []comqueue.Stage{comqueue.AllReduce(sums, comqueue.Algorithm("ring")), comqueue.AllReduce(sums, comqueue.Prod, comqueue.Algorithm("double-tree"))} {
@@ -173,7 +173,7 @@ func TestIntegerSumsDoNotDependOnParallelism(t *testing.T) {
 			require.NotContains(t, result.Plan.Text(), "depends on parallelism")
 		}
 	}
-	// A user's operator may depend on the order.
+	// The result of a user-defined operator may depend on the order.
 	result, err := supersteps(t, 2, 1,
 		do(func(ctx *comqueue.ComContext) { sums.Put(ctx, make([]int64, 5)) }),
 		comqueue.ForEachShard(sums, func(*comqueue.ComContext, int, []int64) error { return nil }),
@@ -225,7 +225,7 @@ func TestReduceScatterOfShards(t *testing.T) {
 					require.Contains(t, text, "ReduceScatter(hist)")
 					require.Contains(t, text, "[rank-tree: depends on parallelism]")
 					require.Contains(t, programs(result, "ReduceScatter")[0], by+" over messages")
-					if p == 1 || p == 2 || by == "halving" && p == 8 { // then the trees are the same
+					if p == 1 || p == 2 || by == "halving" && p == 8 { // here both reduce by the same tree
 						require.Equal(t, one.shards, got, "by %q, %d elements, parallelism %d", by, n, p)
 					}
 				}

@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// The keys of a queue that uses every communicate function.
+// The keys of a queue that uses all communicate functions.
 var (
 	centre    = shared.Replicated("centre", shared.Float64s())
 	gradient  = shared.Scratch[[]float64]("gradient")
@@ -34,14 +34,14 @@ var (
 
 const bins = 21
 
-// smallest returns the 5 smallest values of both, in order. It overwrites left.
+// smallest returns the 5 smallest values of both slices, in order. It overwrites left.
 func smallest(left, right []float64) []float64 {
 	left = append(left, right...)
 	slices.Sort(left)
 	return left[:min(5, len(left))]
 }
 
-// local makes the contributions of the shards and of the subtask.
+// local makes the values that the shards and the subtask contribute.
 func local(ctx *comqueue.ComContext) error {
 	if ctx.StepNo() == 1 {
 		gradient.Put(ctx, make([]float64, 4))
@@ -62,8 +62,8 @@ func local(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// everything is a queue with all communicate functions, at the beginning, in an inner
-// loop, and at the end of its superstep.
+// everything is a queue with all communicate functions, at the beginning, in an inner loop and
+// at the end of its superstep.
 func everything(b *engine.Builder) *engine.Dataset {
 	value := func(i int) float64 { return float64(i%37-18) * pow2(i*29%70-35) }
 	return comqueue.New(b, "everything").
@@ -115,7 +115,7 @@ func everything(b *engine.Builder) *engine.Dataset {
 		Exec()
 }
 
-// Counts and ones add up exactly; all else goes up the tree over shards: the queue
+// Counts and ones are added exactly, and all other values up the tree over shards. So the queue
 // has the same bits at any parallelism.
 func TestQueueOfAllStagesHasTheSameBits(t *testing.T) {
 	var want []uint64
@@ -136,7 +136,7 @@ func TestQueueOfAllStagesHasTheSameBits(t *testing.T) {
 	}
 }
 
-// hash matches the graph's fingerprint, which depends on the source lines of functions.
+// hash matches the fingerprint of the graph, which depends on the source lines of functions.
 var hash = regexp.MustCompile(`graph [0-9a-f]+…`)
 
 func TestPlanOfAllStages(t *testing.T) {
@@ -150,7 +150,7 @@ func TestPlanOfAllStages(t *testing.T) {
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, string(want), got, "REWRITE=1 writes it anew")
-	// The stages of the plan ran, as often as they should.
+	// The stages of the plan ran, and each as many times as the plan says.
 	shown := map[string]int64{}
 	for _, n := range result.Graph.Nodes {
 		if n.Stage.String() == "communicate" || strings.HasPrefix(n.Op, "AllReduce") {
@@ -186,7 +186,7 @@ func TestStagesCountWhatTheyMove(t *testing.T) {
 		comqueue.AllGather(part, all), comqueue.Gather(part, node0), comqueue.Broadcast(model), comqueue.ReduceScatter(model, sum), comqueue.Barrier())
 	require.NoError(t, err)
 	want := map[string]int64{ // per superstep, over all subtasks
-		`AllGather "part"`:      8 * ((p-1)*(0+10+20+30) + (p-1)*p), // and their lengths
+		`AllGather "part"`:      8 * ((p-1)*(0+10+20+30) + (p-1)*p), // with their lengths
 		`Gather "part"`:         8 * (10 + 20 + 30 + (p-1)*p),
 		`Broadcast "model"`:     (p - 1) * (4*100 + 8),
 		`ReduceScatter "model"`: p * 4 * (100 - 25),

@@ -1,16 +1,12 @@
 package comqueue
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
-
-	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine"
@@ -37,8 +33,8 @@ type gang struct {
 	alive    atomic.Int32   // bodies that have not been closed
 	cut      atomic.Int32   // bodies that have handed over their state
 
-	bodies   []*body      // of this process
-	verified sync.RWMutex // held for reading while one verifies the files of others
+	bodies []*body // of this process
+	damage damage  // of their files
 
 	broadcasts []broadcast // by input
 	checks     *checks     // nil if not requested
@@ -71,7 +67,7 @@ func openGang(q *IterativeComQueue, l *layout, nodes []engine.NodeID, stages []e
 		}
 		loops := make([]engine.Loop, g.here.Len())
 		for i := range loops {
-			b := &body{gang: g, subtask: g.here.Lo + i, first: 1, forests: map[int]bufferHolder{}, made: holdings{verified: &g.verified}}
+			b := &body{gang: g, subtask: g.here.Lo + i, first: 1, forests: map[int]bufferHolder{}, made: holdings{verifying: &g.damage.verifying}}
 			if s.From != nil {
 				b.first = s.From.Step + 1
 			}
@@ -187,9 +183,9 @@ func (b *body) openInputs(c *engine.Context, in engine.Input) error {
 			}
 		}
 	}
-	b.verified.Lock()
+	b.gang.damage.verifying.Lock()
 	b.rowsOnDisk = onDisk
-	b.verified.Unlock()
+	b.gang.damage.verifying.Unlock()
 	if len(b.rowsOnDisk) > 0 {
 		debug.SetPanicOnFault(true) // see tellOfDisk: this may be another goroutine
 	}
@@ -257,7 +253,7 @@ func (b *body) openShard(c *engine.Context, in engine.Input, taking *intake, por
 // readShard joins the rows of a shard into one frame.
 func readShard(c *engine.Context, in engine.Input, taking *intake, port, shard int, input input) (*Frame, error) {
 	taking.open(in, port, shard)
-	of := newStaged(c, taking.files, fmt.Sprintf("rows of %q", input.name()))
+	of := newStaged(c, fmt.Sprintf("rows of %q", input.name()))
 	defer of.release()
 	for {
 		rows, err := in.Next(port, shard)
@@ -311,7 +307,7 @@ func (b *body) between(step int) error {
 	if err := b.observe(step - 1); err != nil || step == b.first || !b.queue.b.CheckState() {
 		return err
 	}
-	return b.forget()
+	return b.guard(b.forget)
 }
 
 // observe passes the replicated objects after a superstep to the run's observer, if any.
@@ -400,106 +396,6 @@ func (b *body) giveRows(c *engine.Context, out engine.Output) error {
 	default:
 		return b.closeOnce(c, out)
 	}
-}
-
-// closeOnce emits the rows of the close on subtask 0. If they may be made of data in files,
-// they are emitted after the files are verified.
-func (b *body) closeOnce(c *engine.Context, out engine.Output) error {
-	emit, release := b.queue.close.start(c)
-	defer release()
-	send := func(rows arrow.Record) error { return out.Emit(0, arrowrows.Batch(rows)) }
-	var kept []arrow.Record
-	defer func() {
-		for _, rows := range kept {
-			rows.Release()
-		}
-	}()
-	to := send
-	if b.holdsOnDisk() {
-		to = func(rows arrow.Record) error {
-			own, err := ownRows(c, rows)
-			if err == nil {
-				kept = append(kept, own)
-			}
-			return err
-		}
-	}
-	err := b.guard(func() error { return b.context.takeMisuse(emit(&b.context, 0, to)) })
-	if err == nil {
-		err = b.verifyRows()
-	}
-	for i := 0; err == nil && i < len(kept); i++ {
-		err = send(kept[i])
-	}
-	return err
-}
-
-// send emits rows of a shard that the close gives, some at a time where they are copied.
-func (b *body) send(c *engine.Context, out engine.Output, shard int, rows arrow.Record) error {
-	if !b.holdsOnDisk() || !inFiles(rows) {
-		return out.Emit(shard, arrowrows.Batch(rows))
-	}
-	for lo := int64(0); lo < rows.NumRows(); lo += int64(c.BatchRows) {
-		if err := b.sendCopy(c, out, shard, rows.NewSlice(lo, min(lo+int64(c.BatchRows), rows.NumRows()))); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// sendCopy emits a copy of rows, which it releases.
-func (b *body) sendCopy(c *engine.Context, out engine.Output, shard int, rows arrow.Record) error {
-	defer rows.Release()
-	own, err := ownRows(c, rows)
-	if err != nil {
-		return err
-	}
-	defer own.Release()
-	return out.Emit(shard, arrowrows.Batch(own))
-}
-
-// ownRows returns the rows, with a reference for the caller. Those that lie in files of a queue
-// are copied: others would use them when the files are no longer verified, or are gone.
-func ownRows(c *engine.Context, rows arrow.Record) (arrow.Record, error) {
-	if inFiles(rows) {
-		return batch.Concat(c.Allocator, []arrow.Record{rows})
-	}
-	rows.Retain()
-	return rows, nil
-}
-
-// inFiles reports whether buffers of the rows lie in mapped files.
-func inFiles(rows arrow.Record) bool {
-	return slices.ContainsFunc(rows.Columns(), func(column arrow.Array) bool { return arrayInFiles(column.Data()) })
-}
-
-func arrayInFiles(data arrow.ArrayData) bool {
-	mapped := func(b *memory.Buffer) bool { return b != nil && mapped.Contains(b.Bytes()) }
-	return slices.ContainsFunc(data.Buffers(), mapped) || slices.ContainsFunc(data.Children(), arrayInFiles) ||
-		data.DataType().ID() == arrow.DICTIONARY && arrayInFiles(data.Dictionary())
-}
-
-// closeShards emits the rows of the close, shard by shard. Files are verified before, as other
-// operators compute with the emitted rows, and after, as the close may read the files.
-func (b *body) closeShards(c *engine.Context, out engine.Output) error {
-	if err := b.verifyRows(); err != nil {
-		return err
-	}
-	emit, release := b.queue.close.start(c)
-	defer release()
-	for shard := c.Range.Lo; shard < c.Range.Hi; shard++ {
-		if c.Err() != nil {
-			return context.Cause(c)
-		}
-		b.context.shard.Store(int32(shard))
-		err := b.guard(func() error {
-			return b.context.takeMisuse(emit(&b.context, shard, func(rows arrow.Record) error { return b.send(c, out, shard, rows) }))
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return b.verifyRows()
 }
 
 // Close implements engine.Loop. The last subtask that ends closes the session, unless another

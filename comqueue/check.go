@@ -1,7 +1,9 @@
 package comqueue
 
 import (
+	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine"
@@ -77,7 +79,7 @@ func (b *body) check(step int) error {
 		}
 	}
 	if b.subtask == b.here.Lo {
-		err := b.checkRows(step)
+		err := b.checkRowsOfAll(step)
 		if err == nil && !b.spread() {
 			err = b.checks.checkReplicas(step)
 		}
@@ -90,6 +92,31 @@ func (b *body) check(step int) error {
 	}
 	return b.compareReplicas(step)
 }
+
+// checkRowsOfAll is checkRows where rows may lie in files that the disk cannot read, which is
+// damage. Files that a function has modified look damaged, too, but that is what is checked here.
+func (b *body) checkRowsOfAll(step int) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // for the files of other subtasks
+	var found modifiedError
+	failed := b.guard(func() error {
+		if err = b.checkRows(step); errors.As(err, &found) {
+			return nil
+		}
+		return err
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// modifiedError says that a function has modified rows that others share.
+type modifiedError string
+
+// Error implements error.
+func (e modifiedError) Error() string { return string(e) }
+
+func modified(format string, args ...any) error { return modifiedError(fmt.Sprintf(format, args...)) }
 
 // checkRows returns an error if rows were modified. Other subtasks, queues and operators may
 // share them.
@@ -125,7 +152,7 @@ func (g *gang) checkBroadcasts(when string) error {
 		case err != nil:
 			return fmt.Errorf("broadcast data %q %s: %w", in.name(), when, err)
 		case print != b.print:
-			return fmt.Errorf("the broadcast object %q was modified %s; it is shared by all subtasks of the process: copy it before changing it", in.name(), when)
+			return modified("the broadcast object %q was modified %s; it is shared by all subtasks of the process: copy it before changing it", in.name(), when)
 		}
 	}
 	return nil
@@ -136,8 +163,10 @@ func checkFrames(frames []watched, when string) error {
 		switch print, err := w.frame.fingerprint(); {
 		case err != nil:
 			return fmt.Errorf("partitioned data %q %s: %w", w.name, when, err)
+		case print != w.print && w.frame.OnDisk():
+			return modified("rows of %q were modified %s, or the disk that they are on has lost some; other operators may share them: copy them before changing them", w.name, when)
 		case print != w.print:
-			return fmt.Errorf("rows of %q were modified %s; other operators may share them: copy them before changing them", w.name, when)
+			return modified("rows of %q were modified %s; other operators may share them: copy them before changing them", w.name, when)
 		}
 	}
 	return nil

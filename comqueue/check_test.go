@@ -17,8 +17,8 @@ var (
 	position = shared.Replicated("position", shared.Int())
 )
 
-// trained builds a queue of 6 supersteps over replicated weights, to which stages
-// are added. criterion may be nil.
+// trained builds a queue of 6 supersteps over replicated weights, with the given stages.
+// criterion may be nil.
 func trained(criterion func(*comqueue.ComContext) (bool, error), stages ...func(*comqueue.ComContext) error) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset {
 		q := comqueue.New(b, "q").
@@ -40,7 +40,7 @@ func trained(criterion func(*comqueue.ComContext) (bool, error), stages ...func(
 	}
 }
 
-// at returns a stage that does f on one subtask in one superstep.
+// at returns a stage that calls f on one subtask in one superstep.
 func at(subtask, step int, f func(*comqueue.ComContext)) func(*comqueue.ComContext) error {
 	return func(ctx *comqueue.ComContext) error {
 		if ctx.TaskID() == subtask && ctx.StepNo() == step {
@@ -97,7 +97,7 @@ func TestReplicasThatDifferAreNoticed(t *testing.T) {
 			trained(nil, at(3, 2, func(ctx *comqueue.ComContext) { position.Remove(ctx) })),
 			`the replicated object "position" is on subtask 0 but not on subtask 3 at the beginning of superstep 3;`,
 		},
-		"missing where it is needed": { // what the stage itself finds comes first
+		"missing where it is needed": { // the error of the stage comes before that of the check
 			trained(nil, at(3, 2, remove)),
 			`get of replicated key "weights" ([]float64) in session "q", subtask 3: never put`,
 		},
@@ -113,7 +113,8 @@ func TestReplicasThatDifferAreNoticed(t *testing.T) {
 	require.NoError(t, err, "one subtask cannot differ")
 }
 
-// Objects of a subtask or a shard may differ, and so may variables that are no objects.
+// Objects of a subtask or of a shard may differ between subtasks. So may values that are not
+// session objects.
 func TestOnlyReplicasAreCompared(t *testing.T) {
 	work, counts := shared.Scratch[[]int]("work"), shared.PerShard("counts", shared.Int())
 	mine := func(ctx *comqueue.ComContext) error {
@@ -134,8 +135,8 @@ func TestReplicasThatCannotBeEncodedAreNamed(t *testing.T) {
 	require.ErrorContains(t, err, `replicated key "label": shared: encode string`)
 }
 
-// Subtasks run ahead of subtask 0, which compares: no superstep may read another's
-// fingerprints. The race detector checks this too.
+// Subtasks run ahead of subtask 0, which does the comparison. No superstep may read the
+// fingerprints of another. The race detector checks this too.
 func TestReplicasAreComparedSuperstepBySuperstep(t *testing.T) {
 	last := 0
 	build := func(b *engine.Builder) *engine.Dataset {
@@ -157,7 +158,8 @@ func TestReplicasAreComparedSuperstepBySuperstep(t *testing.T) {
 	require.Equal(t, 300, last)
 }
 
-// TestRowsModifiedAtTheEndAreNoticed: rows that the close of the queue modifies are found too.
+// TestRowsModifiedAtTheEndAreNoticed: the check also finds rows that the close of the queue
+// modifies.
 func TestRowsModifiedAtTheEndAreNoticed(t *testing.T) {
 	side := comqueue.BroadcastRows("side")
 	for want, modify := range map[string]func(ctx *comqueue.ComContext){

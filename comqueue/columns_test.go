@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// person has a column of every kind that queues read.
+// person has a column of every type that queues can read.
 type person struct {
 	ID     int64
 	Height float64
@@ -46,8 +46,8 @@ func people(n int) []person {
 	return all
 }
 
-// TestColumns reads a column of every kind, of partitioned and broadcast data, and compares it
-// with the structs.
+// TestColumns reads a column of every type, from partitioned and broadcast data, and compares
+// the values with the structs.
 func TestColumns(t *testing.T) {
 	rows, wide := comqueue.PartitionedRows("rows"), comqueue.BroadcastRows("wide")
 	id, height, adult, name := rows.Ints("id"), rows.Floats("height"), rows.Bools("adult"), rows.Texts("name")
@@ -127,12 +127,12 @@ func TestColumns(t *testing.T) {
 }
 
 // TestColumnsThatAreNotThere: wrong columns are reported when the job is built, with the line
-// that gives the queue its data. Nulls are reported before any stage runs, with their row.
+// that adds the data to the queue. Nulls are reported before any stage runs, with their row.
 func TestColumnsThatAreNotThere(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		column    func(rows comqueue.PartitionedData, wide comqueue.BroadcastData)
-		late, run bool // the column is made after the queue has its data; the job fails when it runs
+		late, run bool // late: the column is requested after the data is added; run: the job fails when it runs
 		want      []string
 	}{
 		{name: "misspelt", column: func(r comqueue.PartitionedData, _ comqueue.BroadcastData) { r.Floats("heigth") },
@@ -186,7 +186,7 @@ func TestColumnsThatAreNotThere(t *testing.T) {
 	}
 }
 
-// A column that was made nullable allows nulls, however often it is made.
+// A column that was requested as nullable allows nulls, however often it is requested.
 func TestColumnsMadeAgain(t *testing.T) {
 	rows := comqueue.PartitionedRows("rows")
 	for range 3 {
@@ -200,7 +200,7 @@ func TestColumnsMadeAgain(t *testing.T) {
 	}
 }
 
-// A dataset that could not be built is reported once: its missing columns are not.
+// If a dataset could not be built, only this is reported, and not that its columns are missing.
 func TestColumnsOfWhatCouldNotBeBuilt(t *testing.T) {
 	rows := comqueue.PartitionedRows("rows")
 	rows.Ints("age")

@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Mistakes in a communicate function that do not depend on data or parallelism are reported
-// when the job is built, with the user's line that adds it.
+// Misuses of a communicate function that depend neither on data nor on parallelism are reported
+// when the job is built, with the user's line that adds the function.
 func TestMisuseOfCommunicateFunctions(t *testing.T) {
 	buffer, other := shared.Scratch[[]float64]("buffer"), shared.Scratch[[]float64]("other")
 	model := shared.Replicated("model", shared.Float64s())
@@ -68,8 +68,8 @@ func TestMisuseOfCommunicateFunctions(t *testing.T) {
 	}
 }
 
-// Mistakes that depend on parallelism or data are reported before the first superstep, or in
-// the stage, and nothing hangs.
+// Misuses that depend on parallelism or data are reported before the first superstep or in the
+// stage. Nothing hangs.
 func TestFailuresOfCommunicateFunctions(t *testing.T) {
 	buffer, other := shared.Scratch[[]float64]("buffer"), shared.Scratch[[]float64]("other")
 	object := shared.Replicated("object", shared.String())

@@ -20,14 +20,14 @@ import (
 
 var parallelisms = []int{1, 2, 3, 8}
 
-// supersteps runs a queue of n supersteps of stages, without data, on p subtasks that
-// share 16 shards.
+// supersteps runs a queue of n supersteps of the stages, without data. Its p subtasks share 16
+// shards.
 func supersteps(t *testing.T, p, n int, stages ...comqueue.Stage) (*engine.Result, error) {
 	t.Helper()
 	return superstepsWith(t, p, n, true, stages...)
 }
 
-// superstepsWith is supersteps with or without the check of replicated objects.
+// superstepsWith is supersteps, with or without the check of replicated objects.
 func superstepsWith(t *testing.T, p, n int, checked bool, stages ...comqueue.Stage) (*engine.Result, error) {
 	t.Helper()
 	build := func(b *engine.Builder) *engine.Dataset {
@@ -41,12 +41,12 @@ func superstepsWith(t *testing.T, p, n int, checked bool, stages ...comqueue.Sta
 	return result, err
 }
 
-// do makes a function without an error a stage.
+// do makes a stage from a function that returns no error.
 func do(f func(ctx *comqueue.ComContext)) comqueue.Stage {
 	return comqueue.Do(func(ctx *comqueue.ComContext) error { f(ctx); return nil })
 }
 
-// bits makes floats comparable, NaNs and zeros of both signs included.
+// bits makes floats comparable, including NaNs and zeros of both signs.
 func bits(x []float64) []uint64 {
 	b := make([]uint64, len(x))
 	for i, v := range x {
@@ -55,8 +55,8 @@ func bits(x []float64) []uint64 {
 	return b
 }
 
-// odd are values that a careless copy or comparison would change: NaNs of several
-// payloads, zeros of both signs, infinities, subnormals, and magnitudes of all sizes.
+// odd returns values that a careless copy or comparison would change: NaNs with several
+// payloads, zeros of both signs, infinities, subnormals and values of all magnitudes.
 func odd(seed int) float64 {
 	switch seed % 8 {
 	case 0:
@@ -71,7 +71,7 @@ func odd(seed int) float64 {
 	return math.Ldexp(float64(seed%101)-50, seed*37%100-50)
 }
 
-// lengthsOf are functions for how many elements subtask r of p contributes in a superstep.
+// lengthsOf returns the number of elements that subtask r of p contributes in a superstep.
 var lengthsOf = map[string]func(r, p, step int) int{
 	"none":        func(int, int, int) int { return 0 },
 	"one each":    func(int, int, int) int { return 1 },
@@ -82,7 +82,7 @@ var lengthsOf = map[string]func(r, p, step int) int{
 	"none or all": func(r, p, step int) int { return step % 2 * (r + 2) },
 }
 
-// brought returns what subtask r contributes in a superstep.
+// brought returns the elements that subtask r contributes in a superstep.
 func brought(r, step, n int) []float64 {
 	x := make([]float64, n)
 	for i := range x {
@@ -129,7 +129,7 @@ func TestGatheringConcatenatesInSubtaskOrder(t *testing.T) {
 	}
 }
 
-// moved checks that elements of one type survive AllGather, Gather and Broadcast.
+// moved checks that AllGather, Gather and Broadcast do not change elements of a type.
 func moved[T comqueue.Element](t *testing.T, of func(i int) T) {
 	t.Helper()
 	from, all, node0 := shared.Scratch[[]T]("from"), shared.Scratch[[]T]("all"), shared.Scratch[[]T]("node 0")
@@ -177,7 +177,7 @@ func TestBroadcastGivesTheRootsBuffer(t *testing.T) {
 				for _, o := range options {
 					_, err := supersteps(t, p, 4,
 						do(func(ctx *comqueue.ComContext) {
-							if ctx.TaskID() == root { // the others have an earlier value, or nothing
+							if ctx.TaskID() == root { // the others have an earlier value or none
 								key.Put(ctx, brought(7, ctx.StepNo(), length(7, 8, ctx.StepNo())))
 							}
 						}),
@@ -195,7 +195,7 @@ func TestBroadcastGivesTheRootsBuffer(t *testing.T) {
 	}
 }
 
-// A subtask may change what it got by Broadcast or AllGather.
+// A subtask may modify what it has received by Broadcast or AllGather.
 func TestCopiesAreTheSubtasksOwn(t *testing.T) {
 	model, part, all := shared.Scratch[[]float64]("model"), shared.Scratch[[]float64]("part"), shared.Scratch[[]float64]("all")
 	_, err := supersteps(t, 8, 50,
@@ -226,12 +226,12 @@ func TestCopiesAreTheSubtasksOwn(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Buffers that share memory are not written while they are read.
+// Buffers that share memory are not written to while they are read.
 func TestResultsDoNotOverwriteWhatTheyAreMadeOf(t *testing.T) {
 	from, into := shared.Scratch[[]float64]("from"), shared.Scratch[[]float64]("into")
 	for name, c := range map[string]struct {
 		stage              comqueue.Stage
-		fromLo, fromHi, to int // of 9 elements
+		fromLo, fromHi, to int // indices of 9 elements
 	}{
 		"gather":         {comqueue.AllGather(from, into), 6, 9, 0},
 		"scatter":        {comqueue.ReduceScatter(from, into), 0, 9, 3},
@@ -262,8 +262,8 @@ func TestResultsDoNotOverwriteWhatTheyAreMadeOf(t *testing.T) {
 	}
 }
 
-// The time that subtasks wait for a slow one is not that of the stage in which they
-// wait. In the bubble, time passes only where all sleep or wait.
+// The time that subtasks wait for a slow subtask does not count for the stage in which they
+// wait. In the bubble of synctest, time passes only while all goroutines sleep or wait.
 func TestWaitingIsNotBusy(t *testing.T) {
 	part, all, block := shared.Scratch[[]float64]("part"), shared.Scratch[[]float64]("all"), shared.Scratch[[]float64]("block")
 	object := shared.Replicated("object", shared.String())
@@ -309,7 +309,7 @@ func TestBarrierLetsNobodyPassBeforeAllHaveCome(t *testing.T) {
 			do(func(*comqueue.ComContext) { came.Add(1) }),
 			comqueue.Repeat(2, nil, comqueue.Barrier()),
 			comqueue.Do(func(ctx *comqueue.ComContext) error {
-				if n := came.Load() % int64(100*p); n != int64(p*ctx.StepNo()%(100*p)) { // arrived in this run
+				if n := came.Load() % int64(100*p); n != int64(p*ctx.StepNo()%(100*p)) { // number of arrivals in this run
 					return fmt.Errorf("%d came, want %d", n, p*ctx.StepNo())
 				}
 				return nil
@@ -320,8 +320,8 @@ func TestBarrierLetsNobodyPassBeforeAllHaveCome(t *testing.T) {
 }
 
 func TestReduceScatterGivesEachSubtaskItsBlock(t *testing.T) {
-	// A product of 2 by 2 matrices would need several elements; this keeps the left
-	// operand where it is below 5, so that the order of operands shows.
+	// A product of 2 by 2 matrices would need several elements. This operator depends on the
+	// order of its operands too: it keeps the left operand if that is below 5.
 	left := comqueue.Operator("left", 0, func(dst, src []float64) {
 		for i := range dst {
 			if dst[i] > 5 {
@@ -331,7 +331,7 @@ func TestReduceScatterGivesEachSubtaskItsBlock(t *testing.T) {
 	})
 	reference := map[string]func(a, b float64) float64{
 		"sum": func(a, b float64) float64 { return a + b },
-		"max": math.Max, // of no NaNs and zeros of one sign
+		"max": math.Max, // no NaNs, and zeros of one sign only
 		"left": func(a, b float64) float64 {
 			if a > 5 {
 				return b - a/16

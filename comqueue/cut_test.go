@@ -29,8 +29,8 @@ var (
 
 // walking is a queue whose result depends on nearly everything: rows and broadcast rows,
 // objects of both kinds, draws of supersteps and of rounds of inner loops, the number of the
-// superstep, reports of all kinds, and the criterion. It stops in superstep until, or at the
-// maximum of 6.
+// superstep, reports of all kinds, and the criterion. It stops in superstep `until` or after
+// the maximum of 6.
 func walking(name string, rows *engine.Dataset, until int) *comqueue.IterativeComQueue {
 	b := rows.Builder()
 	walk := func(ctx *comqueue.ComContext, shard int, out []float64) error {
@@ -80,12 +80,13 @@ func walking(name string, rows *engine.Dataset, until int) *comqueue.IterativeCo
 		SetMaxIter(6)
 }
 
-// walks is a job with one such queue.
+// walks adds one such queue to a job.
 func walks(n, until int) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset { return walking("walk", dataset(b, n, spread), until).Exec() }
 }
 
-// requireSameSeries requires that queues reported the same and ended in the same way.
+// requireSameSeries requires that queues have reported the same values and have ended in the
+// same way.
 func requireSameSeries(t *testing.T, want, got []task.QueueReport, msg ...any) {
 	t.Helper()
 	require.Len(t, got, len(want))
@@ -100,7 +101,8 @@ func requireSameSeries(t *testing.T, want, got []task.QueueReport, msg ...any) {
 	}
 }
 
-// resumes returns options that cut after supersteps.
+// resumes returns the options that cut queues after the given supersteps and continue at the
+// given parallelism.
 func resumes(at map[int]int) (options []engine.Option) {
 	for step, p := range at {
 		options = append(options, engine.CheckResume(step, p))
@@ -108,11 +110,11 @@ func resumes(at map[int]int) (options []engine.Option) {
 	return options
 }
 
-// A queue that other subtasks go on with has the same bits, at any parallelism: after the first
-// superstep, one in the middle, every one, and the last, whether the criterion or the maximum
-// has ended it.
+// If other subtasks continue a queue, its bits stay the same at any parallelism. The queue is
+// cut after the first superstep, one in the middle, every one, and the last one. Either the
+// criterion or the maximum ends it.
 func TestCutQueuesHaveTheSameBits(t *testing.T) {
-	for _, n := range []int{0, 3, 200} { // rows, over 16 shards
+	for _, n := range []int{0, 3, 200} { // rows, in 16 shards
 		for _, until := range []int{4, 0} {
 			shards := engine.Shards(16)
 			want, whole, err := runOnce(t, walks(n, until), shards, engine.Parallelism(2))
@@ -136,7 +138,7 @@ func TestCutQueuesHaveTheSameBits(t *testing.T) {
 	}
 }
 
-// Queues that feed others, and several at once, are cut each on its own.
+// Queues that feed others, and queues that run at the same time, are each cut independently.
 func TestCutQueuesInARow(t *testing.T) {
 	build := func(b *engine.Builder) *engine.Dataset {
 		first := walking("first", dataset(b, 60, spread), 0).Exec().Named("value")
@@ -159,8 +161,8 @@ func TestCutQueuesInARow(t *testing.T) {
 	}
 }
 
-// Subtasks that go on begin with Init. Functions of Begin and of past supersteps are not called
-// again, nor is the criterion.
+// Subtasks that continue a queue begin with Init. They call neither the functions of Begin and
+// of past supersteps again, nor the criterion.
 func TestCutOrder(t *testing.T) {
 	for _, c := range []struct {
 		at   map[int]int
@@ -190,7 +192,7 @@ func TestCutOrder(t *testing.T) {
 	}
 }
 
-// Rows are neither copied nor read again: the same frames go to the new owners of their shards.
+// Rows are neither copied nor read again: the new owners of the shards get the same frames.
 func TestCutMovesRows(t *testing.T) {
 	side := comqueue.BroadcastRows("side")
 	var mu sync.Mutex
@@ -221,8 +223,8 @@ func TestCutMovesRows(t *testing.T) {
 	}
 }
 
-// Instances with a snapshot go on at the same parallelism and refuse another. Other instances
-// are made anew at any parallelism.
+// Instances with a snapshot continue at the same parallelism and refuse another. Other
+// instances are created again, at any parallelism.
 func TestCutInstances(t *testing.T) {
 	kept := func() comqueue.Compute { return &keptCaller{} }
 	want, _, err := runOnce(t, descending(room, idle, kept), engine.Parallelism(2), engine.Shards(8))
@@ -243,7 +245,7 @@ func TestCutInstances(t *testing.T) {
 	require.Equal(t, bitsOf(want), bitsOf(got))
 }
 
-// silent is a keptCaller whose snapshot has no bytes.
+// silent is a keptCaller with an empty snapshot.
 type silent struct{ restored *atomic.Int32 }
 
 func (silent) Calc(*comqueue.ComContext) error           { return nil }
@@ -259,8 +261,8 @@ func TestCutWithEmptySnapshots(t *testing.T) {
 	require.EqualValues(t, 3, restored.Load())
 }
 
-// A queue whose plan says that its result depends on parallelism refuses another parallelism,
-// and names the stage.
+// If the plan says that the result of a queue depends on parallelism, the queue refuses another
+// parallelism and names the stage.
 func TestCutRefusesWhatDependsOnParallelism(t *testing.T) {
 	whole := func(b *engine.Builder) *engine.Dataset {
 		return comqueue.New(b, "q").
@@ -283,7 +285,8 @@ func TestCutRefusesWhatDependsOnParallelism(t *testing.T) {
 	}
 }
 
-// Scratch is gone when other subtasks go on, so a queue that relies on it gives another result.
+// Scratch is lost when other subtasks continue, so a queue that relies on it gives another
+// result.
 func TestCutFindsWhatIsNotKept(t *testing.T) {
 	kept := func() comqueue.Compute { return comqueue.ComputeFunc(idle) }
 	first := func(ctx *comqueue.ComContext) error {
@@ -304,7 +307,7 @@ func TestCutFindsWhatIsNotKept(t *testing.T) {
 	require.ErrorContains(t, err, `get of scratch key "steps" ([]float64) in session "q", subtask 0: never put`)
 }
 
-// Misuse of reports at the end is found even if other subtasks close the queue.
+// Misuse of reports is found at the end of the queue, even if other subtasks close it.
 func TestCutKeepsWhatWasReported(t *testing.T) {
 	build := func(b *engine.Builder) *engine.Dataset {
 		return comqueue.New(b, "q").Do(func(ctx *comqueue.ComContext) error {
@@ -321,7 +324,7 @@ func TestCutKeepsWhatWasReported(t *testing.T) {
 	}
 }
 
-// The check of a job may have its queues cut: subtasks take turns in each gang.
+// engine.Check may cut the queues of a job: subtasks take turns in each gang.
 func TestCheckOfCutQueues(t *testing.T) {
 	job := engine.Define("walks", func(b *engine.Builder, _ struct{}) error {
 		engine.Collect(walks(40, 0)(b), "rows")
@@ -330,28 +333,28 @@ func TestCheckOfCutQueues(t *testing.T) {
 	require.NoError(t, engine.Check(t.Context(), job, struct{}{}, engine.Shards(16), engine.CheckResume(1, 2), engine.CheckResume(3, 11), engine.CheckResume(6, 1)))
 }
 
-// troubled is a codec of floats that fails, or calls a function first, if told to.
-type troubled struct {
+// failingCodec is a codec of floats that can fail or first call a function.
+type failingCodec struct {
 	shared.Codec[[]float64]
 	append, decode func() error
 }
 
-func (c troubled) Append(dst []byte, v []float64) ([]byte, error) {
+func (c failingCodec) Append(dst []byte, v []float64) ([]byte, error) {
 	if err := c.append(); err != nil {
 		return dst, err
 	}
 	return c.Codec.Append(dst, v)
 }
 
-func (c troubled) Decode(src []byte) ([]float64, error) {
+func (c failingCodec) Decode(src []byte) ([]float64, error) {
 	if err := c.decode(); err != nil {
 		return nil, err
 	}
 	return c.Codec.Decode(src)
 }
 
-// runHeld runs a queue with a session store and an allocator of its own, and requires that
-// nothing is left in them.
+// runHeld runs a queue with its own session store and allocator, and requires that both are
+// empty afterwards.
 func runHeld(t *testing.T, ctx context.Context, build buildPart, regroup func(queue string, step int) int, env task.Env, options ...engine.Option) (map[int][]uint64, *task.Report, error) {
 	t.Helper()
 	p, bind := build.compile(t, options...)
@@ -384,12 +387,13 @@ func TestTroubleAtACut(t *testing.T) {
 		"cancelled":          {append: func(cancel func()) func() error { return func() error { cancel(); return nil } }, want: context.Canceled.Error()},
 		"cancelled, further": {decode: func(cancel func()) func() error { return func() error { cancel(); return nil } }, want: context.Canceled.Error()},
 	} {
-		// The run is cancelled when one subtask has handed over its state: nobody goes on.
+		// The run is cancelled after one subtask has handed over its state: no subtask
+		// continues.
 		for _, at := range []struct{ p, after int }{{3, 1}, {3, 3}, {1, 2}} {
 			t.Run(fmt.Sprint(name, at), func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				codec := troubled{shared.Float64s(), quiet, quiet}
+				codec := failingCodec{shared.Float64s(), quiet, quiet}
 				if c.append != nil {
 					codec.append = c.append(cancel)
 				}
@@ -427,8 +431,8 @@ func TestTroubleAtACut(t *testing.T) {
 	}
 }
 
-// The state of a cut is checked: a queue does not go on from state that no gang of it can have
-// handed over, and then nothing is left of its session.
+// The state of a cut is checked. A queue does not continue from a state that none of its gangs
+// can have handed over, and then nothing of its session is left.
 func TestResumeRefuses(t *testing.T) {
 	five := []byte{5, 0, 0, 0, 0, 0, 0, 0}
 	part := func(objects ...shared.Encoded) []engine.CutPart {
@@ -465,9 +469,9 @@ func TestResumeRefuses(t *testing.T) {
 	}
 }
 
-// TestRowsLeaveTheBudget: rows count until their queue ends, even if other subtasks go on with
-// it. Of queues that feed each other, only the rows of one and the input of the next count at a
-// time.
+// TestRowsLeaveTheBudget: rows count until their queue ends, even if other subtasks continue
+// it. If queues feed each other, at any time only the rows of one queue and the input of the
+// next count.
 func TestRowsLeaveTheBudget(t *testing.T) {
 	const n, queues = 1 << 17, 5
 	pass := func(d *engine.Dataset) *engine.Dataset {

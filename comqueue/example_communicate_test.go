@@ -30,7 +30,7 @@ func show(stages []comqueue.Stage, rows func(ctx *comqueue.ComContext) ([]row, e
 	fmt.Println(engine.Rows[row](result, "rows"))
 }
 
-// Each subtask finds the largest of its numbers; all get the list of them.
+// Each subtask finds the largest of its numbers. All get the list of these numbers.
 func ExampleAllGather() {
 	largest := shared.Scratch[[]float64]("largest")
 	all := shared.Replicated("all", shared.Float64s())
@@ -55,8 +55,8 @@ func ExampleAllGather() {
 	// Output: [{27} {51} {75} {99}] <nil>
 }
 
-// A histogram in which each subtask works on its own part: it counts its bins that are not
-// empty, and the counts are added up.
+// A histogram of which each subtask processes its own part: it counts the bins of its part that
+// are not empty, and the counts are added up.
 func ExampleReduceScatter() {
 	histogram, own := shared.Scratch[[]float64]("histogram"), shared.Scratch[[]float64]("own bins")
 	filled := shared.Scratch[[]float64]("filled")
@@ -89,8 +89,8 @@ func ExampleReduceScatter() {
 	// Output: [{15}] <nil>
 }
 
-// Objects of any type, one for each shard, merged by a function: here the number of
-// rows of each last digit.
+// Objects of any type, one per shard, are merged by a function. Here they count rows by last
+// digit.
 func ExampleAllReduceShardObjects() {
 	type tally = map[int]int
 	perShard := shared.PerShard("digits of shards", shared.Msgpack[tally]())
@@ -118,7 +118,7 @@ func ExampleAllReduceShardObjects() {
 	// Output: [{10}] <nil>
 }
 
-// Sparse updates of a long vector, one for each shard, and their sum.
+// Sparse updates of a long vector, one per shard, are added up.
 func ExampleAllReduceShardSparse() {
 	codec := shared.Msgpack[comqueue.SparseVector[float64]]()
 	updates, update := shared.PerShard("updates", codec), shared.Replicated("update", codec)
@@ -138,8 +138,8 @@ func ExampleAllReduceShardSparse() {
 	// Output: [{17} {16}] <nil>
 }
 
-// A reduction by an algorithm of the user's choice. The group's own choice never
-// changes a bit; this one may, with the parallelism, and the plan says so.
+// A reduction with an algorithm of the user's choice. The group's own choice never changes a
+// bit. This one may change bits with the parallelism, and the plan says so.
 func ExampleAlgorithm() {
 	sum := shared.Scratch[[]float64]("sum")
 	show([]comqueue.Stage{

@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// The mean of a column by Newton's method on the squared error: one step suffices,
-// and the criterion notices.
+// The mean of a column by Newton's method on the squared error. One step is enough, and the
+// criterion then stops the queue.
 func Example() {
 	type estimate struct{ Mean float64 }
 	var (

@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// TestFailures: mistakes in a queue, when it is built or when it runs, are reported with names
-// and places, and nothing hangs.
+// TestFailures: misuses of a queue, when it is built or when it runs, are reported with names
+// and lines. Nothing hangs.
 func TestFailures(t *testing.T) {
 	buffer := shared.Scratch[[]float64]("buffer")
 	missing := shared.Scratch[[]float64]("missing")
@@ -279,8 +279,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestDatasetsOfAnotherBuild: inputs that the job's function kept from an earlier build are
-// refused, and so is a queue of its builder.
+// TestDatasetsOfAnotherBuild: a queue refuses inputs that the job's function kept from an
+// earlier build. So does a queue that was kept from one.
 func TestDatasetsOfAnotherBuild(t *testing.T) {
 	finish := func(q *comqueue.IterativeComQueue) *engine.Dataset {
 		return q.Do(func(*comqueue.ComContext) error { return nil }).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec()
@@ -320,5 +320,5 @@ func TestDatasetsOfAnotherBuild(t *testing.T) {
 	}
 }
 
-// keptQueue is one that a job's function kept.
+// keptQueue is the queue that a job's function kept from an earlier build.
 var keptQueue *comqueue.IterativeComQueue

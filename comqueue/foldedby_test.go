@@ -11,12 +11,13 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// part returns what a shard adds to element i. The bits of sums of parts depend on their order.
+// part returns what a shard adds to element i. The bits of a sum of parts depend on the order
+// of adding.
 func part(shard, i int) float64 {
 	return float64((shard*13+i*7)%101-50) * pow2((shard*29+i)%80-40)
 }
 
-// foldParts adds to out the parts of some shards, folded up the tree.
+// foldParts folds the parts of some shards up the tree and adds them to out.
 func foldParts(ctx *comqueue.ComContext, shards sharding.Range, out []float64) {
 	f := sharding.NewFolder(shards, func(left, right float64) float64 { return left + right }, nil)
 	for i := range out {
@@ -30,8 +31,8 @@ func foldParts(ctx *comqueue.ComContext, shards sharding.Range, out []float64) {
 	}
 }
 
-// A function that folds the parts of shards itself, everywhere or on some nodes alone,
-// gives the bits that buffers of shards give; each shard is asked for once.
+// A function may fold the parts of shards itself, at all nodes of the tree or at some. The bits
+// are the same as with one buffer per shard, and each shard is requested once.
 func TestFoldedBy(t *testing.T) {
 	sums := shared.Scratch[[]float64]("sums")
 	const n = 9

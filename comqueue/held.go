@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"syscall"
 
@@ -97,9 +96,9 @@ func (in *intake) rows(c *engine.Context, key PartitionedData, shard int, schema
 			t.frame.Release()
 		}
 	}()
-	n := key.state(in.context, t.frame)
-	if n < 0 || n > mostState {
-		return nil, fmt.Errorf("the function of WithState says %d bytes for the state of a shard; it must say how many bytes are kept, from 0 to %d", n, int64(mostState))
+	n, err := key.stateOf(in.context, t.frame)
+	if err != nil {
+		return nil, err
 	}
 	if err := in.makeRoom(c, n); err != nil {
 		return nil, fmt.Errorf("what the queue keeps for its rows: %w", err)
@@ -107,6 +106,30 @@ func (in *intake) rows(c *engine.Context, key PartitionedData, shard int, schema
 	t.frame.bytes += n
 	owned = true
 	return t.frame, nil
+}
+
+// stateOf returns the bytes of state that stages keep for the rows of a shard. If the function fails
+// while the rows are in a file, damage of the file is the cause.
+func (d PartitionedData) stateOf(ctx *ComContext, rows *Frame) (n int64, err error) {
+	returned := false
+	defer func() {
+		if returned && err == nil || rows.file == nil {
+			return
+		}
+		damage := rows.file.verify()
+		if damage != nil && !returned {
+			panic(damage) // replaces the current panic
+		}
+		if damage != nil {
+			err = damage
+		}
+	}()
+	n = d.state(ctx, rows)
+	returned = true
+	if n < 0 || n > mostState {
+		err = fmt.Errorf("the function of WithState says %d bytes for the state of a shard; it must say how many bytes are kept, from 0 to %d", n, int64(mostState))
+	}
+	return n, err
 }
 
 const mostState = 1 << 50 // bytes of a shard's state, far more than any machine has
@@ -360,11 +383,11 @@ func tellOfDisk(c *engine.Context) {
 // holdings are the blocks that the stages of a subtask have made of its rows. Like rows, they
 // are in memory while the slot's budget lasts, and then in files.
 type holdings struct {
-	files    *mapped.Files
-	verified *sync.RWMutex // held for writing while files are added or released
-	reserved int64         // bytes reserved in the slot's memory
-	onDisk   []*onDisk
-	free     []func()
+	files     *mapped.Files
+	verifying *sync.Mutex // held while files are added or released
+	reserved  int64       // bytes reserved in the slot's memory
+	onDisk    []*onDisk
+	free      []func()
 }
 
 // block makes a block of zeroed pieces, and calls fill to write each. Nobody changes it
@@ -395,9 +418,9 @@ func (h *holdings) block(c *engine.Context, what string, pieces []int, fill func
 		return nil, false, beyond(c, full, err)
 	}
 	h.free = append(h.free, region.Release)
-	h.verified.Lock()
+	h.verifying.Lock()
 	h.onDisk = append(h.onDisk, &onDisk{what: what, shard: -1, region: region})
-	h.verified.Unlock()
+	h.verifying.Unlock()
 	tellOfDisk(c)
 	return b, true, nil
 }
@@ -421,8 +444,8 @@ func beyond(c *engine.Context, full, err error) error {
 // close releases everything.
 func (h *holdings) close(c *engine.Context) {
 	if len(h.onDisk) > 0 { // others read this while they verify files
-		h.verified.Lock()
-		defer h.verified.Unlock()
+		h.verifying.Lock()
+		defer h.verifying.Unlock()
 		h.onDisk = nil
 	}
 	for _, free := range h.free {
@@ -444,89 +467,6 @@ type counted struct {
 func (a *counted) Allocate(n int) []byte {
 	a.bytes += int64(n)
 	return a.Allocator.Allocate(n)
-}
-
-// verifyRows verifies that files still hold what was written to them.
-func (b *body) verifyRows() error {
-	if err := b.verify(b.rowsOnDisk); err != nil {
-		return err
-	}
-	return b.verify(b.made.onDisk)
-}
-
-func (b *body) verify(all []*onDisk) error {
-	for _, held := range all {
-		b.context.shard.Store(int32(held.shard))
-		if err := held.region.Verify(); err != nil {
-			return fmt.Errorf("%s, kept beyond the memory budget: %w; or a function changed rows that it was lent, which --check tells", held.what, err)
-		}
-	}
-	b.context.shard.Store(-1)
-	return nil
-}
-
-// holdsOnDisk reports whether rows or blocks of the subtask are in files.
-func (b *body) holdsOnDisk() bool { return len(b.rowsOnDisk)+len(b.made.onDisk) > 0 }
-
-// damage verifies the files of all subtasks in this process, those of this one first: a function
-// may fail because of the rows of another subtask. It returns nil if the run ends meanwhile, as
-// its error is known then.
-func (b *body) damage() error {
-	b.verified.RLock()
-	defer b.verified.RUnlock()
-	all := slices.Concat(b.rowsOnDisk, b.made.onDisk)
-	for _, other := range b.bodies {
-		if other != b {
-			all = slices.Concat(all, other.rowsOnDisk, other.made.onDisk)
-		}
-	}
-	for i := range all {
-		if b.context.Context().Err() != nil {
-			return nil
-		}
-		if err := b.verify(all[i : i+1]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// guard calls f. If f fails while rows are in files, it verifies the files first: damage by the
-// disk is the cause of any other failure.
-func (b *body) guard(f func() error) (err error) {
-	returned := false
-	defer func() {
-		if returned && err == nil || b.context.Context().Err() != nil {
-			return
-		}
-		shard := b.context.shard.Load()
-		damage := b.damage()
-		if damage == nil {
-			b.context.shard.Store(shard)
-			return
-		}
-		if !returned {
-			panic(damage) // replaces the current panic
-		}
-		err = damage
-	}()
-	err = f()
-	returned = true
-	return err
-}
-
-// guarded wraps the functions of stages in guard.
-func (b *body) guarded(stages []engine.Stage) []engine.Stage {
-	for i := range stages {
-		s := &stages[i]
-		if run := s.Run; run != nil {
-			s.Run = func() error { return b.guard(run) }
-		}
-		if s.Repeat != nil {
-			s.Repeat.Stages = b.guarded(s.Repeat.Stages)
-		}
-	}
-	return stages
 }
 
 // HoldBlock returns a block of bytes that is valid as long as the subtask is in the queue. It

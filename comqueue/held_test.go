@@ -24,14 +24,14 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// averaging is a queue that averages rows in ten supersteps of two passes; meddle is called
-// for every shard and pass.
-func averaging(n int, meddle func(step, shard int, values []float64)) func(b *engine.Builder) *engine.Dataset {
+// averaging is a queue that averages rows in ten supersteps of two passes. It calls hook for
+// every shard and pass.
+func averaging(n int, hook func(step, shard int, values []float64)) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset {
 		read := func(ctx *comqueue.ComContext, shard int, out []float64) error {
 			values := data.Get(ctx, shard).Floats("value")
-			if meddle != nil {
-				meddle(ctx.StepNo(), shard, values)
+			if hook != nil {
+				hook(ctx.StepNo(), shard, values)
 			}
 			for _, v := range values {
 				out[0] += (v - centre.Get(ctx)[0]) / float64(n)
@@ -62,8 +62,8 @@ func averaging(n int, meddle func(step, shard int, values []float64)) func(b *en
 	}
 }
 
-// TestRowsBeyondTheBudget: rows that do not fit in the memory budget are in files. The queue
-// has the same bits, keeps to the budget, and leaves nothing behind.
+// TestRowsBeyondTheBudget: rows that do not fit in the memory budget are in files. The bits of
+// the queue stay the same. It stays within the budget and leaves nothing behind.
 func TestRowsBeyondTheBudget(t *testing.T) {
 	const n = 1 << 17 // a MiB
 	want, _, err := run(t, averaging(n, nil), engine.Parallelism(1), engine.Shards(16))
@@ -85,23 +85,23 @@ func TestRowsBeyondTheBudget(t *testing.T) {
 	}
 }
 
-// TestRowsBeyondTheBudgetThatChange: a change of rows in a file, by a function or by the disk,
-// is an error before the queue emits anything, even without checks.
+// TestRowsBeyondTheBudgetThatChange: if a function or the disk changes rows in a file, this is
+// an error before the queue emits anything, even without checks.
 func TestRowsBeyondTheBudgetThatChange(t *testing.T) {
-	for first, last := range map[int]int{0: 7, 8: 15} { // shards of each subtask by itself
-		meddle := func(step, shard int, values []float64) {
-			if step == 10 && shard >= first && shard <= last { // all, as timing decides which of them are in memory
+	for first, last := range map[int]int{0: 7, 8: 15} { // shards of one subtask
+		hook := func(step, shard int, values []float64) {
+			if step == 10 && shard >= first && shard <= last { // all of them, because timing determines which are in memory
 				values[len(values)-1]++
 			}
 		}
-		_, _, err := run(t, averaging(1<<17, meddle), engine.Parallelism(2), engine.Shards(16), engine.MemoryBudget(128<<10))
+		_, _, err := run(t, averaging(1<<17, hook), engine.Parallelism(2), engine.Shards(16), engine.MemoryBudget(128<<10))
 		require.ErrorContains(t, err, `rows of "data", kept beyond the memory budget: the file `)
 		require.ErrorContains(t, err, "is damaged")
 		require.ErrorContains(t, err, "shard ")
 	}
 }
 
-// rowsFS makes files for the rows of queues by make, and all others by the system.
+// rowsFS creates files for the rows of queues with make, and all other files with the system.
 type rowsFS struct {
 	disk.FS
 	make func(dir, pattern string) (disk.File, error)
@@ -136,8 +136,8 @@ func TestRowsThatNoFileHolds(t *testing.T) {
 	}
 }
 
-// holder is a source that takes memory of its slot before it emits its row, and holds it until
-// the queue has taken its rows in.
+// holder is a source without rows that takes memory of its slot when it opens, and never
+// releases it. It ends when taken is closed.
 type holder struct {
 	bytes       int64
 	held, taken chan struct{}
@@ -161,8 +161,8 @@ func (h holder) ReadShard(c *engine.Context, shard int, out engine.Output) error
 
 func (h holder) Close() error { return nil }
 
-// TestRowsBesideOthers: if files cannot be mapped, memory that others hold for now is no reason
-// to refuse rows that would fit without them.
+// TestRowsBesideOthers: if files cannot be mapped, rows are not refused only because others
+// hold memory for the moment. They are refused if they would not fit without the others either.
 func TestRowsBesideOthers(t *testing.T) {
 	const n, budget = 20_000, 256 << 10 // rows of 160 kB
 	for state, want := range map[int64]string{0: "", 64 << 10: "", 160 << 10: "what the queue keeps for its rows: out of memory: "} {
@@ -194,8 +194,8 @@ func TestRowsBesideOthers(t *testing.T) {
 	}
 }
 
-// crowding is a source that on request takes more memory than there is, and releases it when
-// the queue has read its rows.
+// crowding is a source that takes more memory than there is when the test tells it to, and
+// releases it once the queue has read its rows.
 type crowding struct {
 	bytes             int64
 	when, held, taken chan struct{}
@@ -224,8 +224,8 @@ func (h crowding) ReadShard(c *engine.Context, shard int, _ engine.Output) error
 	return nil
 }
 
-// TestRowsWhileOthersCrowd: while rows make room, others may for a moment take more memory than
-// there is. Each shard goes to disk once.
+// TestRowsWhileOthersCrowd: while rows are moved to disk, others may for a moment take more
+// memory than there is. Each shard is moved once.
 func TestRowsWhileOthersCrowd(t *testing.T) {
 	const per, budget = 40_000, 4 << 20 // shards of 320 kB, each with a file of its own
 	for _, before := range []int{1, 3, 7} {
@@ -261,8 +261,8 @@ func TestRowsWhileOthersCrowd(t *testing.T) {
 	}
 }
 
-// TestRowsThatChangeWhileTheQueueCloses: the rows that a close makes from files count only if
-// the files have not changed.
+// TestRowsThatChangeWhileTheQueueCloses: rows that a close makes from files are accepted only
+// if the files have not changed.
 func TestRowsThatChangeWhileTheQueueCloses(t *testing.T) {
 	boom := errors.New("boom")
 	for _, perShard := range []bool{false, true} {
@@ -313,8 +313,8 @@ func TestRowsThatChangeWhileTheQueueCloses(t *testing.T) {
 	}
 }
 
-// TestFaultsWhileBlocksAreFilled: pages that the disk cannot read fail the subtask, in its
-// first block too.
+// TestFaultsWhileBlocksAreFilled: if the disk cannot read a page, the subtask fails, even while
+// it fills its first block.
 func TestFaultsWhileBlocksAreFilled(t *testing.T) {
 	var file *os.File
 	fs := rowsFS{disk.OS(), func(dir, pattern string) (disk.File, error) {
@@ -339,7 +339,7 @@ func TestFaultsWhileBlocksAreFilled(t *testing.T) {
 	requireUnmapped(t)
 }
 
-// keeper keeps a block between supersteps, and its snapshot depends on the block.
+// keeper keeps a block between supersteps. Its snapshot depends on the block.
 type keeper struct {
 	block []byte
 	calls byte
@@ -372,19 +372,19 @@ func TestSnapshotsReadBlocks(t *testing.T) {
 	}
 }
 
-// meddling calls meddle whenever memory is allocated.
-type meddling struct {
+// hookedAllocator is an allocator that calls hook before each allocation.
+type hookedAllocator struct {
 	memory.Allocator
-	meddle func()
+	hook func()
 }
 
-func (m meddling) Allocate(n int) []byte {
-	m.meddle()
+func (m hookedAllocator) Allocate(n int) []byte {
+	m.hook()
 	return m.Allocator.Allocate(n)
 }
 
-// TestDamageWhileRowsAreWritten: a page that comes back from disk with other bytes, before all
-// columns of a shard are written, is reported.
+// TestDamageWhileRowsAreWritten: if a page is read back with other bytes before all columns of
+// a shard are written, this is reported.
 func TestDamageWhileRowsAreWritten(t *testing.T) {
 	write := func(f *os.File) error { _, err := f.WriteAt([]byte{1}, 0); return err }
 	cut := func(f *os.File) error { return f.Truncate(0) }
@@ -401,7 +401,7 @@ func TestDamageWhileRowsAreWritten(t *testing.T) {
 	}
 }
 
-// requireUnmapped checks that the process maps no rows any more.
+// requireUnmapped checks that the process maps no more rows.
 func requireUnmapped(t *testing.T) {
 	t.Helper()
 	maps, err := os.ReadFile("/proc/self/maps")
@@ -409,8 +409,9 @@ func requireUnmapped(t *testing.T) {
 	require.NotContains(t, string(maps), "/rows-")
 }
 
-// damaged runs a queue over rows beyond the budget, whose file is damaged while columns are
-// written, and returns the error. All of the slot's memory must be released.
+// damaged runs a queue whose rows exceed the budget and damages their file while columns are
+// written. It returns the error of the queue and requires that all memory of the slot was
+// released.
 func damaged(t *testing.T, shards int, damage func(*os.File) error) error {
 	type named struct {
 		Value float64
@@ -427,7 +428,7 @@ func damaged(t *testing.T, shards int, damage func(*os.File) error) error {
 		}
 		return f, err
 	}}
-	mem := meddling{memory.NewGoAllocator(), func() {
+	mem := hookedAllocator{memory.NewGoAllocator(), func() {
 		if f := last.Load(); f != nil {
 			assert.NoError(t, damage(f))
 		}
@@ -448,8 +449,8 @@ func damaged(t *testing.T, shards int, damage func(*os.File) error) error {
 	return err
 }
 
-// looking is a source without rows that reports, before others have rows, how much of its
-// slot's memory is in use.
+// looking is a source without rows that opens before others emit rows, and reports how much of
+// its slot's memory is in use.
 type looking struct {
 	used   *func() int64
 	looked chan struct{}
@@ -464,14 +465,14 @@ func (l looking) Open(c *engine.Context) error {
 	return nil
 }
 
-// unmapped makes files that cannot be mapped.
+// unmapped creates files that cannot be mapped.
 var unmapped = rowsFS{disk.OS(), func(dir, pattern string) (disk.File, error) {
 	f, err := disk.OS().CreateTemp(dir, pattern)
 	return struct{ disk.File }{f}, err
 }}
 
-// TestQueuesThatDoNotFitTogether: rows of queues that run at once, and cannot move to disk, are
-// refused if they exceed twice the budget together.
+// TestQueuesThatDoNotFitTogether: if rows cannot move to disk, queues that run at the same time
+// are refused if their rows together exceed twice the budget.
 func TestQueuesThatDoNotFitTogether(t *testing.T) {
 	const n, queues = 100_000, 3 // 800 kB of rows each
 	budget, refused := int64(1<<20), 0
@@ -483,7 +484,7 @@ func TestQueuesThatDoNotFitTogether(t *testing.T) {
 			for i := range queues {
 				name := fmt.Sprint("queue ", i)
 				engine.Collect(comqueue.New(b, name).InitWithPartitionedData(data, dataset(b, n, func(i int) float64 { return float64(i) })).
-					Init(func(queue *comqueue.ComContext) error { // all hold their rows at once
+					Init(func(queue *comqueue.ComContext) error { // all queues hold their rows at the same time
 						open.Done()
 						all := make(chan struct{})
 						go func() { open.Wait(); close(all) }()
@@ -512,8 +513,8 @@ func TestQueuesThatDoNotFitTogether(t *testing.T) {
 	require.Less(t, refused, 6, "what other queues hold so far counts in what is advised, and so it rises each time")
 }
 
-// TestInputsThatDoNotFitTogether: the rows of inputs that are still to be read count in what is
-// advised.
+// TestInputsThatDoNotFitTogether: the advised memory includes the rows of inputs that are still
+// to be read.
 func TestInputsThatDoNotFitTogether(t *testing.T) {
 	const n = 20_000 // 160 kB of rows each
 	budget, refused := int64(64<<10), 0
@@ -535,8 +536,8 @@ func TestInputsThatDoNotFitTogether(t *testing.T) {
 	require.Equal(t, 1, refused)
 }
 
-// TestStateThatPanics: a function that says what stages keep is the user's, and where it panics
-// the rows that it was shown are given back.
+// TestStateThatPanics: the function of WithState is the user's. If it panics, the memory of the
+// rows that it was given is released.
 func TestStateThatPanics(t *testing.T) {
 	for _, budget := range []int64{128 << 10, 64 << 20} {
 		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
@@ -559,7 +560,7 @@ func TestStateThatPanics(t *testing.T) {
 	}
 }
 
-// TestOffsetsOfRowsInFilesCount: they stay in memory.
+// TestOffsetsOfRowsInFilesCount: the offsets of rows in files stay in memory and count.
 func TestOffsetsOfRowsInFilesCount(t *testing.T) {
 	const n, shards = 1 << 15, 16
 	var used func() int64

@@ -12,18 +12,22 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
 )
 
-// slot is a source without rows that tells of its slot's memory before others have rows.
+// slot is a source without rows that opens before others emit rows, and gives the test the
+// memory of its slot.
 type slot struct {
 	memory *atomic.Pointer[task.Budget]
 	looked chan struct{}
@@ -38,8 +42,8 @@ func (s slot) Open(c *engine.Context) error {
 	return nil
 }
 
-// watching adds a source that tells of the memory of the only slot, and returns a dataset of n
-// rows that begins behind it.
+// watching adds a source that gives the test the memory of the only slot. It returns a dataset
+// of n rows that begins after that.
 func watching(b *engine.Builder, memory *atomic.Pointer[task.Budget], n int) *engine.Dataset {
 	s := slot{memory, make(chan struct{})}
 	schema := operators.FromSlice(b, []row{{1}}).Schema()
@@ -50,7 +54,8 @@ func watching(b *engine.Builder, memory *atomic.Pointer[task.Budget], n int) *en
 	})
 }
 
-// watchedFiles keeps a handle of every file for rows, as they have no names once they are mapped.
+// watchedFiles keeps a handle of every file for rows, because such a file has no name once it
+// is mapped.
 type watchedFiles struct {
 	mu    sync.Mutex
 	files []*os.File
@@ -72,15 +77,15 @@ func (w *watchedFiles) fs(t *testing.T) disk.FS {
 	}}
 }
 
-// all returns the files so far.
+// all returns the files that have been created.
 func (w *watchedFiles) all() []*os.File {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]*os.File(nil), w.files...)
 }
 
-// TestRowsOfFilesThatAreEmitted: rows that a queue emits as they are do not lie in its files any
-// more. The files are verified no longer, and the disk may do with them what it likes.
+// TestRowsOfFilesThatAreEmitted: rows that a queue emits unchanged are copied out of its files.
+// The files are no longer verified, so later damage to them does no harm.
 func TestRowsOfFilesThatAreEmitted(t *testing.T) {
 	const n = 1 << 12
 	again := comqueue.PartitionedRows("again")
@@ -139,7 +144,7 @@ func TestRowsOfFilesThatAreEmitted(t *testing.T) {
 	}
 }
 
-// TestDamageComesBeforeRows: operators behind a queue see no rows if its files have changed by
+// TestDamageComesBeforeRows: operators after a queue get no rows if its files have changed by
 // the end of the last superstep.
 func TestDamageComesBeforeRows(t *testing.T) {
 	for _, perShard := range []bool{false, true} {
@@ -175,8 +180,8 @@ func TestDamageComesBeforeRows(t *testing.T) {
 	}
 }
 
-// TestDamageOfOthersIsTheCause: a function that fails for what the files of another subtask have
-// become is not the cause, the damage is. The files of all inputs count.
+// TestDamageOfOthersIsTheCause: damage to the files of one subtask may make a function of
+// another fail. Then the damage is reported as the cause. The files of all inputs are verified.
 func TestDamageOfOthersIsTheCause(t *testing.T) {
 	const n, shards = 1 << 16, 8
 	second := comqueue.PartitionedRows("second")
@@ -212,7 +217,7 @@ func TestDamageOfOthersIsTheCause(t *testing.T) {
 	}
 }
 
-// TestStateThatCannotBe: what WithState says is checked, and all of the memory is given back.
+// TestStateThatCannotBe: the result of WithState is checked, and all memory is released.
 func TestStateThatCannotBe(t *testing.T) {
 	for _, state := range []int64{-1, -1 << 40, math.MinInt64, 1 << 51, 1 << 62, math.MaxInt64, math.MaxInt64 - 1} {
 		var memory atomic.Pointer[task.Budget]
@@ -234,20 +239,20 @@ func requireGivenBack(t *testing.T, memory *task.Budget) {
 	require.Zero(t, memory.Kept(false))
 }
 
-// TestWhatQueuesKeepIsCounted: state, blocks and rows count while a queue runs, rows in memory
-// where they could move to files apart, and are given back at its end.
+// TestWhatQueuesKeepIsCounted: state, blocks and rows count while a queue runs, and are
+// released at its end. Rows in memory that could move to files are counted separately.
 func TestWhatQueuesKeepIsCounted(t *testing.T) {
 	const n, state, block = 10_000, 30_000, 20_000 // 80 kB of rows
 	for _, test := range []struct {
 		budget int64
 		fs     disk.FS
 		kept   int64 // without rows
-		rows   bool  // in memory
+		rows   bool  // whether rows are in memory
 	}{
 		{1 << 20, disk.OS(), state + block, true},
 		{1 << 20, unmapped, state + block, true},
 		{64 << 10, disk.OS(), state + block, false},
-		{170_000, unmapped, 2*state + block, true}, // while others hold what more needs
+		{170_000, unmapped, 2*state + block, true}, // while others hold the memory that "more" needs
 	} {
 		var memory atomic.Pointer[task.Budget]
 		key := comqueue.PartitionedRows("rows").WithState(func(*comqueue.ComContext, *comqueue.Frame) int64 { return state })
@@ -293,7 +298,7 @@ func TestWhatQueuesKeepIsCounted(t *testing.T) {
 }
 
 // TestOffsetsThatDoNotFit: offsets stay in memory. If they do not fit, the rows that were moved
-// to a file go with the error.
+// to a file are released with the error.
 func TestOffsetsThatDoNotFit(t *testing.T) {
 	const n = 1 << 15
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
@@ -320,8 +325,8 @@ func await(ctx *comqueue.ComContext, c chan struct{}) error {
 	}
 }
 
-// TestStateOfQueuesAtOnce: rows in memory that could have gone to files do not keep the state of
-// other queues out, whichever came first.
+// TestStateOfQueuesAtOnce: rows in memory that could have gone to files do not block the state
+// of other queues, whichever comes first.
 func TestStateOfQueuesAtOnce(t *testing.T) {
 	const n = 120_000 // 960 kB of rows
 	for _, first := range []bool{true, false} {
@@ -361,13 +366,13 @@ func TestStateOfQueuesAtOnce(t *testing.T) {
 	}
 }
 
-// TestRefusalDoesNotWaitForQueues: advice counts inputs that are still to be read, but not those
-// that other queues make, which may take long.
+// TestRefusalDoesNotWaitForQueues: the advised memory includes inputs that are still to be
+// read. It does not include inputs from other queues, because waiting for them may take long.
 func TestRefusalDoesNotWaitForQueues(t *testing.T) {
 	second := comqueue.PartitionedRows("second")
 	_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
 		long := comqueue.New(b, "long").InitWithPartitionedData(data, dataset(b, 1, func(int) float64 { return 1 })).Do(func(ctx *comqueue.ComContext) error {
-			<-ctx.Context().Done() // for ever, but for the refusal
+			<-ctx.Context().Done() // for ever, unless the other queue is refused
 			return nil
 		}).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec()
 		return comqueue.New(b, "refused").InitWithPartitionedData(data, dataset(b, 50_000, func(i int) float64 { return float64(i) })).
@@ -379,15 +384,23 @@ func TestRefusalDoesNotWaitForQueues(t *testing.T) {
 	require.True(t, strings.Contains(err.Error(), `queue "refused": partitioned data "data"`), err)
 }
 
-// TestRowsOfFilesAreCopiedBeforeTheyAreVerified: what a close emits is what was verified, also if
-// the files change right afterwards.
-func TestRowsOfFilesAreCopiedBeforeTheyAreVerified(t *testing.T) {
+// TestFilesAreVerifiedAfterTheClose: rows go on as they are emitted, also those of subtask 0 alone,
+// and files that change meanwhile fail the job.
+func TestFilesAreVerifiedAfterTheClose(t *testing.T) {
 	var watched watchedFiles
-	got, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+	var arrived atomic.Int64
+	_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
 		q := comqueue.New(b, "first").InitWithPartitionedData(data, dataset(b, 1<<17, func(i int) float64 { return 1 })).Do(idle).SetMaxIter(1)
 		schema := operators.FromSlice(b, []row{{1}}).Schema()
 		emitted := q.CloseOnNode0(comqueue.OutputBatches(schema, func(ctx *comqueue.ComContext, emit func(engine.Batch) error) error {
-			return ctx.ForShards(func(shard int) error { return emit(data.Get(ctx, shard).Batch()) })
+			for shard := range ctx.TotalShards() {
+				before := arrived.Load()
+				if err := emit(data.Get(ctx, shard).Batch()); err != nil {
+					return err
+				}
+				assert.Greater(t, arrived.Load(), before, "rows of shard %d are not kept until the end", shard)
+			}
+			return nil
 		})).Exec()
 		damage := sync.OnceFunc(func() { // when the first row arrives
 			for _, f := range watched.all() {
@@ -396,15 +409,185 @@ func TestRowsOfFilesAreCopiedBeforeTheyAreVerified(t *testing.T) {
 			}
 		})
 		return operators.Filter(emitted, func(r row) bool {
+			arrived.Add(1)
 			damage()
 			return r.Value != 1
 		})
 	}, engine.Parallelism(1), engine.Shards(4), engine.BatchRows(64), engine.MemoryBudget(64<<10), engine.Disk(watched.fs(t)))
-	require.NoError(t, err)
-	require.Empty(t, got)
+	require.ErrorContains(t, err, "is damaged")
 }
 
-// TestDamageIsTheCauseInLoops: conditions of loops within a superstep are functions like others.
+// TestFailuresOfDamagedRows: damage is the error where a function fails because of it, also one that
+// says the state of rows, and one that makes scratch again. Its own failure is told beside.
+func TestFailuresOfDamagedRows(t *testing.T) {
+	check := func(f *comqueue.Frame) error {
+		for _, v := range f.Floats("value") {
+			if v != 1 {
+				return errors.New("the rows are not numbers")
+			}
+		}
+		return nil
+	}
+	damage := func(watched *watchedFiles) {
+		for _, f := range watched.all() {
+			_, err := f.WriteAt([]byte{1, 2, 3, 4, 5, 6, 7}, 80)
+			assert.NoError(t, err)
+		}
+	}
+	for name, c := range map[string]struct {
+		queue func(b *engine.Builder, rows *engine.Dataset, watched *watchedFiles) *comqueue.IterativeComQueue
+		says  string
+	}{
+		"stage": {func(b *engine.Builder, rows *engine.Dataset, watched *watchedFiles) *comqueue.IterativeComQueue {
+			return comqueue.New(b, "queue").InitWithPartitionedData(data, rows).Do(func(ctx *comqueue.ComContext) error {
+				damage(watched)
+				return ctx.ForShards(func(shard int) error { return check(data.Get(ctx, shard)) })
+			})
+		}, "; the function failed with: the rows are not numbers"},
+		"state": {func(b *engine.Builder, rows *engine.Dataset, watched *watchedFiles) *comqueue.IterativeComQueue {
+			stated := data.WithState(func(_ *comqueue.ComContext, f *comqueue.Frame) int64 {
+				if f.OnDisk() {
+					damage(watched)
+				}
+				if check(f) != nil {
+					return -1
+				}
+				return 0
+			})
+			return comqueue.New(b, "queue").InitWithPartitionedData(stated, rows).Do(idle)
+		}, ""},
+		"state panics": {func(b *engine.Builder, rows *engine.Dataset, watched *watchedFiles) *comqueue.IterativeComQueue {
+			stated := data.WithState(func(_ *comqueue.ComContext, f *comqueue.Frame) int64 {
+				if f.OnDisk() {
+					damage(watched)
+				}
+				if err := check(f); err != nil {
+					panic(err)
+				}
+				return 0
+			})
+			return comqueue.New(b, "queue").InitWithPartitionedData(stated, rows).Do(idle)
+		}, ""},
+		"init again": {func(b *engine.Builder, rows *engine.Dataset, watched *watchedFiles) *comqueue.IterativeComQueue {
+			return comqueue.New(b, "queue").InitWithPartitionedData(data, rows).Init(func(ctx *comqueue.ComContext) error {
+				return ctx.ForShards(func(shard int) error { return check(data.Get(ctx, shard)) })
+			}).Do(func(ctx *comqueue.ComContext) error {
+				if ctx.StepNo() == 1 {
+					damage(watched)
+				}
+				return nil
+			})
+		}, "; the function failed with: "},
+	} {
+		var watched watchedFiles
+		_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+			return c.queue(b, dataset(b, 1<<17, func(int) float64 { return 1 }), &watched).SetMaxIter(2).
+				CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]row, error) { return nil, nil })).Exec()
+		}, engine.Parallelism(1), engine.Shards(4), engine.MemoryBudget(64<<10), engine.Disk(watched.fs(t)), engine.CheckState(true))
+		require.ErrorContains(t, err, "is damaged", name)
+		require.ErrorContains(t, err, c.says, name)
+	}
+}
+
+// TestViewsThatAreEmitted: a close may emit batches that refer to the queue's rows and blocks
+// in memory. The queue returns that memory to the system when it ends.
+func TestViewsThatAreEmitted(t *testing.T) {
+	const n = 1 << 18 // 2 MiB of numbers, which are not on the Go heap
+	ended := func(b *engine.Builder, emitted *engine.Dataset) *engine.Dataset {
+		read := operators.Map(emitted, func(r row) row { return r })
+		return comqueue.New(b, "second").InitWithPartitionedData(comqueue.PartitionedRows("again"), read).Do(idle).SetMaxIter(1).
+			CloseWith(comqueue.ShardOutput(func(ctx *comqueue.ComContext, shard int) ([]row, error) {
+				sum := 0.0
+				for _, v := range comqueue.PartitionedRows("again").Get(ctx, shard).Floats("value") {
+					sum += v
+				}
+				return []row{{sum}}, nil
+			})).Exec()
+	}
+	blocks := shared.Scratch[[]float64]("block")
+	views := map[string]func(ctx *comqueue.ComContext, shard int) []float64{
+		"rows":  func(ctx *comqueue.ComContext, shard int) []float64 { return data.Get(ctx, shard).Floats("value") },
+		"block": func(ctx *comqueue.ComContext, _ int) []float64 { return blocks.Get(ctx) },
+	}
+	block := func(ctx *comqueue.ComContext) error {
+		held, _, err := ctx.HoldBlock("numbers", []int{8 * n}, func(_ int, b []byte) error {
+			return ctx.ForShards(func(shard int) error {
+				copy(b, arrow.Float64Traits.CastToBytes(data.Get(ctx, shard).Floats("value")))
+				return nil
+			})
+		})
+		blocks.Put(ctx, arrow.Float64Traits.CastFromBytes(held))
+		return err
+	}
+	for name, view := range views {
+		for _, once := range []bool{false, true} {
+			got, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+				rows := dataset(b, n, func(i int) float64 { return float64(i) })
+				schema := operators.FromSlice(b, []row{{1}}).Schema()
+				give := func(ctx *comqueue.ComContext, shard int, emit func(engine.Batch) error) error {
+					made, err := columnar.NewBatch(nil, schema, view(ctx, shard))
+					if err != nil {
+						return err
+					}
+					defer made.Release()
+					return emit(made)
+				}
+				q := comqueue.New(b, "first").InitWithPartitionedData(data, rows).Init(block).Do(idle).SetMaxIter(1)
+				if once {
+					return ended(b, q.CloseOnNode0(comqueue.OutputBatches(schema, func(ctx *comqueue.ComContext, emit func(engine.Batch) error) error {
+						return give(ctx, 0, emit)
+					})).Exec())
+				}
+				return ended(b, q.CloseWith(comqueue.ShardOutputBatches(schema, give)).Exec())
+			}, engine.Parallelism(1), engine.Shards(1))
+			require.NoError(t, err, name)
+			require.Equal(t, []row{{n * (n - 1) / 2}}, got, "%s, once: %v", name, once)
+		}
+	}
+}
+
+// TestFilesThatCannotBeCheckedAreNoChange: if a check cannot read the rows of another subtask,
+// the error says so. If a function has modified the rows, the error says that.
+func TestFilesThatCannotBeCheckedAreNoChange(t *testing.T) {
+	const n = 1 << 14
+	for name, c := range map[string]struct {
+		do        func(f *comqueue.Frame, files []*os.File) error
+		says, not string
+	}{
+		"cut": {func(_ *comqueue.Frame, files []*os.File) error {
+			for _, f := range files {
+				if err := f.Truncate(0); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, "some cannot be read", "modified"},
+		"modified": {func(f *comqueue.Frame, _ []*os.File) error {
+			f.Floats("value")[0] = -1
+			return nil
+		}, `rows of "data" were modified in superstep 1, or the disk that they are on has lost some`, "damaged"},
+	} {
+		var watched watchedFiles
+		_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+			rows := operators.Filter(dataset(b, n, func(i int) float64 { return float64(i) }), func(r row) bool { return r.Value >= n/2 })
+			return comqueue.New(b, "queue").InitWithPartitionedData(data, rows).Do(func(ctx *comqueue.ComContext) error {
+				if ctx.TaskID() == 0 {
+					require.Equal(t, 0, data.Get(ctx, 0).Rows(), "so that its goroutine knows of no files")
+					return nil
+				}
+				return ctx.ForShards(func(shard int) error {
+					require.True(t, data.Get(ctx, shard).OnDisk())
+					return c.do(data.Get(ctx, shard), watched.all())
+				})
+			}).SetMaxIter(1).CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]row, error) { return nil, nil })).Exec()
+		}, engine.Parallelism(2), engine.Shards(2), engine.MemoryBudget(64<<10), engine.Disk(watched.fs(t)), engine.CheckBroadcasts(true))
+		require.ErrorContains(t, err, c.says, name)
+		require.NotContains(t, err.Error(), c.not, name)
+	}
+}
+
+// TestDamageIsTheCauseInLoops: the conditions of loops within a superstep are verified like
+// other functions.
 func TestDamageIsTheCauseInLoops(t *testing.T) {
 	wrong := func(ctx *comqueue.ComContext) (bool, error) {
 		for shard := range 8 {

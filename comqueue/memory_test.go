@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestJoinedBroadcastCounts: broadcast rows that come in several batches are held twice, in the
-// batches and in one frame. Both count, so a budget that holds only one of them is refused.
+// TestJoinedBroadcastCounts: broadcast rows in several batches are in memory twice, in the
+// batches and in one frame. Both count, so a budget for only one of them is refused.
 func TestJoinedBroadcastCounts(t *testing.T) {
 	const rows, size = 4000, 8 * 4000
 	all := comqueue.BroadcastRows("all")

@@ -16,11 +16,11 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// joined writes how values were merged.
+// joined returns a text that shows how values were merged.
 func joined(left, right string) string { return "(" + left + " " + right + ")" }
 
-// upTheTree folds the values under a node of the aligned tree in the obvious way: halves are
-// joined if both have a value.
+// upTheTree folds the values under a node of the aligned tree in the obvious way: it joins the
+// two halves if both have a value.
 func upTheTree[V any](lo, hi int, of func(shard int) (V, bool), join func(a, b V) V) (v V, ok bool) {
 	if hi == lo+1 {
 		return of(lo)
@@ -54,7 +54,7 @@ func TestObjectsMergeInTheFoldTreeOverSubtasks(t *testing.T) {
 				}),
 				comqueue.AllReduceObject(key, joined),
 				comqueue.Do(func(ctx *comqueue.ComContext) error {
-					// A subtask without a value keeps its place in the tree.
+					// A subtask without a value still has its place in the tree.
 					brought, any := make([]string, p), false
 					for r := range p {
 						if has(r, ctx.StepNo()) {
@@ -85,7 +85,7 @@ func TestObjectsOfShardsMergeUpTheTree(t *testing.T) {
 		}
 	}
 	for _, p := range append(parallelisms, 16) {
-		_, err := supersteps(t, p, 4, // the last without any object
+		_, err := supersteps(t, p, 4, // the last superstep has no object
 			do(func(ctx *comqueue.ComContext) {
 				for shard := ctx.Shards().Lo; shard < ctx.Shards().Hi; shard++ {
 					from.Remove(ctx, shard)
@@ -122,8 +122,8 @@ func counts(left, right map[string]int) map[string]int {
 	return left
 }
 
-// merge may change both values: the objects of shards and the results of other subtasks stay
-// the same.
+// A merge function may change both values: the objects of shards and the results of other
+// subtasks stay the same.
 func TestMergedObjectsAreCopies(t *testing.T) {
 	codec := shared.Msgpack[map[string]int]()
 	from, into := shared.PerShard("from", codec), shared.Replicated("into", codec)
@@ -151,7 +151,7 @@ func TestMergedObjectsAreCopies(t *testing.T) {
 				into.Get(ctx)["all"] = -ctx.TaskID() // its own
 				return nil
 			}),
-			do(func(ctx *comqueue.ComContext) { into.Get(ctx)["all"] = 0 })) // replicas must be equal
+			do(func(ctx *comqueue.ComContext) { into.Get(ctx)["all"] = 0 })) // the check requires equal replicas
 		require.NoError(t, err, "parallelism %d", p)
 	}
 }
@@ -207,21 +207,21 @@ func TestReplacedObjectsAreReleased(t *testing.T) {
 	require.Equal(t, int64(runs(3)*(3*4+3)), n.Load(), "one in each superstep, the last when the queue ends")
 }
 
-// vector makes a sparse vector of the elements of x that are not zero, or a dense one.
+// vector makes a sparse vector from the elements of x that are not zero, or a dense one.
 func vector(x []float64, dense bool) comqueue.SparseVector[float64] {
 	if dense {
 		return comqueue.SparseVector[float64]{Length: len(x), Value: slices.Clone(x)}
 	}
 	v := comqueue.SparseVector[float64]{Length: len(x), Index: []int32{}}
 	for i, e := range x {
-		if e != 0 || math.Signbit(e) && i%2 == 0 { // also some zeros
+		if e != 0 || math.Signbit(e) && i%2 == 0 { // and some negative zeros
 			v.Index, v.Value = append(v.Index, int32(i)), append(v.Value, e)
 		}
 	}
 	return v
 }
 
-// expand makes all elements of a sparse vector.
+// expand returns all elements of a sparse vector.
 func expand(v comqueue.SparseVector[float64]) []float64 {
 	if v.Index == nil {
 		return v.Value
@@ -233,20 +233,21 @@ func expand(v comqueue.SparseVector[float64]) []float64 {
 	return x
 }
 
-// sparseValues are n elements, one in every few of them not zero.
+// sparseValues returns n elements; about one in `every` is not zero.
 func sparseValues(seed, n, every int) []float64 {
 	x := make([]float64, n)
 	for i := range x {
 		if (i*7919+seed*104729)%every == 0 {
 			if x[i] = odd(seed*31 + i); math.IsInf(x[i], 0) && seed%2 == 0 {
-				x[i] = -x[i] // infinities of both signs make NaNs
+				x[i] = -x[i] // infinities of both signs add up to NaN
 			}
 		}
 	}
 	return x
 }
 
-// plus adds dense vectors as the definition says: with +0 for absent and −0, and one NaN.
+// plus adds dense vectors as the definition says: absent elements and −0 count as +0, and every
+// NaN is the same.
 func plus(a, b []float64) []float64 {
 	s := make([]float64, len(a))
 	for i := range s {

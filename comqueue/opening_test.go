@@ -22,7 +22,7 @@ var (
 	errorsOf  = shared.Scratch[[]float64]("errors")
 )
 
-// caller is a stage of instances, whose field decides the result.
+// caller is a stage made of instances. Its result depends on a field of the instance.
 type caller struct{ calls int }
 
 func (c *caller) Calc(ctx *comqueue.ComContext) error {
@@ -31,7 +31,7 @@ func (c *caller) Calc(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// keptCaller is a caller that gives a snapshot.
+// keptCaller is a caller with a snapshot.
 type keptCaller struct{ caller }
 
 func (c *keptCaller) AppendSnapshot(dst []byte) ([]byte, error) {
@@ -44,8 +44,8 @@ func (c *keptCaller) Restore(src []byte) error {
 	return nil
 }
 
-// descending is a queue whose state is in kept keys and whose scratch is made by Init, except
-// for what the parameters change.
+// descending is a queue that keeps its state in kept keys and makes its scratch in Init, unless
+// the parameters change that.
 func descending(init, stage func(*comqueue.ComContext) error, count func() comqueue.Compute) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset {
 		q := comqueue.New(b, "q").
@@ -92,8 +92,8 @@ func idle(*comqueue.ComContext) error { return nil }
 
 func room(ctx *comqueue.ComContext) error { errorsOf.Put(ctx, make([]float64, 2)); return nil }
 
-// A queue that keeps all state that its result depends on has the same bits with CheckState, at
-// any parallelism and number of workers.
+// If a queue keeps all state on which its result depends, it has the same bits with CheckState,
+// at any parallelism and number of workers.
 func TestForgetfulQueuesHaveTheSameBits(t *testing.T) {
 	kept := func() comqueue.Compute { return &keptCaller{} }
 	var want []row
@@ -111,7 +111,7 @@ func TestForgetfulQueuesHaveTheSameBits(t *testing.T) {
 	require.Equal(t, float64(0+1+2+3+4+5+6+7+8*5), want[2].Value, "visits of shards")
 }
 
-// CheckState reveals a queue whose result depends on scratch or on instances.
+// CheckState reveals a queue whose result depends on scratch or on fields of instances.
 func TestForgottenStateShows(t *testing.T) {
 	carried := shared.Scratch[int]("carried")
 	kept := func() comqueue.Compute { return &keptCaller{} }
@@ -129,7 +129,7 @@ func TestForgottenStateShows(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		build func(*engine.Builder) *engine.Dataset
-		want  string // text of the error; "" means that the result differs
+		want  string // text of the error; "": the result differs
 	}{
 		"scratch made in the first superstep": {descending(nil, first, kept), `get of scratch key "errors" ([]float64) in session "q", subtask `},
 		"scratch that counts":                 {descending(room, sums, kept), ""},
@@ -150,7 +150,8 @@ func TestForgottenStateShows(t *testing.T) {
 	}
 }
 
-// Functions of Begin and Init run in the order in which they were added, Begin's once.
+// Functions of Begin and Init run in the order in which they were added; those of Begin run
+// once.
 func TestOpeningOrder(t *testing.T) {
 	var trace []string
 	say := func(s string) func(*comqueue.ComContext) error {
@@ -203,13 +204,13 @@ func TestOpeningMisuse(t *testing.T) {
 	}
 }
 
-// opener has a function of Init as a method.
+// opener has a method that serves as a function of Init.
 type opener struct{}
 
 func (*opener) makeRoom(ctx *comqueue.ComContext) error { return room(ctx) }
 
-// The functions are part of the plan, and of the fingerprint that client and worker must agree
-// on.
+// Functions of Begin and Init are part of the plan, and of the fingerprint on which client and
+// worker must agree.
 func TestOpeningIsInThePlan(t *testing.T) {
 	_, result, err := run(t, descending(room, idle, func() comqueue.Compute { return &keptCaller{} }), engine.Parallelism(1), engine.Shards(8))
 	require.NoError(t, err)
@@ -218,18 +219,18 @@ func TestOpeningIsInThePlan(t *testing.T) {
 	require.Equal(t, engine.Attr{Key: "init", Value: "room"}, result.Plan.Nodes[i].Attrs[1])
 	require.Contains(t, result.Plan.Nodes[i].Func, "room")
 
-	// A method has its own name, without that of its type.
+	// A method is named without its type.
 	_, result, err = run(t, descending((&opener{}).makeRoom, idle, func() comqueue.Compute { return &keptCaller{} }), engine.Parallelism(1), engine.Shards(8))
 	require.NoError(t, err)
 	require.Equal(t, engine.Attr{Key: "init", Value: "makeRoom"}, result.Plan.Nodes[i].Attrs[1])
 }
 
-// Variables that functions of Begin and Init capture and change are found by the check of
-// a job, whatever the timing.
+// If functions of Begin and Init change captured variables, engine.Check finds this, whatever
+// the timing.
 func TestCheckOfOpenings(t *testing.T) {
 	for _, begins := range []bool{true, false} {
 		job := engine.Define("leak", func(b *engine.Builder, _ struct{}) error {
-			var calls atomic.Int64 // as several workers of the check run in this process
+			var calls atomic.Int64 // atomic because several workers of the check run in this process
 			count := func(ctx *comqueue.ComContext) error {
 				n := int(calls.Add(1))
 				if begins {

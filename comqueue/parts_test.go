@@ -23,8 +23,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// partitioned is the result of one worker's build of a job: the queue, bound to the nodes of
-// the plan, the sources by node, and the rows it collects.
+// partitioned is one worker's build of a job: the queue, bound to the nodes of the plan, and
+// the sources by node.
 type partitioned struct {
 	sources []numbers
 	queue   *comqueue.IterativeComQueue
@@ -35,10 +35,10 @@ func (p *partitioned) dataset(b *engine.Builder, n int, value func(i int) float6
 	return dataset(b, n, value)
 }
 
-// buildPart builds a queue and collects its rows.
+// buildPart builds a queue for one worker.
 type buildPart func(b *engine.Builder, p *partitioned) *comqueue.IterativeComQueue
 
-// compile builds the job, as each worker does, and returns plan and bindings.
+// compile builds the job as each worker does. It returns the plan and the bindings.
 func (build buildPart) compile(t *testing.T, options ...engine.Option) (*plan.Plan, task.Bindings) {
 	var part *partitioned
 	job := engine.Anonymous(func(b *engine.Builder) error {
@@ -96,7 +96,7 @@ func (c *rowBits) Collect(_ plan.NodeID, shard int, in engine.Batch) error {
 	return nil
 }
 
-// runParts runs a queue over workers, each with a build of its own.
+// runParts runs a queue on several workers, each with its own build.
 func runParts(t *testing.T, build buildPart, workers int, env task.Env, options ...engine.Option) (map[int][]uint64, *task.Report, error) {
 	p, _ := build.compile(t, options...)
 	slots := make([]sharding.Range, workers)
@@ -115,16 +115,15 @@ func runParts(t *testing.T, build buildPart, workers int, env task.Env, options 
 	return got.rows, report, err
 }
 
-// spread returns a value of a magnitude between 1e-8 and 1e16, so that the bits of sums depend
+// spread returns values with magnitudes between 1e-8 and 1e16, so that the bits of sums depend
 // on their order.
 func spread(i int) float64 {
 	r := sharding.NewRandom(5, "values", i, 0)
 	return (r.Float64At(0) - 0.5) * math.Pow(10, math.Floor(r.Float64At(1)*24)-8)
 }
 
-// manyThings is a queue that uses most of what subtasks share: sums and objects of
-// shards, a broadcast, an inner loop, reports by shard that are absent here and there,
-// and rows by shard.
+// manyThings is a queue that uses most of what subtasks share: sums and objects of shards, a
+// broadcast, an inner loop, reports by shard that are sometimes missing, and rows by shard.
 func manyThings(criterion, perShard bool) buildPart {
 	return func(b *engine.Builder, p *partitioned) *comqueue.IterativeComQueue {
 		sum := shared.Replicated("sum", shared.Float64s())
@@ -147,7 +146,7 @@ func manyThings(criterion, perShard bool) buildPart {
 				if ctx.StepNo()%2 == 1 {
 					ctx.Report("odd", float64(ctx.StepNo()))
 				}
-				if ctx.StepNo() == 5 { // this series begins later than one that arrives later
+				if ctx.StepNo() == 5 { // this series begins late
 					ctx.Report("fifth", 5)
 				}
 				return nil
@@ -193,8 +192,8 @@ func manyThings(criterion, perShard bool) buildPart {
 	}
 }
 
-// TestPartsGiveTheSameBits: rows and reports do not depend on how many processes the
-// subtasks are in.
+// TestPartsGiveTheSameBits: rows and reports do not depend on the number of processes that run
+// the subtasks.
 func TestPartsGiveTheSameBits(t *testing.T) {
 	for _, criterion := range []bool{true, false} {
 		for _, perShard := range []bool{true, false} {
@@ -227,7 +226,7 @@ func TestPartsGiveTheSameBits(t *testing.T) {
 	}
 }
 
-// TestPartsFindWhatIsWrong: subtasks in several processes find the same mistakes as those of
+// TestPartsFindWhatIsWrong: subtasks in several processes find the same misuses as subtasks in
 // one process.
 func TestPartsFindWhatIsWrong(t *testing.T) {
 	queue := func(stages ...func(*comqueue.ComContext) error) buildPart {
@@ -273,8 +272,8 @@ func TestPartsFindWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestReportsArriveLate: fast supersteps do not wait for the values of shards, slow ones are
-// shown at once, and every value arrives.
+// TestReportsArriveLate: fast supersteps do not wait for the values of shards, the values of
+// slow supersteps are shown at once, and no value is lost.
 func TestReportsArriveLate(t *testing.T) {
 	for each, want := range map[time.Duration][]int{
 		time.Second:     {1, 2, 3, 4, 5},
@@ -288,7 +287,7 @@ func TestReportsArriveLate(t *testing.T) {
 						for shard := ctx.Shards().Lo; shard < ctx.Shards().Hi; shard++ {
 							ctx.ReportSum("n", shard, float64(ctx.StepNo()))
 						}
-						time.Sleep(each) // by the clock of the test
+						time.Sleep(each) // on synctest's clock
 						return nil
 					}).
 					CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(want[len(want)-1])

@@ -11,10 +11,10 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// drawing is a queue whose stages of every kind draw, for the same purpose, one number a
-// shard: in two inner loops, one within another, in compute functions before, between and
-// behind them, and for reductions of numbers, objects and sparse vectors. It returns every
-// number that was drawn, in an order that does not depend on parallelism.
+// drawing is a queue whose stages draw one number per shard, all for the same purpose. They
+// draw in two inner loops, one of them nested, in compute functions before, between and after
+// these, and for reductions of numbers, objects and sparse vectors. It returns all drawn
+// numbers in an order that does not depend on parallelism.
 func drawing(b *engine.Builder, name string, supersteps int) *engine.Dataset {
 	const places = 12 // of draws in a superstep, see below
 	shards := b.Shards()
@@ -30,7 +30,8 @@ func drawing(b *engine.Builder, name string, supersteps int) *engine.Dataset {
 		r := ctx.Rand("draw", shard)
 		return r.Float64()
 	}
-	// Three kinds of reduction carry what the shards draw at a place of the superstep.
+	// Three kinds of reduction transport the numbers that the shards draw at a place of the
+	// superstep.
 	inBuffer := []comqueue.Stage{
 		comqueue.ForEachShard(sum, func(ctx *comqueue.ComContext, shard int, out []float64) error {
 			out[shard] = draw(ctx, shard)
@@ -80,11 +81,11 @@ func drawing(b *engine.Builder, name string, supersteps int) *engine.Dataset {
 			all.Put(ctx, make([]float64, supersteps*places*shards))
 		}
 	})}
-	stages = append(stages, inBuffer...) // place 0: outside of loops
-	// Places 1 to 8: two rounds of an object and of a loop of three rounds.
+	stages = append(stages, inBuffer...) // place 0: outside all loops
+	// Places 1 to 8: two rounds, each with an object and a loop of three rounds.
 	inner := comqueue.While(3, func(*comqueue.ComContext) (bool, error) { return true, nil }, asSparse...)
 	stages = append(stages, comqueue.Repeat(2, nil, append(asObject, inner)...))
-	// Places 9 to 11: a loop behind them.
+	// Places 9 to 11: a loop after these.
 	stages = append(stages, comqueue.Repeat(3, nil, inBuffer...))
 	q := comqueue.New(b, name)
 	for _, s := range stages {
@@ -98,8 +99,8 @@ func drawing(b *engine.Builder, name string, supersteps int) *engine.Dataset {
 	})).Exec()
 }
 
-// TestDrawsOfQueues wants the same draws at every parallelism, and no draw twice: not by
-// another queue of the job, another superstep, another round or another loop.
+// TestDrawsOfQueues requires the same draws at every parallelism, and that no draw occurs
+// twice: not in another queue of the job, superstep, round or loop.
 func TestDrawsOfQueues(t *testing.T) {
 	const supersteps, shards = 2, 8
 	seen := map[float64]string{}

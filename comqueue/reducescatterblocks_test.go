@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// TestReduceScatterBlocks gives each subtask a block of another length, also 0, and compares
-// each element with the sum of the subtasks' buffers.
+// TestReduceScatterBlocks gives each subtask a block of a different length, including 0. It
+// compares each element with the sum over the buffers of the subtasks.
 func TestReduceScatterBlocks(t *testing.T) {
 	from, into := shared.Scratch[[]int64]("from"), shared.Scratch[[]int64]("into")
 	blocks, whole := shared.Scratch[[]int]("blocks"), shared.Scratch[[]int64]("whole")
@@ -73,7 +73,7 @@ func TestReduceScatterBlocks(t *testing.T) {
 	}
 }
 
-// TestReduceScatterBlocksThatCannotBe: errors name what is wrong with block lengths.
+// TestReduceScatterBlocksThatCannotBe: each error names the mistake in the block lengths.
 func TestReduceScatterBlocksThatCannotBe(t *testing.T) {
 	from, into := shared.Scratch[[]int64]("from"), shared.Scratch[[]int64]("into")
 	blocks := shared.Scratch[[]int]("blocks")
@@ -101,8 +101,8 @@ func TestReduceScatterBlocksThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestExactIsNotMarked: sums over rows that subtasks make by themselves do not depend on
-// parallelism if they are exact.
+// TestExactIsNotMarked: if subtasks sum over their own rows exactly, the sums do not depend on
+// parallelism, and the plan does not mark them.
 func TestExactIsNotMarked(t *testing.T) {
 	buffer := shared.Scratch[[]int64]("buffer")
 	for exact, marked := range map[bool]bool{false: true, true: false} {

@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// FuzzLetters decodes any bytes, for a subtask that needs reports and one that does not. What
-// it encodes again decodes to the same.
+// FuzzLetters decodes arbitrary bytes, for a subtask that needs reports and for one that does
+// not. Encoding and decoding the result again must not change it.
 func FuzzLetters(f *testing.F) {
 	whole, err := roundCodec{}.Append(nil, reportRound{Next: 3, Reports: []shardReport{{Step: 7, Name: "loss", Level: 1, Index: 2, Value: 0.5}}})
 	require.NoError(f, err)
@@ -54,8 +54,8 @@ func TestMailHasOneNaN(t *testing.T) {
 }
 
 // TestReportsAreThoseOfTheirShards: the reports of shards in a superstep are folded up the
-// tree, within a process and among several. A series without reports has no value, rather than that
-// of another superstep or 0.
+// tree, within one process and over several. A series without reports has no value, and neither
+// 0 nor that of another superstep.
 func TestReportsAreThoseOfTheirShards(t *testing.T) {
 	const shards, steps = 8, 6
 	series := map[string]fold{"loss": foldSum, "most": foldMax}

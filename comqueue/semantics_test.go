@@ -21,22 +21,22 @@ import (
 
 var data = comqueue.PartitionedRows("data")
 
-// turns counts, by test name, the jobs that could run as workers.
+// turns counts, by test name, the jobs that could also run on workers.
 var turns sync.Map
 
-// myTurn reports whether a job of a test is to be run as workers too: the first one, and then
-// one in every everyRun.
+// myTurn reports whether a job of a test also runs on workers: the first job does, and then one
+// in every everyRun.
 func myTurn(t *testing.T) bool {
 	n, _ := turns.LoadOrStore(t.Name(), new(atomic.Int64))
 	return n.(*atomic.Int64).Add(1)%everyRun == 1%everyRun
 }
 
-// run builds and runs a job around one queue and returns its rows. When it is its turn
-// it runs it as workers too, which must give the same.
+// run builds and runs a job around one queue and returns its rows. If it is the job's turn, it
+// also runs the job on workers and requires the same result.
 func run(t *testing.T, build func(b *engine.Builder) *engine.Dataset, options ...engine.Option) ([]row, *engine.Result, error) {
 	t.Helper()
 	rows, result, err := runOnce(t, build, options...)
-	slots := 3 // unknown for a job that fails
+	slots := 3 // not known for a job that fails
 	if err == nil {
 		slots = result.Plan.Slots
 	}
@@ -80,7 +80,7 @@ func runOnce(t *testing.T, build func(b *engine.Builder) *engine.Dataset, option
 	return rows, result, nil
 }
 
-// runs returns how often run runs the first job of a test, given its slots.
+// runs returns how many times run runs the first job of a test, given its slots.
 func runs(slots int) int { return 1 + len(asWorkers(slots)) }
 
 // bitsOf makes rows comparable.
@@ -92,7 +92,7 @@ func bitsOf(rows []row) []uint64 {
 	return bits(values)
 }
 
-// requireSameReport requires equal reports of a queue, wherever its subtasks were.
+// requireSameReport requires equal reports of a queue, whichever processes ran its subtasks.
 func requireSameReport(t *testing.T, want, got *task.QueueReport) {
 	t.Helper()
 	require.Equal(t, []any{want.Name, want.Supersteps, want.Stopped}, []any{got.Name, got.Supersteps, got.Stopped})
@@ -121,7 +121,7 @@ func put[T comqueue.Number](key shared.Key[[]T], buffer func(ctx *comqueue.ComCo
 }
 
 func TestStagesRunInOrderOnEverySubtask(t *testing.T) {
-	// 16 shards, 5 subtasks, 3 rows: most subtasks are empty and run all the same.
+	// With 16 shards, 5 subtasks and 3 rows, most subtasks have no rows, and yet they run.
 	trace := make([]strings.Builder, 5)
 	note := func(name string) func(*comqueue.ComContext) error {
 		return func(ctx *comqueue.ComContext) error {
@@ -174,10 +174,10 @@ func TestMaximumEndsTheQueue(t *testing.T) {
 }
 
 func TestOperators(t *testing.T) {
-	// Every subtask puts [rank+1, -rank-1]; the results have closed forms.
+	// Every subtask puts [rank+1, -rank-1]; the expected results are closed formulas.
 	const p = 5
 	buffer := shared.Scratch[[]int64]("buffer")
-	first := comqueue.Operator("first", 0, func(dst, src []int64) {}) // not commutative: the lowest rank wins
+	first := comqueue.Operator("first", 0, func(dst, src []int64) {}) // not commutative: the value of the lowest rank wins
 	for _, c := range []struct {
 		option comqueue.ReduceOption
 		want   []row
@@ -196,7 +196,7 @@ func TestOperators(t *testing.T) {
 				})).
 				Add(comqueue.AllReduce(buffer, c.option)).
 				CloseWith(comqueue.ShardOutput(func(ctx *comqueue.ComContext, shard int) ([]row, error) {
-					if shard%8 != 0 { // one shard of every subtask, at least
+					if shard%8 != 0 { // at least one shard of every subtask
 						return nil, nil
 					}
 					reduced := buffer.Get(ctx)
@@ -212,7 +212,7 @@ func TestOperators(t *testing.T) {
 }
 
 func TestForEachShardStartsFromTheIdentity(t *testing.T) {
-	// The maximum of negative values must not see zeros, nor may empty shards.
+	// Zeros and empty shards must not affect the maximum of negative values.
 	buffer := shared.Scratch[[]float64]("buffer")
 	build := func(b *engine.Builder) *engine.Dataset {
 		return comqueue.New(b, "identity").
@@ -369,7 +369,7 @@ func TestExecDoesNotChangeTheQueue(t *testing.T) {
 }
 
 func TestReportsFoldOverShards(t *testing.T) {
-	// Values of many magnitudes: a sum in another order would have other bits.
+	// The values have many magnitudes: a sum in another order would have other bits.
 	value := func(i int) float64 { return math.Ldexp(float64(i%7)-3, (i*37)%100-50) }
 	build := func(b *engine.Builder) *engine.Dataset {
 		return comqueue.New(b, "reports").
@@ -435,7 +435,7 @@ func TestModifiedBroadcastIsNoticed(t *testing.T) {
 	}
 	_, _, err := run(t, build(false), engine.Parallelism(3), engine.CheckBroadcasts(true))
 	require.NoError(t, err)
-	for _, p := range []int{1, 2, 5} { // the check waits for all subtasks, so that it names the superstep
+	for _, p := range []int{1, 2, 5} { // the check waits for all subtasks, so it can name the superstep
 		_, _, err = run(t, build(true), engine.Parallelism(p), engine.CheckBroadcasts(true))
 		require.ErrorContains(t, err, `broadcast object "side" was modified in superstep 2`)
 	}
@@ -509,7 +509,7 @@ func TestWhatRanIsWhatThePlanShows(t *testing.T) {
 	require.NoError(t, err)
 	text := result.Plan.Text()
 	require.Equal(t, 1, strings.Count(text, "depends on parallelism"), "%s", text)
-	// Every stage of the plan ran in every superstep on every subtask, and nothing else did.
+	// Every stage of the plan ran in every superstep on every subtask, and no other stage ran.
 	shown := map[string]int64{}
 	for _, v := range result.Plan.Vertices {
 		for _, c := range v.Chain {

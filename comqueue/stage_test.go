@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Closures are named after the function around them, others as they were written.
+// Closures are named after the function that contains them, other functions by their own names.
 func TestNamesOfFunctions(t *testing.T) {
 	for symbol, want := range map[string]string{
 		"assign":                        "assign",

@@ -17,9 +17,9 @@ import (
 // none, the batches on the heap are copied to a file. Small shards do not go to a file here.
 type staged struct {
 	task   *engine.Context
-	files  *mapped.Files
-	what   string // for errors
-	most   int64  // bytes on the heap that are always allowed
+	files  *mapped.Files // of its own, so that the disk's room is free again with it
+	what   string        // for errors
+	most   int64         // bytes on the heap that are always allowed
 	inHeap []arrow.Record
 	heap   int64   // bytes of inHeap
 	pieces []piece // rows in files, which come before those in inHeap
@@ -38,8 +38,8 @@ const leastStaged = 64 << 10 // bytes of a shard
 
 // newStaged returns a staged that may always use an eighth of the slot's memory, or what small
 // batches need if that is more.
-func newStaged(c *engine.Context, files *mapped.Files, what string) *staged {
-	return &staged{task: c, files: files, what: what, most: max(c.Memory.Limit()/8, leastStaged)}
+func newStaged(c *engine.Context, what string) *staged {
+	return &staged{task: c, files: mapped.NewFiles(c.Disk, c.SpillDir), what: what, most: max(c.Memory.Limit()/8, leastStaged)}
 }
 
 // add takes over a batch.
@@ -156,5 +156,6 @@ func (s *staged) release() {
 		p.rows.Release()
 	}
 	s.pieces = nil
+	s.files.Close()
 	s.uncount()
 }

@@ -54,11 +54,11 @@ type named struct {
 	Name string
 }
 
-// name is the text of a row, of different lengths.
+// name returns the text of a row; texts have different lengths.
 func name(n int64) string { return fmt.Sprintf("%0*d", 8+n%5, n) }
 
-// skewed is a queue over rows of numbers and texts, all in its first shard. It adds up the
-// numbers.
+// skewed is a queue over rows of numbers and texts, which are all in the first shard. It adds
+// up the numbers.
 func skewed(n int64, onDisk *atomic.Bool) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset {
 		key := comqueue.PartitionedRows("rows")
@@ -82,16 +82,16 @@ func skewed(n int64, onDisk *atomic.Bool) func(b *engine.Builder) *engine.Datase
 	}
 }
 
-// TestOneLargeShard: while a shard many times larger than the budget is read, it is never
-// completely in memory, and every byte is counted. A shard that the budget holds once, but not
-// twice, is in memory in the end.
+// TestOneLargeShard: a shard many times larger than the budget is never completely in memory
+// while it is read, and every byte is counted. If the budget holds the shard once but not
+// twice, the shard is in memory in the end.
 func TestOneLargeShard(t *testing.T) {
-	const n = 1 << 18 // 7 MiB with offsets, of which 1 MiB stays in memory
+	const n = 1 << 18 // 7 MiB with offsets, 1 MiB of which stays in memory
 	for _, test := range []struct {
 		budget, most int64
 		onDisk       bool
 	}{
-		{3 << 20, 5 << 20, true}, // offsets of the file twice
+		{3 << 20, 5 << 20, true}, // includes the offsets of the file, twice
 		{10 << 20, 8 << 20, false},
 		{64 << 20, math.MaxInt64, false},
 	} {
@@ -102,20 +102,20 @@ func TestOneLargeShard(t *testing.T) {
 		require.Equal(t, []float64{n * (n - 1) / 2, 0, 0, 0}, sums)
 		require.Equal(t, test.onDisk, onDisk.Load())
 		require.LessOrEqual(t, mem.most.Load(), test.most, "budget %d", test.budget)
-		require.LessOrEqual(t, result.Report.PeakMemory, test.budget+test.budget/8+4*n, "budget %d", test.budget) // each piece has offsets of its own
+		require.LessOrEqual(t, result.Report.PeakMemory, test.budget+test.budget/8+4*n, "budget %d", test.budget) // each piece has its own offsets
 		require.GreaterOrEqual(t, result.Report.PeakMemory, mem.most.Load()*8/10, "what rows are copied from counts, budget %d", test.budget)
 	}
 }
 
-// TestOneLargeShardOnBadDisks: damage by the disk to parts of a shard, before its rows are
-// joined, is reported. If files cannot be mapped, there are no parts.
+// TestOneLargeShardOnBadDisks: if the disk damages parts of a shard before its rows are joined,
+// this is reported. If files cannot be mapped, there are no parts.
 func TestOneLargeShardOnBadDisks(t *testing.T) {
 	write := func(f *os.File) error { _, err := f.WriteAt([]byte{99}, 5000); return err }
 	cut := func(f *os.File) error { return f.Truncate(0) }
 	for _, test := range []struct {
 		name    string
 		budget  int64
-		spoiled int // file
+		spoiled int // index of the file to spoil
 		spoil   func(f *os.File) error
 		fail    error
 		mapped  bool
@@ -123,7 +123,7 @@ func TestOneLargeShardOnBadDisks(t *testing.T) {
 	}{
 		{"other bytes", 3 << 20, 0, write, nil, true, []string{`rows of "rows", kept beyond the memory budget: the file `, "is damaged"}},
 		{"other bytes later", 2 << 20, 1, write, nil, true, []string{`rows of "rows", kept beyond the memory budget: the file `, "is damaged"}},
-		{"no bytes", 3 << 20, 0, cut, nil, true, []string{`rows of "rows", kept beyond the memory budget: read the `, "the disk does not give them back"}},
+		{"no bytes", 3 << 20, 0, cut, nil, true, []string{`rows of "rows", kept beyond the memory budget: the file `, "some cannot be read"}},
 		{"no room", 3 << 20, 0, nil, syscall.ENOSPC, true, []string{"keep rows beyond the memory budget in ", "no space left on device; free disk space"}},
 		{"no mapping", 3 << 20, 0, nil, nil, false, []string{"out of memory: ", "at least --memory "}},
 		{"no mapping, and room", 10 << 20, 0, nil, nil, false, nil},

@@ -20,12 +20,12 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// leastStaged is how many bytes of a shard may be on the heap while it is read, whatever the
-// budget.
+// leastStaged is the number of bytes of a shard that may be on the heap while it is read,
+// whatever the budget.
 const leastStaged = 64 << 10
 
-// keeping is a queue that sums rows in three supersteps, declares some bytes of state for each
-// row, and counts the shards that are on disk.
+// keeping is a queue that sums rows in three supersteps. It declares some bytes of state per
+// row and counts the shards that are on disk.
 func keeping(n int, each int64, onDisk *atomic.Int32, meddle func(step int, rows *comqueue.Frame) error) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset {
 		state := func(_ *comqueue.ComContext, rows *comqueue.Frame) int64 { return each * int64(rows.Rows()) }
@@ -67,21 +67,21 @@ func keeping(n int, each int64, onDisk *atomic.Int32, meddle func(step int, rows
 	}
 }
 
-// TestStateMakesRoom: the state of stages takes precedence over rows, which go to disk for it,
-// even if they were in memory already.
+// TestStateMakesRoom: the state of stages takes precedence over rows. Rows go to disk to make
+// room for it, even if they were in memory already.
 func TestStateMakesRoom(t *testing.T) {
 	const n = 1 << 17 // a MiB of rows
 	for _, test := range []struct {
 		each        int64
 		budget      int64
 		least, most int32 // shards on disk, of 16
-		beyond      int64 // bytes that may be held beyond the budget, besides a shard that is being read
+		beyond      int64 // bytes that may be held beyond the budget, except for a shard that is being read
 	}{
 		{0, 9 << 17, 0, 0, 0},
-		{1, 9 << 17, 0, 2, 0}, // 1.125 MiB just hold both, and 72 KiB too few with the half that the exchange may have at shard 8
+		{1, 9 << 17, 0, 2, 0}, // 1.125 MiB just hold both, but are 72 KiB too few while the exchange has its half, at shard 8
 		{2, 9 << 17, 2, 3, 0},
 		{7, 9 << 17, 12, 13, 0},
-		{9, 9 << 17, 16, 16, 9 << 16}, // they are as large as that, so that what the exchange has, up to a half, comes on top until it is read
+		{9, 9 << 17, 16, 16, 9 << 16}, // state fills the budget, so the up to half of it that the exchange has comes on top until it is read
 	} {
 		var onDisk atomic.Int32
 		got, result, err := runOnce(t, keeping(n, test.each, &onDisk, nil), engine.Parallelism(1), engine.Shards(16), engine.MemoryBudget(test.budget))
@@ -99,7 +99,7 @@ func TestStateMakesRoom(t *testing.T) {
 	require.ErrorContains(t, err, "what the queue keeps for its rows: out of memory: ")
 }
 
-// advised is the memory that an error advises.
+// advised returns the memory that an error advises.
 func advised(t *testing.T, err error) int64 {
 	t.Helper()
 	found := regexp.MustCompile(`at least --memory (\d+)(KiB|MiB)`).FindStringSubmatch(err.Error())
@@ -109,9 +109,8 @@ func advised(t *testing.T, err error) int64 {
 	return n << map[string]int{"KiB": 10, "MiB": 20}[found[2]]
 }
 
-// TestAdviceIsEnough: the memory that an error advises suffices for the state of all shards of
-// its subtask, not only of those read so far, however rows are distributed, and is no more than
-// needed.
+// TestAdviceIsEnough: the advised memory is enough for the state of all shards of the subtask,
+// including those not yet read, however rows are distributed. It is no more than needed.
 func TestAdviceIsEnough(t *testing.T) {
 	const n, each = 1 << 17, 10
 	even := func(i, shards int) int { return i % shards }
@@ -120,16 +119,16 @@ func TestAdviceIsEnough(t *testing.T) {
 		return struct{ disk.File }{f}, err
 	}}
 	for _, test := range []struct {
-		p, runs int // run number runs is the first to succeed
+		p, runs int // the runs-th run is the first to succeed
 		spread  func(i, shards int) int
 		disk    disk.FS
 		most    int64 // rounded up
 	}{
 		{1, 2, even, disk.OS(), 5 << 18},
-		{1, 2, func(i, shards int) int { return int(math.Sqrt(float64(i)/n) * float64(shards)) }, disk.OS(), 5 << 18}, // more and more
-		{1, 2, func(i, shards int) int { return min(i, shards-1) }, disk.OS(), 5 << 18},                               // nearly all in the last
+		{1, 2, func(i, shards int) int { return int(math.Sqrt(float64(i)/n) * float64(shards)) }, disk.OS(), 5 << 18}, // more rows in each later shard
+		{1, 2, func(i, shards int) int { return min(i, shards-1) }, disk.OS(), 5 << 18},                               // nearly all rows in the last shard
 		{2, 3, even, disk.OS(), 5 << 18},
-		{3, 3, even, disk.OS(), 5 << 18 * 18 / 16}, // of 5, 5 and 6 shards
+		{3, 3, even, disk.OS(), 5 << 18 * 18 / 16}, // 18 instead of 16: subtasks have 5, 5 and 6 shards
 		{1, 3, even, unmapped, 9 << 18},            // rows are in memory
 	} {
 		key := comqueue.PartitionedRows("rows").WithState(func(_ *comqueue.ComContext, rows *comqueue.Frame) int64 { return each * int64(rows.Rows()) })
@@ -152,8 +151,8 @@ func TestAdviceIsEnough(t *testing.T) {
 	}
 }
 
-// TestDamageIsTheCause: if a stage fails and rows on disk are damaged, the damage is reported,
-// otherwise the stage's error.
+// TestDamageIsTheCause: if a stage fails and rows on disk are damaged, the damage is reported, and
+// the error of the stage beside it. Otherwise the error of the stage is.
 func TestDamageIsTheCause(t *testing.T) {
 	boom := errors.New("the sum is not what it was")
 	for _, test := range []struct {
@@ -183,12 +182,16 @@ func TestDamageIsTheCause(t *testing.T) {
 			}
 			require.ErrorContains(t, err, `rows of "data", kept beyond the memory budget: the file `)
 			require.ErrorContains(t, err, "is damaged")
-			require.NotContains(t, err.Error(), boom.Error())
+			require.NotErrorIs(t, err, boom)
+			if test.name == "error" {
+				require.ErrorContains(t, err, "; the function failed with: "+boom.Error(), "it may be the function that changed the rows")
+			}
 		})
 	}
 }
 
-// squares is a queue that adds up a block in three supersteps, which it has made of its rows.
+// squares is a queue that makes a block from its rows and adds up the block in three
+// supersteps.
 func squares(n int, fill func(block []byte) error, onDisk *atomic.Bool, meddle func(step int, block []byte)) func(b *engine.Builder) *engine.Dataset {
 	blocks := comqueue.PartitionedRows("rows")
 	return func(b *engine.Builder) *engine.Dataset {
@@ -250,8 +253,8 @@ func squares(n int, fill func(block []byte) error, onDisk *atomic.Bool, meddle f
 	}
 }
 
-// TestBlocks: blocks are in memory or in files, with the same bits, and are made anew by
-// subtasks that join.
+// TestBlocks: blocks in memory and in files give the same bits. Subtasks that continue a queue
+// create their blocks again.
 func TestBlocks(t *testing.T) {
 	const n = 1 << 17
 	want := 0.0
@@ -290,8 +293,8 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// TestRowsOnDiskMove: rows in memory and in files go to the new owners of their shards without
-// a copy, and blocks are made anew. Later changes on disk are reported.
+// TestRowsOnDiskMove: the new owners of shards get their rows, in memory and in files, without
+// a copy. Blocks are created again. Later changes on disk are reported.
 func TestRowsOnDiskMove(t *testing.T) {
 	const n = 1 << 17
 	want := 0.0
@@ -312,7 +315,7 @@ func TestRowsOnDiskMove(t *testing.T) {
 			}
 		}
 	}
-	for _, damaged := range []int{1, 2, 3} { // before the cut, in the superstep that is cut, behind it
+	for _, damaged := range []int{1, 2, 3} { // before the cut, in the superstep that is cut, after it
 		_, _, err := runOnce(t, keeping(n, 0, new(atomic.Int32), func(step int, rows *comqueue.Frame) error {
 			if step == damaged && rows.OnDisk() {
 				rows.Floats("value")[0]++

@@ -12,9 +12,9 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// TestWhileAsksBeforeEachRound: rounds run as long as the condition holds on every subtask, and
-// at most max times; there may be none. All subtasks reach the collectives in them. A buffer
-// may be filled in one of two such loops.
+// TestWhileAsksBeforeEachRound: rounds run as long as the condition holds on every subtask, at
+// most max times and possibly not at all. All subtasks take part in the collectives of a round.
+// Either of two such loops may fill a buffer.
 func TestWhileAsksBeforeEachRound(t *testing.T) {
 	value, sum := shared.Scratch[[]float64]("value"), shared.Scratch[[]float64]("sum")
 	above := func(ctx *comqueue.ComContext) (bool, error) { return value.Get(ctx)[0] >= 1, nil }
@@ -40,7 +40,7 @@ func TestWhileAsksBeforeEachRound(t *testing.T) {
 			Add(comqueue.While(1, even, comqueue.ForEachShard(sum, part), comqueue.AllReduce(sum, comqueue.Max))).
 			Do(func(ctx *comqueue.ComContext) error {
 				want := []float64{0, 0.75, 0.5, 31.25}[ctx.StepNo()]
-				shards := []float64{0, 9, 2, 27}[ctx.StepNo()] // each of nine has a row
+				shards := []float64{0, 9, 2, 27}[ctx.StepNo()] // each of nine shards has a row
 				if got := value.Get(ctx)[0]; got != want || sum.Get(ctx)[0] != shards {
 					return fmt.Errorf("superstep %d ends with %v and %v, want %v and %v", ctx.StepNo(), got, sum.Get(ctx)[0], want, shards)
 				}
@@ -60,7 +60,7 @@ func TestWhileAsksBeforeEachRound(t *testing.T) {
 	require.Contains(t, result.Plan.Text(), "while=")
 }
 
-// TestWhileThatCannotBe: errors name what is wrong, and which subtasks do not agree.
+// TestWhileThatCannotBe: each error names the mistake, and the subtasks that do not agree.
 func TestWhileThatCannotBe(t *testing.T) {
 	value := shared.Scratch[[]float64]("value")
 	put := do(func(ctx *comqueue.ComContext) { value.Put(ctx, []float64{1}) })

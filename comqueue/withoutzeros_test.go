@@ -14,9 +14,9 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// TestWithoutZeros reduces parts of shards that are mostly zero, and in every other superstep
-// parts that are not, with and without the option. The bits are the same, and sparse parts send
-// fewer bytes.
+// TestWithoutZeros reduces parts of shards with and without the option. The parts are mostly
+// zero, but not in every other superstep. The bits are the same, and sparse parts send fewer
+// bytes.
 func TestWithoutZeros(t *testing.T) {
 	const n = 20_000
 	plain, sparse := shared.Scratch[[]float64]("plain"), shared.Scratch[[]float64]("sparse")
@@ -96,14 +96,14 @@ func TestWithoutZeros(t *testing.T) {
 			}
 			require.Less(t, 10*reports[0][`"sparse"`], reports[0][`"plain"`], "%d subtasks, %d workers", p, workers)
 			require.Less(t, reports[0][`"parts"`], reports[0][`"sparse"`])
-			if workers == 0 { // the first half of an AllReduce; processes also exchange counts
+			if workers == 0 { // the first half of an AllReduce; between processes, counts are exchanged as well
 				require.Equal(t, reports[0][`given "sparse"`], reports[0][`"parts"`])
 			}
 		}
 	}
 }
 
-// TestWithoutZerosThatCannotBe: errors name what is wrong.
+// TestWithoutZerosThatCannotBe: each error names the mistake.
 func TestWithoutZerosThatCannotBe(t *testing.T) {
 	from, into := shared.Scratch[[]float64]("from"), shared.Scratch[[]float64]("into")
 	for text, stage := range map[string]comqueue.Stage{

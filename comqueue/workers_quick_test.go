@@ -2,11 +2,11 @@
 
 package comqueue_test
 
-// everyRun says that one in so many runs of a test is repeated as workers. It has no factor in
-// common with the number of parallelisms, so that each parallelism is repeated.
+// everyRun is the stride of the runs of a test that are repeated on workers. It has no factor
+// in common with the number of parallelisms, so each parallelism has its turn.
 const everyRun = 13
 
-// asWorkers returns the numbers of workers with which a job of that many slots runs.
+// asWorkers returns the numbers of workers on which a job with the given slots runs.
 func asWorkers(slots int) []int {
 	switch {
 	case slots < 2:

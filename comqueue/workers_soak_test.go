@@ -2,10 +2,10 @@
 
 package comqueue_test
 
-// everyRun says that one in so many runs of a test is repeated as workers.
+// everyRun is the stride of the runs of a test that are repeated on workers.
 const everyRun = 1
 
-// asWorkers returns the numbers of workers with which a job of that many slots runs.
+// asWorkers returns the numbers of workers on which a job with the given slots runs.
 func asWorkers(slots int) (all []int) {
 	for workers := 2; workers <= min(slots, 3); workers++ {
 		all = append(all, workers)

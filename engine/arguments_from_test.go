@@ -14,7 +14,8 @@ type heldArgs struct {
 	Own   any `embed:""`
 }
 
-// Flags that an interface holds are parsed, and travel, as those of the struct around it.
+// If an argument struct holds flags in an interface, they are parsed and transferred like its
+// own fields.
 func TestArgumentsThatAFunctionMakes(t *testing.T) {
 	job := Define("held", func(*Builder, heldArgs) error { return nil }).From(func() heldArgs { return heldArgs{Own: &heldFlags{}} })
 	args := job.Arguments()

@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// keep returns a valid operator over d, for tests to make invalid.
+// keep returns a valid operator on d, which tests make invalid.
 func keep(d *Dataset) Spec {
 	return Spec{
 		Op: "Keep", Schema: arrowrows.Schema(numberSchema), Inputs: []Port{{From: d}},
@@ -317,8 +317,8 @@ func TestBuilderAfterItsFunctionReturned(t *testing.T) {
 	require.Empty(t, kept.graph.Nodes[d.Node()].Name)
 }
 
-// TestWithin: mistakes, failures and panics name the part that they are in, and only while it
-// is being built.
+// TestWithin: while a part is being built, misuses, failures and panics name that part;
+// afterwards they do not.
 func TestWithin(t *testing.T) {
 	long := strings.Repeat("ü", longestPart) + "\xff"
 	var inner, outer, after *Dataset
@@ -387,13 +387,13 @@ func TestRefusedWithoutAReason(t *testing.T) {
 		return d
 	}
 	require.Equal(t, "job: Scale: refused for no reason given: the operator must call Builder.Errorf where it returns Builder.Poisoned", buildFails(t, func(b *Builder) error {
-		numbers(b, 1) // the job would run, without the rest
+		numbers(b, 1) // without the refused part the job is valid
 		refuse(b)
 		return nil
 	}))
 	got := buildFails(t, func(b *Builder) error {
 		refuse(b)
-		b.Errorf("Scale: too large") // afterwards is fine, too
+		b.Errorf("Scale: too large") // after the call is also in time
 		return nil
 	})
 	require.Contains(t, got, "Scale: too large")

@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// textSink writes numbers as lines, by shard, to a file that must not exist.
+// textSink writes numbers as lines, ordered by shard, to a file that must not exist.
 type textSink struct {
 	path  string
 	lines []string // by shard
@@ -54,8 +54,8 @@ func (o textOperator) Process(_ *Context, _, shard int, in Batch, _ Output) erro
 	return nil
 }
 
-// writes is a job that writes the squares of 0..3 at the client, and reads a file that may be
-// elsewhere.
+// writes is a job that writes the squares of 0..3 at the client and may read a file that only
+// the workers have.
 var writes = Define("writes", func(b *Builder, a writesArgs) error {
 	if a.Input != "" {
 		_, err := b.Fact("size of "+a.Input, func() (string, error) {
@@ -119,7 +119,7 @@ func (lateSink) TakeBack() error           { return nil }
 func (lateSink) Abort() error              { return nil }
 
 // TestBringBackTogether: a sink that cannot be undone commits after all JointSinks are in
-// place, whatever their order, and does not commit if one of them fails.
+// place, whatever the order of the sinks. It does not commit if one of them fails.
 func TestBringBackTogether(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	_, err := Run(t.Context(), Anonymous(func(b *Builder) error {
@@ -174,9 +174,9 @@ func TestBringBackOfWhatTheClientCannotSee(t *testing.T) {
 	require.Equal(t, graph.Fingerprint(), result.Graph.Fingerprint())
 }
 
-// TestBringBackOfADetachedJob: outputs at the client are refused for a detached job before
-// anything is sent. If the client cannot build the job, the worker that resolves its facts
-// refuses them.
+// TestBringBackOfADetachedJob: a detached job with outputs at the client is refused before
+// anything is sent. If the client cannot build the job, the worker that builds it refuses the
+// outputs.
 func TestBringBackOfADetachedJob(t *testing.T) {
 	offerAll(t, writes)
 	dir := t.TempDir()

@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// fakeGo is a go command whose answers a test sets.
+// fakeGo is a go command whose output a test sets.
 type fakeGo struct {
 	listed, built error
 	calls         []string
@@ -75,13 +75,13 @@ func TestCrossBuild(t *testing.T) {
 }
 
 // TestBuildForReal lets the real go command build the smallest program for a cluster, and
-// checks the platform of the file. The platform is that of this machine, whose libraries are
-// built already; with the tag soak there are others.
+// checks the platform of the file. It builds for this machine, because the libraries for it are
+// built already. With the tag soak, TestCrossBuildForReal builds for others.
 func TestBuildForReal(t *testing.T) {
 	buildForReal(t, wire.Platform{OS: "linux", Arch: runtime.GOARCH})
 }
 
-// machines are the architectures in the header of ELF files.
+// machines are the architectures as the header of ELF files gives them.
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64, "riscv64": elf.EM_RISCV, "386": elf.EM_386}
 
 func buildForReal(t *testing.T, to wire.Platform) {
@@ -115,7 +115,8 @@ func buildForReal(t *testing.T, to wire.Platform) {
 }
 
 // TestCrossBuildForACluster runs a job on a cluster of another platform. The file that was
-// built is sent. Signals cancel from the answer on, so that no file is left.
+// built is sent. Signals cancel the run once the user has agreed to build, so that no file is
+// left.
 func TestCrossBuildForACluster(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	offerAll(t, squares)
@@ -152,7 +153,7 @@ func TestCrossBuildForACluster(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// TestWorkerBinaryThatIsNone names files that cannot be sent.
+// TestWorkerBinaryThatIsNone: the error names a file that is not a program that can be sent.
 func TestWorkerBinaryThatIsNone(t *testing.T) {
 	dir := t.TempDir()
 	script := filepath.Join(dir, "script")

@@ -17,9 +17,9 @@ func runs(p Progress) bool {
 	return p.State == "" || p.State == runningState && len(p.Vertices) > 0
 }
 
-// worthALine reports whether a state gets a line that stays. States without detail do not, nor
+// getsLine reports whether a state gets a line that stays. States without detail do not, nor
 // do those that the lines of the plan and of the outcome tell.
-func worthALine(p Progress) bool {
+func getsLine(p Progress) bool {
 	return p.Detail != "" && p.State != runningState && p.State != committingState && !final(p)
 }
 

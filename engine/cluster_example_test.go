@@ -10,14 +10,14 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// Squares is a job that a cluster runs as this process does.
+// Squares is a job that runs in the same way in this process and on a cluster.
 var Squares = engine.Define("squares", func(b *engine.Builder, n int64) error {
 	engine.Collect(operators.Map(operators.Range(b, 0, n), func(v int64) int64 { return v * v }), "squares")
 	return nil
 })
 
-// A program with a main of its own makes itself a worker first, and then runs jobs on a cluster
-// as it would here. The error of a job that failed there says where.
+// A program with its own main calls WorkerMain first. Then it runs jobs on a cluster as it
+// would in this process. If a job fails there, the error says where.
 func ExampleCluster() {
 	engine.WorkerMain(Squares)
 

@@ -24,9 +24,9 @@ const cancelWait = 30 * time.Second
 // cancelRequestWait bounds the request that cancels a job.
 const cancelRequestWait = 10 * time.Second
 
-// attend follows the job to its end. If ctx ends, it cancels the job and keeps following it, so
-// that the true cause of the end is reported and nothing goes on unseen.
-func (r *clusterRun) attend(ctx context.Context) (*Result, error) {
+// followToEnd follows the job to its end. If ctx ends, it cancels the job and keeps following
+// it, so that the true cause of the end is reported and nothing goes on unseen.
+func (r *clusterRun) followToEnd(ctx context.Context) (*Result, error) {
 	following, leave := context.WithCancelCause(context.WithoutCancel(ctx))
 	var canceller sync.WaitGroup
 	canceller.Go(func() {

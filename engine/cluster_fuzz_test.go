@@ -11,7 +11,7 @@ import (
 )
 
 // FuzzClusterRows gives a client rows that a broken or hostile worker might send. The client
-// takes or refuses them, and releases what it took.
+// accepts or refuses them, and releases what it has accepted.
 func FuzzClusterRows(f *testing.F) {
 	f.Add(2, 0, numberStream(1, 2, 3))
 	f.Add(2, 7, numberStream())

@@ -30,15 +30,15 @@ type fakeCluster struct {
 	play func(p *player)
 
 	mu        sync.Mutex
-	missing   bool                               // that the executable is not there yet
+	missing   bool                               // the executable has not been uploaded yet
 	uploaded  int64                              // bytes
 	specs     []wire.JobSpec                     // submitted
-	attached  []bool                             // of the requests to follow a job
-	reason    string                             // of the cancellation that awaitCancel received
+	attached  []bool                             // of each request to follow a job: whether it attaches to it
+	reason    string                             // the reason of the cancellation that awaitCancel received
 	cancelled chan string                        // reasons
-	build     func() *plan.Plan                  // of a job submitted without a graph
+	build     func() *plan.Plan                  // the plan of a job submitted without a graph
 	resolved  []byte                             // the graph of such a job, as a worker built it
-	report    func(*plan.Plan) ([][]byte, error) // outcomes of workers; nil: of the squares
+	report    func(*plan.Plan) ([][]byte, error) // the outcomes of the workers; nil: those of squares
 }
 
 const fakeJob = "20260102-150405-job-7f3a"
@@ -137,7 +137,7 @@ func (p *player) send(e *wire.Event) {
 	}
 }
 
-// state sends a state; change changes other fields of the job.
+// state sends a state of the job; change sets further fields.
 func (p *player) state(s wire.JobState, detail string, change ...func(*wire.JobInfo)) {
 	info := &wire.JobInfo{ID: fakeJob, Name: p.spec.Name, State: s, Detail: detail, Attempt: p.attempt}
 	if p.plan != nil {
@@ -153,7 +153,7 @@ func (p *player) state(s wire.JobState, detail string, change ...func(*wire.JobI
 	p.send(&wire.Event{State: info})
 }
 
-// compile makes the plan, which is part of every state from then on.
+// compile makes the plan, which all later states contain.
 func (p *player) compile() {
 	if len(p.spec.Graph) == 0 {
 		p.plan = p.f.build()
@@ -168,7 +168,7 @@ func (p *player) compile() {
 	}
 }
 
-// run sends the states of a job without obstacles, up to running.
+// run sends all states up to running of a job that meets no obstacle.
 func (p *player) run() {
 	p.state(wire.JobWaiting, "")
 	p.state(wire.JobWaiting, "waiting for 3 slots")
@@ -188,7 +188,7 @@ func (p *player) print(text string) {
 // collectNode is the node of the squares' Collect.
 const collectNode = 2
 
-// collect sends numbers of a shard.
+// collect sends numbers that a Collect has collected from a shard.
 func (p *player) collect(node, shard int, numbers ...int64) {
 	p.send(&wire.Event{Collected: &wire.Collected{Node: node, Shard: shard, Rows: numberStream(numbers...)}})
 }
@@ -226,7 +226,7 @@ func (p *player) fail(f *wire.Failure) {
 	p.state(wire.JobFailed, "", func(info *wire.JobInfo) { info.Failure = f })
 }
 
-// awaitCancel waits for the request that cancels the job, and ends it so.
+// awaitCancel waits for the request to cancel the job, and ends the job as cancelled.
 func (p *player) awaitCancel() {
 	select {
 	case reason := <-p.f.cancelled:

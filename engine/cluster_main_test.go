@@ -26,7 +26,7 @@ func onCluster(t *testing.T, f *fakeCluster, w programEnv, line string, opts ...
 	return got
 }
 
-// seconds matches the times of a display, which no test can know.
+// seconds matches the times of a display, which differ between runs.
 var seconds = regexp.MustCompile(`\d+\.\ds`)
 
 func TestMainOnCluster(t *testing.T) {
@@ -120,7 +120,7 @@ func TestMainOnClusterJSON(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(line), &e), line)
 		events[e.Event]++
 		if e.Event == "state" {
-			if n := len(states); n == 0 || states[n-1] != e.State { // its detail changes too
+			if n := len(states); n == 0 || states[n-1] != e.State { // an event may also change the detail alone
 				states = append(states, e.State)
 			}
 			require.Equal(t, fakeJob, e.ID)

@@ -14,8 +14,8 @@ import (
 // outcomes are the outcomes of the workers for the squares of 0..3.
 func outcomes(p *plan.Plan) ([][]byte, error) { return outcomesOf(p, squares, squaresArgs{N: 4}) }
 
-// outcomesOf runs a job as a single worker would, and returns the outcomes that it would send
-// to the client.
+// outcomesOf runs a job as its only worker would, and returns the outcomes that the worker
+// would send to the client.
 func outcomesOf[A any](p *plan.Plan, job *Job[A], args A) ([][]byte, error) {
 	c, err := newConfig([]Option{Shards(p.Shards), Seed(p.Seed), Parallelism(p.Parallelism)})
 	if err != nil {

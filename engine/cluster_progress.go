@@ -50,7 +50,7 @@ func (w *watch) enter(state, detail string) {
 	}
 	w.news = append(w.news, jobNews{state: state, detail: detail})
 	if state != uploadingState || w.state.State != state { // uploading makes news with every piece
-		w.nudge()
+		w.reportNow()
 	}
 }
 
@@ -63,7 +63,7 @@ func (w *watch) made(p *plan.Plan) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.news = append(w.news, jobNews{plan: p})
-	w.nudge()
+	w.reportNow()
 }
 
 // cluster merges the progress of a job on a cluster. Counts may be out of order, as in event.

@@ -174,7 +174,7 @@ func (r *clusterRun) run(ctx context.Context) (result *Result, err error) {
 		r.store.release()
 		return &Result{Report: &task.Report{}, Graph: r.graph, JobID: string(r.id), Executable: r.artifact, store: newResultStore(0), detached: true}, nil
 	}
-	return r.attend(ctx)
+	return r.followToEnd(ctx)
 }
 
 // spec returns the job to submit, without the executable.

@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// offerAll offers the jobs, as WorkerMain does.
+// offerAll registers the jobs, as WorkerMain does.
 func offerAll(t *testing.T, jobs ...Runnable) {
 	t.Helper()
 	before := offered.Load()
@@ -113,13 +113,13 @@ func TestClusterUpload(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, info.Size(), f.uploaded)
 	if states[0] == "" {
-		states = states[1:] // connecting may take long enough to be shown
+		states = states[1:] // the state "connecting" is shown only if it takes long
 	}
 	require.Equal(t, []string{"uploading", "waiting", "deploying", "running", "committing", "finished"}, states)
 }
 
-// TestClusterWithoutUploads: nothing is sent, and the job manager is told which
-// executable it would be.
+// TestClusterWithoutUploads: the client sends no executable, and tells the job manager which
+// one it would be.
 func TestClusterWithoutUploads(t *testing.T) {
 	offerAll(t, squares)
 	f := newFakeCluster(t, ranSquares)
@@ -169,7 +169,7 @@ func TestClusterRefusesBeforeAnythingIsSent(t *testing.T) {
 	require.ErrorAs(t, err, &built)
 }
 
-// absent is a job that reads a file that is not here.
+// absent is a job that reads a file which the client does not have.
 var absent = Define("absent", func(b *Builder, more bool) error {
 	_, err := b.Fact("file", func() (string, error) {
 		return "", fmt.Errorf("input /data/x.csv does not exist: %w", fs.ErrNotExist)
@@ -269,7 +269,7 @@ func TestClusterCancelled(t *testing.T) {
 	require.True(t, onlyInterrupted(err))
 	require.Equal(t, "by its client", f.reason)
 
-	// Cancelled by someone else.
+	// Somebody else cancels the job.
 	f = newFakeCluster(t, func(p *player) {
 		p.run()
 		p.state(wire.JobCancelled, "by superstep cancel")
@@ -279,7 +279,7 @@ func TestClusterCancelled(t *testing.T) {
 	require.ErrorAs(t, err, &ended)
 	require.EqualError(t, err, `job "squares" was cancelled: by superstep cancel (`+fakeJob+`)`)
 
-	// A job that fails although it is cancelled reports why.
+	// A job that fails after it was cancelled reports the failure.
 	ctx, cancel = context.WithCancelCause(t.Context())
 	f = newFakeCluster(t, func(p *player) {
 		p.run()
@@ -291,7 +291,7 @@ func TestClusterCancelled(t *testing.T) {
 	require.EqualError(t, err, `job "squares": cannot remove half-written`)
 	require.False(t, onlyInterrupted(err))
 
-	// Cancelled before there is a job.
+	// The run is cancelled before the job is submitted.
 	ctx, cancel = context.WithCancelCause(t.Context())
 	cancel(errInterrupted)
 	_, err = Run(ctx, squares, squaresArgs{N: 4}, f.options()...)
@@ -299,7 +299,7 @@ func TestClusterCancelled(t *testing.T) {
 	require.Len(t, f.specs, 1)
 }
 
-// brokenWriter is an output whose reader is gone.
+// brokenWriter is an output that nothing reads any more.
 type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }

@@ -136,7 +136,7 @@ func (d *display) due(p Progress) bool {
 func (d *display) plain(p Progress) {
 	if shown := p.State + " " + steadyDetail(p); p.State != "" && !p.Done && shown != d.state {
 		d.state, d.printed = shown, p.Elapsed
-		if worthALine(p) {
+		if getsLine(p) {
 			fmt.Fprintln(d, renderState(p, math.MaxInt))
 		}
 	}

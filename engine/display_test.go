@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/task"
 )
 
-// training is a run in the middle of a queue.
+// training returns the progress of a run in the middle of a queue.
 func training() Progress {
 	return Progress{
 		Job: "iris-kmeans", Elapsed: 3240 * time.Millisecond, Rows: 12_345_678, RowsPerSecond: 4_560_000,
@@ -110,8 +110,8 @@ func TestPlanLines(t *testing.T) {
 	require.Equal(t, "  … and 2 more (--explain shows all)", got[1+maxPlanLines])
 }
 
-// TestPrintsMakeRoom: what operators print for people does not land in the middle
-// of the live line, though it goes to another stream of the same terminal.
+// TestPrintsMakeRoom: the text of Print does not appear within the live progress line, although
+// it goes to another stream of the same terminal.
 func TestPrintsMakeRoom(t *testing.T) {
 	var terminal strings.Builder
 	d := newDisplay(progressLive, &terminal, func() int { return 80 })
@@ -222,7 +222,7 @@ func TestNoProgress(t *testing.T) {
 	require.Empty(t, out.String())
 }
 
-// watched is the plan of one source and one queue.
+// watched is a plan with one source and one queue.
 var watched = &plan.Plan{
 	Job: "j", Shards: 4,
 	Vertices: []plan.Vertex{{ID: 0, Name: "Read"}, {ID: 1, Name: "init", Queue: "q"}},
@@ -230,7 +230,7 @@ var watched = &plan.Plan{
 	Queues:   []plan.Queue{{Name: "q", MaxSupersteps: 3}},
 }
 
-// listener keeps what it is told until it is asked.
+// listener collects the progress that is reported to it.
 type listener struct {
 	mu   sync.Mutex
 	told []Progress
@@ -258,7 +258,7 @@ func TestWatchTellsInTime(t *testing.T) {
 		var l listener
 		w := startWatch(watched, &config{onProgress: l.tell}, nil)
 		w.event(task.Progress{Vertex: 0, Rows: 50, ShardsDone: 1})
-		w.event(task.Progress{Vertex: 0, Rows: 40}) // late: counts do not go back
+		w.event(task.Progress{Vertex: 0, Rows: 40}) // a late report: counts never decrease
 		w.event(task.Progress{Vertex: 1, Rows: 30})
 		w.event(task.Progress{Vertex: 99, Rows: 1})
 		w.event(task.Progress{Queue: "other", Step: 1})
@@ -280,7 +280,7 @@ func TestWatchTellsInTime(t *testing.T) {
 		require.Len(t, told, 1)
 		require.Equal(t, []QueueProgress{{Name: "q", Superstep: 2, Max: 3, Values: []Value{{Name: "loss", Value: 2}}, PerSecond: 10, Left: ProgressInterval}}, told[0].Queues)
 
-		// The end of a queue is reported at once, and once.
+		// The end of a queue is reported at once, and only once.
 		w.event(task.Progress{Queue: "q", Step: 3, Values: []Value{{Name: "loss", Value: 1}}})
 		told = l.heard()
 		require.Len(t, told, 1)
@@ -288,7 +288,7 @@ func TestWatchTellsInTime(t *testing.T) {
 		w.event(task.Progress{Vertex: 1, ShardsDone: 4})
 		require.Empty(t, l.heard())
 
-		// Nothing follows the outcome.
+		// Nothing is reported after the outcome of the run.
 		failed := errors.New("failed")
 		w.stop(nil, failed)
 		told = l.heard()
@@ -391,7 +391,7 @@ func mustAccumulator(t *testing.T, r *Result, name string) float64 {
 	return v
 }
 
-// trimLines drops the padding behind the last column.
+// trimLines removes the padding after the last column.
 func trimLines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i := range lines {

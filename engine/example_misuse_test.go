@@ -7,7 +7,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Mistakes do not stop the job's function: Run returns all of them.
+// A misuse does not stop the job's function: Run returns all misuses together.
 func ExampleBuildError() {
 	wrong := engine.Define("wrong", func(b *engine.Builder, _ struct{}) error {
 		engine.Collect(evens(b, 1), "numbers")

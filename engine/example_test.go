@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Evens is the rows of the examples: one column of integers.
+// Evens is the row type of the examples: one column of integers.
 type Evens struct {
 	Value int64 `column:"value"`
 }
@@ -32,8 +32,8 @@ type evenSource struct{ n int }
 func (s *evenSource) Open(*engine.Context) error { return nil }
 func (s *evenSource) Close() error               { return nil }
 
-// ReadShard emits the shard's part of the numbers. The cut knows the number of
-// shards and nothing of the parallelism.
+// ReadShard emits the shard's part of the numbers. The split depends on the number of shards
+// and not on the parallelism.
 func (s *evenSource) ReadShard(c *engine.Context, shard int, out engine.Output) error {
 	var values []int64
 	part := sharding.Split(s.n, c.Shards, shard)
@@ -57,7 +57,7 @@ var job = engine.Define("evens", func(b *engine.Builder, a Args) error {
 	return nil
 })
 
-// A program with a command line of its own, or a test, runs a job by Run.
+// A program with its own command line, or a test, runs a job with Run.
 func ExampleRun() {
 	result, err := engine.Run(context.Background(), job, Args{N: 4}, engine.Parallelism(2), engine.Shards(8))
 	if err != nil {
@@ -70,8 +70,8 @@ func ExampleRun() {
 	// Output: [{0} {2} {4} {6}] <nil>
 }
 
-// A program that is just a job leaves its command line to Main, and prints its
-// results in a hook. (Main exits the process, so nothing runs it here.)
+// A program that only runs a job leaves its command line to Main, and prints the results in a
+// hook. (Main exits the process; therefore this example is not executed.)
 func ExampleMain() {
 	main := func() {
 		engine.Main(job, engine.AfterRun(func(a Args, r *engine.Result) error {
@@ -94,7 +94,8 @@ func ExampleCompile() {
 	// Output: 1 vertex: Evens → Collect(evens)
 }
 
-// What a job function learns from outside its arguments is a fact, resolved once.
+// A fact is what a job's function learns from other places than its arguments. It is resolved
+// once.
 func ExampleBuilder_Fact() {
 	asked := 0
 	stamped := engine.Define("stamped", func(b *engine.Builder, _ struct{}) error {

@@ -78,8 +78,8 @@ func dropped(d *Dataset) {
 	d.Builder().Add(Spec{Op: "Drop", Inputs: []Port{{From: d}}, Operator: func() Operator { return swallower{} }})
 }
 
-// transform adds an operator that applies f to each number, and accumulates what
-// it has seen under "seen".
+// transform adds an operator that applies f to each number and accumulates its input under
+// "seen".
 func transform(d *Dataset, name string, f func(c *Context, n int64) (int64, error)) *Dataset {
 	return d.Builder().Add(Spec{
 		Op:       "Transform",
@@ -136,15 +136,14 @@ var squares = Define("squares", func(b *Builder, a squaresArgs) error {
 	return nil
 })
 
-// checkedAllocator returns an option whose allocator fails the test where a batch
-// is not released.
+// checkedAllocator returns an option whose allocator fails the test if a batch is not released.
 func checkedAllocator(t testing.TB) Option {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	t.Cleanup(func() { mem.AssertSize(t, 0) })
 	return Allocator(mem)
 }
 
-// buildFails runs the job's function and returns what is wrong with it.
+// buildFails runs the job's function and returns the message of its misuses.
 func buildFails(t *testing.T, build func(b *Builder) error) string {
 	t.Helper()
 	_, err := BuildGraph(Anonymous(build), struct{}{})
@@ -152,7 +151,7 @@ func buildFails(t *testing.T, build func(b *Builder) error) string {
 	return err.Error()
 }
 
-// here returns the position of its caller's line, moved by some lines.
+// here returns the position of the caller's line, plus the given number of lines.
 func here(moved int) string {
 	_, file, line, _ := runtime.Caller(1)
 	return fmt.Sprintf("%s:%d", filepath.Base(file), line+moved)

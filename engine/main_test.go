@@ -24,7 +24,7 @@ type outcome struct {
 	stdout, stderr string
 }
 
-// lockedBuffer may be written to by several goroutines.
+// lockedBuffer is a buffer that several goroutines may write to.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -42,13 +42,13 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// program runs a job as a program without a terminal.
+// runProgram runs a job as a program without a terminal.
 func runProgram[A any](t *testing.T, job *Job[A], line string, opts ...MainOption) outcome {
 	t.Helper()
 	return runIn(t, job, programEnv{}, line, opts...)
 }
 
-// runIn runs a job as a program; fields that w leaves out are filled in.
+// runIn runs a job as a program. It fills in the fields that w does not set.
 func runIn[A any](t *testing.T, job *Job[A], w programEnv, line string, opts ...MainOption) outcome {
 	t.Helper()
 	var stdout, stderr lockedBuffer
@@ -72,7 +72,8 @@ func runIn[A any](t *testing.T, job *Job[A], w programEnv, line string, opts ...
 	return outcome{code, stdout.String(), stderr.String()}
 }
 
-// slowly is a clock that puts signals a second apart, as when a person sends them.
+// slowly returns a clock whose every reading is a second later, so that signals are as far
+// apart as those of a person.
 func slowly() func() time.Time {
 	at := time.Unix(0, 0)
 	return func() time.Time {
@@ -131,7 +132,7 @@ func TestMainHooks(t *testing.T) {
 	require.Equal(t, exitFailed, got.code)
 	require.Contains(t, got.stderr, "after the run: the function ended its goroutine")
 
-	// A hook with other arguments is reported before anything runs, and so is a nil hook.
+	// A hook for other arguments, and a nil hook, are reported before anything runs.
 	order = nil
 	got = runProgram(t, squares, "--progress=off", hook("a", nil), AfterRun(func(string, *Result) error { return nil }))
 	require.Equal(t, exitFailed, got.code)
@@ -228,7 +229,7 @@ func TestMainExplain(t *testing.T) {
 	require.Equal(t, "squares", decoded.Job)
 }
 
-// everything has one argument of each kind.
+// everything has one argument of each type.
 type everything struct {
 	Input    []string      `help:"Files to read." required:""`
 	K        int           `short:"k" help:"Number of clusters." default:"3"`
@@ -367,7 +368,7 @@ func TestMainCollisions(t *testing.T) {
 	}), ""), fmt.Sprintf(collides, "--log-json", "--fast"))
 }
 
-// validated has arguments whose check does not return.
+// validated has arguments whose validation panics or ends its goroutine.
 type validated struct{ How string }
 
 func (v validated) Validate() error {

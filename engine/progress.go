@@ -261,11 +261,11 @@ func (w *watch) end(q *QueueProgress) {
 		return
 	}
 	q.Ended = true
-	w.nudge()
+	w.reportNow()
 }
 
-// nudge has the state reported at once.
-func (w *watch) nudge() {
+// reportNow has the state reported at once.
+func (w *watch) reportNow() {
 	select {
 	case w.ends <- struct{}{}:
 	default:

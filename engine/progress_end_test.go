@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// TestTheEndHasTheLastValues: the events of a cluster about a queue stop before its end, and
-// the report gives the rest. The rate at the end is that of the whole run.
+// TestTheEndHasTheLastValues: a cluster's events about a queue stop before the queue ends; the
+// report has the remaining values. The rate at the end is that of the whole run.
 func TestTheEndHasTheLastValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &plan.Plan{Shards: 2, Vertices: []plan.Vertex{{ID: 0, Name: "rows"}}, Queues: []plan.Queue{{Name: "q", MaxSupersteps: 9}}}
@@ -25,7 +25,7 @@ func TestTheEndHasTheLastValues(t *testing.T) {
 			Vertices: []wire.VertexProgress{{Rows: 600, ShardsDone: 2}},
 			Queues:   []wire.QueueProgress{{Superstep: 3, Values: []wire.ReportedValue{{Name: "loss", Value: 5}, {Name: "late", Value: 1}}}},
 		})
-		time.Sleep(30 * time.Second) // no events come
+		time.Sleep(30 * time.Second) // no events arrive
 		require.NoError(t, w.stop(&task.Report{Queues: []task.QueueReport{{Name: "q", Supersteps: 4, Series: []task.Series{
 			{Name: "loss", Values: []float64{8, 6, 5, 4.5}}, {Name: "late", Values: []float64{1, 1, 1, math.NaN()}},
 		}}}}, nil))
@@ -35,7 +35,8 @@ func TestTheEndHasTheLastValues(t *testing.T) {
 	})
 }
 
-// TestStacksAreDetails: a progress line says what failed, and the stack is a field of its own.
+// TestStacksAreDetails: a progress line gives the cause of a failure; the stack is in a
+// separate field.
 func TestStacksAreDetails(t *testing.T) {
 	err := &task.PanicError{Value: "boom", Frames: []string{"main.f (/src/main.go:3)", "main.g (/src/main.go:7)"}}
 	e := progressObject(Progress{Done: true, Err: err})

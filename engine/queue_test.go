@@ -18,9 +18,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// counting is a queue over a dataset of numbers: each superstep adds 1 to a
-// counter that begins with the number of rows of subtask 0, and the counter is
-// emitted in the end. It stops when stop says so.
+// counting adds a queue over a dataset of numbers. Its counter begins with the number of rows
+// of subtask 0, grows by 1 in each superstep and is emitted at the end. The queue stops when
+// stop returns true.
 func counting(d *Dataset, name string, most int, stop func(step int) (bool, error)) *Dataset {
 	return d.Builder().AddQueue(QueueSpec{
 		Name: name, MaxSupersteps: most, HasCriterion: stop != nil, CriterionFunc: stop,
@@ -33,7 +33,7 @@ func counting(d *Dataset, name string, most int, stop func(step int) (bool, erro
 	})
 }
 
-// openEach opens, for every subtask, a loop made by make.
+// openEach makes a loop for every subtask.
 func openEach(make func() Loop) OpenLoops {
 	return func(s GangSpec) (loops []Loop, err error) {
 		for range s.Here.Len() {
@@ -314,7 +314,7 @@ func TestMisusesOfQueues(t *testing.T) {
 	}
 }
 
-// TestUnreadQueues: a queue whose rows nobody reads runs, for the values that it reports, and
+// TestUnreadQueues: a queue whose rows nothing reads still runs, because it reports values, and
 // is logged with its line. A queue that another queue or a result reads is not logged.
 func TestUnreadQueues(t *testing.T) {
 	var said bytes.Buffer

@@ -102,7 +102,7 @@ func TestResultsByName(t *testing.T) {
 	require.ErrorContains(t, err, `result "numbers": `)
 	require.ErrorContains(t, err, `"other"`)
 
-	r.Release() // twice is fine
+	r.Release() // a second Release does nothing
 	_, err = recordsOf(r, "numbers")
 	require.EqualError(t, err, `result "numbers": it was released already: call Release when all is read`)
 	_, err = Rows[number](r, "numbers")
@@ -115,10 +115,11 @@ func TestResultsByName(t *testing.T) {
 	(*Result)(nil).Release()
 }
 
-// scribbler is an allocator that overwrites freed memory, so that reads of it show.
-type scribbler struct{ *memory.GoAllocator }
+// overwritingAllocator is an allocator that overwrites freed memory, so that later reads of it are
+// noticed.
+type overwritingAllocator struct{ *memory.GoAllocator }
 
-func (scribbler) Free(b []byte) {
+func (overwritingAllocator) Free(b []byte) {
 	for i := range b {
 		b[i] = '#'
 	}
@@ -132,7 +133,7 @@ func TestRowsShareNothingWithTheResult(t *testing.T) {
 			Operator: func() Operator { return speller{words} },
 		}), "words")
 		return nil
-	}), struct{}{}, Shards(1), Allocator(scribbler{memory.NewGoAllocator()}))
+	}), struct{}{}, Shards(1), Allocator(overwritingAllocator{memory.NewGoAllocator()}))
 	require.NoError(t, err)
 	type word struct{ Word string }
 	rows, err := Rows[word](r, "words")
@@ -234,7 +235,8 @@ func TestJobFunctionThatEndsItsGoroutine(t *testing.T) {
 	require.EqualError(t, err, "job: the job function: the function ended its goroutine (runtime.Goexit, or t.FailNow of a test)")
 }
 
-// Whichever call of OnProgress panics or exits, the run ends with that failure.
+// If a call of OnProgress panics or exits its goroutine, the run fails for that reason,
+// whichever call it is.
 func TestOnProgressThatPanics(t *testing.T) {
 	cause := errors.New("no screen")
 	forever := Anonymous(func(b *Builder) error {
@@ -259,7 +261,7 @@ func TestOnProgressThatPanics(t *testing.T) {
 					end()
 				}
 			}
-			// The result is released, which the allocator sees.
+			// The checked allocator requires that the result is released.
 			r, err := Run(t.Context(), squares, squaresArgs{N: 10}, checkedAllocator(t), OnProgress(last))
 			require.ErrorContains(t, err, `job "squares": `+want[how])
 			require.Nil(t, r)
@@ -310,7 +312,7 @@ func TestSharedBuffersAreCountedOnce(t *testing.T) {
 	s.release()
 	require.Zero(t, s.bytes)
 
-	// The limit itself may be reached.
+	// The size may be exactly the limit.
 	require.NoError(t, newResultStore(size).add(0, "x", numberSchema, 1).put(0, rows))
 	require.ErrorContains(t, newResultStore(size-1).add(0, "x", numberSchema, 1).put(0, rows), "more than the memory budget")
 }
@@ -343,7 +345,7 @@ func TestSameJobConcurrently(t *testing.T) {
 }
 
 func TestGraphThatIsWrongAsAWhole(t *testing.T) {
-	// The builder does not check this: the attribute's text differs between processes.
+	// The builder does not check names for UTF-8; the validation of the graph does.
 	site := ""
 	_, err := Run(t.Context(), Define("odd", func(b *Builder, _ struct{}) error {
 		d := numbers(b, 1)

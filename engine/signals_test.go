@@ -46,12 +46,12 @@ func TestMainFailureThatSpeaksOfCancelling(t *testing.T) {
 	require.Equal(t, outcome{exitFailed, "", "prog: error: after the run: context canceled\n"}, got)
 }
 
-// stubborn is a sink whose output cannot be removed.
-type stubborn struct{}
+// unremovableSink is a sink whose output cannot be removed.
+type unremovableSink struct{}
 
-func (stubborn) Begin() error  { return nil }
-func (stubborn) Commit() error { return nil }
-func (stubborn) Abort() error  { return errors.New("cannot remove half-written") }
+func (unremovableSink) Begin() error  { return nil }
+func (unremovableSink) Commit() error { return nil }
+func (unremovableSink) Abort() error  { return errors.New("cannot remove half-written") }
 
 func TestMainCancelledWithSomethingLeft(t *testing.T) {
 	signals := make(chan os.Signal, 2)
@@ -64,7 +64,7 @@ func TestMainCancelledWithSomethingLeft(t *testing.T) {
 			<-c.Done()
 			return 0, context.Cause(c)
 		})
-		b.Add(Spec{Op: "Write", Inputs: []Port{{From: d}}, Operator: func() Operator { return swallower{} }, Sink: stubborn{}})
+		b.Add(Spec{Op: "Write", Inputs: []Port{{From: d}}, Operator: func() Operator { return swallower{} }, Sink: unremovableSink{}})
 		return nil
 	})
 	got := runIn(t, job, programEnv{listen: hears(signals), exit: func(int) {}}, "--progress off --parallelism 1")
@@ -121,10 +121,11 @@ func TestMainSecondSignal(t *testing.T) {
 	require.Equal(t, exitFailed, got.code)
 }
 
-// TestMainSignalsAtOnce sends a program the same signal several times within a moment, as
-// timeout(1) does, which signals the process and then its group. They count as one.
+// TestMainSignalsAtOnce sends a program the same signal several times within a moment.
+// timeout(1) does so: it signals the process and then its process group. They count as one
+// signal.
 func TestMainSignalsAtOnce(t *testing.T) {
-	signals := make(chan os.Signal) // a send returns when the signals before it were dealt with
+	signals := make(chan os.Signal) // a send returns after the program has handled the previous signals
 	begin := time.Unix(0, 0)
 	at := begin
 	job := Define("slow", func(b *Builder, _ struct{}) error {
@@ -158,6 +159,6 @@ func TestMainAbandonsWhatIgnoresCancellation(t *testing.T) {
 		require.Equal(t, exitFailed, got.code)
 		require.Contains(t, got.stderr, `abandoned after 10s: operator Transform "deaf"`)
 		require.Contains(t, got.stderr, "cancelled")
-		close(release) // in a real program the exit would end the goroutine
+		close(release) // in a real program, the exit would end this goroutine
 	})
 }

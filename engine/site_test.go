@@ -78,8 +78,8 @@ func TestFunctionIdentity(t *testing.T) {
 	require.Equal(t, pkg+".box", funcIdentity(box[map[string]int]{}))
 	require.Equal(t, "int", funcIdentity(3))
 
-	// The symbol of a closure depends on what the compiler inlines, which is the
-	// same wherever the same binary runs.
+	// The symbol of a closure depends on what the compiler inlines, which is the same wherever
+	// the same executable runs.
 	inner := funcIdentity(generic(1))
 	require.Regexp(t, `generic\.func\d+ site_test\.go:\d+$`, inner)
 	require.NotContains(t, inner, "[")

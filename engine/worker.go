@@ -126,8 +126,8 @@ const (
 	beatEvery = 500 * time.Millisecond
 	// workerPatience is how long user code may go on after it was told to end.
 	workerPatience = 10 * time.Second
-	// lastWords is how long the task manager may take to read the remaining messages.
-	lastWords = 5 * time.Second
+	// drainGrace is how long the task manager may take to read the remaining messages.
+	drainGrace = 5 * time.Second
 	// lastResort is how long a worker that has ended may take to close what it holds.
 	lastResort = 15 * time.Second
 )

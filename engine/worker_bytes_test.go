@@ -18,14 +18,14 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// damagedRows is the message of a failure that names both workers, the operator with its
-// line, and its vertex.
+// damagedRows matches a failure that names both workers, the operator with its line, and its
+// vertex.
 var damagedRows = regexp.MustCompile(`worker \d .* (sent|that what) worker \d .*damaged in transit: .* for edge \d+, the rows that .*\.go:\d+\), vertex \d+, takes from `)
 
-// TestBytesDamagedBetweenWorkers runs a job of rows and a queue on three workers with a middlebox
-// between them that does one wrong thing. The job has the right result, or fails; and
-// where bytes of a frame were damaged, it fails because of that, whatever else follows,
-// and says whose rows they were.
+// TestBytesDamagedBetweenWorkers runs a job of rows and a queue on three workers, with a
+// middlebox between them that makes one fault. The job has the right result or fails. If bytes
+// of a frame were damaged, it fails for that reason, whatever happens next, and names the
+// operator of the rows.
 func TestBytesDamagedBetweenWorkers(t *testing.T) {
 	job := engine.Define("damaged", func(b *engine.Builder, _ struct{}) error {
 		rows := operators.Generate(b, 300, makeReading)
@@ -44,7 +44,7 @@ func TestBytesDamagedBetweenWorkers(t *testing.T) {
 	if soak {
 		n = 10_000
 	}
-	const greetings = 200 // bytes of the handshake; damage there costs another try
+	const greetings = 200 // bytes of the handshake; if they are damaged, the connection is tried again
 	var mu sync.Mutex
 	var running sync.WaitGroup
 	turns := make(chan struct{}, 4)
@@ -88,7 +88,8 @@ func TestBytesDamagedBetweenWorkers(t *testing.T) {
 					return
 				}
 			}
-			// If all messages go missing, heartbeats among them, there is only silence.
+			// If all messages are lost, including heartbeats, the failure can only report
+			// silence.
 			silent := f.Kind == middlebox.Lose && slices.ContainsFunc(got.Failures, func(failure *wire.Failure) bool {
 				return failure != nil && strings.Contains(failure.Message, " was silent for ")
 			})

@@ -20,7 +20,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// splits are the slots of each worker, with which jobs run on 1 to 4 workers.
+// splits are the numbers of slots of each worker, for jobs on 1 to 4 workers.
 var splits = [][]int{{1}, {3}, {1, 1}, {2, 3}, {1, 2, 1}, {1, 1, 1, 1}, {3, 2, 1, 2}}
 
 // sameBits runs a job in this process and on workers, and compares the results and the files
@@ -130,7 +130,7 @@ func TestWorkersRunQueues(t *testing.T) {
 	sameBits(t, job, func(out string) outArgs { return outArgs{out} }, engine.Seed(3))
 }
 
-// Rows and collectives are encrypted, and travel wherever the workers listen.
+// Rows and collectives are encrypted, at whatever addresses the workers listen.
 func TestWorkersOverTLS(t *testing.T) {
 	authority, err := security.NewAuthority()
 	require.NoError(t, err)
@@ -154,8 +154,8 @@ func TestWorkersOverTLS(t *testing.T) {
 	require.Equal(t, engine.ResultText(want), engine.ResultText(got.Result))
 }
 
-// TestWorkersAtPortsOfARange: each worker needs one port of the range, for rows and queues
-// alike. A worker that finds no free port says so.
+// TestWorkersAtPortsOfARange: each worker needs only one port of the range, for both rows and
+// queues. A worker that finds no free port says so.
 func TestWorkersAtPortsOfARange(t *testing.T) {
 	job := engine.Define("ranged", func(b *engine.Builder, _ struct{}) error {
 		points := operators.Map(operators.Generate(b, 60, func(draws sharding.Random, i int64) []float64 { return []float64{draws.Float64()} }),
@@ -175,7 +175,7 @@ func TestWorkersAtPortsOfARange(t *testing.T) {
 	got.Result.Release()
 	got = run(wire.Ports{First: taken, Last: taken})
 	require.Nil(t, got.Result)
-	// A worker may hear of another's failure before it has tried to listen itself.
+	// A worker may learn of another worker's failure before it has tried to listen itself.
 	cause := got.SomeFailure(t)
 	require.Equal(t, wire.ClusterFailure, cause.Kind)
 	require.Contains(t, cause.Message, fmt.Sprintf("listening at 127.0.0.1, ports %d-%d: none is free", taken, taken))
@@ -184,7 +184,7 @@ func TestWorkersAtPortsOfARange(t *testing.T) {
 // point is a row with a vector.
 type point struct{ At []float64 }
 
-// A worker with another attempt's secret cannot connect, and the job fails.
+// A worker with the secret of another attempt cannot connect, and the job fails.
 func TestWorkersOfAnotherSecret(t *testing.T) {
 	job := engine.Define("mixed", func(b *engine.Builder, _ struct{}) error {
 		engine.Collect(operators.Rebalance(operators.Generate(b, 500, makeReading)), "rows")
@@ -223,7 +223,7 @@ func TestWorkersTellProgress(t *testing.T) {
 	}
 }
 
-// The first cause of a failure is reported with its place, and the other workers end too.
+// The first cause of a failure is reported with its place, and the other workers end.
 func TestWorkersFail(t *testing.T) {
 	for name, test := range map[string]struct {
 		fail func(r reading) error

@@ -33,7 +33,7 @@ func (p boxedPlane) Connect(addresses []string) error {
 func RunThrough[A any](t testing.TB, box *middlebox.Box, job *Job[A], args A, slots []int, opts ...Option) *OnWorkers {
 	t.Helper()
 	return runOnWorkers(t, job, args, slots, func(*wire.Deployment) {}, func(c planeConfig) (dataPlane, error) {
-		c.rows.Detection = time.Second // heartbeats reveal what is missing before them
+		c.rows.Detection = time.Second // after this time, heartbeats reveal messages that were lost before them
 		plane, err := openDataPlane(c)
 		return boxedPlane{plane, c.rows.Worker, box}, err
 	}, opts...)

@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// Before it does anything else, a program with a main of its own says which jobs a cluster may
-// run in it. Here it goes on, as nobody started it as a worker.
+// A program with its own main first says which jobs a cluster may run in it. In this process
+// WorkerMain returns, because it was not started as a worker.
 func ExampleWorkerMain() {
 	type args struct{ N int64 }
 	doubled := engine.Define("doubled", func(b *engine.Builder, a args) error {
@@ -19,7 +19,7 @@ func ExampleWorkerMain() {
 	})
 	engine.WorkerMain(doubled)
 
-	result, err := engine.Run(context.Background(), doubled, args{N: 3}) // with engine.Cluster("host:6123") it would run there
+	result, err := engine.Run(context.Background(), doubled, args{N: 3}) // with engine.Cluster("host:6123") it would run on a cluster
 	if err != nil {
 		fmt.Println(err)
 		return

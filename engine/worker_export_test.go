@@ -38,13 +38,13 @@ func RunOnWorkers[A any](t testing.TB, job *Job[A], args A, slots []int, opts ..
 	return RunOnWorkersWith(t, job, args, slots, func(*wire.Deployment) {}, opts...)
 }
 
-// RunOnWorkersWith is RunOnWorkers with a function that changes the deployments.
+// RunOnWorkersWith is RunOnWorkers, but change may modify each deployment.
 func RunOnWorkersWith[A any](t testing.TB, job *Job[A], args A, slots []int, change func(d *wire.Deployment), opts ...Option) *OnWorkers {
 	t.Helper()
 	return runOnWorkers(t, job, args, slots, change, nil, opts...)
 }
 
-// runOnWorkers is RunOnWorkersWith with a function that opens the data planes, if not nil.
+// runOnWorkers is RunOnWorkersWith, but open, if not nil, opens the data planes.
 func runOnWorkers[A any](t testing.TB, job *Job[A], args A, slots []int, change func(d *wire.Deployment), open func(planeConfig) (dataPlane, error), opts ...Option) *OnWorkers {
 	t.Helper()
 	parallelism := 0
@@ -54,7 +54,7 @@ func runOnWorkers[A any](t testing.TB, job *Job[A], args A, slots []int, change 
 		parallelism += n
 	}
 	spec := specOf(t, job, args, parallelism, opts...)
-	hands := make([]*hand, len(slots))
+	hands := make([]*scriptedTaskManager, len(slots))
 	for i := range slots {
 		m := deployment(spec, i, len(slots))
 		m.Deployment.Slots, m.Deployment.WorkDir = ranges, t.TempDir()
@@ -93,14 +93,14 @@ func runOnWorkers[A any](t testing.TB, job *Job[A], args A, slots []int, change 
 	return got
 }
 
-// checked returns an allocator that fails the test where a batch is not released.
+// checked returns an allocator that fails the test if a batch is not released.
 func checked(t testing.TB) memory.Allocator {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	t.Cleanup(func() { mem.AssertSize(t, 0) })
 	return mem
 }
 
-// receive keeps rows that a worker collected.
+// receive stores the rows that a worker collected.
 func receive(t testing.TB, store *resultStore, m *wire.Collected) {
 	t.Helper()
 	store.limitTo(1 << 40)
@@ -124,18 +124,18 @@ func newDefaultConfig(t testing.TB) *config {
 	return c
 }
 
-// manager does what a task manager and the job manager do to the workers of a job.
+// manager sends the workers of a job what a task manager and the job manager send them.
 type manager struct {
 	t        testing.TB
-	hands    []*hand
-	at       []int // number of messages read of each hand
+	hands    []*scriptedTaskManager
+	at       []int // number of messages read from each worker
 	failures []*wire.Failure
 	outcomes [][]byte
 
 	cancelled sync.Once
 }
 
-// whole takes the workers through the job. If one fails, it cancels the others.
+// whole leads the workers through the job. If one fails, it cancels the others.
 func (m *manager) whole() {
 	m.failures = make([]*wire.Failure, len(m.hands))
 	addresses := make([]string, len(m.hands))
@@ -162,12 +162,12 @@ func (m *manager) whole() {
 	}
 	m.cancel()
 	for i := range m.hands {
-		for m.failures[i] == nil && m.hear(i, func(*wire.FromWorker) {}) { // messages before the failure
+		for m.failures[i] == nil && m.hear(i, func(*wire.FromWorker) {}) { // skips messages before the failure
 		}
 	}
 }
 
-// cancel cancels the workers that have not ended.
+// cancel cancels all workers, once.
 func (m *manager) cancel() {
 	m.cancelled.Do(func() { m.tell(wire.ToWorker{Cancel: &wire.Cancel{Reason: "another worker failed"}}) })
 }
@@ -206,8 +206,8 @@ func (m *manager) each(take func(i int, said *wire.FromWorker)) bool {
 	return !failed.Load()
 }
 
-// rowsText writes all rows of a result with their shards, so that two results can be compared
-// whatever their batches.
+// rowsText returns all rows of a result with their shards as text. It does not depend on how
+// the rows are cut into batches.
 func (r *Result) rowsText() string {
 	var b strings.Builder
 	for _, c := range r.store.results {
@@ -226,8 +226,8 @@ func (r *Result) rowsText() string {
 	return b.String()
 }
 
-// ResultText writes what a run collected and accumulated. Texts are equal if and only if all
-// bits are.
+// ResultText returns the rows and accumulators of a run as text. Two texts are equal if and
+// only if all bits are.
 func ResultText(r *Result) string {
 	text := r.rowsText()
 	for _, a := range r.Report.Accumulators {
@@ -242,7 +242,7 @@ func ResultText(r *Result) string {
 	return text
 }
 
-// SomeFailure returns the failure that is not the consequence of another one.
+// SomeFailure returns a failure that is not the consequence of another one.
 func (o *OnWorkers) SomeFailure(t testing.TB) *wire.Failure {
 	i := slices.IndexFunc(o.Failures, func(f *wire.Failure) bool { return f != nil && f.Kind != wire.PeerFailure })
 	require.GreaterOrEqual(t, i, 0, "%v", o.Failures)

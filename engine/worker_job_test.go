@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// deployTo deploys to a worker whose work is faked, and returns its answer.
+// deployTo deploys a job to a worker with a fake part and returns its answer.
 func deployTo(t *testing.T, environment workerEnv, m wire.ToWorker) (*wire.FromWorker, int) {
 	t.Helper()
 	h := startWorker(t, environment)
@@ -28,7 +28,7 @@ func deployTo(t *testing.T, environment workerEnv, m wire.ToWorker) (*wire.FromW
 	return answer, code
 }
 
-// cubes is a job whose name is much like another one.
+// cubes is a job whose name is similar to that of another job.
 var cubes = Define("cubes", func(b *Builder, a squaresArgs) error { return errors.New("not to be built") })
 
 func TestWorkerMisuse(t *testing.T) {
@@ -90,7 +90,7 @@ func TestWorkerMisuse(t *testing.T) {
 	}
 }
 
-// Options of the run reach the worker's environment.
+// Options of the run reach the worker.
 func TestWorkerConfig(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1, Seed(7))
 	spec.Run = wire.RunOptions{BatchRows: 5, Memory: 1 << 20, IfExists: "replace"}
@@ -110,21 +110,21 @@ func TestWorkerConfig(t *testing.T) {
 	require.Equal(t, environment.patience, env.AbandonAfter)
 }
 
-// watchful is a job that builds only if CheckState and CheckBroadcasts are on.
-var watchful = Define("watchful", func(b *Builder, _ struct{}) error {
+// checkingJob is a job that can be built only if CheckState and CheckBroadcasts are on.
+var checkingJob = Define("watchful", func(b *Builder, _ struct{}) error {
 	if !b.CheckState() || !b.CheckBroadcasts() {
 		return fmt.Errorf("checks of state %t, of broadcasts %t", b.CheckState(), b.CheckBroadcasts())
 	}
 	return squares.build(b, squaresArgs{N: 4})
 })
 
-// CheckState and CheckBroadcasts reach the workers of a cluster too.
+// CheckState and CheckBroadcasts also reach the workers of a cluster.
 func TestWorkersCheckQueues(t *testing.T) {
 	for i := range 4 {
-		spec := specOf(t, watchful, struct{}{}, 1, CheckState(true), CheckBroadcasts(true))
+		spec := specOf(t, checkingJob, struct{}{}, 1, CheckState(true), CheckBroadcasts(true))
 		spec.Run.CheckState, spec.Run.CheckBroadcasts = i&1 == 1, i&2 == 2
 		environment, _ := fakeEnv(&fakePart{})
-		environment.jobs = []Runnable{watchful}
+		environment.jobs = []Runnable{checkingJob}
 		m := deployment(spec, 0, 1)
 		m.Deployment.WorkDir = t.TempDir()
 		answer, _ := deployTo(t, environment, m)
@@ -154,8 +154,8 @@ var files = Define("files", func(b *Builder, a filesArgs) error {
 	return nil
 })
 
-// drifting is a job that builds differently each time.
-func drifting() *Job[struct{}] {
+// nondeterministicJob is a job whose graph is different in each build.
+func nondeterministicJob() *Job[struct{}] {
 	n := 0
 	return Define("drifting", func(b *Builder, _ struct{}) error {
 		n++
@@ -170,7 +170,7 @@ func resolve(spec wire.JobSpec) wire.ToWorker {
 	}}
 }
 
-// A worker finds out the facts that the client cannot see.
+// A worker resolves the facts that the client cannot resolve.
 func TestWorkerResolves(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "input")
 	require.NoError(t, os.WriteFile(path, []byte("12345"), 0o600))
@@ -196,12 +196,12 @@ func TestWorkerResolves(t *testing.T) {
 	require.Contains(t, answer.Failed.Message, "stat "+path+": no such file or directory (paths of a job are those of its workers, here of task manager host0)")
 
 	spec.Name = "drifting"
-	answer, _ = deployTo(t, workerEnv{jobs: []Runnable{drifting()}}, resolve(wire.JobSpec{Name: "drifting", Args: []byte{0x80}, Shards: 16}))
+	answer, _ = deployTo(t, workerEnv{jobs: []Runnable{nondeterministicJob()}}, resolve(wire.JobSpec{Name: "drifting", Args: []byte{0x80}, Shards: 16}))
 	require.Contains(t, answer.Failed.Message, "drifting\" builds differently each time")
 }
 
-// Relative paths are within the client's directory. If there is no directory of that name, they
-// fail rather than name another file.
+// Relative paths are relative to the client's directory. If the worker has no such directory,
+// they are refused, because they would name another file.
 func TestWorkerDirectory(t *testing.T) {
 	home, err := os.Getwd()
 	require.NoError(t, err)

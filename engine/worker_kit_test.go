@@ -13,27 +13,27 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// hand is a scripted task manager with one worker in this process.
-type hand struct {
+// scriptedTaskManager is a scripted task manager with one worker in this process.
+type scriptedTaskManager struct {
 	t      testing.TB
 	to     *wire.Writer[wire.ToWorker]
-	stdin  *io.PipeWriter // of the worker
+	stdin  *io.PipeWriter // the worker's standard input
 	stdout *io.PipeReader
 	stderr lockedBuffer
-	code   chan int // of the worker's end
+	code   chan int // the worker's exit code
 
 	mu     sync.Mutex
 	news   *sync.Cond
 	said   []*wire.FromWorker // all messages but heartbeats
 	beats  int
-	ended  bool  // no more messages will come
+	ended  bool  // there are no more messages
 	exits  []int // calls of os.Exit
 	paused chan struct{}
 }
 
-// startWorker starts a worker in this process. It fills in what environment leaves out.
-func startWorker(t testing.TB, w workerEnv) *hand {
-	h := &hand{t: t, code: make(chan int, 1)}
+// startWorker starts a worker in this process. It fills in the fields that w does not set.
+func startWorker(t testing.TB, w workerEnv) *scriptedTaskManager {
+	h := &scriptedTaskManager{t: t, code: make(chan int, 1)}
 	h.news = sync.NewCond(&h.mu)
 	in, stdin := io.Pipe()
 	stdout, out := io.Pipe()
@@ -67,7 +67,7 @@ func startWorker(t testing.TB, w workerEnv) *hand {
 }
 
 // read receives the messages of the worker.
-func (h *hand) read() {
+func (h *scriptedTaskManager) read() {
 	frames := wire.NewReader[wire.FromWorker](h.stdout)
 	for {
 		m, err := frames.Next()
@@ -92,8 +92,8 @@ func (h *hand) read() {
 	}
 }
 
-// pause stops reading, so that the pipe fills, until the returned function is called.
-func (h *hand) pause() (resume func()) {
+// pause stops reading, so that the pipe fills up, until resume is called.
+func (h *scriptedTaskManager) pause() (resume func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	paused := make(chan struct{})
@@ -106,11 +106,11 @@ func (h *hand) pause() (resume func()) {
 	}
 }
 
-// say sends a message to the worker. If the worker has ended, the test must find out itself.
-func (h *hand) say(m wire.ToWorker) { _ = h.to.Write(&m) }
+// say sends a message to the worker. It ignores that the worker may have ended.
+func (h *scriptedTaskManager) say(m wire.ToWorker) { _ = h.to.Write(&m) }
 
-// next returns the next message of the worker without progress and bulk, nil if it has ended.
-func (h *hand) next(at *int) *wire.FromWorker {
+// next returns the worker's next message, without progress and rows; nil after the end.
+func (h *scriptedTaskManager) next(at *int) *wire.FromWorker {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for {
@@ -128,14 +128,14 @@ func (h *hand) next(at *int) *wire.FromWorker {
 }
 
 // all returns all messages of the worker.
-func (h *hand) all() []*wire.FromWorker {
+func (h *scriptedTaskManager) all() []*wire.FromWorker {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]*wire.FromWorker(nil), h.said...)
 }
 
 // end waits for the end of the worker, and returns its exit code.
-func (h *hand) end() int {
+func (h *scriptedTaskManager) end() int {
 	code := <-h.code
 	h.stdin.Close()
 	h.mu.Lock()
@@ -146,8 +146,8 @@ func (h *hand) end() int {
 	return code
 }
 
-// exited returns the codes of the worker's calls of exit.
-func (h *hand) exited() []int {
+// exited returns the exit codes with which the worker called exit.
+func (h *scriptedTaskManager) exited() []int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]int(nil), h.exits...)
@@ -166,7 +166,7 @@ func deployment(spec wire.JobSpec, worker, workers int) wire.ToWorker {
 	return wire.ToWorker{Deployment: d}
 }
 
-// specOf returns what a client submits.
+// specOf returns the job specification that a client submits.
 func specOf[A any](t testing.TB, job *Job[A], args A, parallelism int, opts ...Option) wire.JobSpec {
 	t.Helper()
 	c, err := newConfig(append([]Option{Shards(16), Parallelism(parallelism)}, opts...))
@@ -188,8 +188,8 @@ type fakePart struct {
 	mu    sync.Mutex
 	calls []string
 	fail  map[string]error
-	block map[string]chan struct{} // calls that wait for it
-	deaf  bool                     // Run ignores the end of its context
+	block map[string]chan struct{} // per name, a call that waits until the channel is closed
+	deaf  bool                     // Run continues after the end of its context
 	run   func(ctx context.Context) ([]byte, error)
 	env   partConfig
 }
@@ -235,14 +235,14 @@ func (p *fakePart) Run(ctx context.Context) ([]byte, error) {
 	return []byte("outcome"), nil
 }
 
-// called returns the calls so far.
+// called returns the calls that have been made.
 func (p *fakePart) called() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]string(nil), p.calls...)
 }
 
-// fakePlane is a data plane that reaches nobody.
+// fakePlane is a data plane that connects to nothing.
 type fakePlane struct {
 	dataPlane
 	config planeConfig
@@ -253,7 +253,7 @@ func (*fakePlane) Address() string                         { return "127.0.0.1:4
 func (*fakePlane) Connect([]string) error                  { return nil }
 func (*fakePlane) Close() error                            { return nil }
 
-// fakeEnv is the environment of a worker of the job squares whose work is faked.
+// fakeEnv is the environment of a worker that runs the job squares with a fake part.
 func fakeEnv(p *fakePart) (workerEnv, *fakePlane) {
 	plane := &fakePlane{}
 	return workerEnv{jobs: []Runnable{squares}, open: plane.open, part: p.make, patience: time.Second}, plane

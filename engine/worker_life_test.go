@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lifeTable lists what a worker does, by state and event, as state/action. "-" keeps the state
-// and does nothing.
+// lifeTable lists the next state and the action of a worker, by state and event, as
+// state/action. "-" means that nothing changes and nothing is done.
 const lifeTable = `
             deploy           prepare            start            commit              cancel           exit             nonsense         done              resolved        failed          untold           late
 awaiting    building/build   ended/refuse       ended/refuse     ended/refuse        ended/end        ended/end        ended/refuse     -                 -               -               ended/end        -
@@ -47,8 +47,8 @@ func TestWorkerLife(t *testing.T) {
 	}
 }
 
-// Whatever happens, a worker that is told to end does so when its work ends. By then everything
-// it began is aborted or committed.
+// In every state, a worker that is told to end does so when its work ends. By then all its
+// sinks are aborted or committed.
 func TestWorkerLifeEnds(t *testing.T) {
 	for i := range workerStates {
 		for _, told := range []workerEvent{hearCancel, hearExit, hearNonsense, workUntold} {
@@ -62,7 +62,7 @@ func TestWorkerLifeEnds(t *testing.T) {
 				}
 				step := s.step(e)
 				if step.do == doAbort || step.to == workerAborting || s == workerSealing && e == workDone || s == workerFinished && e == hearExit {
-					undone = false // the job's close does it if the worker is told that all is done
+					undone = false // once everything is done, closing the job does it
 				}
 				s = step.to
 			}

@@ -16,11 +16,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// rudeArgs are the arguments of the job rude.
-type rudeArgs struct{ Do string }
+// misbehavingArgs are the arguments of misbehavingJob.
+type misbehavingArgs struct{ Do string }
 
-// rude is a job whose user code does things that a worker must survive.
-var rude = Define("rude", func(b *Builder, a rudeArgs) error {
+// misbehavingJob is a job whose user code does things that a worker must survive.
+var misbehavingJob = Define("rude", func(b *Builder, a misbehavingArgs) error {
 	Collect(transform(numbers(b, 4), "rude", func(c *Context, n int64) (int64, error) {
 		if n != 2 {
 			return n, nil
@@ -49,15 +49,15 @@ var rude = Define("rude", func(b *Builder, a rudeArgs) error {
 	return nil
 })
 
-// This binary is the program of the workers that the tests below start. It calls WorkerMain
-// before the tests begin, as a program does first in main.
+// This executable is the program of the workers that the tests below start. It calls WorkerMain
+// before the tests begin, as a program does at the start of main.
 func init() {
 	if os.Getenv(wire.WorkerEnv) != "" {
-		WorkerMain(squares, rude)
+		WorkerMain(squares, misbehavingJob)
 	}
 }
 
-// process is a worker in a process of its own.
+// process is a worker in a separate process.
 type process struct {
 	cmd            *proctest.Cmd
 	to             *wire.Writer[wire.ToWorker]
@@ -84,14 +84,14 @@ func startProcess(t *testing.T) *process {
 	return p
 }
 
-// say sends messages, as far as the worker takes them.
+// say sends messages. It ignores that the worker may accept no more.
 func (p *process) say(words ...wire.ToWorker) {
 	for _, m := range words {
 		_ = p.to.Write(&m)
 	}
 }
 
-// start has the worker run.
+// start deploys a job and lets the worker run it.
 func (p *process) start(t *testing.T, deploy wire.ToWorker) {
 	t.Helper()
 	p.say(deploy)
@@ -103,7 +103,7 @@ func (p *process) start(t *testing.T, deploy wire.ToWorker) {
 	p.say(startWord)
 }
 
-// next returns the next message without heartbeats and progress, nil at the end.
+// next returns the worker's next message, without heartbeats and progress; nil at the end.
 func (p *process) next() *wire.FromWorker {
 	for {
 		m, err := p.from.Next()
@@ -126,11 +126,13 @@ func (p *process) end(t *testing.T) int {
 }
 
 func TestWorkerProcess(t *testing.T) {
-	deploy := func(do string) wire.ToWorker { return deployment(specOf(t, rude, rudeArgs{do}, 1), 0, 1) }
+	deploy := func(do string) wire.ToWorker {
+		return deployment(specOf(t, misbehavingJob, misbehavingArgs{do}, 1), 0, 1)
+	}
 	for _, test := range []struct {
 		do   string
 		code int
-		last string // of its failure, "" where it succeeds or dies
+		last string // of its failure; "" if it succeeds or dies
 		err  string // of its standard error
 	}{
 		{do: "nothing"},
@@ -170,16 +172,16 @@ func TestWorkerProcess(t *testing.T) {
 	}
 }
 
-// A worker whose task manager dies does not go on.
+// A worker ends if its task manager dies.
 func TestWorkerProcessLeftAlone(t *testing.T) {
 	p := startProcess(t)
-	p.start(t, deployment(specOf(t, rude, rudeArgs{"wait"}, 1), 0, 1))
+	p.start(t, deployment(specOf(t, misbehavingJob, misbehavingArgs{"wait"}, 1), 0, 1))
 	p.stdin.Close()
 	require.Equal(t, exitFailed, p.end(t))
 	require.Contains(t, p.stderr.String(), "the pipe to the task manager has ended: the worker exits\n")
 }
 
-// A user who sets the variable by hand is told so.
+// A user who sets the environment variable by hand gets an explanation.
 func TestWorkerProcessWithoutTaskManager(t *testing.T) {
 	for _, files := range [][]*os.File{nil, {os.Stdin, os.Stdin}} {
 		cmd := proctest.CommandContext(t.Context(), os.Args[0])

@@ -57,7 +57,7 @@ func texts(mem memory.Allocator, rows ...string) arrow.Record {
 	return array.NewRecord(schema, []arrow.Array{col}, int64(len(rows)))
 }
 
-// Large batches travel in pieces, in order, and come out as they went in.
+// Large batches are sent in pieces and in order, and arrive unchanged.
 func TestRowSenderCuts(t *testing.T) {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	defer mem.AssertSize(t, 0)
@@ -73,7 +73,7 @@ func TestRowSenderCuts(t *testing.T) {
 	huge := texts(mem, "x", strings.Repeat("y", 3*collectedBytes), "z")
 	want = append(want, "x", strings.Repeat("y", 3*collectedBytes), "z")
 	require.NoError(t, s.send(t.Context(), 7, 3, huge))
-	part := huge.NewSlice(2, 3) // must not carry the rows around it
+	part := huge.NewSlice(2, 3) // the rows around the slice must not be sent
 	want = append(want, "z")
 	require.NoError(t, s.send(t.Context(), 7, 3, part))
 	part.Release()
@@ -123,7 +123,7 @@ func TestRowSenderRefusesRowsTooLarge(t *testing.T) {
 	require.Len(t, end(), 1)
 }
 
-// A sender in bulk waits while the pipe is full, and stops waiting when its context ends.
+// A worker's sender waits while the pipe is full, and stops waiting when its context ends.
 func TestWorkerWaitsForItsReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
@@ -131,7 +131,7 @@ func TestWorkerWaitsForItsReader(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("had enough"))
 		defer cancel()
 		text := &textSender{sender: v, ctx: ctx}
-		n, err := text.Write([]byte("first\n")) // taken by the sender, not by the pipe
+		n, err := text.Write([]byte("first\n")) // the sender has taken it, the pipe has not
 		require.NoError(t, err)
 		require.Equal(t, 6, n)
 		_, err = text.Write([]byte("second\n"))
@@ -146,7 +146,7 @@ func TestWorkerWaitsForItsReader(t *testing.T) {
 	})
 }
 
-// Text stays together, unless it is large.
+// A text is sent in one message, unless it is large.
 func TestTextSender(t *testing.T) {
 	sender, end := speaker(t)
 	s := &textSender{sender: sender, ctx: t.Context()}
@@ -163,7 +163,7 @@ func TestTextSender(t *testing.T) {
 	require.Equal(t, long, string(said[1].Output.Text)+string(said[2].Output.Text))
 }
 
-// Progress is sent as it changes, at most every ProgressInterval, and at the end.
+// Progress is sent when it changes, but at most once per ProgressInterval, and at the end.
 func TestWorkerProgress(t *testing.T) {
 	p := &plan.Plan{Vertices: make([]plan.Vertex, 2), Queues: []plan.Queue{{Name: "a", MaxSupersteps: 3}, {Name: "b"}}}
 	synctest.Test(t, func(t *testing.T) {

@@ -317,7 +317,7 @@ func (w *worker) close() int {
 	})
 	defer hung.Stop()
 	w.release()
-	if err := w.sender.close(lastWords); err != nil {
+	if err := w.sender.close(drainGrace); err != nil {
 		fmt.Fprintf(w.env.stderr, "%v: the worker exits\n", err)
 		return exitFailed
 	}

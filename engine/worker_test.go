@@ -79,7 +79,7 @@ func TestWorkerBeats(t *testing.T) {
 	})
 }
 
-// A worker fails, is cancelled, or gets an unexpected message, in each of its states.
+// In each of its states, a worker fails, is cancelled, or gets an unexpected message.
 func TestWorkerEndsEarly(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	deploy := deployment(spec, 0, 1)
@@ -87,14 +87,14 @@ func TestWorkerEndsEarly(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		part  *fakePart
-		block string // the call during which the last message is sent
+		block string // the last message is sent during this call
 		words []wire.ToWorker
 		kind  wire.FailureKind
-		want  string // of the failure; "" is none
+		want  string // the message of the failure; "": no failure
 		code  int
 		calls string
 
-		outputs string // of the failure
+		outputs string // what the failure says about outputs
 	}{
 		{name: "exit before anything", words: one(exitWord)},
 		{name: "cancel before anything", words: one(cancelWord), code: 1, kind: wire.PeerFailure, want: "cancelled: the user asked for it"},
@@ -184,8 +184,8 @@ func TestWorkerEndsEarly(t *testing.T) {
 	}
 }
 
-// Neither a cancellation nor an unexpected message stops a commit, and the worker reports what
-// it made visible.
+// A commit continues after a cancellation or an unexpected message, and the worker reports
+// which outputs it made visible.
 func TestWorkerCommitsThoughCancelled(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	for _, test := range []struct {
@@ -211,7 +211,7 @@ func TestWorkerCommitsThoughCancelled(t *testing.T) {
 }
 
 // Functions that ignore the end of their context are abandoned after some time, and the process
-// ends.
+// exits.
 func TestWorkerAbandons(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	for _, test := range []struct{ block, want string }{
@@ -245,7 +245,7 @@ func TestWorkerAbandons(t *testing.T) {
 	}
 }
 
-// The error of Run about abandoned functions reaches the user.
+// The user gets the error of Run about abandoned functions.
 func TestWorkerTellsOfAbandonedFunctions(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	synctest.Test(t, func(t *testing.T) {
@@ -267,7 +267,7 @@ func TestWorkerTellsOfAbandonedFunctions(t *testing.T) {
 	})
 }
 
-// A worker without a task manager exits at once, whatever it is doing.
+// A worker exits at once when its task manager is gone, whatever it is doing.
 func TestWorkerLeftAlone(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	for _, words := range [][]wire.ToWorker{nil, one(deployment(spec, 0, 1)), {deployment(spec, 0, 1), prepareWord, startWord}} {
@@ -289,14 +289,14 @@ func TestWorkerLeftAlone(t *testing.T) {
 	}
 }
 
-// Garbage on the pipe is as bad as its end, and a pipe that nobody reads too.
+// Garbage on the pipe has the same effect as its end, and so has a pipe that nothing reads.
 func TestWorkerPipes(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	synctest.Test(t, func(t *testing.T) {
 		environment, _ := fakeEnv(&fakePart{})
 		h := startWorker(t, environment)
 		_, err := io.WriteString(h.stdin, "GET / HTTP/1.1\r\n\r\n")
-		_ = err // the worker may have gone before the end of it
+		_ = err // the worker may have exited before it has read everything
 		require.Equal(t, exitFailed, h.end())
 		require.Equal(t, []int{exitFailed}, h.exited())
 		require.Contains(t, h.stderr.String(), "the pipe to the task manager cannot be read (frame ToWorker: a length of")
@@ -331,13 +331,13 @@ func (memPlane) Connect([]string) error { return nil }
 func (memPlane) Port() *peerlink.Port   { return nil }
 func (memPlane) Where(int) string       { return "" }
 
-// A client that reads slowly slows the worker down, and the worker holds no rows for it. When
-// the job is cancelled, senders that wait for the client end at once.
+// A worker waits for a client that reads slowly, and buffers no rows for it. When the job is
+// cancelled, senders that wait for the client end at once.
 func TestWorkerOfASlowClient(t *testing.T) {
 	const n = 1 << 14
 	spec := specOf(t, squares, squaresArgs{N: n}, 1)
 	spec.Run.BatchRows = 64
-	slow := func(t *testing.T) (h *hand, resume func()) {
+	slow := func(t *testing.T) (h *scriptedTaskManager, resume func()) {
 		open := func(planeConfig) (dataPlane, error) { return memPlane{transport.NewMem(0)}, nil }
 		h = startWorker(t, workerEnv{jobs: []Runnable{squares}, allocator: checked(t), open: open})
 		m, at := deployment(spec, 0, 1), 0
@@ -385,14 +385,14 @@ func TestWorkerOfASlowClient(t *testing.T) {
 		began := time.Now()
 		h.say(cancelWord)
 		require.Equal(t, exitFailed, <-h.code)
-		require.Equal(t, lastWords, time.Since(began), "the wait for somebody to hear of it is all")
+		require.Equal(t, drainGrace, time.Since(began), "the wait for somebody to hear of it is all")
 		require.Contains(t, h.stderr.String(), "did not read the worker's last word")
 		resume()
 		h.stdin.Close()
 	})
 }
 
-// A mismatch of the protocol's version is reported in a form that every version can read.
+// A mismatch of protocol versions is reported in a form that every version can read.
 func TestWorkerOfAnotherVersion(t *testing.T) {
 	for version, want := range map[string]string{
 		"4":   "the task manager speaks version 4 of the protocol and the job's program version 3: upgrade the job's program",
@@ -410,7 +410,7 @@ func TestWorkerOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// A message that is too large fails the worker rather than the pipe.
+// A message that is too large fails the worker; the pipe stays intact.
 func TestWorkerOutcomeTooLarge(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	synctest.Test(t, func(t *testing.T) {
@@ -428,8 +428,8 @@ func TestWorkerOutcomeTooLarge(t *testing.T) {
 	})
 }
 
-// A failure of the data plane reaches the runner of the subtasks, even if it comes before the
-// runner is made.
+// The subtasks learn of a failure of the data plane, even if it comes before their runner
+// exists.
 func TestWorkerDataPlaneFails(t *testing.T) {
 	p := &fakePart{}
 	var f planeFailure

@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// crossed is a job whose rows go to other workers and back: first by hash, then all to one
+// crossed is a job whose rows move to other workers and back: first by hash, then all to one
 // shard.
 func crossed(builds *atomic.Int64) *Job[squaresArgs] {
 	return Define("crossed", func(b *Builder, a squaresArgs) error {
@@ -33,23 +33,23 @@ func crossed(builds *atomic.Int64) *Job[squaresArgs] {
 		text := b.Stdout()
 		b.Add(Spec{
 			Op: "Say", Inputs: []Port{{From: spread}}, Single: true,
-			Operator: func() Operator { return &teller{} },
+			Operator: func() Operator { return &discardSink{} },
 			Sink:     saySink{func() error { _, err := fmt.Fprintln(text, "done"); return err }},
 		})
 		return nil
 	})
 }
 
-// teller is a sink that ignores its rows.
-type teller struct{}
+// discardSink is a sink operator that ignores its rows.
+type discardSink struct{}
 
-func (*teller) Open(*Context) error                             { return nil }
-func (*teller) Process(*Context, int, int, Batch, Output) error { return nil }
-func (*teller) EndShard(*Context, int, Output) error            { return nil }
-func (*teller) Finish(*Context, Output) error                   { return nil }
-func (*teller) Close() error                                    { return nil }
+func (*discardSink) Open(*Context) error                             { return nil }
+func (*discardSink) Process(*Context, int, int, Batch, Output) error { return nil }
+func (*discardSink) EndShard(*Context, int, Output) error            { return nil }
+func (*discardSink) Finish(*Context, Output) error                   { return nil }
+func (*discardSink) Close() error                                    { return nil }
 
-// saySink does something at the commit.
+// saySink calls a function at its commit.
 type saySink struct{ commit func() error }
 
 func (saySink) Begin() error    { return nil }
@@ -103,11 +103,11 @@ func TestWorkersGiveWhatOneProcessGives(t *testing.T) {
 	require.Equal(t, want, run(9, 2+5), "no worker without a slot")
 }
 
-// TestWorkersShareNothingOfABuild: the variables of a build belong to one worker, so that a job
-// that relies on sharing them fails.
+// TestWorkersShareNothingOfABuild: each worker has its own variables of a build. A job that
+// relies on sharing them fails.
 func TestWorkersShareNothingOfABuild(t *testing.T) {
 	job := Anonymous(func(b *Builder) error {
-		var together atomic.Int64 // of all subtasks that this build runs
+		var together atomic.Int64 // counts over all subtasks of this build
 		Collect(transform(numbers(b, 8), "count", func(*Context, int64) (int64, error) {
 			return together.Add(1), nil
 		}), "counts")
@@ -157,7 +157,7 @@ func TestWorkersFailAsOneProcessDoes(t *testing.T) {
 	}
 }
 
-// TestWorkersAmongTheOptions: the last option about where a job runs counts.
+// TestWorkersAmongTheOptions: if several options say where a job runs, the last one counts.
 func TestWorkersAmongTheOptions(t *testing.T) {
 	_, err := Run(t.Context(), squares, squaresArgs{N: 1}, Workers(-1))
 	require.ErrorContains(t, err, "the option Workers is -1: want at least 1, or 0 to run the job as a whole")

@@ -23,7 +23,7 @@ func Log1p(x float64) float64 { return kernel.Log1p(x) }
 //	Expm1(+Inf) = +Inf; Expm1(-Inf) = -1; Expm1(±0) = ±0; Expm1(NaN) = NaN
 func Expm1(x float64) float64 { return kernel.Expm1(x) }
 
-// Pow returns x to the power of y, with the special cases of IEEE 754, which math.Pow has too.
+// Pow returns x to the power of y, with the special cases of IEEE 754, as in math.Pow.
 func Pow(x, y float64) float64 { return kernel.Pow(x, y) }
 
 // Tanh returns the hyperbolic tangent of x.

@@ -21,7 +21,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// executable is a small ELF file for linux/amd64, with salt to tell several apart.
+// executable returns a small ELF file for linux/amd64. Another salt gives another file.
 func executable(salt string) []byte {
 	le := func(n int, v uint64) []byte {
 		b := make([]byte, n)
@@ -50,7 +50,7 @@ func hashOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// pieces hands data on in pieces of n bytes.
+// pieces returns a function that returns data in pieces of n bytes.
 func pieces(data []byte, n int) func() ([]byte, error) {
 	return func() ([]byte, error) {
 		if len(data) == 0 {
@@ -115,7 +115,7 @@ func TestArtifactRoundTrip(t *testing.T) {
 	require.EqualValues(t, len(data), again.bytes())
 }
 
-// A damaged executable is not sent as if it were whole, and makes room for another upload.
+// A damaged executable is not sent to anybody, and it can be uploaded again.
 func TestDamagedArtifact(t *testing.T) {
 	for name, damage := range map[string]func(b []byte) []byte{
 		"a bit":     func(b []byte) []byte { b[len(b)-3] ^= 8; return b },
@@ -144,14 +144,14 @@ func TestDamagedArtifact(t *testing.T) {
 	}
 }
 
-// A job holds its executable by its hash, not by the file: an executable that was removed as
-// damaged and uploaded anew stays as long as jobs hold it that began before or after, and no
-// longer.
+// A job holds its executable by hash and not by file. If an executable is removed as damaged
+// and uploaded again, it stays as long as any job holds it, whether the job began before or
+// after. It does not stay longer.
 func TestDamagedArtifactIsHeldOn(t *testing.T) {
 	one, two := executable("1"), executable("2")
 	size := int64(len(one))
 	for name, c := range map[string]struct {
-		steps string // l loses the file, u uploads it anew, + a job begins, - one ends
+		steps string // l: the file is lost; u: it is uploaded again; +: a job begins; -: a job ends
 		held  int
 	}{
 		"another job begins":                  {"+ l u + -", 1},
@@ -202,7 +202,7 @@ func TestDamagedArtifactIsHeldOn(t *testing.T) {
 	}
 }
 
-// A file that was deleted from outside counts as absent, so that it is uploaded anew.
+// A file that somebody has deleted counts as absent, so it is uploaded again.
 func TestRemovedArtifact(t *testing.T) {
 	a := testArtifacts(t, 1<<20, 1<<20)
 	data := executable("x")
@@ -221,7 +221,7 @@ func TestRemovedArtifact(t *testing.T) {
 func TestArtifactRefused(t *testing.T) {
 	good := executable("payload")
 	hash, size := hashOf(good), int64(len(good))
-	shorter := good[:len(good)-1] // its header promises one byte more
+	shorter := good[:len(good)-1] // its header claims one byte more
 	for name, c := range map[string]struct {
 		hash string
 		size int64
@@ -270,7 +270,7 @@ func TestArtifactsEvicted(t *testing.T) {
 	for _, data := range [][]byte{one, two} {
 		require.NoError(t, a.put(hashOf(data), size, pieces(data, 50)))
 	}
-	require.True(t, a.has(hashOf(one))) // so two is the least recently used
+	require.True(t, a.has(hashOf(one))) // now two is the least recently used
 	require.NoError(t, a.put(hashOf(three), size, pieces(three, 50)))
 	require.True(t, a.has(hashOf(one)))
 	require.False(t, a.has(hashOf(two)))
@@ -299,7 +299,7 @@ func TestArtifactOfAnotherPlatform(t *testing.T) {
 func TestArtifactUploadedTwiceAtOnce(t *testing.T) {
 	a := testArtifacts(t, 1<<20, 1<<21)
 	data := executable(strings.Repeat("z", 100_000))
-	meet := make(chan struct{}) // both are in the middle before either goes on
+	meet := make(chan struct{}) // both uploads are in progress before either continues
 	var wg sync.WaitGroup
 	for i := range 2 {
 		wg.Go(func() {
@@ -326,7 +326,7 @@ func TestArtifactUploadedTwiceAtOnce(t *testing.T) {
 	require.Equal(t, data, fetched(t, a, hashOf(data)))
 }
 
-// fullDisk fails after some bytes, as a file on a full disk.
+// fullDisk is a file that fails after some bytes, as on a full disk.
 type fullDisk struct {
 	uploadFile
 	room int
@@ -342,7 +342,7 @@ func (f *fullDisk) Write(p []byte) (int, error) {
 	return f.uploadFile.Write(p)
 }
 
-// fillDisk makes uploads find the disk full after some bytes.
+// fillDisk makes the disk full for uploads after the given number of bytes.
 func fillDisk(a *artifacts, room int) {
 	create := a.create
 	a.create = func(name string) (uploadFile, error) {
@@ -388,7 +388,7 @@ func TestSendStopsWithItsContext(t *testing.T) {
 	require.Error(t, a.send(t.Context(), "../history.db", nil))
 }
 
-// The test's own executable is one of this platform, by Go's linker.
+// The test's own executable, made by Go's linker, is for this platform.
 func TestPlatformOfThisProgram(t *testing.T) {
 	path, err := os.Executable()
 	require.NoError(t, err)

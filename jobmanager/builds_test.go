@@ -26,8 +26,8 @@ func fetchedBy(t testing.TB, c *wire.Client, hash string) (got []byte) {
 	}
 }
 
-// TestJobsOfNoExecutable: a job whose client names none runs on the job manager's own, all of
-// it, whichever build the task managers run, and its record keeps saying so.
+// TestJobsOfNoExecutable: if a client names no executable, all workers of its job run the job
+// manager's own, whichever build the task managers run. The job's record keeps saying so.
 func TestJobsOfNoExecutable(t *testing.T) {
 	dir := t.TempDir()
 	own := executable(ownSalt)
@@ -58,9 +58,10 @@ func TestJobsOfNoExecutable(t *testing.T) {
 	check(dial(t, start(t, func(c *Config) { c.Dir = dir }), testToken, nil))
 }
 
-// TestOwnExecutableNeedsNoUpload: a client of the job manager's own build sends nothing.
+// TestOwnExecutableNeedsNoUpload: a client with the same build as the job manager uploads
+// nothing.
 func TestOwnExecutableNeedsNoUpload(t *testing.T) {
-	m := start(t, func(c *Config) { c.MaxArtifact = 10 }) // a bound for other executables only
+	m := start(t, func(c *Config) { c.MaxArtifact = 10 }) // limits other executables only
 	c := dial(t, m, testToken, nil)
 	own := executable(ownSalt)
 	reply, err := c.HasArtifact(bounded(t), &wire.HasArtifactRequest{Hash: hashOf(own), Size: int64(len(own))})
@@ -69,8 +70,8 @@ func TestOwnExecutableNeedsNoUpload(t *testing.T) {
 	require.Equal(t, own, fetchedBy(t, c, hashOf(own)))
 }
 
-// TestJobsOfNoExecutableElsewhere: where no task manager is of the job manager's platform, such
-// a job runs on the one build that all task managers run; if they run several, it is refused.
+// TestJobsOfNoExecutableElsewhere: if no task manager has the platform of the job manager, such
+// a job runs the build that all task managers run. If they run several builds, it is refused.
 func TestJobsOfNoExecutableElsewhere(t *testing.T) {
 	m := start(t)
 	c := dial(t, m, testToken, nil)
@@ -95,9 +96,9 @@ func TestJobsOfNoExecutableElsewhere(t *testing.T) {
 	require.ErrorContains(t, err, "those have not one build among them (v1, executable "+arm.Executable[:12]+" (on tm-a); v2, executable "+other.Executable[:12]+" (on tm-b)): upgrade them to one, or submit the job with the superstep command")
 }
 
-// TestNoUploadsOfOtherBuilds: where uploads are switched off, a job runs on the job manager's
-// own executable, or on the executable of some task managers and only on those. Any other is
-// refused, and the message names the builds that would do. Earlier uploads do not count.
+// TestNoUploadsOfOtherBuilds: without uploads, a job runs the job manager's own executable, or
+// that of some task managers on those task managers. Any other executable is refused, and the
+// message names the builds that are accepted. Earlier uploads do not count.
 func TestNoUploadsOfOtherBuilds(t *testing.T) {
 	dir := t.TempDir()
 	before := executable("uploaded before")
@@ -131,7 +132,7 @@ func TestNoUploadsOfOtherBuilds(t *testing.T) {
 	submit(t, c, with(upgraded.Executable))
 	d := second.run()
 	require.Equal(t, upgraded.Executable, d.Spec.Artifact)
-	waits := submit(t, c, with(upgraded.Executable)) // though the other one is idle
+	waits := submit(t, c, with(upgraded.Executable)) // although the other task manager is idle
 	info, err := c.Show(bounded(t), &wire.ShowRequest{Job: waits})
 	require.NoError(t, err)
 	require.Contains(t, info.Detail, "0 of 1 are free (1 task manager of linux/amd64 that runs executable "+upgraded.Executable[:12]+" itself)")
@@ -145,8 +146,8 @@ func TestNoUploadsOfOtherBuilds(t *testing.T) {
 	first.succeed(own.WorkerRef, "")
 }
 
-// TestResidentCannotBeAskedFor: a client cannot set which executable the job manager holds for
-// a job.
+// TestResidentCannotBeAskedFor: a client cannot set the field with which the job manager marks
+// the executable that it holds for a job.
 func TestResidentCannotBeAskedFor(t *testing.T) {
 	m := start(t)
 	c := dial(t, m, testToken, nil)

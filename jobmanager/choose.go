@@ -25,7 +25,7 @@ const noUploads = "this job manager takes no uploads: it runs built-in jobs only
 func (m *Manager) choose(s *wire.JobSpec) error {
 	s.Resident = false
 	if s.Artifact == "" {
-		if err := m.appoint(s); err != nil {
+		if err := m.chooseExecutable(s); err != nil {
 			return err
 		}
 	}
@@ -60,9 +60,9 @@ func (m *Manager) unpin(s *wire.JobSpec) {
 	}
 }
 
-// appoint finds the executable of a job whose client has none. That is this process's own;
-// where no task manager could run that, it is the one that all task managers run.
-func (m *Manager) appoint(s *wire.JobSpec) error {
+// chooseExecutable finds the executable of a job whose client has none. That is this process's
+// own; where no task manager could run that, it is the one that all task managers run.
+func (m *Manager) chooseExecutable(s *wire.JobSpec) error {
 	nodes := m.present()
 	if m.own.Hash != "" && (len(nodes) == 0 || slices.ContainsFunc(nodes, func(n wire.TaskManagerInfo) bool { return n.Platform == m.own.Platform })) {
 		s.Artifact, s.Platform, s.Build = m.own.Hash, m.own.Platform, m.config.Build

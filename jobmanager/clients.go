@@ -163,7 +163,7 @@ func (m *Manager) Cancel(_ context.Context, req *wire.CancelRequest) (*wire.Canc
 
 // TaskManagers lists task managers.
 func (m *Manager) TaskManagers(context.Context, *wire.TaskManagersRequest) (*wire.TaskManagersReply, error) {
-	ailing := m.ails()
+	ailing := m.reasonNotReady()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return &wire.TaskManagersReply{TaskManagers: m.core.TaskManagers(m.clock()), Ailing: ailing}, nil
@@ -179,7 +179,7 @@ func (m *Manager) Overview(_ context.Context, req *wire.OverviewRequest) (*wire.
 	o := m.core.Overview()
 	m.mu.Unlock()
 	o.Uploads, o.MaxArtifact = !m.config.NoUploads, m.config.MaxArtifact
-	o.Ailing, o.DiskFree = m.ails(), m.space.Read().Free
+	o.Ailing, o.DiskFree = m.reasonNotReady(), m.space.Read().Free
 	return &o, nil
 }
 

@@ -35,7 +35,7 @@ var testToken = func() security.Token {
 	return t
 }()
 
-// patience bounds every wait of a test.
+// patience limits every wait of a test.
 const patience = 4 * time.Minute
 
 func bounded(t testing.TB) context.Context {
@@ -44,8 +44,8 @@ func bounded(t testing.TB) context.Context {
 	return ctx
 }
 
-// start starts a job manager on a free port. Times are short, but for those that a
-// loaded machine could miss.
+// start starts a job manager on a free port. Its times are short, except those that a loaded
+// machine could miss.
 func start(t testing.TB, change ...func(*Config)) *Manager {
 	c := Config{
 		Listen: "127.0.0.1:0", Dir: t.TempDir(), Token: testToken, Executable: programOf(t, ownSalt),
@@ -65,10 +65,10 @@ func start(t testing.TB, change ...func(*Config)) *Manager {
 	return m
 }
 
-// ownSalt makes the program that is the job managers' own executable.
+// ownSalt gives the program that is the job managers' own executable.
 const ownSalt = "the job manager's own"
 
-// programOf is a program in a file of its own.
+// programOf returns a program in a separate file.
 func programOf(t testing.TB, salt string) programs.Program {
 	path := t.TempDir() + "/program"
 	require.NoError(t, os.WriteFile(path, executable(salt), 0o700))
@@ -77,7 +77,7 @@ func programOf(t testing.TB, salt string) programs.Program {
 	return p
 }
 
-// dial makes a client of a job manager; config is nil without TLS.
+// dial returns a client of a job manager; config is nil without TLS.
 func dial(t testing.TB, m *Manager, token security.Token, config *tls.Config) *wire.Client {
 	creds := insecure.NewCredentials()
 	if config != nil {
@@ -119,14 +119,14 @@ func submit(t testing.TB, c *wire.Client, spec wire.JobSpec) wire.JobID {
 	return reply.Job
 }
 
-// manager is a task manager driven by the test; its heartbeats come by themselves.
+// manager is a task manager that the test controls. It sends its heartbeats automatically.
 type manager struct {
 	t      testing.TB
 	client *wire.Client
 	stream grpc.BidiStreamingClient[wire.FromTaskManager, wire.ToTaskManager]
 	cancel context.CancelFunc
-	told   chan *wire.ToTaskManager // but for acknowledgements
-	err    error                    // after told is closed
+	told   chan *wire.ToTaskManager // all messages except acknowledgements
+	err    error                    // set before told is closed
 	acks   chan uint64
 
 	mu      sync.Mutex
@@ -141,9 +141,9 @@ func registration(id string, slots int) *wire.Register {
 	}
 }
 
-// join registers a task manager, and expects the welcome.
+// join registers a task manager and expects to be accepted.
 func join(t testing.TB, c *wire.Client, r *wire.Register) *manager {
-	tm := knock(t, c, r)
+	tm := tryRegister(t, c, r)
 	welcome := tm.next()
 	require.NotNil(t, welcome.Registered, "%+v", welcome.Refused)
 	tm.work.Go(func() {
@@ -166,8 +166,8 @@ func join(t testing.TB, c *wire.Client, r *wire.Register) *manager {
 	return tm
 }
 
-// knock connects and asks for registration.
-func knock(t testing.TB, c *wire.Client, r *wire.Register) *manager {
+// tryRegister connects and sends the registration.
+func tryRegister(t testing.TB, c *wire.Client, r *wire.Register) *manager {
 	ctx, cancel := context.WithCancel(context.Background())
 	stream, err := c.Connect(ctx)
 	require.NoError(t, err)
@@ -195,7 +195,7 @@ func knock(t testing.TB, c *wire.Client, r *wire.Register) *manager {
 	return tm
 }
 
-// leave cuts the connection.
+// leave closes the connection.
 func (tm *manager) leave() {
 	tm.cancel()
 	tm.work.Wait()
@@ -219,12 +219,12 @@ func (tm *manager) next() *wire.ToTaskManager {
 	}
 }
 
-// says reports what happened to a worker.
+// says reports an event of a worker.
 func (tm *manager) says(e wire.WorkerEvent) {
 	require.NoError(tm.t, tm.send(&wire.FromTaskManager{Worker: &e}))
 }
 
-// deployed takes the deployment of a worker.
+// deployed receives the deployment of a worker.
 func (tm *manager) deployed() *wire.Deployment {
 	d := tm.next().Deploy
 	require.NotNil(tm.t, d)
@@ -234,7 +234,7 @@ func (tm *manager) deployed() *wire.Deployment {
 	return d
 }
 
-// ended reports that a worker is gone.
+// ended reports that a worker has ended.
 func (tm *manager) ended(ref wire.WorkerRef, f *wire.Failure) {
 	tm.mu.Lock()
 	for i, r := range tm.running {
@@ -247,7 +247,7 @@ func (tm *manager) ended(ref wire.WorkerRef, f *wire.Failure) {
 	tm.says(wire.WorkerEvent{WorkerRef: ref, Ended: &wire.Ended{Failure: f}})
 }
 
-// run brings a worker, the only one of its job, to where its subtasks run.
+// run leads the only worker of a job to the point where its subtasks run.
 func (tm *manager) run() *wire.Deployment {
 	d := tm.deployed()
 	tm.says(wire.WorkerEvent{WorkerRef: d.WorkerRef, Ready: &wire.Ready{Address: "127.0.0.1:1", Fingerprint: "f"}})
@@ -257,7 +257,7 @@ func (tm *manager) run() *wire.Deployment {
 	return d
 }
 
-// succeed brings a worker that runs to its end.
+// succeed leads a running worker to its successful end.
 func (tm *manager) succeed(ref wire.WorkerRef, outcome string) {
 	tm.says(wire.WorkerEvent{WorkerRef: ref, Finished: &wire.Finished{Outcome: []byte(outcome)}})
 	require.Equal(tm.t, [][]byte{[]byte(outcome)}, tm.next().Worker.Commit.Outcomes)
@@ -266,7 +266,7 @@ func (tm *manager) succeed(ref wire.WorkerRef, outcome string) {
 	tm.ended(ref, nil)
 }
 
-// deliver opens the stream of a worker's deliveries.
+// deliver opens the stream on which a worker's rows and logs are delivered.
 func (tm *manager) deliver(ref wire.WorkerRef) grpc.ClientStreamingClient[wire.Delivery, wire.Delivered] {
 	ctx, cancel := context.WithTimeout(tm.stream.Context(), patience)
 	tm.t.Cleanup(cancel)
@@ -280,8 +280,8 @@ func collected(text string) *wire.Delivery {
 	return &wire.Delivery{Collected: &wire.Collected{Node: 1, Rows: []byte(text)}}
 }
 
-// follow follows a job to its end, and returns what happened: states by name, rows and output
-// as they are, progress not at all. Events may be missing only if the job did not finish: its
+// follow follows a job to its end and returns its events: states by name, rows and output
+// unchanged, no progress. Events may be missing only if the job did not finish, because its
 // rows are freed.
 func follow(t testing.TB, c *wire.Client, req *wire.FollowRequest) (story []string, last *wire.JobInfo) {
 	stream, err := c.Follow(bounded(t), req)

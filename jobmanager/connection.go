@@ -67,7 +67,7 @@ func (c *conn) push(out outgoing) {
 		c.drop("did not read what it was sent")
 		return
 	}
-	c.nudge()
+	c.signal()
 }
 
 // finish ends the connection after what is queued.
@@ -75,10 +75,10 @@ func (c *conn) finish() {
 	c.mu.Lock()
 	c.ending = true
 	c.mu.Unlock()
-	c.nudge()
+	c.signal()
 }
 
-func (c *conn) nudge() {
+func (c *conn) signal() {
 	select {
 	case c.wake <- struct{}{}:
 	default:

@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager"
 )
 
-// A job manager on a free port of this machine, and a client that asks for its overview.
+// A job manager runs on a free port of this machine, and a client asks it for its overview.
 func Example() {
 	dir, err := os.MkdirTemp("", "jobmanager")
 	if err != nil {
@@ -30,7 +30,7 @@ func Example() {
 	}
 	defer m.Close()
 
-	token, err := security.ReadToken(dir + "/token") // only the same user can
+	token, err := security.ReadToken(dir + "/token") // readable only by the same user
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -10,9 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// TestFollowerOfACutFile: the file of a job's events loses its end while a client follows
-// the job, which runs. The client is told that rows are lost, and not that the job has
-// finished.
+// TestFollowerOfACutFile: the file with a job's events is truncated while the job runs and a
+// client follows it. The client gets the error that rows are lost, and not the end of the job.
 func TestFollowerOfACutFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -13,8 +13,8 @@ import (
 
 const manyRows = 200 << 10
 
-// inVain runs a job that collects rows and prints, and then fails or is cancelled.
-func inVain(t *testing.T, c *wire.Client, tm *manager, cancelled bool) wire.JobID {
+// runWithoutCommit runs a job that collects rows and prints text, and then fails or is cancelled.
+func runWithoutCommit(t *testing.T, c *wire.Client, tm *manager, cancelled bool) wire.JobID {
 	id := submit(t, c, specOf(t, 1))
 	d := tm.run()
 	s := tm.deliver(d.WorkerRef)
@@ -37,9 +37,9 @@ func inVain(t *testing.T, c *wire.Client, tm *manager, cancelled bool) wire.JobI
 	return id
 }
 
-// TestRowsOfNoUse: the rows of a job that failed or was cancelled are freed when nobody
-// follows it any more. What it printed and logged stays, with its states, and events keep
-// their numbers.
+// TestRowsOfNoUse: if a job failed or was cancelled, its rows are freed once nobody follows it
+// any more. Its states and the text that it printed and logged stay, and events keep their
+// numbers.
 func TestRowsOfNoUse(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -73,9 +73,9 @@ func TestRowsOfNoUse(t *testing.T) {
 		}
 	}
 	for _, cancelled := range []bool{false, true} {
-		// One who follows reads slowly, and has all of it.
+		// A follower that reads slowly still gets all rows.
 		end, all := make(chan struct{}), make(chan int)
-		id := inVain(t, c, tm, cancelled)
+		id := runWithoutCommit(t, c, tm, cancelled)
 		held := make(chan struct{})
 		go func() {
 			rows := 0
@@ -117,8 +117,8 @@ func TestRowsOfNoUse(t *testing.T) {
 	}
 }
 
-// TestRowsOfNoUseAfterARestart frees rows that the job manager before did not get to free, even
-// on a disk without room for another file. It does not free the rows of a job that may have
+// TestRowsOfNoUseAfterARestart: a job manager frees rows that its predecessor did not free,
+// even if the disk has no space for another file. It keeps the rows of a job that may have
 // finished.
 func TestRowsOfNoUseAfterARestart(t *testing.T) {
 	t.Parallel()
@@ -134,13 +134,13 @@ func TestRowsOfNoUseAfterARestart(t *testing.T) {
 		require.NoError(t, s.Send(collected(strings.Repeat("x", manyRows))))
 		_, err := s.CloseAndRecv()
 		require.NoError(t, err)
-		require.NoError(t, m.Close()) // this ends the job, which has failed
+		require.NoError(t, m.Close()) // this ends the job, which fails
 
 		if c.doubt {
 			require.NoError(t, os.WriteFile(dir+"/"+historyName, bytes.Repeat([]byte("garbage "), 4096), 0o600))
 		}
 		path := dir + "/" + spoolName(id)
-		if c.full { // nothing else can be written beside it
+		if c.full { // no other file can be created next to it
 			require.NoError(t, os.MkdirAll(path+".new/x", 0o700))
 		}
 		m = start(t, func(c *Config) { c.Dir = dir })
@@ -161,7 +161,7 @@ func TestRowsOfNoUseAfterARestart(t *testing.T) {
 	}
 }
 
-// TestPrintedTextOfNoUse: of what a job printed that did not finish, the last stays.
+// TestPrintedTextOfNoUse: if a job did not finish, the last part of its printed text stays.
 func TestPrintedTextOfNoUse(t *testing.T) {
 	t.Parallel()
 	m := start(t, func(c *Config) { c.MaxLog = 10 })

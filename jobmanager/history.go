@@ -53,7 +53,7 @@ var (
 	specsBucket    = []byte("specs") // of jobs that commit
 	metaBucket     = []byte("meta")
 	formatKey      = []byte("format")
-	censusKey      = []byte("census")
+	contentSumKey  = []byte("census")
 )
 
 // dataBuckets are all but that of the file itself.
@@ -112,16 +112,16 @@ func prepare(tx *bbolt.Tx) error {
 	case historyFormat:
 		return nil
 	case "":
-		return finish(tx, census{})
+		return finish(tx, contentSum{})
 	default:
 		return fmt.Errorf("it has format %q, this build knows format %s: use the build that wrote it, or another directory", format, historyFormat)
 	}
 }
 
-// finish writes the format and the census, which every whole file has.
-func finish(tx *bbolt.Tx, c census) error {
+// finish writes the format and the contentSum, which every whole file has.
+func finish(tx *bbolt.Tx, c contentSum) error {
 	meta := tx.Bucket(metaBucket)
-	return errors.Join(meta.Put(formatKey, []byte(historyFormat)), meta.Put(censusKey, seal(metaBucket, censusKey, c.encode())))
+	return errors.Join(meta.Put(formatKey, []byte(historyFormat)), meta.Put(contentSumKey, seal(metaBucket, contentSumKey, c.encode())))
 }
 
 // guarded runs f, which reads the pages of the file in memory. If they are damaged or cut off
@@ -177,11 +177,11 @@ func newChange(r record) (change, error) {
 // write makes changes in order, all or none, and returns when they are on disk.
 func (h *history) write(changes []change) error {
 	err := h.update(func(tx *bbolt.Tx) error {
-		stored, err := unseal(metaBucket, censusKey, tx.Bucket(metaBucket).Get(censusKey))
+		stored, err := unseal(metaBucket, contentSumKey, tx.Bucket(metaBucket).Get(contentSumKey))
 		if err != nil {
 			return err
 		}
-		c, err := decodeCensus(stored)
+		c, err := decodeContentSum(stored)
 		if err != nil {
 			return err
 		}
@@ -198,7 +198,7 @@ func (h *history) write(changes []change) error {
 	return nil
 }
 
-func (c *change) apply(tx *bbolt.Tx, all *census) error {
+func (c *change) apply(tx *bbolt.Tx, all *contentSum) error {
 	key := []byte(c.id)
 	for _, part := range []struct {
 		bucket, data []byte

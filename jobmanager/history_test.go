@@ -37,7 +37,7 @@ func TestHistoryRoundTrip(t *testing.T) {
 		{id: "c", forget: true},
 	}))
 	require.NoError(t, h.write([]change{put(wire.JobInfo{ID: "b", State: wire.JobFailed}, "")}))
-	for range 2 { // the second time from disk
+	for range 2 { // the second time it is read from disk
 		all, err := h.all()
 		require.NoError(t, err)
 		require.Len(t, all, 2)
@@ -76,13 +76,14 @@ func TestHistoryLocked(t *testing.T) {
 	require.NoError(t, h.close())
 }
 
-// TestHistoryOfAnotherFormat: what a later build wrote, in whatever form, is left as it is.
+// TestHistoryOfAnotherFormat: a history that a later build wrote, in whatever format, is left
+// unchanged.
 func TestHistoryOfAnotherFormat(t *testing.T) {
 	root := testRoot(t)
 	h, err := openHistory(root, hclog.NewNullLogger())
 	require.NoError(t, err)
 	require.NoError(t, h.update(func(tx *bbolt.Tx) error {
-		require.NoError(t, tx.Bucket(metaBucket).Delete(censusKey))
+		require.NoError(t, tx.Bucket(metaBucket).Delete(contentSumKey))
 		require.NoError(t, tx.Bucket(jobsBucket).Put([]byte("a"), []byte("no checksum")))
 		return tx.Bucket(metaBucket).Put(formatKey, []byte("9"))
 	}))

@@ -24,7 +24,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// upload uploads data under a hash and a size that may be wrong.
+// upload uploads data with a hash and a size that may be wrong.
 func upload(t testing.TB, c *wire.Client, hash string, size int64, data []byte) error {
 	s, err := c.UploadArtifact(bounded(t))
 	require.NoError(t, err)
@@ -33,7 +33,7 @@ func upload(t testing.TB, c *wire.Client, hash string, size int64, data []byte) 
 	for piece, end := next(); end == nil; piece, end = next() {
 		first.Data = piece
 		if s.Send(first) != nil {
-			break // CloseAndRecv says why
+			break // CloseAndRecv returns the reason
 		}
 		first = new(wire.Chunk)
 	}
@@ -136,7 +136,7 @@ func TestUploads(t *testing.T) {
 	eventually(t, "the executable is let go of", func() bool { return pins() == 0 })
 }
 
-// An upload that stands still is ended, and nothing of it stays.
+// An upload that stalls is ended, and nothing of it stays.
 func TestUploadStalls(t *testing.T) {
 	m := start(t, func(c *Config) { c.WriteTimeout = 100 * time.Millisecond })
 	c := dial(t, m, testToken, nil)
@@ -284,7 +284,7 @@ func TestTLS(t *testing.T) {
 	require.Equal(t, codes.Unavailable, wire.Code(list(dial(t, plain, testToken, client(set.Client)))), "TLS to plaintext")
 	require.NoError(t, list(dial(t, plain, testToken, nil)))
 
-	// The data plane has TLS too, by certificates of the attempt alone.
+	// The data plane also has TLS, with certificates of this attempt only.
 	tm := join(t, c, registration("a", 1))
 	secrets := map[string]bool{}
 	for range 2 {
@@ -324,7 +324,7 @@ func TestGarbageOnThePort(t *testing.T) {
 		c, err := net.Dial("tcp", m.Address())
 		require.NoError(t, err)
 		defer c.Close()
-		c.Write([]byte(garbage)) // it may be cut off meanwhile
+		c.Write([]byte(garbage)) // the server may close the connection meanwhile
 		conns = append(conns, c)
 	}
 	c := dial(t, m, testToken, nil)
@@ -332,15 +332,15 @@ func TestGarbageOnThePort(t *testing.T) {
 	submit(t, c, specOf(t, 1))
 	d := tm.run()
 	tm.succeed(d.WorkerRef, "")
-	for _, c := range conns[:2] { // the third may take until its frame is late
+	for _, c := range conns[:2] { // the third may stay open until the time limit of its frame
 		require.NoError(t, c.SetReadDeadline(time.Now().Add(patience)))
 		_, err := io.Copy(io.Discard, c)
 		require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "it is cut off")
 	}
 }
 
-// Silent connections, more than may be open, neither keep out clients with the token nor cut
-// off those that have shown it, with TLS and without.
+// More silent connections than are allowed to be open neither keep out clients that have the
+// token, nor close connections of clients that have shown it. This holds with and without TLS.
 func TestSilentCrowd(t *testing.T) {
 	const limit = 4
 	set, err := security.InitTLS(t.TempDir(), nil, false)
@@ -388,7 +388,7 @@ func TestTwoTaskManagersOfOneIdentity(t *testing.T) {
 	first := join(t, c, registration("a", 1))
 	twin := registration("a", 1)
 	twin.Incarnation = "other"
-	second := knock(t, c, twin)
+	second := tryRegister(t, c, twin)
 	refused := second.next().Refused
 	require.NotNil(t, refused)
 	require.Contains(t, refused.Reason, "work directory of its own")
@@ -407,7 +407,7 @@ func TestTaskManagerOfAnotherVersion(t *testing.T) {
 	c := dial(t, m, testToken, nil)
 	r := registration("a", 1)
 	r.Version++
-	refused := knock(t, c, r).next().Refused
+	refused := tryRegister(t, c, r).next().Refused
 	require.NotNil(t, refused)
 	require.True(t, refused.Final)
 	require.Contains(t, refused.Reason, "upgrade the job manager")
@@ -422,15 +422,15 @@ func TestTaskManagerThatDoesNotRegister(t *testing.T) {
 	require.Equal(t, codes.InvalidArgument, wire.Code(err))
 }
 
-// deaf is the connection of a task manager that registers and then reads nothing.
-type deaf struct {
+// unreadConnection is the connection of a task manager that registers and then reads nothing.
+type unreadConnection struct {
 	ctx  context.Context
 	said chan *wire.FromTaskManager
 }
 
-func (d *deaf) Context() context.Context { return d.ctx }
+func (d *unreadConnection) Context() context.Context { return d.ctx }
 
-func (d *deaf) Recv() (*wire.FromTaskManager, error) {
+func (d *unreadConnection) Recv() (*wire.FromTaskManager, error) {
 	select {
 	case m := <-d.said:
 		return m, nil
@@ -439,7 +439,7 @@ func (d *deaf) Recv() (*wire.FromTaskManager, error) {
 	}
 }
 
-func (d *deaf) Send(*wire.ToTaskManager) error {
+func (d *unreadConnection) Send(*wire.ToTaskManager) error {
 	<-d.ctx.Done()
 	return d.ctx.Err()
 }
@@ -447,8 +447,8 @@ func (d *deaf) Send(*wire.ToTaskManager) error {
 func TestTaskManagerThatDoesNotRead(t *testing.T) {
 	connect := func(m *Manager, beats int) error {
 		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel() // as gRPC does when the handler has returned
-		d := &deaf{ctx: ctx, said: make(chan *wire.FromTaskManager)}
+		defer cancel() // gRPC does this when the handler has returned
+		d := &unreadConnection{ctx: ctx, said: make(chan *wire.FromTaskManager)}
 		go func() {
 			message := &wire.FromTaskManager{Register: registration("a", 1)}
 			for range beats + 1 {

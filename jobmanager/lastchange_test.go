@@ -14,7 +14,7 @@ import (
 )
 
 // metaPages returns the offsets of the newer and the older meta page of a file. A meta page
-// says where the tree begins, and has the number of its change at byte 64.
+// contains the position of the tree and, at byte 64, the number of its change.
 func metaPages(data []byte) (newer, older int) {
 	second := os.Getpagesize()
 	if binary.NativeEndian.Uint64(data[64:]) > binary.NativeEndian.Uint64(data[second+64:]) {
@@ -23,9 +23,9 @@ func metaPages(data []byte) (newer, older int) {
 	return second, 0
 }
 
-// TestLastChange damages one of the two meta pages of a history, after a job has finished. If
-// the last change may be lost, the log says so, and so does each job that is not known to have
-// ended; else nothing is said.
+// TestLastChange damages one of the two meta pages of a history after a job has finished. If
+// the last change may be lost, the log says so, and so does each job whose end is not recorded.
+// Otherwise neither says anything.
 func TestLastChange(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -94,7 +94,7 @@ func TestLastChange(t *testing.T) {
 			} else {
 				require.Equal(t, wire.JobCommitting, job.State)
 				is(job.Detail, true)
-				// The doubt outlives another start and the end of the job.
+				// The warning survives another start and the end of the job.
 				require.NoError(t, m.Close())
 				m = start(t, in)
 				is(shown(id).Detail, true)

@@ -11,15 +11,15 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// TestLostLinesAreNoted: readers are told of lines that did not fit on a full disk, at the
-// place of these lines, at once and later. Lines after them are kept.
+// TestLostLinesAreNoted: if lines did not fit on a full disk, readers are told so at the place
+// of these lines, at once and later. Later lines are kept.
 func TestLostLinesAreNoted(t *testing.T) {
 	root := testRoot(t)
 	require.NoError(t, root.MkdirAll("jobs/j", 0o700))
 	l := newWorklog(root, logPrefix("jobs/j", 3), 2000)
 	fail := func(text string) {
 		t.Helper()
-		if l.file == nil { // nor can another one be made
+		if l.file == nil { // no other file can be created either
 			name := l.name(l.end)
 			require.NoError(t, root.Mkdir(name, 0o700))
 			require.Error(t, l.write([]byte(text)))
@@ -53,8 +53,8 @@ func TestLostLinesAreNoted(t *testing.T) {
 	}
 }
 
-// TestManyLostLines: a disk that is full now and again costs lines, and no more files than
-// a few.
+// TestManyLostLines: if a disk is full again and again, lines are lost, but only a few files
+// are created.
 func TestManyLostLines(t *testing.T) {
 	root := testRoot(t)
 	require.NoError(t, root.MkdirAll("jobs/j", 0o700))
@@ -96,8 +96,8 @@ func TestRemovedLogIsNoted(t *testing.T) {
 	require.EqualValues(t, 6, dropped)
 }
 
-// TestLogsNameTaskManagers: after a restart of the job manager in the middle of a commit of a
-// job of several workers, each line of the logs still names a task manager.
+// TestLogsNameTaskManagers: the job manager restarts while a job of several workers commits.
+// Afterwards each line of the logs still names a task manager.
 func TestLogsNameTaskManagers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -16,7 +16,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// The whole life of a job, as its client, its task manager and a late reader see it.
+// TestJobLives follows the whole life of a job, as its client, its task manager and a later
+// reader see it.
 func TestJobLives(t *testing.T) {
 	m := start(t)
 	c := dial(t, m, testToken, nil)
@@ -161,7 +162,7 @@ func TestCancel(t *testing.T) {
 	require.Equal(t, wire.JobCancelled, reply.Job.State, "once more does nothing")
 }
 
-// A job of a client that is gone does not go on; one whose client comes back does.
+// A job ends if its client has gone. It continues if the client comes back in time.
 func TestAttachedClientGone(t *testing.T) {
 	t.Parallel()
 	m := start(t, func(c *Config) { c.AttachGrace = 700 * time.Millisecond })
@@ -180,7 +181,7 @@ func TestAttachedClientGone(t *testing.T) {
 	shown, err := c.Show(bounded(t), &wire.ShowRequest{Job: id})
 	require.NoError(t, err)
 	require.Equal(t, wire.JobWaiting, shown.State)
-	story, last := follow(t, c, &wire.FollowRequest{Job: id}) // another client, to which it is not attached
+	story, last := follow(t, c, &wire.FollowRequest{Job: id}) // a client that only follows the job
 	require.Equal(t, "cancelled", story[len(story)-1])
 	require.Equal(t, fmt.Sprintf("cancelled: its client went away and was not back within %s", m.Config().AttachGrace), last.Detail)
 
@@ -193,7 +194,7 @@ func TestAttachedClientGone(t *testing.T) {
 	require.Equal(t, wire.JobWaiting, shown.State)
 }
 
-// However long a job takes, it goes on while its client is there.
+// However long a job takes, it continues while its client is connected.
 func TestAttachedClientStays(t *testing.T) {
 	t.Parallel()
 	m := start(t, func(c *Config) { c.AttachGrace = 300 * time.Millisecond })
@@ -205,7 +206,7 @@ func TestAttachedClientStays(t *testing.T) {
 	require.NoError(t, err)
 	_, err = stream.Recv()
 	require.NoError(t, err)
-	for range 2 { // the grace passes twice
+	for range 2 { // each time longer than the grace period
 		_, last := follow(t, c, &wire.FollowRequest{Job: submit(t, c, spec)})
 		require.Equal(t, wire.JobCancelled, last.State)
 	}
@@ -214,10 +215,10 @@ func TestAttachedClientStays(t *testing.T) {
 	require.Equal(t, wire.JobWaiting, shown.State)
 }
 
-// A client does not count as away while the job manager stood still.
+// The time during which the job manager was stopped does not count as absence of a client.
 func TestStandstillIsNoAbsence(t *testing.T) {
 	t.Parallel()
-	var ahead atomic.Int64 // of the clock
+	var ahead atomic.Int64 // offset of the clock
 	m := start(t, func(c *Config) {
 		c.AttachGrace = time.Minute
 		c.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
@@ -227,7 +228,7 @@ func TestStandstillIsNoAbsence(t *testing.T) {
 	spec.Attached = true
 	id := submit(t, c, spec)
 	ahead.Store(int64(time.Hour))
-	require.Eventually(t, func() bool { // it has checked since for clients that went away
+	require.Eventually(t, func() bool { // by now it has checked for absent clients
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		return m.turns.Gap(m.clock(), time.Minute) == 0
@@ -237,7 +238,8 @@ func TestStandstillIsNoAbsence(t *testing.T) {
 	require.Equal(t, wire.JobWaiting, shown.State)
 }
 
-// A client that does not read holds up neither the job nor others, and is cut off.
+// A client that does not read delays neither the job nor other clients, and its connection is
+// closed.
 func TestSlowFollower(t *testing.T) {
 	t.Parallel()
 	m := start(t, func(c *Config) { c.WriteTimeout = time.Second })
@@ -251,7 +253,7 @@ func TestSlowFollower(t *testing.T) {
 	require.NoError(t, err)
 	s := tm.deliver(d.WorkerRef)
 	piece := strings.Repeat("x", 1<<20)
-	for range 16 { // far more than a connection holds
+	for range 16 { // far more than the connection can buffer
 		require.NoError(t, s.Send(collected(piece)))
 	}
 	_, err = s.CloseAndRecv()
@@ -267,10 +269,10 @@ func TestSlowFollower(t *testing.T) {
 	require.ErrorContains(t, err, "did nothing for 1s")
 }
 
-// However often workers report, followers hear at most every so often, and always the last
-// report.
+// However often workers report progress, followers receive it at most once per interval. They
+// always receive the last report.
 func TestProgressIsRare(t *testing.T) {
-	var ahead atomic.Int64 // of a clock that stands
+	var ahead atomic.Int64 // offset of a clock that stands still
 	zero := time.Now()
 	m := start(t, func(c *Config) { c.Now = func() time.Time { return zero.Add(time.Duration(ahead.Load())) } })
 	c := dial(t, m, testToken, nil)
@@ -290,7 +292,7 @@ func TestProgressIsRare(t *testing.T) {
 		})
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.tellProgress() // as every tick does
+		m.tellProgress() // each tick does this
 	}
 	told := func() (rows int64, times uint64) {
 		v := j.spool.view()
@@ -318,7 +320,7 @@ func TestProgressIsRare(t *testing.T) {
 	}
 }
 
-// What workers report at their end has to fit into one message to the one that commits.
+// The outcomes of all workers must fit into one message to the worker that commits.
 func TestOutcomesTooLarge(t *testing.T) {
 	m := start(t)
 	m.mu.Lock()
@@ -347,7 +349,7 @@ func TestOutcomesTooLarge(t *testing.T) {
 	require.Contains(t, last.Failure.Message, "accumulators")
 }
 
-// A job that sends more than is kept fails, and says what to do.
+// A job that sends more than the limit fails, and the message says what to do.
 func TestResultLimit(t *testing.T) {
 	m := start(t, func(c *Config) { c.MaxResult = 100 })
 	c := dial(t, m, testToken, nil)
@@ -397,7 +399,7 @@ func TestDeliveriesRefused(t *testing.T) {
 	})
 }
 
-// A worker builds the graph that the client could not; the job manager compiles it.
+// If the client cannot build the graph, a worker does, and the job manager compiles it.
 func TestGraphResolvedByWorker(t *testing.T) {
 	m := start(t)
 	c := dial(t, m, testToken, nil)
@@ -433,7 +435,8 @@ func TestGraphResolvedByWorker(t *testing.T) {
 	require.Contains(t, last.Failure.Message, `it is of job "other"`)
 }
 
-// Jobs that had ended are there after a restart; a job that ran has failed, and says why.
+// After a restart, jobs that had ended are listed as before. A job that was running has failed,
+// and says why.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -475,7 +478,7 @@ func TestRestart(t *testing.T) {
 	require.Equal(t, lastBefore.Plan, last.Plan)
 	require.Equal(t, "a line\n", logsOf(t, c, &wire.LogsRequest{Job: finished, Worker: -1, Follow: true}))
 	story, last = follow(t, c, &wire.FollowRequest{Job: running})
-	require.Equal(t, "failed", story[len(story)-1]) // its rows may be freed by now
+	require.Equal(t, "failed", story[len(story)-1]) // its rows may have been freed by now
 	require.Contains(t, last.Failure.Message, "job manager restarted")
 	list, err = c.List(bounded(t), &wire.ListRequest{States: []wire.JobState{wire.JobFailed}})
 	require.NoError(t, err)
@@ -493,7 +496,7 @@ func TestRestart(t *testing.T) {
 	require.Equal(t, codes.DataLoss, wire.Code(err))
 }
 
-// A job manager ends with its context, too.
+// A job manager also ends when its context ends.
 func TestEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	m, err := New(ctx, Config{Dir: t.TempDir(), Listen: "127.0.0.1:0", Token: testToken})

@@ -28,9 +28,9 @@ func (m *Manager) Ready() error {
 	return err
 }
 
-// ails says why no jobs are accepted, as far as is known without writing; "" while they are
-// accepted.
-func (m *Manager) ails() string {
+// reasonNotReady says why no jobs are accepted, as far as is known without writing; "" while
+// they are accepted.
+func (m *Manager) reasonNotReady() string {
 	if full := m.lookAtDisk(); full != "" {
 		return full
 	}

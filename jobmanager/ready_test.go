@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// logged keeps what a logger writes.
+// logged stores what a logger writes.
 type logged struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -26,16 +26,16 @@ func (l *logged) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// count counts the lines that contain something.
+// count returns the number of lines that contain the text.
 func (l *logged) count(what string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.Count(l.text.String(), what)
 }
 
-// TestFullDisk makes the disk of the work directory appear full to the job manager, and then
-// makes room again. Meanwhile jobs and executables are refused with the reason. The log has one
-// line for the beginning and one for the end.
+// TestFullDisk makes the disk of the work directory appear full, and later frees space. In
+// between, jobs and executables are refused with this reason. The log has one line for the
+// beginning and one for the end.
 func TestFullDisk(t *testing.T) {
 	var free atomic.Int64
 	free.Store(100 << 20)

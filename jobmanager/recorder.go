@@ -42,10 +42,10 @@ func (r *recorder) put(e entry) {
 	r.mu.Lock()
 	r.queue = append(r.queue, e)
 	r.mu.Unlock()
-	r.nudge()
+	r.signal()
 }
 
-func (r *recorder) nudge() {
+func (r *recorder) signal() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
@@ -58,7 +58,7 @@ func (r *recorder) close() {
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()
-	r.nudge()
+	r.signal()
 	<-r.done
 }
 
@@ -83,7 +83,7 @@ func (r *recorder) run() {
 			return
 		}
 		if closed {
-			r.nudge() // entries may have added more
+			r.signal() // entries may have added more
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// disk is where a recorder writes in tests. It keeps the changes, and can be full.
+// disk is what a recorder writes to in tests. It stores the changes, and can be full.
 type disk struct {
 	mu      sync.Mutex
 	full    bool
@@ -49,7 +49,7 @@ func TestRecorderKeepsOrder(t *testing.T) {
 	d := &disk{}
 	r := newRecorder(d.write, func(err error) { t.Error(err) }, time.Hour)
 	var want []string
-	var then []int // by the recorder's goroutine alone, until close
+	var then []int // written only by the recorder's goroutine, until close
 	for i := range 1000 {
 		record := string(rune('a' + i%26))
 		want = append(want, "j="+record)
@@ -73,8 +73,8 @@ func TestRecorderClosesEmpty(t *testing.T) {
 	require.Equal(t, []string{"a=1", "b=2", "c=3"}, d.written)
 }
 
-// On a full disk, an entry with a function gets the error. A change without one is retried, in
-// order, and before later changes.
+// On a full disk, an entry with a function gets the error. A change without a function is
+// retried, in order and before later changes.
 func TestRecorderOnFullDisk(t *testing.T) {
 	d := &disk{full: true}
 	r := newRecorder(d.write, func(error) {}, time.Millisecond)
@@ -103,8 +103,7 @@ func TestRecorderTriesAgainByItself(t *testing.T) {
 	require.Equal(t, []string{"a=1"}, d.written)
 }
 
-// A job that cannot be put on record is not accepted, and one that cannot be is not
-// committed.
+// A job is accepted only if it can be recorded. It commits only if that can be recorded.
 func TestHistoryCannotBeWritten(t *testing.T) {
 	m := start(t)
 	c := dial(t, m, testToken, nil)
@@ -130,7 +129,7 @@ func TestHistoryCannotBeWritten(t *testing.T) {
 	require.Equal(t, codes.Internal, wire.Code(err), "the plan cannot be read")
 }
 
-// kept is called when the change is on disk, at whichever try, and not before.
+// kept is called once the change is on disk, whichever attempt succeeds, and not earlier.
 func TestRecorderTellsWhatIsKept(t *testing.T) {
 	d := &disk{full: true}
 	failed, kept := make(chan struct{}, 100), make(chan string, 1)

@@ -16,7 +16,7 @@ import (
 
 type resultRow struct{ X float64 }
 
-// rowsOf is rows of the job of graphOf, as a worker sends them.
+// rowsOf returns rows of the job of graphOf, in the form in which a worker sends them.
 func rowsOf(t *testing.T, shard int, values ...float64) *wire.Delivery {
 	codec, err := batch.NewCodec[resultRow]()
 	require.NoError(t, err)
@@ -34,7 +34,7 @@ func rowsOf(t *testing.T, shard int, values ...float64) *wire.Delivery {
 	return &wire.Delivery{Collected: &wire.Collected{Node: 1, Shard: shard, Rows: b.Bytes()}}
 }
 
-// resultOf reads one result: the rows, or the text.
+// resultOf reads one result: its rows or its text.
 func resultOf(t *testing.T, c *wire.Client, id wire.JobID, name string) (values []float64, text string, err error) {
 	stream, err := c.Result(bounded(t), &wire.ResultRequest{Job: id, Name: name})
 	require.NoError(t, err)
@@ -72,8 +72,8 @@ func resultOf(t *testing.T, c *wire.Client, id wire.JobID, name string) (values 
 	}
 }
 
-// TestResults: collected rows, in the order of their shards, and printed text are there when
-// the job has finished, and not before. Losses are reported.
+// TestResults: collected rows, in the order of their shards, and printed text can be read once
+// the job has finished, and not earlier. Losses are reported.
 func TestResults(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -155,8 +155,8 @@ func TestResults(t *testing.T) {
 	refused(err, codes.DataLoss, "is not kept any more")
 }
 
-// TestResultsOfLastAttempt: rows of a failed attempt do not belong to the result; rows of an
-// attempt whose commit is resumed do.
+// TestResultsOfLastAttempt: rows of a failed attempt are not part of the result. If the commit
+// of an attempt is resumed, its rows are.
 func TestResultsOfLastAttempt(t *testing.T) {
 	r := &keptResults{count: true, byNode: map[int]*keptResult{}, follower: &follower{id: "j"}}
 	rows := &keptResult{ResultInfo: wire.ResultInfo{Name: "rows"}}

@@ -14,7 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
-// committing brings a job to the point where worker 0 was told to commit and has not answered.
+// committing leads a job to the point where worker 0 has been told to commit and has not
+// answered.
 func committing(t *testing.T, tm *manager, spec wire.JobSpec) wire.JobID {
 	id := submit(t, tm.client, spec)
 	d := tm.run()
@@ -28,12 +29,12 @@ func committing(t *testing.T, tm *manager, spec wire.JobSpec) wire.JobID {
 	return id
 }
 
-// resumes takes the deployment that is to finish a commit, and says it is ready.
+// resumes receives the deployment that resumes a commit, and reports that it is ready.
 func resumes(t *testing.T, tm *manager, want wire.JobSpec) *wire.Deployment {
 	d := tm.deployed()
 	require.Equal(t, wire.CommitMode, d.Mode)
 	require.Equal(t, 2, d.Attempt)
-	if want.Artifact == "" { // then the job manager chose
+	if want.Artifact == "" { // in this case the job manager has chosen
 		want.Artifact, want.Platform, want.Build = hashOf(executable(ownSalt)), linux, "test"
 	}
 	require.Equal(t, want, d.Spec)
@@ -44,9 +45,9 @@ func resumes(t *testing.T, tm *manager, want wire.JobSpec) *wire.Deployment {
 	return d
 }
 
-// TestCommitGoesOn: the job manager ends before worker 0 has said that it committed. A
-// job manager on the same directory has another worker finish, and the client that
-// follows then has everything that was sent before.
+// TestCommitGoesOn: the job manager ends before worker 0 has reported that it committed. A new
+// job manager on the same directory lets another worker finish. A client that then follows the
+// job gets everything that was sent before.
 func TestCommitGoesOn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -64,7 +65,7 @@ func TestCommitGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, wire.JobCommitting, info.State)
 	require.Contains(t, info.Detail, "the job manager restarted")
-	spec.Attached = false // nobody could have stayed
+	spec.Attached = false // no client could stay attached
 	tm := join(t, c, registration("a", 1))
 	d := resumes(t, tm, spec)
 	s := tm.deliver(d.WorkerRef)
@@ -84,15 +85,15 @@ func TestCommitGoesOn(t *testing.T) {
 	require.Contains(t, story, "rows rows")
 	require.Equal(t, "before\nafter\n", logsOf(t, c, &wire.LogsRequest{Job: id, Worker: -1, Follow: true}))
 
-	// The job's record is like any other.
+	// The job's record is like that of any other job.
 	require.NoError(t, m.Close())
 	m = start(t, in)
 	again, _ := follow(t, dial(t, m, testToken, nil), &wire.FollowRequest{Job: id})
 	require.Equal(t, story, again)
 }
 
-// TestCommitOfALostWorker: the process of worker 0 is killed while it commits. Another
-// worker goes on at once, and the client, which stays, is told.
+// TestCommitOfALostWorker: the process of worker 0 is killed while it commits. Another worker
+// continues at once, and the client, which stays connected, is told.
 func TestCommitOfALostWorker(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -141,8 +142,8 @@ func TestCommitOfALostWorker(t *testing.T) {
 	require.Equal(t, 1, rows, "once")
 }
 
-// TestCommitGoesOnWithoutRows: the file of what the job sent to its client was cut off. The
-// outputs are finished, but the loss must be reported.
+// TestCommitGoesOnWithoutRows: the file with the rows for the client was truncated. The outputs
+// are finished, but the loss is reported.
 func TestCommitGoesOnWithoutRows(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -170,8 +171,8 @@ func TestCommitGoesOnWithoutRows(t *testing.T) {
 	require.Equal(t, wire.JobFinished, info.State)
 }
 
-// TestCommitHoldsItsArtifact: the executable of a job that is to go on stays, and a job
-// whose executable is gone fails.
+// TestCommitHoldsItsArtifact: if the commit of a job is to be resumed, its executable stays. If
+// the executable is missing, the job fails.
 func TestCommitHoldsItsArtifact(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []bool{false, true} {
@@ -210,9 +211,9 @@ func TestCommitHoldsItsArtifact(t *testing.T) {
 	}
 }
 
-// TestWorkerStaysUntilTheEndIsKept: while the disk of the job manager is full, worker 0 has
-// committed but is not told to exit. So it keeps its record of the commit, which another worker
-// would need if the job manager ended before the end of the job is on disk.
+// TestWorkerStaysUntilTheEndIsKept: worker 0 has committed while the disk of the job manager is
+// full. It is not told to exit, so it keeps its record of the commit. Another worker would need
+// this record if the job manager ended before the end of the job is on disk.
 func TestWorkerStaysUntilTheEndIsKept(t *testing.T) {
 	t.Parallel()
 	m := start(t)

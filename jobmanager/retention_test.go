@@ -46,7 +46,7 @@ func TestOldJobsForgotten(t *testing.T) {
 	require.ElementsMatch(t, ids[2:], []wire.JobID{list.Jobs[0].ID, list.Jobs[1].ID})
 }
 
-// Jobs that are forgotten before they are on record do not come back.
+// Jobs that are forgotten before they are recorded do not come back.
 func TestForgottenAtOnce(t *testing.T) {
 	m := start(t, func(c *Config) { c.KeepJobs = 1 })
 	c := dial(t, m, testToken, nil)
@@ -76,7 +76,7 @@ func TestForgottenAtOnce(t *testing.T) {
 	})
 }
 
-// The files of old jobs make room for those of new ones; their records stay.
+// The files of old jobs are removed to make space for those of new jobs; their records stay.
 func TestOldResultsMakeRoom(t *testing.T) {
 	dir := t.TempDir()
 	in := func(c *Config) { c.KeepBytes, c.Dir = 2500, dir }
@@ -132,9 +132,9 @@ func TestFilesWithoutRecordSwept(t *testing.T) {
 	require.Empty(t, entries)
 }
 
-// TestFilesOfALostHistory: without the history, or with an older copy of it, the results and
-// logs of unknown jobs stay, and the log says so. They can be read again once the right history
-// is back.
+// TestFilesOfALostHistory: if the history is missing or an older copy of it is in its place,
+// the results and logs of unknown jobs stay, and the log says so. They can be read again with
+// the right history.
 func TestFilesOfALostHistory(t *testing.T) {
 	t.Parallel()
 	for _, older := range []bool{false, true} {
@@ -192,8 +192,8 @@ func TestFilesOfALostHistory(t *testing.T) {
 	}
 }
 
-// TestRemovalGoesOn: files that a job manager was removing when it stopped are removed by the
-// next one, and do not count as those of a job whose record was lost.
+// TestRemovalGoesOn: if a job manager stops while it removes files, the next one finishes this.
+// The files do not count as files of a job whose record was lost.
 func TestRemovalGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	old := dir + "/" + removedDir + "/20260102-000001-job"

@@ -2,5 +2,5 @@
 
 package jobmanager
 
-// damageRounds is how often each kind of damage is tried.
+// damageRounds is the number of attempts for each kind of damage.
 const damageRounds = 12

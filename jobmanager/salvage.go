@@ -124,7 +124,7 @@ func examine(root *os.Root, file *os.File) (found inspection, err error) {
 		return found, nil
 	}
 	var format, held []byte
-	var sum census
+	var sum contentSum
 	var values []stored // with their checksums
 	buckets := map[string]bool{}
 	found.wrong = boltfile.Read(file, info.Size(), func(bucket, key, value []byte) {
@@ -132,7 +132,7 @@ func examine(root *os.Root, file *os.File) (found inspection, err error) {
 		switch {
 		case bytes.Equal(bucket, metaBucket) && bytes.Equal(key, formatKey):
 			format = value
-		case bytes.Equal(bucket, metaBucket) && bytes.Equal(key, censusKey):
+		case bytes.Equal(bucket, metaBucket) && bytes.Equal(key, contentSumKey):
 			held = value
 		case slices.ContainsFunc(dataBuckets, func(b []byte) bool { return bytes.Equal(b, bucket) }):
 			values = append(values, stored{bucket, key, value})
@@ -158,8 +158,8 @@ func examine(root *os.Root, file *os.File) (found inspection, err error) {
 		sum.enter(s.value)
 		found.values = append(found.values, stored{s.bucket, s.key, value})
 	}
-	counted, err := unseal(metaBucket, censusKey, held)
-	if c, e := decodeCensus(counted); err == nil && e == nil {
+	counted, err := unseal(metaBucket, contentSumKey, held)
+	if c, e := decodeContentSum(counted); err == nil && e == nil {
 		found.count = c.count
 	}
 	switch {
@@ -189,7 +189,7 @@ func salvage(root *os.Root, found inspection) (aside string, err error) {
 		if err := prepare(tx); err != nil {
 			return err
 		}
-		var all census
+		var all contentSum
 		for _, s := range found.values {
 			sealed := seal(s.bucket, s.key, s.value)
 			all.enter(sealed)

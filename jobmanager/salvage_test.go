@@ -20,7 +20,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// filledHistory writes a history of several pages, with files of every job beside it, and
+// filledHistory writes a history of several pages, with the files of every job next to it, and
 // returns its bytes.
 func filledHistory(t testing.TB, root *os.Root, n int) []byte {
 	h, err := openHistory(root, hclog.NewNullLogger())
@@ -44,7 +44,7 @@ func filledHistory(t testing.TB, root *os.Root, n int) []byte {
 	return data
 }
 
-// everything opens a history in the way of a start, and returns its contents as text.
+// everything opens a history as at a start, and returns its contents as text.
 func everything(t testing.TB, root *os.Root) (all map[string]string, damaged string, err error) {
 	h, err := openHistory(root, hclog.NewNullLogger())
 	if err != nil {
@@ -74,9 +74,9 @@ func everything(t testing.TB, root *os.Root) (all map[string]string, damaged str
 	return all, h.damaged, nil
 }
 
-// TestDamagedHistory damages the file of a history at every kind of place. Either its contents
-// are still right, or the file is moved aside: then every value that is left is right, and
-// every job is there, as failed if its record is lost.
+// TestDamagedHistory damages the file of a history at places of every kind. Either its contents
+// are still right, or the file is moved aside. Then all remaining values are right and all jobs
+// are listed. A job whose record is lost is listed as failed.
 func TestDamagedHistory(t *testing.T) {
 	root := testRoot(t)
 	data := filledHistory(t, root, 40)
@@ -112,8 +112,8 @@ func TestDamagedHistory(t *testing.T) {
 			return d
 		}
 	}
-	// Damage that leaves the tree well-formed, and so shows only in the census: a leaf without
-	// its last value, and a branch that is its own child.
+	// This damage leaves the tree well-formed, so only the census finds it: a leaf without its
+	// last value, and a branch that is its own child.
 	leaves, branches := 0, 0
 	for at := 2 * page; at < len(data); at += page {
 		kind, n := binary.NativeEndian.Uint16(data[at+8:]), binary.NativeEndian.Uint16(data[at+10:])
@@ -135,7 +135,7 @@ func TestDamagedHistory(t *testing.T) {
 	require.Positive(t, leaves)
 	require.Positive(t, branches)
 	seen := 0
-	for _, name := range slices.Sorted(maps.Keys(damages)) { // in one order, for the draws
+	for _, name := range slices.Sorted(maps.Keys(damages)) { // in a fixed order, for the random draws
 		damage, root := damages[name], testRoot(t)
 		for key := range want {
 			if id, _, plain := strings.Cut(key, " "); !plain {
@@ -214,8 +214,8 @@ func TestRecordsAreChecked(t *testing.T) {
 	require.NoError(t, h.close())
 }
 
-// TestDamagedHistoryOfAJobManager: the job manager starts, shows the jobs that are lost as
-// failed for good, and takes new ones.
+// TestDamagedHistoryOfAJobManager: the job manager starts, lists the lost jobs as failed for
+// good, and accepts new jobs.
 func TestDamagedHistoryOfAJobManager(t *testing.T) {
 	dir := t.TempDir()
 	in := func(c *Config) { c.Dir = dir }
@@ -243,8 +243,8 @@ func TestDamagedHistoryOfAJobManager(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// TestDamagedHistoryCounts: the log says how many values are lost, or that the number is
-// unknown if the file does not tell.
+// TestDamagedHistoryCounts: the log gives the number of lost values, or says that it is unknown
+// if the file does not contain it.
 func TestDamagedHistoryCounts(t *testing.T) {
 	t.Parallel()
 	logged := func(root *os.Root) string {

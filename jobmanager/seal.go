@@ -45,12 +45,12 @@ func unseal(bucket, key, sealed []byte) ([]byte, error) {
 	return value, nil
 }
 
-// census is the number of values, and the 128-bit sum of their checksums.
-type census struct{ count, low, high uint64 }
+// contentSum is the number of values, and the 128-bit sum of their checksums.
+type contentSum struct{ count, low, high uint64 }
 
-const censusBytes = 24
+const contentSumBytes = 24
 
-func (c *census) add(sealed []byte, n uint64) {
+func (c *contentSum) add(sealed []byte, n uint64) {
 	if len(sealed) < sealBytes {
 		return
 	}
@@ -61,20 +61,20 @@ func (c *census) add(sealed []byte, n uint64) {
 }
 
 // enter adds a value, leave removes it.
-func (c *census) enter(sealed []byte) { c.add(sealed, 1) }
-func (c *census) leave(sealed []byte) { c.add(sealed, ^uint64(0)) }
+func (c *contentSum) enter(sealed []byte) { c.add(sealed, 1) }
+func (c *contentSum) leave(sealed []byte) { c.add(sealed, ^uint64(0)) }
 
-func (c census) encode() []byte {
-	b := make([]byte, 0, censusBytes)
+func (c contentSum) encode() []byte {
+	b := make([]byte, 0, contentSumBytes)
 	for _, n := range []uint64{c.count, c.low, c.high} {
 		b = binary.LittleEndian.AppendUint64(b, n)
 	}
 	return b
 }
 
-func decodeCensus(b []byte) (c census, err error) {
-	if len(b) != censusBytes {
+func decodeContentSum(b []byte) (c contentSum, err error) {
+	if len(b) != contentSumBytes {
 		return c, errSeal
 	}
-	return census{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])}, nil
+	return contentSum{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])}, nil
 }

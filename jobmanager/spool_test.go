@@ -79,7 +79,7 @@ func TestSpoolLimit(t *testing.T) {
 	require.Len(t, events, 2)
 }
 
-// While the disk does not answer, only writers wait.
+// While the disk does not respond, only writers wait.
 func TestSpoolOnStuckDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events")
 	asked, answer := make(chan struct{}), make(chan struct{})
@@ -102,7 +102,7 @@ func TestSpoolOnStuckDisk(t *testing.T) {
 	require.EqualValues(t, 1, n)
 }
 
-// A frame that was only partly written leaves no trace: later frames can be read.
+// A frame that was written only in part is removed: later frames can be read.
 func TestSpoolOnFullDisk(t *testing.T) {
 	s, path := testSpool(t, 1000)
 	require.NoError(t, s.append(rows(0, "first")))
@@ -129,7 +129,7 @@ func TestSpoolDamaged(t *testing.T) {
 	size := s.view().size
 	intact, err := os.ReadFile(path)
 	require.NoError(t, err)
-	for at := range intact { // any byte changed, and any cut, is found
+	for at := range intact { // every changed byte and every cut is found
 		damaged := bytes.Clone(intact)
 		damaged[at] ^= 0x41
 		require.NoError(t, os.WriteFile(path, damaged, 0o600))
@@ -196,8 +196,8 @@ func FuzzSpoolReader(f *testing.F) {
 	})
 }
 
-// A file that is shorter than what was written to it is an error, not the end. Events that were
-// not read are not counted.
+// A file that is shorter than the bytes written to it gives an error and not the end of the
+// file. Events that were not read are not counted.
 func TestSpoolCutWhileRead(t *testing.T) {
 	s, path := testSpool(t, 1000)
 	require.NoError(t, s.append(rows(0, "first")))
@@ -224,8 +224,8 @@ func TestSpoolCutWhileRead(t *testing.T) {
 	}
 }
 
-// Undamaged events at the wrong place are rejected: one is missing in the middle, one is there
-// twice, two have changed places.
+// Undamaged events in a wrong place are rejected: one is missing in the middle, one occurs
+// twice, two are swapped.
 func TestSpoolOutOfOrder(t *testing.T) {
 	s, path := testSpool(t, 1000)
 	ends := []int64{0}
@@ -252,8 +252,8 @@ func TestSpoolOutOfOrder(t *testing.T) {
 	}
 }
 
-// TestSpoolOfAnother: undamaged events of another job are rejected, and their file is left as
-// it is.
+// TestSpoolOfAnother: undamaged events of another job are rejected, and their file is left
+// unchanged.
 func TestSpoolOfAnother(t *testing.T) {
 	s, path := testSpool(t, 1000)
 	require.NoError(t, s.append(&wire.Event{State: &wire.JobInfo{ID: "a"}}))
@@ -273,7 +273,7 @@ func TestSpoolOfAnother(t *testing.T) {
 	kept, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, ours, kept, "nothing is cut off")
-	// A piece of another job's file, after one of its own.
+	// Bytes of another job's file after an event of this job.
 	require.NoError(t, os.WriteFile(path, ours, 0o600))
 	o, other := testSpool(t, 1000)
 	o.seed = spoolSeed("b")

@@ -94,7 +94,7 @@ func (t *totals) add(j *job, info *wire.JobInfo) {
 // Stats returns the figures of the job manager.
 func (m *Manager) Stats() Stats {
 	kept := m.artifacts.bytes() // may wait for a disk, as may what follows, so not under the lock
-	free, ready := m.space.Read().Free, m.ails() == ""
+	free, ready := m.space.Read().Free, m.reasonNotReady() == ""
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	o := m.core.Overview()

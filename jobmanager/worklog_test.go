@@ -45,7 +45,8 @@ func TestWorklogKeepsTheLastLines(t *testing.T) {
 	require.Len(t, entries, 2)
 	require.NoError(t, l.close())
 
-	// The log of another worker, and a reader after the end of the job.
+	// The log of another worker is not mixed in, and a reader after the end of the job reads
+	// the same.
 	other := newWorklog(root, logPrefix("jobs/j", 33), 200)
 	require.NoError(t, other.write([]byte("other\n")))
 	require.NoError(t, other.close())
@@ -60,8 +61,8 @@ func TestWorklogKeepsTheLastLines(t *testing.T) {
 	require.Empty(t, later)
 }
 
-// Whatever is written, and in whichever pieces, a reader at any pace gets the text in order,
-// except for the bytes reported as dropped. The log stays within its bound.
+// However the text is written in pieces, a reader at any speed gets it in order, except for the
+// bytes that are reported as dropped. The log stays within its limit.
 func TestWorklogAgainstWholeText(t *testing.T) {
 	root := testRoot(t)
 	runs := 0

@@ -223,9 +223,9 @@ type aggregatePlan struct {
 	partial, total *groupSpec
 }
 
-// planAggregate checks an aggregation, records mistakes, and determines its columns. Between
-// the two operators they are the keys, the partial values and the source shard; at the end, the
-// keys and the results.
+// planAggregate checks an aggregation, records misuses, and determines its columns. Between the
+// two operators the columns are the keys, the partial values and the source shard. At the end
+// they are the keys and the results.
 func planAggregate(op string, d *engine.Dataset, keys []string, aggs []Aggregation) (*aggregatePlan, bool) {
 	b := builderOf(op, d)
 	if !usable(d) {
@@ -277,7 +277,7 @@ func planAggregate(op string, d *engine.Dataset, keys []string, aggs []Aggregati
 	return p, ok
 }
 
-// keyColumns finds the columns that rows are grouped by, or records what is wrong.
+// keyColumns finds the columns of the keys, or records what is wrong with them.
 func keyColumns(op string, d *engine.Dataset, keys []string) ([]int, bool) {
 	ok := true
 	seen := make(map[string]bool)

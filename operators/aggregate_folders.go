@@ -132,15 +132,15 @@ func (f *combiner) finish(shard int, groups []int32, keys arrow.Record) (arrow.R
 
 // shardMerger folds the partial values of each group up the aligned tree over the source
 // shards. Each group has a chain of slots that wait for their right neighbours. As in
-// sharding.Folder, the levels at which they will meet decrease towards the chain's end, so a
-// chain is no longer than the tree is high.
+// sharding.Folder, the levels at which slots are merged decrease towards the end of the chain,
+// so a chain is no longer than the tree is high.
 type shardMerger struct {
 	aggregateStates
 	last  []int32 // by group: the end of its chain, -1 if there is none
 	left  []int32 // by slot: its left neighbour in the chain, -1 for the first
 	first []int32 // by slot: the first shard below it
 	free  []int32 // slots to use again
-	known int     // most slots in use that grown has reported
+	known int     // largest number of slots in use that grown has reported
 
 	slots []int32 // of the current rows
 	cols  []arrow.Array
@@ -235,12 +235,12 @@ func (f *shardMerger) join(g int32) {
 	for _, st := range f.states {
 		st.merge(left, right)
 	}
-	f.give(right)
+	f.freeSlot(right)
 	f.last[g] = left
 }
 
-// give frees a slot.
-func (f *shardMerger) give(slot int32) {
+// freeSlot frees a slot.
+func (f *shardMerger) freeSlot(slot int32) {
 	f.clear(slot)
 	f.free = append(f.free, slot)
 }
@@ -260,7 +260,7 @@ func (f *shardMerger) finish(_ int, groups []int32, keys arrow.Record) (arrow.Re
 				return nil, err
 			}
 		}
-		f.give(f.last[g])
+		f.freeSlot(f.last[g])
 		f.last[g] = -1
 	}
 	return f.record(keys)

@@ -404,7 +404,7 @@ func beforeFloats(largest bool) func(x, y float64) bool {
 	return less
 }
 
-// floatsOf returns a float column as float64; the places of nulls hold anything.
+// floatsOf returns a float column as float64. The values at the places of nulls are undefined.
 func floatsOf(col arrow.Array, scratch *[]float64) []float64 {
 	narrow, ok := col.(*array.Float32)
 	if !ok {
@@ -417,8 +417,8 @@ func floatsOf(col arrow.Array, scratch *[]float64) []float64 {
 	return *scratch
 }
 
-// integersOf returns a column of integers, booleans, dates or timestamps as int64. The places
-// of nulls hold anything, and uint64 wraps.
+// integersOf returns a column of integers, booleans, dates or timestamps as int64. The values
+// at the places of nulls are undefined, and uint64 wraps.
 func integersOf(col arrow.Array, scratch *[]int64) []int64 {
 	switch col := col.(type) {
 	case *array.Int64:

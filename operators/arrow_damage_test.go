@@ -20,7 +20,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// fewColumns writes 200 rows of an int64 and of text, in 5 batches.
+// fewColumns writes 200 rows of an int64 column and a text column, in 5 batches.
 func fewColumns(t testing.TB, stream bool, options ...ipc.Option) []byte {
 	mem := memory.NewGoAllocator()
 	schema := batchtest.Schema(t, "i int64", "t utf8 null")
@@ -212,7 +212,7 @@ func TestArrowHeadsThatLie(t *testing.T) {
 			"another stream behind": func(data []byte) []byte { return append(data, data...) },
 		} {
 			if stream && strings.HasPrefix(name, "a batch") {
-				continue // streams do not tell how many there are
+				continue // a stream does not tell how many batches it has
 			}
 			_, err := readDamaged(change(bytes.Clone(whole)))
 			require.ErrorContains(t, err, "input x.arrow: ", "%s, stream: %t", name, stream)
@@ -242,7 +242,7 @@ func TestArrowFootersThatLie(t *testing.T) {
 		fmt.Sprintf("it tells of a record batch at byte %d, of 8 and ", begin[1]): func(data []byte) { word.PutUint32(block(data, 1)[8:], 8) },
 		"and 8 bytes, and there is one":                                           func(data []byte) { word.PutUint64(block(data, 1)[16:], 8) },
 		"its schema is another one": func(data []byte) {
-			data[bytes.Index(data, name)+4] = 'u' // the one before the batches
+			data[bytes.Index(data, name)+4] = 'u' // the schema before the batches
 		},
 		"its schema is another one than that before the batches": func(data []byte) {
 			data[bytes.LastIndex(data, name)+4] = 'u'
@@ -254,7 +254,7 @@ func TestArrowFootersThatLie(t *testing.T) {
 		require.ErrorContains(t, err, fmt.Sprintf("input x.arrow: footer at byte %d: ", from))
 		require.ErrorContains(t, err, want)
 	}
-	// The last batch in a footer may be missing.
+	// A footer may list a batch that the file lacks.
 	data := append(bytes.Clone(whole[:begin[4]]), whole[from:]...)
 	_, err := readDamaged(data)
 	require.ErrorContains(t, err, fmt.Sprintf("it tells of a record batch at byte %d, and there is none", begin[4]))

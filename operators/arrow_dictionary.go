@@ -11,9 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// dictionary holds the values read so far that the rows of a column refer to by index. Values
-// are in messages before the batches that use them. A message replaces the values of earlier
-// messages, or adds to them. They live on the Go heap.
+// dictionary holds the values, read so far, to which the rows of a column refer by index.
+// Values are in messages before the batches that use them. A message replaces the values of
+// earlier messages, or adds to them. The values are on the Go heap.
 type dictionary struct {
 	first, last int // messages read, by their indices among those of the column
 	values      arrow.Record

@@ -13,9 +13,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// nothingBehind verifies that an end mark is followed by padding only. Readers of streams stop
-// at the end mark. In a file, bytes after it are data behind a damaged length, or another
-// stream, and their rows would be lost.
+// nothingBehind verifies that only padding follows an end mark. Readers of streams stop at the
+// end mark. In a file, bytes after it mean that a length is damaged or that another stream
+// follows, and the rows in them would be lost.
 func nothingBehind(r io.ReaderAt, from, to int64) error {
 	rest := make([]byte, min(to-from, 64))
 	if _, err := r.ReadAt(rest, from); err != nil && !errors.Is(err, io.EOF) {

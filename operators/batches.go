@@ -58,8 +58,8 @@ func emitColumns(shard int, schema *arrow.Schema, cols []arrow.Array, rows int64
 	return out.Emit(shard, arrowrows.Batch(rec))
 }
 
-// withField returns the schema with the field, and the field's index. It replaces the field of
-// that name, or is appended.
+// withField returns the schema with the field, and the field's index. The field replaces the
+// field of the same name, or is appended.
 func withField(schema *arrow.Schema, f arrow.Field) (*arrow.Schema, int) {
 	fields := schema.Fields()
 	at := len(fields)
@@ -72,16 +72,16 @@ func withField(schema *arrow.Schema, f arrow.Field) (*arrow.Schema, int) {
 	return arrow.NewSchema(fields, nil), at
 }
 
-// held keeps the batches of a shard until its end, within the memory of the
+// shardBuffer keeps the batches of a shard until its end, within the memory of the
 // slot.
-type held struct {
+type shardBuffer struct {
 	rows  []arrow.Record // retained
 	count int64
 	bytes int64 // reserved
 }
 
 // add keeps a borrowed batch.
-func (h *held) add(c *engine.Context, rows arrow.Record) error {
+func (h *shardBuffer) add(c *engine.Context, rows arrow.Record) error {
 	n := batch.Size(rows)
 	if err := c.Memory.Reserve(n); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (h *held) add(c *engine.Context, rows arrow.Record) error {
 }
 
 // drop releases the kept rows.
-func (h *held) drop(c *engine.Context) {
+func (h *shardBuffer) drop(c *engine.Context) {
 	for i, r := range h.rows {
 		r.Release()
 		h.rows[i] = nil

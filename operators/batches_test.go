@@ -68,7 +68,7 @@ func TestMapBatchFailures(t *testing.T) {
 		}
 		err := fails(func(_ *engine.Context, rows arrow.Record) (arrow.Record, error) {
 			rows.Retain()
-			return rows, errBoom // the operator owns the batch all the same
+			return rows, errBoom // the operator releases the batch even so
 		})
 		require.ErrorIs(t, err, errBoom)
 		require.ErrorContains(t, err, "shard 7: batch from row 0 of the shard on: boom")
@@ -100,7 +100,7 @@ func TestMapBatchMisuse(t *testing.T) {
 type shardMean struct {
 	Index, Rows int64
 	Mean        float64
-	Above       int64 // rows above the mean: needs a second pass
+	Above       int64 // rows above the mean, which needs a second pass
 }
 
 func describeShard(s *Shard[float64], emit func(shardMean)) error {
@@ -267,7 +267,7 @@ func TestVectorizeTellsTheNull(t *testing.T) {
 			return Vectorize(FromSlice(b, rows), "features", "f64", "f32")
 		}, opts...)
 		require.ErrorContains(t, err, `shard 3: row 5 of the shard: column "f32" is null`)
-		// Of several nulls, that of the first row is reported, in any batch.
+		// If several values are null, the error names the first row, whichever batch it is in.
 		type two struct{ A, B *float64 }
 		one := 1.0
 		rows := make([]two, 100)

@@ -188,7 +188,7 @@ func (o *coGrouper[L, R, Out]) group(shard int, left, right *rowSpool) (err erro
 	o.begin(shard, o.done)
 	err = o.f(&o.left, &o.right, o.put)
 	if unread := errors.Join(o.left.failed, o.right.failed); unread != nil {
-		// The function saw fewer rows than there are, so its own error counts less.
+		// The function got fewer rows than there are, so its own error counts less.
 		return inShard(shard, unread)
 	}
 	if err := o.end(err); err != nil {

@@ -29,7 +29,7 @@ func Consolidate(d *engine.Dataset) *engine.Dataset {
 type consolidator struct {
 	engine.BaseOperator
 	context *engine.Context
-	held    held
+	held    shardBuffer
 }
 
 func (o *consolidator) Open(c *engine.Context) error {

@@ -33,9 +33,9 @@ type contentHash struct {
 // hashRows is how many rows are hashed as a block.
 const hashRows = 1024
 
-// add hashes the rows of a batch, block by block. The hash does not depend on larger buffers
-// that the rows are part of, but on how rows are cut into batches. Rows without columns are one
-// block, as any number of them takes no memory.
+// add hashes the rows of a batch, block by block. The hash depends on how rows are cut into
+// batches, but not on larger buffers that contain the rows. Rows without columns are one block,
+// because any number of them takes no memory.
 func (c *contentHash) add(rows arrow.Record) error {
 	content := batch.Content{Number: c.number, Bytes: func(piece []byte) { c.h.Write(piece) }}
 	block := hashRows

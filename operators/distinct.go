@@ -114,7 +114,7 @@ func (o *distinct) Process(c *engine.Context, _, shard int, in engine.Batch, out
 
 func (o *distinct) EndShard(_ *engine.Context, shard int, out engine.Output) error {
 	if o.late != nil {
-		// Rows that were emitted came before all that were not.
+		// Rows that were emitted came before all remaining rows.
 		err := o.late.emit(shard, out)
 		if closed := o.late.close(); err == nil {
 			err = closed

@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// emitting is a source, or an operator behind one, that emits for each shard the batches of
-// first and then those of make.
+// emitting is a source, or an operator after one. For each shard it emits the batch of first
+// and then the batch of make.
 type emitting struct {
 	first, make func(c *engine.Context, shard int) engine.Batch
 }
@@ -111,7 +111,8 @@ func TestWhatIsEmittedIsWhatWasDeclared(t *testing.T) {
 	}
 }
 
-// releasing gives up, from a batch on, the batches that it was lent, and hands them on.
+// releasing releases the batches that it has borrowed, from the given one on, and still emits
+// them.
 type releasing struct {
 	engine.BaseOperator
 	from, seen int
@@ -124,8 +125,8 @@ func (o *releasing) Process(_ *engine.Context, _, shard int, rows engine.Batch, 
 	return out.Emit(shard, rows)
 }
 
-// TestBatchesThatAreReleasedAndHandedOn: the operator that does it is told, whichever batch it is
-// and whoever reads on.
+// TestBatchesThatAreReleasedAndHandedOn: the error names the operator that did it, for any
+// batch and any reader.
 func TestBatchesThatAreReleasedAndHandedOn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.csv")
 	declared := columnar.MustSchema(engine.Column{Name: "x", Type: "float64"})

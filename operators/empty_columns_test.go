@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Columns without a value are found in all rows of all files; large files are read for it only
-// on request.
+// A column is empty if it has no value in any row of any file. Large files are read to their
+// end only on request.
 func TestEmptyColumns(t *testing.T) {
 	dir := writeFiles(t, map[string]string{
 		"in/a.csv": "a,b,c,d,e\n,1,NA,,\n,,,,\nbad\n", "in/b.csv.gz": "a,b,c,d,e\n,2,NA,,\n,,,,z\n",

@@ -26,8 +26,8 @@ func First(d *engine.Dataset, n int64) *engine.Dataset {
 	})
 }
 
-// firstOfShards returns the first n rows of each shard. No others can be among the first n of
-// all, so they need not be sent. It is a part of op.
+// firstOfShards returns the first n rows of each shard. Other rows cannot be among the first n
+// of all, so they need not be sent. It is a part of op.
 func firstOfShards(op string, d *engine.Dataset, n int64) *engine.Dataset {
 	return addPart(op, d.Builder(), engine.Spec{
 		Op:       "FirstOfShards",

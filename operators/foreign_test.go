@@ -21,7 +21,7 @@ func TestDatasetsOfAnotherBuild(t *testing.T) {
 		op    string
 		build func(kept, own *engine.Dataset)
 	}
-	// Of two datasets, each is once the wrong one.
+	// Operators with two inputs get the foreign dataset once as either input.
 	cases := map[string]named{
 		"Map":          {"Map", func(k, _ *engine.Dataset) { Map(k, same) }},
 		"MapErr":       {"MapErr", func(k, _ *engine.Dataset) { MapErr(k, func(f flower) (flower, error) { return f, nil }) }},
@@ -90,7 +90,7 @@ func TestDatasetsOfAnotherBuild(t *testing.T) {
 	}
 }
 
-// TestBuildersOfAnotherBuild is about sources.
+// TestBuildersOfAnotherBuild is the same test for sources.
 func TestBuildersOfAnotherBuild(t *testing.T) {
 	for op, source := range map[string]func(b *engine.Builder){
 		"Range":     func(b *engine.Builder) { Range(b, 0, 1) },
@@ -118,8 +118,8 @@ func TestBuildersOfAnotherBuild(t *testing.T) {
 	}
 }
 
-// TestPartsOfOperatorsAreNamed: failures of the parts of an operator begin with the operator's
-// name.
+// TestPartsOfOperatorsAreNamed: if a part of an operator fails, the error begins with the name
+// of the operator.
 func TestPartsOfOperatorsAreNamed(t *testing.T) {
 	graph, err := engine.BuildGraph(engine.Anonymous(func(b *engine.Builder) error {
 		rows := FromSlice(b, flowers(3))

@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// flowerRecords returns flowers in batches of the given sizes, each laid out as
-// a part of a larger one.
+// flowerRecords returns flowers in batches of the given sizes. Each batch is a slice of a
+// larger one.
 func flowerRecords(t *testing.T, sizes ...int) []arrow.Record {
 	t.Helper()
 	mem := batchtest.Allocator(t)
@@ -53,8 +53,8 @@ func TestFromBatches(t *testing.T) {
 	}
 }
 
-// TestFromRecordsHash requires the same hash for any layout of buffers, and another for other
-// rows.
+// TestFromBatchesHash requires that the hash is the same for any layout of the buffers, and
+// that other rows have another hash.
 func TestFromBatchesHash(t *testing.T) {
 	recs := flowerRecords(t, 5, 5)
 	codec, err := batch.NewCodec[flower]()
@@ -72,7 +72,8 @@ func TestFromBatchesHash(t *testing.T) {
 	require.NotEqual(t, hash(plain), hash(plain, recs[1]))
 }
 
-// TestContentHashes: hashes are the same in all versions, and take little memory.
+// TestContentHashes: hashes are the same in all versions of Superstep, and computing them takes
+// little memory.
 func TestContentHashes(t *testing.T) {
 	recs := flowerRecords(t, 5, 0, 1500, 1024)
 	content, err := hashRecords(recs)

@@ -39,7 +39,7 @@ func FromShards[T any](b *engine.Builder, f func(shard, shards int, emit func(T)
 	})
 }
 
-// errEmitEnds is the panic of an emit that cannot go on, as emit returns no error.
+// emit panics with errEmitEnds if it cannot go on, because it returns no error.
 var errEmitEnds = errors.New("the rows of this shard are not wanted any more")
 
 // shardMaker is the source behind FromShards.
@@ -71,7 +71,7 @@ func (s *shardMaker[T]) ReadShard(c *engine.Context, shard int, out engine.Outpu
 	return s.out.flush(shard, out)
 }
 
-// call calls f, and recovers from the panic of emit. Other panics of f pass.
+// call calls f, and recovers from the panic of emit, but not from other panics of f.
 func (s *shardMaker[T]) call(shard, shards int, emit func(T)) error {
 	defer func() {
 		if s.ended != nil {

@@ -17,7 +17,7 @@ type made struct {
 	X     [2]float64
 }
 
-// makeRows makes rows of each shard but every third, more of later ones.
+// makeRows makes rows for two of every three shards, and more rows for later shards.
 func makeRows(shard, shards int, emit func(made)) error {
 	if shard%3 == 1 {
 		return nil
@@ -100,8 +100,8 @@ func TestFromShardsFailures(t *testing.T) {
 	require.ErrorContains(t, err, "a row was emitted outside the call that may emit it")
 }
 
-// TestFromShardsEndsWithTheRun: when the run ends, functions that never return end at their
-// next row, even if they recover from panics.
+// TestFromShardsEndsWithTheRun: a function that never returns ends at its next row after the
+// run has ended, even if it recovers from panics.
 func TestFromShardsEndsWithTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())

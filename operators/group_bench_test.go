@@ -11,13 +11,13 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// benchRow is what the benchmarks group and sort.
+// benchRow is the row that the benchmarks group and sort.
 type benchRow struct {
 	Key   int64
 	Value float64
 }
 
-// benchRows is how many rows one iteration handles.
+// benchRows is the number of rows of one iteration.
 const benchRows = 1 << 19
 
 // benchmarkRows measures rows per second through the operators that build adds, behind a source

@@ -123,8 +123,8 @@ func treeSum(lo, hi int, of func(shard int) (float64, bool)) (float64, bool) {
 	return right, haveRight
 }
 
-// sumPerTree adds values of rows that are at the given indices of n rows in
-// memory: per shard in order, then up the tree.
+// sumPerTree adds the values of the rows at the given indices, of n rows in memory: in order
+// within each shard, then up the tree.
 func sumPerTree(shards, n int, indices []int, value func(i int) (float64, bool)) (float64, bool) {
 	return treeSum(0, shards, func(shard int) (sum float64, have bool) {
 		for _, i := range indices {
@@ -145,7 +145,7 @@ func sumPerTree(shards, n int, indices []int, value func(i int) (float64, bool))
 func (s sale) key() string {
 	kind := s.Kind + 0
 	if kind == 0 {
-		kind = 0 // one zero
+		kind = 0 // 0 and -0 are the same key
 	}
 	if s.Shop == nil {
 		return fmt.Sprint("null ", kind)
@@ -255,8 +255,8 @@ func groupOutcome[T any](t require.TestingT, build func(b *engine.Builder) *engi
 	return rows
 }
 
-// expectGroups returns the expected result of GroupBy for rows in memory. The shard of a group
-// is that to which PartitionByHash sends its rows.
+// expectGroups returns the expected result of GroupBy for rows in memory. Each group is in the
+// shard to which PartitionByHash sends its rows.
 func expectGroups(t require.TestingT, rows []sale, shards int, opts ...engine.Option) []string {
 	moved := groupOutcome[sale](t, func(b *engine.Builder) *engine.Dataset {
 		return PartitionByHash(FromSlice(b, rows), "shop", "kind")
@@ -309,8 +309,8 @@ func TestGroupByOfManyShards(t *testing.T) {
 	}
 }
 
-// TestSalesTellOrders: the data of these tests give different sums for different orders of
-// adding, so that a test of the same bits can fail.
+// TestSalesTellOrders: another order of adding gives the data of these tests another sum.
+// Otherwise the tests of equal bits could not fail.
 func TestSalesTellOrders(t *testing.T) {
 	rows := sales(1000)
 	price := func(i int) (float64, bool) { return *rows[i].Price, true }
@@ -394,7 +394,7 @@ func TestSumOfIntegersIsExact(t *testing.T) {
 		Signed   int64
 		Unsigned uint64
 	}
-	// Partial sums leave the range of int64, the whole does not.
+	// Partial sums leave the range of int64; the total does not.
 	rows := []row{{math.MaxInt64, math.MaxInt64}, {math.MaxInt64, 0}, {math.MinInt64, 0}, {math.MinInt64, 0}, {5, 0}, {-9, 0}}
 	sum := func(b *engine.Builder) *engine.Dataset {
 		return Aggregate(FromSlice(b, rows), SumOf("signed"), MeanOf("signed"), SumOf("unsigned"))
@@ -422,7 +422,7 @@ func TestExtremesOfHardFloats(t *testing.T) {
 	}{
 		{[]float64{nan, 1, 2}, "1", "NaN"},
 		{[]float64{nan, nan}, "NaN", "NaN"},
-		{[]float64{negative, 0}, "-0", "-0"}, // of those that tie, the first
+		{[]float64{negative, 0}, "-0", "-0"}, // the first of equal values
 		{[]float64{0, negative}, "0", "0"},
 		{[]float64{math.Inf(-1), 3}, "-Inf", "3"},
 	} {
@@ -462,8 +462,8 @@ func TestGroupByMisuse(t *testing.T) {
 	}
 }
 
-// TestLateGroups compares groups on disk, from the first or a later one on, with the reference,
-// for keys and values of every kind.
+// TestLateGroups compares groups with the reference when groups go to disk from the first or a
+// later one on, for keys and values of every kind.
 func TestLateGroups(t *testing.T) {
 	all := sales(400)
 	rapid.Check(t, func(rt *rapid.T) {

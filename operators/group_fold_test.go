@@ -43,7 +43,8 @@ func foldHistory(d *engine.Dataset) *engine.Dataset {
 func TestFoldGroups(t *testing.T) {
 	for _, n := range []int{0, 1, 500} {
 		rows := sales(n)
-		// Groups as PartitionByHash sends their rows, which keeps their order.
+		// PartitionByHash sends each row to the shard of its group and keeps the order of the
+		// rows.
 		moved := groupOutcome[sale](t, func(b *engine.Builder) *engine.Dataset {
 			return PartitionByHash(FromSlice(b, rows), "shop", "kind")
 		}, engine.Shards(testShards))
@@ -119,7 +120,7 @@ func TestFoldGroupsFailures(t *testing.T) {
 	rows[23].Width = nil
 	err = runError(t, func(b *engine.Builder) *engine.Dataset { return fold(FromSlice(b, rows)) }, engine.BatchRows(7))
 	require.ErrorContains(t, err, "row 23 of the shard")
-	for _, name := range []string{"a", "b", "c", "d", "e"} { // rows of earlier shards do not count
+	for _, name := range []string{"a", "b", "c", "d", "e"} { // rows are counted per shard
 		behind := append(rows[:20:20], named{Name: name})
 		err = runError(t, func(b *engine.Builder) *engine.Dataset { return fold(FromSlice(b, behind)) }, engine.Parallelism(1))
 		require.ErrorContains(t, err, "row 0 of the shard", name)

@@ -42,7 +42,7 @@ type lateGroups struct {
 	lateOnes, early, starts, ended []int32
 }
 
-// newLateGroups returns an empty one.
+// newLateGroups returns an empty lateGroups.
 func newLateGroups(c *engine.Context, spec *groupSpec) *lateGroups {
 	byKey := make([]batch.SortKey, len(spec.columns))
 	for i, col := range spec.columns {
@@ -65,7 +65,7 @@ func (l *lateGroups) add(rows arrow.Record, indices []int32, first int64) error 
 	for i, row := range indices {
 		at[i] = first + int64(row)
 	}
-	return giveRows(l.context, rows, indices, func(part arrow.Record) error {
+	return passRows(l.context, rows, indices, func(part arrow.Record) error {
 		return addNumbered(l.waiting, part, at)
 	})
 }
@@ -87,8 +87,8 @@ func int64Column(c *engine.Context, values []int64) arrow.Array {
 	return bld.NewArray()
 }
 
-// fold folds the rows: rows of groups in the table into these, the others group by group. It
-// also finishes the groups of the table.
+// fold folds the waiting rows: rows of groups in the table into those groups, and the other
+// rows group by group. It also finishes the groups of the table.
 func (l *lateGroups) fold(shard int, table *groupTable, into groupFolder) error {
 	var err error
 	if l.folder, err = l.spec.folder(l.context); err != nil {
@@ -164,8 +164,8 @@ func (l *lateGroups) assign(rows arrow.Record, indices []int64, table *groupTabl
 	return nil
 }
 
-// finishTable adds to done the results of groups of the table whose rows have ended. The groups
-// must not stay, as some kinds of values grow without bounds.
+// finishTable adds to done the results of groups of the table whose rows have ended. Finished
+// groups are removed, because values of some kinds grow without bound.
 func (l *lateGroups) finishTable(shard int, from groupFolder) error {
 	if len(l.ended) == 0 {
 		return nil
@@ -177,7 +177,7 @@ func (l *lateGroups) finishTable(shard int, from groupFolder) error {
 		l.finished[g] = true
 		numbers[i] = int64(g)
 	}
-	return giveRows(l.context, l.tableKeys, l.ended, func(keys arrow.Record) error {
+	return passRows(l.context, l.tableKeys, l.ended, func(keys arrow.Record) error {
 		outcome, err := from.finish(shard, l.ended, keys)
 		if err != nil {
 			return err
@@ -187,7 +187,7 @@ func (l *lateGroups) finishTable(shard int, from groupFolder) error {
 	})
 }
 
-// finishRest does so for all remaining groups of the table.
+// finishRest does the same for all remaining groups of the table.
 func (l *lateGroups) finishRest(shard int, from groupFolder) error {
 	l.ended = l.ended[:0]
 	for g, done := range l.finished {

@@ -102,8 +102,8 @@ func (o *groupOperator) Process(c *engine.Context, _, _ int, in engine.Batch, _ 
 	if err := o.folder.take(rows, o.groups, func(i int) int64 { return first + int64(i) }); err != nil {
 		return err
 	}
-	if !o.memory.admit(o.folder.grown()) {
-		o.full = true // the current rows are folded, later ones are not
+	if !o.memory.reserve(o.folder.grown()) {
+		o.full = true // the current rows are folded; later rows are not
 	}
 	if len(o.left) == 0 {
 		return nil
@@ -124,7 +124,7 @@ func (o *groupOperator) group(i int) int32 {
 		return g
 	}
 	// Bytes of the table with room to grow, and of the kept key columns.
-	if o.spec.most > 0 && o.table.len() == o.spec.most || !o.memory.admit(64+4*int64(len(o.table.encoded))+o.folder.width()) {
+	if o.spec.most > 0 && o.table.len() == o.spec.most || !o.memory.reserve(64+4*int64(len(o.table.encoded))+o.folder.width()) {
 		o.full = true
 		return -1
 	}
@@ -220,8 +220,8 @@ type groupMemory struct {
 	used, reserved int64
 }
 
-// admit takes n bytes, if they fit.
-func (m *groupMemory) admit(n int64) bool {
+// reserve takes n bytes, if they fit.
+func (m *groupMemory) reserve(n int64) bool {
 	const step = 64 << 10
 	need := m.used + n - m.free - m.reserved
 	if need > 0 {

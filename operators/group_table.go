@@ -75,13 +75,14 @@ func (t *groupTable) key(g int32) []byte {
 // room reserves memory for a key to insert, and reports whether there was enough. most bounds
 // the groups even if there is more memory; 0 sets no bound.
 func (t *groupTable) room(memory *groupMemory, key []byte, most int) bool {
-	return (most == 0 || t.len() < most) && memory.admit(72+4*int64(len(key)))
+	return (most == 0 || t.len() < most) && memory.reserve(72+4*int64(len(key)))
 }
 
-// insert adds the key that find did not find. Its row has to be kept.
+// insert adds the key that the last call of find did not find. The caller must keep its row.
 func (t *groupTable) insert() int32 { return t.insertKey(t.encoded) }
 
-// insertKey adds an encoded key that lookup, called with it last, did not find.
+// insertKey adds an encoded key. The last call must have been lookup with this key, without
+// success.
 func (t *groupTable) insertKey(encoded []byte) int32 {
 	if 2*(len(t.hashes)+1) > len(t.places) {
 		t.places = make([]int32, max(2*len(t.places), 64))

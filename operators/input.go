@@ -107,17 +107,17 @@ func (in InputFiles) attrs(path string) []engine.Attr {
 	return attrs
 }
 
-// joint is a reader that the subtasks of a process share. The first subtask that enters opens
-// it, the last that leaves closes it. A subtask that enters later opens it again.
-type joint[T io.Closer] struct {
+// sharedReader is a reader that the subtasks of a process share. The first subtask that enters
+// opens it, the last that leaves closes it. A subtask that enters later opens it again.
+type sharedReader[T io.Closer] struct {
 	mu    sync.Mutex
 	users int
 	value T
 }
 
-// enter returns the reader, opened by open if it is not. Every enter that
-// succeeds is followed by one leave.
-func (s *joint[T]) enter(open func() (T, error)) (T, error) {
+// acquire returns the reader, opened by open if it is not. Every acquire that
+// succeeds is followed by one release.
+func (s *sharedReader[T]) acquire(open func() (T, error)) (T, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.users == 0 {
@@ -132,8 +132,8 @@ func (s *joint[T]) enter(open func() (T, error)) (T, error) {
 	return s.value, nil
 }
 
-// leave ends one use of the reader; last is called before it is closed.
-func (s *joint[T]) leave(last func(T)) error {
+// release ends one use of the reader; last is called before it is closed.
+func (s *sharedReader[T]) release(last func(T)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.users--; s.users > 0 {
@@ -184,7 +184,7 @@ type textReader interface {
 // textSource is the source behind ReadCSV, ReadLibSVM and ReadText.
 type textSource struct {
 	in      InputFiles
-	readers *joint[textReader]
+	readers *sharedReader[textReader]
 	open    func(ctx context.Context, cfg textfile.Config) (textReader, error)
 	config  textfile.Config
 	reader  textReader
@@ -194,7 +194,7 @@ type textSource struct {
 
 func (s *textSource) Open(c *engine.Context) (err error) {
 	s.c = c
-	s.reader, err = s.readers.enter(func() (textReader, error) {
+	s.reader, err = s.readers.acquire(func() (textReader, error) {
 		cfg := s.config
 		cfg.Shards, cfg.SpoolDir, cfg.Disk, cfg.Allocator, cfg.Workers = c.Shards, c.SpillDir, c.Disk, c.Allocator, c.Parallelism
 		return s.open(c, cfg)
@@ -259,7 +259,7 @@ func (s *textSource) Close() error {
 	if s.reader == nil {
 		return nil
 	}
-	return s.readers.leave(func(r textReader) {
+	return s.readers.release(func(r textReader) {
 		if n := r.Skipped(); n > 0 && s.c.Err() == nil {
 			s.c.Logger.Warn("rows were skipped", "operator", s.c.Node.Op, "rows", n, "first", r.FirstSkipped())
 		}
@@ -269,7 +269,7 @@ func (s *textSource) Close() error {
 // addText adds a source of a text format.
 func addText(b *engine.Builder, op string, in InputFiles, attrs []engine.Attr, schema *arrow.Schema, cfg textfile.Config,
 	open func(ctx context.Context, cfg textfile.Config) (textReader, error)) *engine.Dataset {
-	readers := &joint[textReader]{}
+	readers := &sharedReader[textReader]{}
 	cfg.FS = in.fsys
 	return b.Add(engine.Spec{
 		Op:     op,

@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// The error of a file that has changed since the job was built names the machine. Files that
-// are part of the program are the same everywhere.
+// If a file has changed since the job was built, the error names the machine. Embedded files
+// are the same on every machine, so their error does not.
 func TestInputsAreOfTheirMachine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rows.csv")
 	for name, spoil := range map[string]func() error{

@@ -348,13 +348,13 @@ func (p *pairWriter[L, R, Out]) readLeft(rows arrow.Record, i int, index int64) 
 	return p.failed(joinLeft, index, readRow(&p.left, rows, i))
 }
 
-// readRight does so for the right row.
+// readRight does the same for the right row.
 func (p *pairWriter[L, R, Out]) readRight(rows arrow.Record, i int, index int64) error {
 	p.rightIndex = index
 	return p.failed(joinRight, index, readRow(&p.right, rows, i))
 }
 
-// readRow reads a row of a batch, which may be another one than before.
+// readRow reads a row of a batch, which may differ from the batch of the previous call.
 func readRow[T any](r *rowReader[T], rows arrow.Record, i int) error {
 	if r.rows != rows {
 		if err := r.reset(rows); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// The benchmark joins many rows with few of another dataset; each of the latter has about ten
+// The benchmark joins many left rows with fewer right rows. Each right row has about ten
 // partners.
 const (
 	benchLeft  = 1_000_000

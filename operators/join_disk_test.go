@@ -54,11 +54,11 @@ func pairWide(l, r *wide) (p widePair) {
 	return p
 }
 
-// TestJoinsOnDisk joins tables with far more rows than fit in memory, very many of them with
-// one key on the right. It requires the same bytes as a run with plenty of memory.
+// TestJoinsOnDisk joins tables with far more rows than fit in memory. On the right, very many
+// rows have the same key. It requires the same bytes as a run with plenty of memory.
 func TestJoinsOnDisk(t *testing.T) {
 	left, right := wideRows(8000, 30_011), wideRows(20_000, 9001)
-	left[6] = wide{Key: 5, Seq: 6} // few rows on the left meet very many
+	left[6] = wide{Key: 5, Seq: 6} // few left rows join with very many right rows
 	for i := range left {
 		if i%8 == 3 && i > 100 {
 			left[i].Key = int64(-i)
@@ -87,7 +87,7 @@ func TestJoinsOnDisk(t *testing.T) {
 	}
 }
 
-// TestSetsOnDisk does so for operators that only hold keys.
+// TestSetsOnDisk does the same for operators that hold nothing but keys.
 func TestSetsOnDisk(t *testing.T) {
 	left, right := wideRows(30_000, 100_003), wideRows(50_000, 60_013)
 	for name, build := range map[string]func(l, r *engine.Dataset) *engine.Dataset{

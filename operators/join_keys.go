@@ -175,7 +175,7 @@ func hashPort(d *engine.Dataset, columns []int) engine.Port {
 	return engine.Port{From: d, Partitioner: engine.Hash, Keys: keys}
 }
 
-// joinKeyReader encodes the keys of a batch, and reports which rows have none.
+// joinKeyReader encodes the keys of a batch, and reports which rows have no key.
 type joinKeyReader struct {
 	columns []int
 	grouped bool // nulls are values like others, as in groups

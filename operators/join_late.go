@@ -66,7 +66,8 @@ func (j *lateJoin[L, R, Out]) emit(shard int, out engine.Output) error {
 	return j.done.emit(shard, out)
 }
 
-// join pairs the rows of one key. null says that they have no key, and so no partners.
+// join pairs the rows of one key. null says that the rows have no key and therefore no
+// partners.
 func (j *lateJoin[L, R, Out]) join(null bool, left, right *rowSpool) error {
 	if null || right.count == 0 {
 		if j.spec.kind.keepsLeft() {
@@ -96,7 +97,7 @@ func (j *lateJoin[L, R, Out]) join(null bool, left, right *rowSpool) error {
 	})
 }
 
-// alone calls the function with rows of one side that have no partner.
+// alone calls the function with rows of one side that have no partners.
 func (j *lateJoin[L, R, Out]) alone(of *rowSpool, numbers int, read func(arrow.Record, int, int64) error, isLeft bool) error {
 	return eachRow(of, numbers, func(rows arrow.Record, i int, index int64) error {
 		if err := read(rows, i, index); err != nil {

@@ -25,7 +25,7 @@ type manyTypes struct {
 	V   []float64
 }
 
-// TestKeysThatAreCompared joins columns of two types each, or is refused.
+// TestKeysThatAreCompared joins on columns of each pair of types: the join works or is refused.
 func TestKeysThatAreCompared(t *testing.T) {
 	allowed := map[string]string{
 		"i8": "i8 i64 u8 u32", "i64": "i8 i64 u8 u32", "u8": "i8 i64 u8 u32 u64", "u32": "i8 i64 u8 u32 u64", "u64": "u8 u32 u64",

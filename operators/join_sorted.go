@@ -60,7 +60,7 @@ func (s *keySorter) add(keys *joinKeyReader, rows arrow.Record, indices []int32,
 	}
 	column := bld.NewArray()
 	defer column.Release()
-	return giveRows(s.context, rows, indices, func(part arrow.Record) error {
+	return passRows(s.context, rows, indices, func(part arrow.Record) error {
 		return s.push(part, column, s.indices)
 	})
 }

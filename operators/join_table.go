@@ -51,7 +51,7 @@ func (t *joinTable) add(rows arrow.Record) (fits bool, err error) {
 		return false, nil
 	}
 	// The rows themselves, their copy in one batch, and their places in lists.
-	if !t.memory.admit(2*size + 9*rows.NumRows()) {
+	if !t.memory.reserve(2*size + 9*rows.NumRows()) {
 		return false, nil
 	}
 	if err := t.keys.reset(rows); err != nil {

@@ -101,7 +101,7 @@ type batchMapper struct {
 	lent []engine.Batch // the same, for the current call
 }
 
-// Open gets a reference of the subtask's own to each batch of the side input.
+// Open takes the subtask's own reference to each batch of the side input.
 func (o *batchMapper) Open(c *engine.Context) error {
 	if o.with {
 		for _, rows := range arrowrows.Records(c.Side(1)) {
@@ -130,8 +130,9 @@ var (
 	errSideReleased    = errors.New("the function released a batch of the side input, which is borrowed: it must not, unless it has called Retain on it before")
 )
 
-// call calls the function and returns the batch that it made, owned. The function gets
-// references of its own, so that a wrong release is found: the batch it refers to is then gone.
+// call calls the function and returns the batch that it made, owned. The function gets its own
+// references. If it releases one that it must not release, call finds that this reference is
+// gone.
 func (o *batchMapper) call(c *engine.Context, rows arrow.Record) (made arrow.Record, err error) {
 	lent := array.NewRecord(rows.Schema(), rows.Columns(), rows.NumRows())
 	returned := false

@@ -17,7 +17,7 @@ type Shard[In any] struct {
 	// Index is the shard's number, from 0 to Context.Shards-1.
 	Index int
 
-	held *held
+	held *shardBuffer
 	in   *rowReader[In]
 	err  error // of reading
 }
@@ -82,7 +82,7 @@ type partitionMapper[In, Out any] struct {
 	f       func(*Shard[In], func(Out)) error
 	context *engine.Context
 	in      rowReader[In]
-	held    held
+	held    shardBuffer
 	emitter[Out]
 }
 

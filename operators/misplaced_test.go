@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestOperatorWithinAFunction: adding operators while the job runs is an error with two lines,
-// that of the call and that of the operator whose function makes it.
+// TestOperatorWithinAFunction: adding operators while the job runs is an error. It names two
+// lines: that of the call, and that of the operator whose function makes the call.
 func TestOperatorWithinAFunction(t *testing.T) {
 	same := func(r lineRow) lineRow { return r }
 	for name, late := range map[string]func(b *engine.Builder, d *engine.Dataset){
@@ -37,8 +37,8 @@ func TestOperatorWithinAFunction(t *testing.T) {
 	}
 }
 
-// TestUnreadDatasets: only datasets that nobody reads are logged, with their lines. They do not
-// run, nor do datasets that only they read.
+// TestUnreadDatasets: a dataset that nothing reads does not run, and is logged with its line.
+// Datasets that only it reads do not run either; they are not logged.
 func TestUnreadDatasets(t *testing.T) {
 	var said bytes.Buffer
 	var calls, before, read atomic.Int64

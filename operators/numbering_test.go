@@ -80,8 +80,8 @@ func TestZipWithIndex(t *testing.T) {
 	requireNilDataset(t, operator)
 }
 
-// purposeOf returns the purpose of the draws of an operator on the rows of Range. Without a
-// seed it is that of the first operator with its own draws.
+// purposeOf returns the purpose of the random draws of an operator on the rows of Range. If own
+// is set, it is the purpose of the first operator that makes draws of its own.
 func purposeOf(t *testing.T, what string, own bool) string {
 	t.Helper()
 	var purpose string
@@ -214,7 +214,7 @@ func TestSampleMisuse(t *testing.T) {
 	requireNilDataset(t, operator)
 }
 
-// TestSplit requires every row in exactly one part, the one of its draw.
+// TestSplit requires that each row is in exactly one part, which its draw determines.
 func TestSplit(t *testing.T) {
 	purpose := purposeOf(t, "Split", true)
 	for _, n := range []int{0, 2000} {
@@ -320,7 +320,7 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
-// TestGenerateKeepsRowsAcrossShards drops the shard and compares.
+// TestGenerateKeepsRowsAcrossShards drops the shard of each row and compares the rest.
 func TestGenerateKeepsRowsAcrossShards(t *testing.T) {
 	rows := func(shards int) []string {
 		lines := outcome(t, func(b *engine.Builder) *engine.Dataset {

@@ -114,10 +114,10 @@ func (o *fileOutput) complete() error {
 	if err != nil {
 		return err
 	}
-	made := &placement{stage: o.stage.dir, disk: o.disk, fresh: true, seal: seal{
+	made := &placement{stage: o.stage.dir, disk: o.disk, completedHere: true, seal: seal{
 		Run: filepath.Base(o.parts), Target: o.target, PerShard: o.perShard, Replace: o.replace,
 	}}
-	if made.Before, err = standingAt(o.target); err != nil {
+	if made.Before, err = fileStateAt(o.target); err != nil {
 		return o.failed(err)
 	}
 	if o.perShard {
@@ -168,7 +168,7 @@ func (o *fileOutput) joinSet(made *placement) (err error) {
 	if made.Journal == made.stage {
 		made.Set, made.Dirs = made.Run, o.how.Set
 		made.First.Target = made.Target
-		made.First.Made, err = standingAt(made.from())
+		made.First.Made, err = fileStateAt(made.from())
 		return err
 	}
 	first, err := readRecord(sealCodec, filepath.Join(made.Journal, sealFile))
@@ -194,9 +194,9 @@ func (o *fileOutput) Place() error {
 	return o.failed(err)
 }
 
-// TakeBack undoes Place. Before that it records in the journal that the set is undone. If the
-// first output of the set could not write this, the next one tries again, as no output may be
-// taken back without it.
+// TakeBack undoes Place. Before that it records in the journal that the set is undone, because
+// no output may be taken back without this record. If the first output of the set could not
+// write it, the next one tries again.
 func (o *fileOutput) TakeBack() error {
 	if o.made == nil {
 		return nil
@@ -257,8 +257,8 @@ func (o *fileOutput) Leave() error {
 	return stage.leave()
 }
 
-// Abort removes the staged files. Output that could not be taken back is left to the next run,
-// with the journal.
+// Abort removes the staged files. If the output could not be taken back, it is left to the next
+// run, with the journal.
 func (o *fileOutput) Abort() error {
 	if o.stage == nil {
 		return nil

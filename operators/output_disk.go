@@ -7,8 +7,8 @@ import (
 )
 
 // outputDisk has the file system calls that make outputs visible: all calls that change what
-// another process finds, or make it durable. Tests replace it by one that fails or ends the
-// process at any call, or that checks their order.
+// another process finds, or make it durable. Tests replace it by a disk that fails or ends the
+// process at any call, or that checks the order of calls.
 type outputDisk interface {
 	// Create makes or truncates a file; Sync makes its content durable.
 	Create(path string) (*os.File, error)
@@ -28,7 +28,7 @@ type outputDisk interface {
 	RemoveAll(path string) error
 }
 
-// osDisk is the operating system's.
+// osDisk is the outputDisk of the operating system.
 type osDisk struct{}
 
 func (osDisk) Create(path string) (*os.File, error) {

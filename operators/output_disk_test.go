@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// testDisk is the system's disk without syncing, which is slow. One thing happens before its
-// n-th call, or as if that call had been interrupted. It can also leave out calls that some
-// systems lack.
+// testDisk is the system's disk without syncing, which is slow. Before its call number `at` it
+// calls `what`, whose error becomes that of the call. It can also lack calls that some systems
+// do not have.
 type testDisk struct {
 	mu   sync.Mutex
 	n    int // calls so far
@@ -20,14 +20,14 @@ type testDisk struct {
 	dead bool // calls have no effect any more, as the process has ended
 	// plain says that the system can neither exchange nor link.
 	plain bool
-	order *diskOrder // checks the order of calls, if not nil
+	order *diskOrder // checks the order of calls; may be nil
 	last  string     // the call at which something happened
 }
 
 var errDead = errors.New("the process has ended")
 
-// dies ends the process before a call: that and all later ones do nothing.
-func dies(at int) *testDisk {
+// crashesAt ends the process before a call: this call and all later ones do nothing.
+func crashesAt(at int) *testDisk {
 	d := &testDisk{at: at}
 	d.what = func() error {
 		d.dead = true
@@ -123,7 +123,7 @@ type diskOrder struct {
 	files, dirs map[string]bool // synced since they were written to
 	targets     map[string]bool
 	wrong       []string
-	seen        int             // outputs
+	seen        int             // number of visible outputs
 	placed      map[string]bool // outputs that a crash may remove from their place
 	decided     bool
 	// cut, if set, ends the process before a call.
@@ -161,7 +161,7 @@ func (o *diskOrder) before(name string, paths []string) {
 		for t := range o.targets {
 			stage := stagingDir(t)
 			o.need(o.dirs[filepath.Dir(stage)], "decide: %s may be lost", stage)
-			if stage != filepath.Dir(to) { // the directory of the journal changes with the journal
+			if stage != filepath.Dir(to) { // the directory of the journal is checked together with the journal
 				o.need(o.dirs[stage], "decide: the names in %s may be lost", stage)
 			}
 			o.need(o.files[filepath.Join(stage, sealFile)], "decide: the seal in %s may be lost", stage)

@@ -31,7 +31,7 @@ import (
 // is of another set, then the set was not decided, or all is done. The staging directory is
 // then removed, unless undecided finds signs of a lost journal. If there is one, the whole set
 // is first finished or undone, under the locks of all staging directories that remain; see
-// output_ending.go.
+// output_recovery.go.
 //
 // A set whose commit the caller has recorded (task.Completion.Recorded) has seals, but no
 // journal; see output_resume.go.

@@ -27,16 +27,16 @@ func TestOutputsOfAKilledProcess(t *testing.T) {
 			_ = unix.Kill(os.Getpid(), unix.SIGKILL)
 			select {}
 		}}
-		j := together{dir: os.Getenv("DIR"), outputs: outputs, rows: 7}
+		j := multipleOutputs{dir: os.Getenv("DIR"), outputs: outputs, rows: 7}
 		require.NoError(t, j.run(d))
 		fmt.Println("lived", d.n)
 		return
 	}
 	for _, outputs := range []int{1, 2, 40} {
-		j := together{outputs: outputs, rows: 7, dir: t.TempDir()}
+		j := multipleOutputs{outputs: outputs, rows: 7, dir: t.TempDir()}
 		whole := &testDisk{}
 		require.NoError(t, j.run(whole))
-		first := brief(t, j.dir)
+		first := treeChecksums(t, j.dir)
 		finished, undone := 0, 0
 		for _, at := range killedAt(whole.n) {
 			j.dir = t.TempDir()
@@ -51,7 +51,7 @@ func TestOutputsOfAKilledProcess(t *testing.T) {
 				finished++
 				require.ErrorContains(t, err, "exists")
 			}
-			got := brief(t, j.dir)
+			got := treeChecksums(t, j.dir)
 			require.True(t, maps.Equal(first, got), "%d outputs, call %d: %v, %v", outputs, at, err, got)
 		}
 		require.NotZero(t, undone)

@@ -25,30 +25,30 @@ type seal struct {
 	Files []partFile `msgpack:"files"`
 	// Before describes what was at Target when the output was complete. Nothing else is
 	// replaced.
-	Before standing `msgpack:"before"`
+	Before fileState `msgpack:"before"`
 	// Journal is the staging directory that has the journal of the set. It is "" if the output
 	// is the only one, or if the caller has recorded the commit. Set is the name of the set.
 	Journal string `msgpack:"journal"`
 	Set     string `msgpack:"set"`
 	// Dirs are the staging directories of the set; only the seal in Journal has them. First
-	// describes the first output of the set; the other seals have it. They tell what was
-	// decided if the journal is gone.
+	// describes the first output of the set; the other seals have it. If the journal is gone,
+	// they tell what was decided.
 	Dirs  []string `msgpack:"dirs,omitempty"`
 	First firstOf  `msgpack:"first"`
 }
 
 // firstOf describes the first output of a set.
 type firstOf struct {
-	Target string   `msgpack:"target"`
-	Made   standing `msgpack:"made"`
+	Target string    `msgpack:"target"`
+	Made   fileState `msgpack:"made"`
 }
 
 // placement is a complete output on its way from its staging directory to its place.
 type placement struct {
 	seal
-	stage string // its staging directory
-	disk  outputDisk
-	fresh bool // this process completed it and has not tried to place it
+	stage         string // its staging directory
+	disk          outputDisk
+	completedHere bool // this process completed it and has not tried to place it
 }
 
 // from returns the staged path of the output.
@@ -63,37 +63,37 @@ func (p *placement) from() string {
 // from instead.
 func (p *placement) old() string { return filepath.Join(p.stage, oldDir) }
 
-// whereabouts says where a complete output is.
-type whereabouts int
+// location is the location of a complete output.
+type location int
 
 const (
-	waiting whereabouts = iota // in its staging directory
-	placed                     // in its place
-	astray                     // in neither
+	inStaging location = iota // in its staging directory
+	inPlace                   // in its place
+	notFound                  // in neither
 )
 
-// where looks for a complete output. It is in its place if the seal's description matches what
-// is there; otherwise why says what is wrong. A staged output is verified later, when it takes
-// its place.
-func (p *placement) where() (at whereabouts, why, err error) {
+// where looks for a complete output. The output is in its place if what is there matches the
+// seal's description; otherwise why says what is wrong. A staged output is verified later, when
+// it takes its place.
+func (p *placement) where() (at location, why, err error) {
 	info, err := os.Lstat(p.from())
 	switch {
 	case err == nil && (!p.Replace || p.ID == 0 || fileID(info) == p.ID):
-		return waiting, nil, nil
+		return inStaging, nil, nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return 0, nil, err
 	}
-	// The output has gone to its place, or an exchange has put the replaced one here.
+	// The output is in its place, or an exchange has put the replaced output here.
 	return p.inPlace()
 }
 
 // inPlace is where for an output that is not in its staging directory.
-func (p *placement) inPlace() (at whereabouts, why, err error) {
+func (p *placement) inPlace() (at location, why, err error) {
 	err = p.verify(p.Target)
 	if d := (*damageError)(nil); errors.As(err, &d) {
-		return astray, fmt.Errorf("%s is neither in %s, where it was complete, nor in its place: %s", p.Target, p.stage, d.what), nil
+		return notFound, fmt.Errorf("%s is neither in %s, where it was complete, nor in its place: %s", p.Target, p.stage, d.what), nil
 	}
-	return placed, nil, err
+	return inPlace, nil, err
 }
 
 // place moves a complete output to its place, durably. If that is done already, it does
@@ -103,14 +103,14 @@ func (p *placement) place() error {
 	if err != nil {
 		return err
 	}
-	if at != waiting && p.fresh {
+	if at != inStaging && p.completedHere {
 		return fmt.Errorf("%s, which was complete, is gone before it took the place of the output; nothing has become visible: look for what removed it, and run the job again", p.from())
 	}
-	p.fresh = false
+	p.completedHere = false
 	switch at {
-	case astray:
+	case notFound:
 		return why
-	case waiting:
+	case inStaging:
 		if err := p.move(); err != nil {
 			return err
 		}
@@ -176,14 +176,14 @@ func (p *placement) moveNew() error {
 
 // replace moves a complete output to the place of an old one, which is kept until the whole set
 // is in place. If the system can, it exchanges the two in one step. Otherwise it gives an old
-// file a second name and overwrites it, or else moves the old output away first. bringBack
+// file a second name and overwrites it, or else moves the old output away first. restoreOld
 // repairs an interruption between these last two steps.
 func (p *placement) replace() error {
 	// An earlier attempt may have been interrupted after its first step.
 	if err := p.restore(); err != nil {
 		return err
 	}
-	stands, err := standingAt(p.Target)
+	stands, err := fileStateAt(p.Target)
 	switch {
 	case err != nil:
 		return err

@@ -22,7 +22,7 @@ type resumeCase struct {
 	on                func(*testDisk) outputDisk
 }
 
-func usual(d *testDisk) outputDisk       { return d }
+func plainDisk(d *testDisk) outputDisk   { return d }
 func unexchanged(d *testDisk) outputDisk { return noExchange{d} }
 func plain(d *testDisk) outputDisk {
 	d.plain = true
@@ -30,14 +30,14 @@ func plain(d *testDisk) outputDisk {
 }
 
 var resumeCases = []resumeCase{
-	{"file", false, false, false, usual},
-	{"file, replace", false, true, false, usual},
-	{"file, replace old", false, true, true, usual},
+	{"file", false, false, false, plainDisk},
+	{"file, replace", false, true, false, plainDisk},
+	{"file, replace old", false, true, true, plainDisk},
 	{"file, replace old without exchange", false, true, true, unexchanged},
 	{"file, replace old without exchange and link", false, true, true, plain},
-	{"directory", true, false, false, usual},
-	{"directory, replace", true, true, false, usual},
-	{"directory, replace old", true, true, true, usual},
+	{"directory", true, false, false, plainDisk},
+	{"directory, replace", true, true, false, plainDisk},
+	{"directory, replace old", true, true, true, plainDisk},
 	{"directory, replace old without exchange", true, true, true, unexchanged},
 }
 
@@ -45,7 +45,7 @@ func (c *resumeCase) output(dir string, d *testDisk) *fileOutput {
 	return &fileOutput{path: filepath.Join(dir, "out"), perShard: c.perShard, replace: c.replace, format: numberText, shards: 3, disk: c.on(d)}
 }
 
-// commitParts does what a recorded run does with its only output.
+// commitParts commits as a recorded run does that has no other output.
 func commitParts(o *fileOutput, written [][]byte) error {
 	err := o.Complete(engine.Completion{Written: written, Recorded: true})
 	if err == nil {
@@ -58,7 +58,7 @@ func commitParts(o *fileOutput, written [][]byte) error {
 	return nil
 }
 
-// resume does what the process does that finishes the commit.
+// resume does what a process does that finishes the commit of another.
 func resume(o *fileOutput, written [][]byte) error {
 	err := o.Complete(engine.Completion{Written: written, Recorded: true, Resumed: true})
 	if err == nil {
@@ -86,7 +86,7 @@ func (c *resumeCase) trees() (before, after map[string]string) {
 	return before, map[string]string{"out/": "", "out/part-00000.txt": "n\nzero\n", "out/part-00001.txt": "n\n", "out/part-00002.txt": "n\ntwo\n"}
 }
 
-// write does what a run does before its commit.
+// write does everything that a run does before its commit.
 func (c *resumeCase) write(t *testing.T, o *fileOutput) [][]byte {
 	require.NoError(t, o.Begin())
 	for shard, text := range []string{"zero\n", "", "two\n"} {
@@ -103,8 +103,8 @@ func (c *resumeCase) write(t *testing.T, o *fileOutput) [][]byte {
 	return [][]byte{written}
 }
 
-// die ends the process of an output: it only releases the locks.
-func die(o *fileOutput) {
+// crash ends the process of an output, which only releases its locks.
+func crash(o *fileOutput) {
 	if o.stage != nil {
 		o.stage.lock.Close()
 	}
@@ -124,9 +124,9 @@ func visible(all map[string]string) map[string]string {
 	return shown
 }
 
-// TestResumeAfterEachStep ends the process that commits at each call of the disk, and the one
-// that resumes at each of its calls; the third finishes. At any time the old output or the new
-// one is in place, or none while it is moved.
+// TestResumeAfterEachStep ends the committing process at each call of the disk, and the
+// resuming process at each of its calls. The third process finishes. At any time the old or the
+// new output is in place, or none while it is being moved.
 func TestResumeAfterEachStep(t *testing.T) {
 	for _, c := range resumeCases {
 		t.Run(c.name, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestResumeAfterEachStep(t *testing.T) {
 				ended := false
 				for second := 1 + first%secondCuts; !ended; second += secondCuts {
 					dir := writeFiles(t, filesOf(before))
-					disk := dies(0)
+					disk := crashesAt(0)
 					o := c.output(dir, disk)
 					written := c.write(t, o)
 					disk.at = disk.n + first
@@ -147,18 +147,18 @@ func TestResumeAfterEachStep(t *testing.T) {
 						require.Equal(t, after, tree(t, dir), "not cut")
 						return
 					}
-					die(o)
+					crash(o)
 					c.standing(t, dir, disk.last)
-					again := dies(second)
+					again := crashesAt(second)
 					o = c.output(dir, again)
 					err = resume(o, written)
 					if ended = again.last == ""; ended {
 						require.NoError(t, err, "after %s", disk.last)
 					}
-					die(o)
+					crash(o)
 					c.standing(t, dir, again.last)
 					for range 2 {
-						o = c.output(dir, dies(0))
+						o = c.output(dir, crashesAt(0))
 						require.NoError(t, resume(o, written), "after %s and %s", disk.last, again.last)
 						require.Equal(t, after, visible(tree(t, dir)))
 					}
@@ -182,26 +182,26 @@ func (c *resumeCase) standing(t *testing.T, dir, cut string) {
 }
 
 // TestResumeOfWhatIsGone: if the state of the commit is unknown, resuming is an error, whatever
-// is in the place.
+// is at the path of the output.
 func TestResumeOfWhatIsGone(t *testing.T) {
 	for _, c := range resumeCases {
 		t.Run(c.name, func(t *testing.T) {
 			before, after := c.trees()
 			dir := writeFiles(t, filesOf(before))
-			output := func() *fileOutput { return c.output(dir, dies(0)) }
+			output := func() *fileOutput { return c.output(dir, crashesAt(0)) }
 			o := output()
 			written := c.write(t, o)
 			require.NoError(t, o.Abort())
 			require.ErrorContains(t, resume(output(), written), "is not there any more")
 			require.Equal(t, before, tree(t, dir))
 
-			// Another run with the output has begun, and ended.
-			disk := dies(0)
+			// Another run with the same output has begun and ended.
+			disk := crashesAt(0)
 			o = c.output(dir, disk)
 			written = c.write(t, o)
 			disk.at = disk.n + 2
 			require.Error(t, commitParts(o, written))
-			die(o)
+			crash(o)
 			next := output()
 			require.NoError(t, commitParts(next, c.write(t, next)))
 			require.NoError(t, next.Settle())
@@ -211,33 +211,33 @@ func TestResumeOfWhatIsGone(t *testing.T) {
 	}
 }
 
-// TestResumeKeepsWhatCameBetween: an output that others have made meanwhile is replaced only on
-// request.
+// TestResumeKeepsWhatCameBetween: if others have made an output in the meantime, it is replaced
+// only on request.
 func TestResumeKeepsWhatCameBetween(t *testing.T) {
 	c := resumeCases[0]
 	dir := t.TempDir()
 	for step := 1; ; step++ {
-		disk := dies(0)
+		disk := crashesAt(0)
 		o := c.output(dir, disk)
 		written := c.write(t, o)
 		disk.at = disk.n + step
 		require.Error(t, commitParts(o, written))
-		die(o)
+		crash(o)
 		if _, err := os.Lstat(filepath.Join(dir, "out")); err == nil {
 			require.Contains(t, disk.last, "syncdir") // the output has taken its place
 			return
 		}
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "out"), []byte("mine"), 0o666))
-		require.Error(t, resume(c.output(dir, dies(0)), written))
+		require.Error(t, resume(c.output(dir, crashesAt(0)), written))
 		require.Equal(t, map[string]string{"out": "mine"}, visible(tree(t, dir)))
 		require.NoError(t, os.Remove(filepath.Join(dir, "out")))
-		require.NoError(t, resume(c.output(dir, dies(0)), written), "and it is taken up when there is room")
+		require.NoError(t, resume(c.output(dir, crashesAt(0)), written), "and it is taken up when there is room")
 		require.NoError(t, os.RemoveAll(filepath.Join(dir, "out")))
 	}
 }
 
 // TestResumeFindsDamagedParts: if a part is damaged after the committing worker has ended, the
-// resuming one finds it and makes nothing visible. A second attempt fails in the same way.
+// resuming worker finds it and makes nothing visible. A second attempt fails in the same way.
 func TestResumeFindsDamagedParts(t *testing.T) {
 	for what, damage := range map[string]func(path string) error{
 		"the CRC-32C of its": func(path string) error {
@@ -250,12 +250,12 @@ func TestResumeFindsDamagedParts(t *testing.T) {
 		for _, c := range resumeCases {
 			before, _ := c.trees()
 			dir := writeFiles(t, filesOf(before))
-			disk := dies(0)
+			disk := crashesAt(0)
 			o := c.output(dir, disk)
 			written := c.write(t, o)
 			disk.at = disk.n + 1
 			require.ErrorIs(t, commitParts(o, written), errDead, c.name)
-			die(o)
+			crash(o)
 			part := o.shardPath(2)
 			require.NoError(t, damage(part))
 			for range 2 {
@@ -269,8 +269,8 @@ func TestResumeFindsDamagedParts(t *testing.T) {
 	}
 }
 
-// TestResumableOutputsThatDoNotLast makes each sync of the disk fail in turn: the output is
-// never reported as visible.
+// TestResumableOutputsThatDoNotLast makes each sync of the disk fail in turn: an output is
+// never reported as visible after that.
 func TestResumableOutputsThatDoNotLast(t *testing.T) {
 	for _, c := range resumeCases {
 		before, _ := c.trees()
@@ -297,7 +297,7 @@ func TestResumableOutputsThatDoNotLast(t *testing.T) {
 			}
 			require.ErrorIs(t, err, errDead, "%s, %s", c.name, what)
 			require.Equal(t, before, visible(tree(t, dir)), "%s, %s", c.name, what)
-			die(o)
+			crash(o)
 		}
 	}
 }

@@ -44,17 +44,17 @@ func stagingDir(target string) string {
 	return filepath.Join(parent, stagePrefix+id)
 }
 
-// beside returns the path of a file beside a staging directory, for the same output.
-func beside(dir, kind string) string {
+// siblingPath returns the path of a file beside a staging directory, for the same output.
+func siblingPath(dir, kind string) string {
 	parent, name := filepath.Split(dir)
 	return filepath.Join(parent, stagePrefix+"."+kind+strings.TrimPrefix(name, stagePrefix))
 }
 
 // lockPath returns the file that is locked while a run uses the staging directory.
-func lockPath(dir string) string { return beside(dir, "lock") }
+func lockPath(dir string) string { return siblingPath(dir, "lock") }
 
 // receiptPath returns the path of an output's receipt; see output_resume.go.
-func receiptPath(dir string) string { return beside(dir, "done") }
+func receiptPath(dir string) string { return siblingPath(dir, "done") }
 
 // lockPatience is how long a process that ends another run's commit waits for the lock of an
 // output: a worker that is being killed holds it until its process is gone.

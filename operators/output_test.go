@@ -30,8 +30,8 @@ func runSink(t *testing.T, build func(b *engine.Builder), opts ...engine.Option)
 	return err
 }
 
-// sameFiles runs a job that writes to a path at every setting, requires that the
-// bytes of everything it leaves there are the same, and returns them by name.
+// sameFiles runs a job that writes to a path, at every setting. It requires that the job always
+// leaves the same bytes there, and returns the files by name.
 func sameFiles(t *testing.T, name string, build func(b *engine.Builder, path string)) map[string]string {
 	t.Helper()
 	var first map[string]string
@@ -159,7 +159,7 @@ func TestOutputRefused(t *testing.T) {
 		require.False(t, ran, "rows were processed for an output that cannot be written")
 	}
 	err := runSink(t, writeLines(3, os.DevNull, CSVWriteOptions{}), replace)
-	require.Error(t, err) // whichever call fails first in /dev
+	require.Error(t, err) // the error depends on which call fails first in /dev
 	require.Equal(t, before, tree(t, filepath.Join(dir, "full")))
 	require.Equal(t, map[string]string{
 		"old.csv": "old", "full/": "", "full/part-00000.csv": "old", "other/": "", "other/part-1": "x", "other/mine.txt": "precious",
@@ -199,7 +199,7 @@ func TestOutputMisuse(t *testing.T) {
 	})
 	require.Empty(t, tree(t, dir))
 
-	// The same path under another name is found when the job begins.
+	// If two sinks name the same path differently, this is found when the job begins.
 	err := runSink(t, func(b *engine.Builder) {
 		d := FromSlice(b, lineRows(3))
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, "real"), 0o700))
@@ -256,7 +256,8 @@ func TestOutputOverItsOwnInput(t *testing.T) {
 	})
 }
 
-// TestOutputOfAFailedJob requires that nothing is left, and that the old output stays.
+// TestOutputOfAFailedJob requires that a failed job leaves nothing, and that the old output
+// stays.
 func TestOutputOfAFailedJob(t *testing.T) {
 	for _, o := range []CSVWriteOptions{{}, {PerShard: true}} {
 		for _, s := range []setting{{1, 4, 0}, {3, 4, 0}, {3, 4, 2}} {
@@ -283,7 +284,7 @@ func TestOutputOfAFailedJob(t *testing.T) {
 	}
 }
 
-// TestOutputOfACancelledJob ends the run from within.
+// TestOutputOfACancelledJob cancels the run from one of its functions.
 func TestOutputOfACancelledJob(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -300,7 +301,7 @@ func TestOutputOfACancelledJob(t *testing.T) {
 	require.Empty(t, tree(t, dir))
 }
 
-// failing is a format whose writers fail at some point, as on a full disk.
+// failing is a format whose writers fail at some point, as they would on a full disk.
 type failing struct {
 	close bool
 }
@@ -383,22 +384,22 @@ func TestOutputMadeByAnotherMeanwhile(t *testing.T) {
 	}
 }
 
-// TestOutputAfterAKilledRun leaves what a killed run would: the directory and an
-// unlocked lock.
+// TestOutputAfterAKilledRun creates what a killed run leaves: its directory and its lock file,
+// which is no longer locked.
 func TestOutputAfterAKilledRun(t *testing.T) {
 	left := map[string]string{".superstep.lock-out": "", ".superstep-out/parts/0": "half", ".superstep-out/whole": "half"}
 	dir := writeFiles(t, left)
 	require.NoError(t, runSink(t, writeLines(3, filepath.Join(dir, "out"), CSVWriteOptions{})))
 	require.Equal(t, map[string]string{"out": linesCSV(lineRows(3))}, tree(t, dir))
 
-	// Killed between moving the old directory away and the new one in: the old one is put back,
-	// and counts as existing.
+	// The run was killed after moving the old directory away and before moving the new one in.
+	// The old one is put back, and counts as existing.
 	dir = writeFiles(t, map[string]string{".superstep-out/old/part-00000.csv": "old", ".superstep-out/parts/part-00000.csv": "new"})
 	err := runSink(t, writeLines(3, filepath.Join(dir, "out"), CSVWriteOptions{PerShard: true}))
 	require.ErrorContains(t, err, "exists")
 	require.Equal(t, map[string]string{"out/": "", "out/part-00000.csv": "old"}, tree(t, dir))
 
-	// A running run is left alone.
+	// The files of a run that is still running are not touched.
 	lock, err := lockFile(filepath.Join(dir, ".superstep.lock-busy"))
 	require.NoError(t, err)
 	require.NoError(t, os.Mkdir(filepath.Join(dir, ".superstep-busy"), 0o700))

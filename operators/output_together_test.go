@@ -19,25 +19,25 @@ import (
 	"github.com/superstep-ml/superstep/internal/textfile"
 )
 
-// together is a job of several outputs of every kind, beside a result and a table.
-type together struct {
+// multipleOutputs is a job with several outputs of every kind, a result and a table.
+type multipleOutputs struct {
 	dir     string
 	outputs int
 	replace bool
 	rows    int
-	first   int         // outputs before it are left out
-	last    engine.Sink // commits when all outputs are visible; nil: there is none
+	first   int         // outputs before this one are left out
+	last    engine.Sink // commits when all outputs are visible; may be nil
 }
 
 // name returns the name of an output; every second output is a directory.
-func (j *together) name(i int) string { return fmt.Sprintf("out-%d", i) }
+func (j *multipleOutputs) name(i int) string { return fmt.Sprintf("out-%d", i) }
 
 var togetherFormats = []FileFormat{
 	{Op: "WriteCSV", Extension: "csv", Rows: func(w io.Writer) RowWriter { return recordWriter{textfile.NewWriter(w, textfile.Form{Delimiter: ','})} }},
 	{Op: "WriteArrow", Extension: "arrow", File: newArrowFile},
 }
 
-func (j *together) run(d outputDisk) error {
+func (j *multipleOutputs) run(d outputDisk) error {
 	exists := engine.Fail
 	if j.replace {
 		exists = engine.Replace
@@ -59,26 +59,26 @@ func (j *together) run(d outputDisk) error {
 }
 
 // want returns what a run of the job writes.
-func (j *together) want(t *testing.T) map[string]string {
+func (j *multipleOutputs) want(t *testing.T) map[string]string {
 	fresh := *j
 	fresh.dir, fresh.replace = t.TempDir(), false
 	require.NoError(t, fresh.run(&testDisk{}))
-	return brief(t, fresh.dir)
+	return treeChecksums(t, fresh.dir)
 }
 
-// stand makes old outputs that a run of the job replaces, and returns their tree.
-func (j *together) stand(t *testing.T) map[string]string {
+// makeOld creates old outputs, which a run of the job replaces, and returns their tree.
+func (j *multipleOutputs) makeOld(t *testing.T) map[string]string {
 	if !j.replace {
 		return map[string]string{}
 	}
 	old := *j
 	old.rows, old.replace = 3, false
 	require.NoError(t, old.run(&testDisk{}))
-	return brief(t, j.dir)
+	return treeChecksums(t, j.dir)
 }
 
-// brief is tree with checksums for files that are no text.
-func brief(t *testing.T, dir string) map[string]string {
+// treeChecksums is tree, but with checksums of the files that are not text.
+func treeChecksums(t *testing.T, dir string) map[string]string {
 	files := tree(t, dir)
 	for name, content := range files {
 		if strings.HasPrefix(content, "ARROW1") {
@@ -88,21 +88,21 @@ func brief(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// cutOff is a job that is interrupted at calls of the disk, and the run that follows.
+// cutOff is a job that is interrupted at a call of the disk, and then run again.
 type cutOff struct {
-	together
-	stride int // interrupts at one in so many calls, except in soak tests
+	multipleOutputs
+	stride int // interrupts at every stride-th call, except in soak tests
 	on     func(*testDisk) outputDisk
 }
 
 var cutOffs = []cutOff{
-	{together{outputs: 1}, 1, usual},
-	{together{outputs: 2}, 3, usual},
-	{together{outputs: 1, replace: true}, 2, usual},
-	{together{outputs: 4, replace: true}, 11, usual},
-	{together{outputs: 4, replace: true}, 13, unexchanged},
-	{together{outputs: 2, replace: true}, 7, plain},
-	{together{outputs: 40, replace: true}, 311, usual},
+	{multipleOutputs{outputs: 1}, 1, plainDisk},
+	{multipleOutputs{outputs: 2}, 3, plainDisk},
+	{multipleOutputs{outputs: 1, replace: true}, 2, plainDisk},
+	{multipleOutputs{outputs: 4, replace: true}, 11, plainDisk},
+	{multipleOutputs{outputs: 4, replace: true}, 13, unexchanged},
+	{multipleOutputs{outputs: 2, replace: true}, 7, plain},
+	{multipleOutputs{outputs: 40, replace: true}, 311, plainDisk},
 }
 
 func (c *cutOff) String() string { return fmt.Sprintf("%d outputs, replace %v", c.outputs, c.replace) }
@@ -119,20 +119,20 @@ func TestOutputsTogether(t *testing.T) {
 			finished, undone := 0, 0
 			for at := 1; ; at += strideOf(c.stride) {
 				c.dir = t.TempDir()
-				before := c.stand(t)
-				d := dies(at)
+				before := c.makeOld(t)
+				d := crashesAt(at)
 				c.rows = 7
 				err := c.run(c.on(d))
 				if d.last == "" {
 					require.NoError(t, err)
-					require.Equal(t, first, brief(t, c.dir))
+					require.Equal(t, first, treeChecksums(t, c.dir))
 					break
 				}
-				// The next run, which refuses outputs that exist.
-				next := c.together
+				// The next run refuses outputs that exist.
+				next := c.multipleOutputs
 				next.rows, next.replace = 5, false
 				err = next.run(&testDisk{})
-				got := brief(t, c.dir)
+				got := treeChecksums(t, c.dir)
 				switch {
 				case err == nil:
 					undone++
@@ -149,7 +149,7 @@ func TestOutputsTogether(t *testing.T) {
 				}
 				next.replace = true
 				require.NoError(t, next.run(&testDisk{}))
-				require.Equal(t, second, brief(t, c.dir), "call %d, %s", at, d.last)
+				require.Equal(t, second, treeChecksums(t, c.dir), "call %d, %s", at, d.last)
 			}
 			require.NotZero(t, undone)
 			require.NotZero(t, finished)
@@ -157,8 +157,8 @@ func TestOutputsTogether(t *testing.T) {
 	}
 }
 
-// TestOutputsTogetherOnAFailingDisk makes one call of the disk fail. Either the run fails, and
-// nothing is visible, as the error says, or it goes on and everything is.
+// TestOutputsTogetherOnAFailingDisk makes one call of the disk fail. Either the run fails and
+// nothing is visible, as the error says, or it continues and everything is visible.
 func TestOutputsTogetherOnAFailingDisk(t *testing.T) {
 	for k, c := range cutOffs {
 		t.Run(fmt.Sprintf("%d: %s", k, &c), func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestOutputsTogetherOnAFailingDisk(t *testing.T) {
 			failed, told := 0, 0
 			for at := 1; ; at += strideOf(c.stride) {
 				c.dir = t.TempDir()
-				before := c.stand(t)
+				before := c.makeOld(t)
 				d := fails(at)
 				err := c.run(c.on(d))
 				if d.last == "" {
@@ -177,18 +177,18 @@ func TestOutputsTogetherOnAFailingDisk(t *testing.T) {
 				if err != nil {
 					require.ErrorIs(t, err, errNoSpace)
 					failed++
-					require.Equal(t, before, visible(brief(t, c.dir)), "call %d, %s", at, d.last)
+					require.Equal(t, before, visible(treeChecksums(t, c.dir)), "call %d, %s", at, d.last)
 					if errors.As(err, new(*task.CommitError)) {
 						told++
 						require.ErrorContains(t, err, "; none of its outputs is visible", "call %d, %s", at, d.last)
 					}
 				} else {
-					require.Equal(t, after, visible(brief(t, c.dir)), "call %d, %s", at, d.last)
+					require.Equal(t, after, visible(treeChecksums(t, c.dir)), "call %d, %s", at, d.last)
 				}
-				c := c.together
+				c := c.multipleOutputs
 				c.replace = true
 				require.NoError(t, c.run(&testDisk{}))
-				require.Equal(t, after, brief(t, c.dir), "call %d, %s", at, d.last)
+				require.Equal(t, after, treeChecksums(t, c.dir), "call %d, %s", at, d.last)
 			}
 			require.NotZero(t, failed)
 			require.NotZero(t, told)
@@ -197,9 +197,9 @@ func TestOutputsTogetherOnAFailingDisk(t *testing.T) {
 }
 
 // atDecision interrupts a run between the decision and the first visible output.
-func atDecision(t *testing.T, j *together) {
+func atDecision(t *testing.T, j *multipleOutputs) {
 	t.Helper()
-	d := dies(0)
+	d := crashesAt(0)
 	d.order = newDiskOrder()
 	for i := range j.outputs {
 		d.order.targets[filepath.Join(j.dir, j.name(i))] = true
@@ -215,25 +215,25 @@ func atDecision(t *testing.T, j *together) {
 }
 
 // TestOutputsUndoneTogether makes the last of several outputs fail to take its place, in the
-// run itself or in one that finishes an interrupted one. Then it interrupts the process at any
-// call of the disk. In the next run that output could take its place, and it finds all outputs
-// or none: a set that was partly undone is never partly finished.
+// run itself or in a run that finishes an interrupted one. Then it interrupts the process at
+// any call of the disk. The next run could move that output to its place, but it must find all
+// outputs or none: a set that was partly undone is never partly finished.
 func TestOutputsUndoneTogether(t *testing.T) {
 	for _, c := range []struct {
 		goesOn, replace bool
 		unnoted         bool // the journal cannot be rewritten either
 	}{{false, true, false}, {true, false, false}, {true, true, true}} {
-		j := together{outputs: 3, rows: 7, replace: c.replace}
+		j := multipleOutputs{outputs: 3, rows: 7, replace: c.replace}
 		all := j.want(t)
 		undone, finished, refused := 0, 0, 0
 		try := func(at int) (ended bool) {
 			j.dir = t.TempDir()
-			before := visible(j.stand(t))
+			before := visible(j.makeOld(t))
 			if c.goesOn {
 				atDecision(t, &j)
 			}
 			last := filepath.Join(j.dir, j.name(j.outputs-1))
-			d := dies(at)
+			d := crashesAt(at)
 			d.order = newDiskOrder()
 			refused = 0
 			d.order.cut = func(name string, paths []string) bool {
@@ -245,15 +245,15 @@ func TestOutputsUndoneTogether(t *testing.T) {
 				return c.unnoted && refused > 0 && name == "rename" && filepath.Base(to) == journalFile
 			}
 			require.ErrorIs(t, j.run(unexchanged(d)), errDead)
-			next := together{dir: j.dir, outputs: 1, rows: 5}
+			next := multipleOutputs{dir: j.dir, outputs: 1, rows: 5}
 			err := next.run(&testDisk{})
-			got := visible(brief(t, j.dir))
+			got := visible(treeChecksums(t, j.dir))
 			if maps.Equal(got, all) {
 				finished++
 				require.ErrorContains(t, err, "exists", "call %d, %s", at, d.last)
 			} else {
 				undone++
-				delete(got, "out-0") // that run may have written it
+				delete(got, "out-0") // the next run may have written it
 				delete(before, "out-0")
 				require.Equal(t, before, got, "call %d, %s", at, d.last)
 			}
@@ -267,27 +267,27 @@ func TestOutputsUndoneTogether(t *testing.T) {
 	}
 }
 
-// TestOutputsOfACutOffRun: the fate of decided outputs after an interruption.
+// TestOutputsOfACutOffRun: what happens to outputs that were decided before an interruption.
 func TestOutputsOfACutOffRun(t *testing.T) {
-	j := together{outputs: 4, rows: 7}
+	j := multipleOutputs{outputs: 4, rows: 7}
 	first := j.want(t)
 
 	// Another job with one of the outputs finishes all of them.
 	j.dir = t.TempDir()
 	atDecision(t, &j)
-	require.Empty(t, visible(brief(t, j.dir)))
-	other := together{dir: j.dir, outputs: 4, first: 3, rows: 2}
+	require.Empty(t, visible(treeChecksums(t, j.dir)))
+	other := multipleOutputs{dir: j.dir, outputs: 4, first: 3, rows: 2}
 	require.ErrorContains(t, other.run(&testDisk{}), "it is that of an earlier run, which was cut off while it made its outputs visible and has just been finished")
-	require.Equal(t, first, brief(t, j.dir))
+	require.Equal(t, first, treeChecksums(t, j.dir))
 
-	// If others have made an output in the place of one of them, it stays, and none of the set
-	// is visible.
+	// If others have made an output at the path of one of the outputs, it stays, and none of
+	// the set is visible.
 	j.dir = t.TempDir()
 	atDecision(t, &j)
 	require.NoError(t, os.WriteFile(filepath.Join(j.dir, "out-2"), []byte("mine"), 0o600))
 	other.dir = j.dir
 	require.NoError(t, other.run(&testDisk{}))
-	got := brief(t, j.dir)
+	got := treeChecksums(t, j.dir)
 	require.Equal(t, "mine", got["out-2"])
 	require.NotContains(t, got, "out-0")
 	require.NotContains(t, got, "out-1/")
@@ -306,10 +306,10 @@ func TestOutputsOfACutOffRun(t *testing.T) {
 		data[len(data)/2] ^= 4
 		require.NoError(t, os.WriteFile(path, data, 0o600))
 		other.dir = j.dir
-		before := brief(t, j.dir)
+		before := treeChecksums(t, j.dir)
 		delete(before, ".superstep.lock-out-3")
 		require.ErrorContains(t, other.run(&testDisk{}), path+", by which an earlier run that was cut off can be finished or undone, is damaged (its checksum is wrong)")
-		require.Equal(t, before, brief(t, j.dir))
+		require.Equal(t, before, treeChecksums(t, j.dir))
 	}
 
 	// The directory of the journal is missing.
@@ -334,8 +334,8 @@ func TestOutputsLast(t *testing.T) {
 			continue
 		}
 		c.dir, c.rows = t.TempDir(), 7
-		c.stand(t)
-		d := dies(0)
+		c.makeOld(t)
+		d := crashesAt(0)
 		d.order = newDiskOrder()
 		for i := range c.outputs {
 			d.order.targets[filepath.Join(c.dir, c.name(i))] = true
@@ -346,7 +346,7 @@ func TestOutputsLast(t *testing.T) {
 	}
 }
 
-// TestOutputNames: whatever the names of outputs, their temporary files are different.
+// TestOutputNames: temporary files of different outputs never have the same name.
 func TestOutputNames(t *testing.T) {
 	dir := t.TempDir()
 	long := strings.Repeat("x", 120)
@@ -355,7 +355,7 @@ func TestOutputNames(t *testing.T) {
 	whose := map[string]string{}
 	for _, name := range names {
 		stage := stagingDir(filepath.Join(dir, name))
-		for _, path := range []string{stage, lockPath(stage), receiptPath(stage), beside(stage, "kept"), beside(stage, "kept2")} {
+		for _, path := range []string{stage, lockPath(stage), receiptPath(stage), siblingPath(stage, "kept"), siblingPath(stage, "kept2")} {
 			require.NotContains(t, whose, path, "%s and %s", whose[path], name)
 			whose[path] = name
 		}
@@ -366,7 +366,7 @@ func TestOutputNames(t *testing.T) {
 			WriteCSV(rows, filepath.Join(dir, name), CSVWriteOptions{PerShard: i%2 == 1})
 		}
 	}))
-	got := brief(t, dir)
+	got := treeChecksums(t, dir)
 	for i, name := range names {
 		if i%2 == 1 {
 			name += "/"
@@ -403,10 +403,10 @@ func (s failingSink) Commit() error {
 	return errNoSpace
 }
 
-// TestUndoIsNoted: a set of outputs is undone if another sink fails. Once any output is undone,
-// the next run undoes the rest, wherever the undoing was interrupted or failed.
+// TestUndoIsNoted: a set of outputs is undone if another sink fails. Once one output is undone,
+// the next run undoes the others, wherever the undoing was interrupted or failed.
 func TestUndoIsNoted(t *testing.T) {
-	j := together{outputs: 4, rows: 7}
+	j := multipleOutputs{outputs: 4, rows: 7}
 	first := j.want(t)
 	j.rows = 5
 	second := j.want(t)
@@ -434,7 +434,7 @@ func TestUndoIsNoted(t *testing.T) {
 			require.ErrorIs(t, err, errNoSpace)
 			require.True(t, undoing)
 			if calls < at {
-				require.Empty(t, brief(t, j.dir))
+				require.Empty(t, treeChecksums(t, j.dir))
 				break
 			}
 			name := fmt.Sprintf("dies %v, call %d", dies, at)
@@ -442,19 +442,19 @@ func TestUndoIsNoted(t *testing.T) {
 			err = j.run(&testDisk{})
 			if err == nil {
 				undone++
-				require.Equal(t, second, brief(t, j.dir), name)
+				require.Equal(t, second, treeChecksums(t, j.dir), name)
 				continue
 			}
 			require.False(t, taken, "%s: %v", name, err)
 			require.ErrorContains(t, err, "has just been finished", name)
-			require.Equal(t, first, brief(t, j.dir), name)
+			require.Equal(t, first, treeChecksums(t, j.dir), name)
 		}
 		require.Greater(t, undone, 3)
 	}
 }
 
-// TestOutputsThatDoNotLast makes each sync of the disk fail in turn: the run fails, and nothing
-// is visible, as no step relies on data that may be lost.
+// TestOutputsThatDoNotLast makes each sync of the disk fail in turn. The run fails and nothing
+// is visible, because no step relies on data that a crash may lose.
 func TestOutputsThatDoNotLast(t *testing.T) {
 	for _, c := range cutOffs {
 		if c.outputs == 40 {
@@ -462,7 +462,7 @@ func TestOutputsThatDoNotLast(t *testing.T) {
 		}
 		for at := 1; ; at++ {
 			c.dir, c.rows = t.TempDir(), 7
-			before := c.stand(t)
+			before := c.makeOld(t)
 			calls := 0
 			what := ""
 			d := &testDisk{order: newDiskOrder()}
@@ -482,7 +482,7 @@ func TestOutputsThatDoNotLast(t *testing.T) {
 				break
 			}
 			require.ErrorIs(t, err, errDead, what)
-			require.Equal(t, before, visible(brief(t, c.dir)), what)
+			require.Equal(t, before, visible(treeChecksums(t, c.dir)), what)
 		}
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// standing describes the file or directory at a path, so that a change can be detected. It does
+// fileState describes the file or directory at a path, so that a change can be detected. It does
 // not depend on names or on the path.
-type standing struct {
+type fileState struct {
 	There bool        `msgpack:"there"`
 	Type  fs.FileMode `msgpack:"type"`
 	ID    uint64      `msgpack:"id"`
@@ -22,23 +22,23 @@ type standing struct {
 	Names uint64      `msgpack:"names"` // of a directory: a hash of its entries
 }
 
-// standingAt describes what is at a path, without reading the content.
-func standingAt(path string) (standing, error) {
+// fileStateAt describes what is at a path, without reading the content.
+func fileStateAt(path string) (fileState, error) {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return standing{}, nil
+		return fileState{}, nil
 	}
 	if err != nil {
-		return standing{}, err
+		return fileState{}, err
 	}
-	s := standing{There: true, Type: info.Mode().Type(), ID: fileID(info)}
+	s := fileState{There: true, Type: info.Mode().Type(), ID: fileID(info)}
 	if !info.IsDir() {
 		s.Size, s.Time = info.Size(), info.ModTime().UnixNano()
 		return s, nil
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return standing{}, err
+		return fileState{}, err
 	}
 	if len(entries) == 0 {
 		s.ID = 0 // all empty directories are equal
@@ -47,7 +47,7 @@ func standingAt(path string) (standing, error) {
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil {
-			return standing{}, err
+			return fileState{}, err
 		}
 		fmt.Fprintf(names, "%q %v %d %d %d\n", e.Name(), info.Mode().Type(), fileID(info), info.Size(), info.ModTime().UnixNano())
 	}
@@ -56,19 +56,20 @@ func standingAt(path string) (standing, error) {
 }
 
 // isEmptyDir reports whether it is an empty directory.
-func (s standing) isEmptyDir() bool { return s.There && s.Type == fs.ModeDir && s.Size == 0 }
+func (s fileState) isEmptyDir() bool { return s.There && s.Type == fs.ModeDir && s.Size == 0 }
 
 // takeBack undoes as much of place as was done: the old output is in its place again, and the
-// complete one in its staging directory. An output that something else has replaced or changed
-// since is left as it is; a removed one has made room. An old output that cannot be put back is
-// kept beside its place. left describes that, and everything else that is not as it was before.
+// complete one is in its staging directory. If something else has replaced or changed the
+// complete output since, that is left as it is. If something else has removed it, its place is
+// free. An old output that cannot be put back is kept beside its place. left describes that,
+// and everything else that is not as it was before.
 func (p *placement) takeBack() (left, err error) {
 	at, _, err := p.where()
 	if err != nil {
 		return nil, err
 	}
 	ours := false
-	if at == placed {
+	if at == inPlace {
 		info, err := os.Lstat(p.Target)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
@@ -77,9 +78,9 @@ func (p *placement) takeBack() (left, err error) {
 		ours = err == nil && (p.ID == 0 || fileID(info) == p.ID)
 	}
 	if ours {
-		left, err = p.unmove()
+		left, err = p.undoMove()
 	} else {
-		left, err = p.bringBackOrKeep()
+		left, err = p.restoreOrKeepOld()
 	}
 	if err == nil && !p.Replace && p.Before.isEmptyDir() {
 		if there, _ := exists(p.Target); !there {
@@ -92,8 +93,8 @@ func (p *placement) takeBack() (left, err error) {
 	return left, p.disk.SyncDir(filepath.Dir(p.Target))
 }
 
-// unmove undoes move for an output that is in its place.
-func (p *placement) unmove() (left, err error) {
+// undoMove undoes move for an output that is in its place.
+func (p *placement) undoMove() (left, err error) {
 	was, err := p.replaced()
 	switch {
 	case err != nil:
@@ -108,7 +109,7 @@ func (p *placement) unmove() (left, err error) {
 	if err := p.disk.Rename(p.Target, p.from()); err != nil {
 		return nil, err
 	}
-	return p.bringBackOrKeep()
+	return p.restoreOrKeepOld()
 }
 
 // replaced returns the path of the old output that was moved away, or of an old file that has
@@ -134,9 +135,9 @@ func (p *placement) replaced() (string, error) {
 	return p.from(), nil
 }
 
-// bringBack moves the old output back to its place. If something else is there, it does
+// restoreOld moves the old output back to its place. If something else is there, it does
 // nothing, and returns where the old output is.
-func (p *placement) bringBack() (kept string, err error) {
+func (p *placement) restoreOld() (kept string, err error) {
 	was, err := p.replaced()
 	if err != nil || was == "" {
 		return "", err
@@ -151,7 +152,7 @@ func (p *placement) bringBack() (kept string, err error) {
 	case err != nil:
 		return "", err
 	}
-	// unmove was interrupted when the complete output had both names.
+	// undoMove was interrupted when the complete output had both names.
 	if complete, err := os.Lstat(p.from()); err == nil && was != p.from() && os.SameFile(complete, stands) {
 		return "", p.disk.Rename(was, p.Target)
 	}
@@ -160,16 +161,16 @@ func (p *placement) bringBack() (kept string, err error) {
 
 // restore brings back the old output, before the new one takes its place again.
 func (p *placement) restore() error {
-	kept, err := p.bringBack()
+	kept, err := p.restoreOld()
 	if err == nil && kept != "" {
 		err = p.taken(errChanged)
 	}
 	return err
 }
 
-// bringBackOrKeep brings back the old output, or keeps it beside its place.
-func (p *placement) bringBackOrKeep() (left, err error) {
-	was, err := p.bringBack()
+// restoreOrKeepOld brings back the old output, or keeps it beside its place.
+func (p *placement) restoreOrKeepOld() (left, err error) {
+	was, err := p.restoreOld()
 	if err != nil || was == "" {
 		return nil, err
 	}
@@ -178,7 +179,7 @@ func (p *placement) bringBackOrKeep() (left, err error) {
 		if n > 1 {
 			kind += strconv.Itoa(n)
 		}
-		kept := beside(p.stage, kind)
+		kept := siblingPath(p.stage, kind)
 		err := p.disk.RenameNew(was, kept)
 		if errors.Is(err, fs.ErrExist) {
 			continue

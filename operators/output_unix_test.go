@@ -18,8 +18,8 @@ import (
 
 const fullDiskEnv = "SUPERSTEP_TEST_FULL_DISK"
 
-// TestFullDisk writes in a process whose files cannot grow beyond a limit. First a part exceeds
-// it, then only the file assembled from the parts.
+// TestFullDisk writes in a process whose files cannot grow beyond a limit. In the first case a
+// part exceeds it, in the second only the file that is assembled from the parts.
 func TestFullDisk(t *testing.T) {
 	if dir := os.Getenv(fullDiskEnv); dir != "" {
 		writeToFullDisk(t, dir)
@@ -39,7 +39,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// writeToFullDisk is the part of TestFullDisk that runs in a process of its own.
+// writeToFullDisk is the part of TestFullDisk that runs in a separate process.
 func writeToFullDisk(t *testing.T, dir string) {
 	signal.Ignore(unix.SIGXFSZ)
 	var old unix.Rlimit

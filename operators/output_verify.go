@@ -23,7 +23,7 @@ type partFile struct {
 
 const wholeOutput = -1
 
-// summed passes bytes on, counts them and computes their CRC-32C.
+// summed passes on the bytes that are read or written, counts them, and computes their CRC-32C.
 type summed struct {
 	r    io.Reader // one of the two
 	w    io.Writer
@@ -53,7 +53,7 @@ func (p partFile) read(file *os.File) *summed {
 	return &summed{r: io.LimitReader(file, p.Size+1)} // one more, to detect a longer file
 }
 
-// check reads the rest and fails if the bytes are not those that were written.
+// check reads the rest of the file and fails if the bytes are not those that were written.
 func (p partFile) check(path string, in *summed, buf []byte) error {
 	if _, err := io.CopyBuffer(writerOnly{io.Discard}, in, buf); err != nil {
 		return err
@@ -123,11 +123,11 @@ func (p *placement) verify(path string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return p.spoilt(path, "it is gone")
+		return p.damaged(path, "it is gone")
 	case err != nil:
 		return err
 	case !info.IsDir():
-		return p.spoilt(path, "it is no directory")
+		return p.damaged(path, "it is no directory")
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -154,8 +154,8 @@ func (p *placement) verify(path string) error {
 	return nil
 }
 
-// spoilt returns an error that says what is wrong with an output directory.
-func (p *placement) spoilt(path, what string) error {
+// damaged returns an error that says what is wrong with an output directory.
+func (p *placement) damaged(path, what string) error {
 	return &damageError{
 		what: what,
 		text: fmt.Sprintf("%s, which was complete, is damaged: %s; nothing has become visible: look for what changed it, and run the job again", path, what),

@@ -17,8 +17,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk"
 )
 
-// TestDamagedParts: a change of a shard's file between writing and commit is reported, and
-// nothing becomes visible.
+// TestDamagedParts: if the file of a shard changes between writing and commit, this is
+// reported, and nothing becomes visible.
 func TestDamagedParts(t *testing.T) {
 	damages := map[string]func(path, other string) error{
 		"it ends after":  func(path, _ string) error { return os.Truncate(path, 3) },
@@ -57,7 +57,7 @@ func TestDamagedParts(t *testing.T) {
 						require.ErrorContains(t, err, what, at)
 						require.ErrorContains(t, err, "nothing has become visible", at)
 					}
-					require.Empty(t, brief(t, dir), at)
+					require.Empty(t, treeChecksums(t, dir), at)
 					require.Empty(t, said.String(), at)
 				}
 			}
@@ -73,7 +73,7 @@ func rewrite(path string, f func([]byte) []byte) error {
 	return os.WriteFile(path, f(data), 0o600)
 }
 
-// damager is a sink that damages a part of another sink before that is completed.
+// damager is a sink that damages a part of another sink before the other sink commits.
 type damager struct {
 	dir, extension string
 	damage         func(path, other string) error
@@ -111,8 +111,8 @@ type noopOperator struct{ engine.BaseOperator }
 
 func (noopOperator) Process(*engine.Context, int, int, engine.Batch, engine.Output) error { return nil }
 
-// TestPartsThatAreNotOurs: a directory that becomes the output must have the written files and
-// no others.
+// TestPartsThatAreNotOurs: a directory that becomes the output must contain the written files
+// and no others.
 func TestPartsThatAreNotOurs(t *testing.T) {
 	dir := t.TempDir()
 	err := runSink(t, func(b *engine.Builder) {
@@ -124,11 +124,11 @@ func TestPartsThatAreNotOurs(t *testing.T) {
 		WriteCSV(rows, filepath.Join(dir, "out"), CSVWriteOptions{PerShard: true})
 	})
 	require.ErrorContains(t, err, "part-00099.csv is not of this job")
-	require.Empty(t, brief(t, dir))
+	require.Empty(t, treeChecksums(t, dir))
 }
 
-// TestDamagedBeforePlace: a change of a complete output, while others of the run take their
-// places, is reported, and nothing stays visible.
+// TestDamagedBeforePlace: if a complete output changes while other outputs of the run take
+// their places, this is reported, and nothing stays visible.
 func TestDamagedBeforePlace(t *testing.T) {
 	damages := []struct {
 		what     string
@@ -157,14 +157,14 @@ func TestDamagedBeforePlace(t *testing.T) {
 					at := fmt.Sprintf("%s: %s, %d, %v, %d", d.what, f.Op, kind, perShard, workers)
 					require.ErrorContains(t, err, "cannot write output "+filepath.Join(dir, "out"), at)
 					require.ErrorContains(t, err, d.what, at)
-					require.Empty(t, visible(brief(t, dir)), at)
+					require.Empty(t, visible(treeChecksums(t, dir)), at)
 				}
 			}
 		}
 	}
 }
 
-// lateDamager damages another output after that is complete, while others take their places.
+// lateDamager damages another output that is complete, while the outputs take their places.
 type lateDamager struct{ damager }
 
 func (*lateDamager) Complete(engine.Completion) error { return nil }
@@ -176,8 +176,8 @@ func (d *lateDamager) Place() error {
 	return d.damage(filepath.Join(d.dir, wholeFile), "")
 }
 
-// TestRowsOfAPartThatChanged: the rows of a part are read after it was verified. They must be
-// the verified ones, even if changed bytes are a valid Arrow stream.
+// TestRowsOfAPartThatChanged: the rows of a part are read after the part was verified. They
+// must be the verified rows, even if the changed bytes are a valid Arrow stream.
 func TestRowsOfAPartThatChanged(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	rows := batchtest.Record(t, mem, batchtest.Schema(t, "n int64"), `[{"n": 1}, {"n": 2}, {"n": 3}]`)
@@ -221,7 +221,7 @@ func TestResumeFindsDamagedOutputs(t *testing.T) {
 		o := c.output(dir, &testDisk{})
 		written := c.write(t, o)
 		require.NoError(t, o.Complete(engine.Completion{Written: written, Recorded: true}), c.name)
-		die(o)
+		crash(o)
 		path := filepath.Join(o.stage.dir, wholeFile)
 		if c.perShard {
 			path = o.shardPath(2)

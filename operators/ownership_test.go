@@ -40,7 +40,7 @@ func TestBorrowedBatches(t *testing.T) {
 			clear(kept)
 			forEachSetting(t, func(t *testing.T, opts ...engine.Option) {
 				if name == "retained too late" {
-					opts = append(opts, engine.Parallelism(1), engine.BatchRows(2)) // a map, and more than one batch
+					opts = append(opts, engine.Parallelism(1), engine.BatchRows(2)) // the error needs several batches
 				}
 				err := runError(t, func(b *engine.Builder) *engine.Dataset {
 					rows := FromSlice(b, flowers(100))
@@ -53,7 +53,7 @@ func TestBorrowedBatches(t *testing.T) {
 	}
 }
 
-// TestBorrowedSideBatches is about the batches of side inputs.
+// TestBorrowedSideBatches is the same test for batches of side inputs.
 func TestBorrowedSideBatches(t *testing.T) {
 	for name, c := range map[string]struct {
 		f    func(c *engine.Context, rows engine.Batch, side []engine.Batch) (engine.Batch, error)
@@ -81,8 +81,8 @@ func TestBorrowedSideBatches(t *testing.T) {
 	}
 }
 
-// TestRetainedBatches: a retained batch may be returned any number of times, also one of a side
-// input.
+// TestRetainedBatches: a function may return a retained batch any number of times, even a batch
+// of a side input.
 func TestRetainedBatches(t *testing.T) {
 	forEachSetting(t, func(t *testing.T, opts ...engine.Option) {
 		lines := rowsOf(t, func(b *engine.Builder) *engine.Dataset {

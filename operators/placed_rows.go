@@ -11,7 +11,8 @@ import (
 // behindLeft is a place after those of all left rows.
 const behindLeft = int64(1) << 62
 
-// placedRows sorts rows by their places, which are appended before the rows are.
+// placedRows sorts rows by their places. The places of rows are appended before the rows are
+// emitted.
 type placedRows struct {
 	sorter *rowSorter
 	schema *arrow.Schema // of the rows
@@ -78,7 +79,7 @@ func (p *rowPicker) flush() error {
 	defer p.close()
 	rows := firstColumns(p.to.schema, p.rows)
 	defer rows.Release()
-	return giveRows(p.to.sorter.context, rows, p.at, func(part arrow.Record) error { return p.to.Emit(0, arrowrows.Batch(part)) })
+	return passRows(p.to.sorter.context, rows, p.at, func(part arrow.Record) error { return p.to.Emit(0, arrowrows.Batch(part)) })
 }
 
 // close drops the picked rows.

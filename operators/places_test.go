@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// An error about a row names its place in the files if all operators before leave rows where
-// they are. Otherwise it names the row of the shard, as any line would be a guess.
+// An error about a row names its place in the files if all operators before it leave rows where
+// they are. Otherwise it names the row's number in the shard, because a line would be a guess.
 func TestErrorsTellThePlaceOfRows(t *testing.T) {
 	files := fstest.MapFS{"d/a.csv": {Data: []byte("x,y\n1,2\n3,4\n")}, "d/b.csv": {Data: []byte("x,y\n\n5,6\n,8\n")}}
 	read := func(b *engine.Builder) *engine.Dataset { return ReadCSV(b, "d", CSVOptions{Header: true, FS: files}) }
@@ -39,7 +39,7 @@ func TestErrorsTellThePlaceOfRows(t *testing.T) {
 	})
 	require.ErrorContains(t, err, `d/b.csv:4: column "x" is null, which no component of a vector can be; try --fill`)
 
-	// For files whose rows have numbers, the number.
+	// If the rows of a file have numbers, the error names the number.
 	path := filepath.Join(t.TempDir(), "x.arrow")
 	job := engine.Anonymous(func(b *engine.Builder) error {
 		WriteArrow(read(b), path, ArrowWriteOptions{})

@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// moved returns the text of n flowers sent to the shards that to names, in the order of their
-// source shards.
+// moved sends n flowers to the shards that `to` names. It returns them as text, in the order of
+// their source shards.
 func moved(n int, to func(f flower) int) []string {
 	var want []string
 	for s := range testShards {
@@ -143,7 +143,8 @@ func TestMapWith(t *testing.T) {
 	}
 }
 
-// TestSideRowsAreGivenUp follows the one copy of a process through its users.
+// TestSideRowsAreGivenUp: a process has one copy of the rows of a side input; the last operator
+// that uses it releases it.
 func TestSideRowsAreGivenUp(t *testing.T) {
 	recs := flowerRecords(t, 2, 3)
 	codec, err := batch.NewCodec[flower]()

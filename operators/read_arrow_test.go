@@ -249,10 +249,10 @@ func TestReadArrowNoticesChanges(t *testing.T) {
 	}
 }
 
-// shortened ends at end, if that is set.
+// shortened is a file that ends early, at end.
 type shortened struct {
 	*bytes.Reader
-	end int64 // 0: where they do
+	end int64 // 0: the end of the file
 }
 
 func (s *shortened) ReadAt(b []byte, at int64) (int, error) {
@@ -266,9 +266,9 @@ func (s *shortened) ReadAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// TestArrowFilesThatLoseTheirEnd: a file that becomes shorter while it is read gives the
-// remaining rows, and then the error of an early end, wherever that is. Bytes after the missing
-// ones, such as the next batches or the end of the stream, never replace them.
+// TestArrowFilesThatLoseTheirEnd: if a file becomes shorter while it is read, the remaining
+// rows are read, and then an error reports the early end. Bytes after the missing ones, such as
+// the next batches or the end of the stream, never take their place.
 func TestArrowFilesThatLoseTheirEnd(t *testing.T) {
 	forms := map[string][]byte{"file": arrowBytes(t, false, 0, 9, 4), "stream": arrowBytes(t, true, 0, 9, 4)}
 	for _, name := range []string{"pandas.feather", "replaced.arrows", "deltas.arrow"} {
@@ -394,8 +394,8 @@ func TestWriteArrow(t *testing.T) {
 	requireRows(t, strings.Join(arrowColumns, " | "), arrowLines(t, 50), func(b *engine.Builder) *engine.Dataset { return ReadArrow(b, dir, ArrowOptions{}) })
 }
 
-// TestChunksDependOnRowsAlone cuts rows into batches in two ways, with other
-// things under the nulls, and compares the chunks buffer by buffer.
+// TestChunksDependOnRowsAlone cuts rows into batches in two ways, with other bytes under the
+// nulls, and compares the chunks buffer by buffer.
 func TestChunksDependOnRowsAlone(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
@@ -448,8 +448,7 @@ func rawBuffers(rec arrow.Record) string {
 	return b.String()
 }
 
-// TestNothingShowsUnderNulls puts rows with hidden content under their nulls
-// through a chunker.
+// TestNothingShowsUnderNulls passes rows with hidden bytes under their nulls through a chunker.
 func TestNothingShowsUnderNulls(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	schema := batchtest.Schema(t, "x float64 null", "on bool null", "t utf8 null", "v vector[2] null", "list vector null", "s sparse[9] null")

@@ -33,7 +33,7 @@ func newReadColumns(schema *arrow.Schema, at []int, needed []bool) readColumns {
 	return r
 }
 
-// complete adds the columns that were not read to borrowed rows of those that were.
+// complete takes borrowed rows with the columns that were read, and adds the other columns.
 func (r *readColumns) complete(rows arrow.Record) (arrow.Record, error) {
 	if int(rows.NumCols()) != len(r.read) {
 		return nil, fmt.Errorf("it gave %d columns where %d were asked for", rows.NumCols(), len(r.read))

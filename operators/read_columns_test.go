@@ -33,14 +33,14 @@ type kinds struct {
 	Sparse batch.SparseVector
 }
 
-// watchedFile records the requested columns.
-type watchedFile struct {
+// recordingFile records the requested columns.
+type recordingFile struct {
 	RowFile
 	mu    *sync.Mutex
 	asked *[]string
 }
 
-func (f watchedFile) Rows(row int64, columns []int, mem columnar.Allocator) (RowCursor, error) {
+func (f recordingFile) Rows(row int64, columns []int, mem columnar.Allocator) (RowCursor, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, c := range columns {
@@ -51,9 +51,9 @@ func (f watchedFile) Rows(row int64, columns []int, mem columnar.Allocator) (Row
 	return f.RowFile.Rows(row, columns, mem)
 }
 
-// TestColumnsThatNobodyLooksAt reads a file through operators that name columns. It requires
-// the same rows as with a function in between that may read all columns, and that no other
-// columns are read.
+// TestColumnsThatNobodyLooksAt reads a file through operators that name columns, and requires
+// that no other columns are read. The rows must be the same as with a function in between that
+// may read all columns.
 func TestColumnsThatNobodyLooksAt(t *testing.T) {
 	rows := make([]kinds, 60)
 	for i := range rows {
@@ -109,7 +109,7 @@ func TestColumnsThatNobodyLooksAt(t *testing.T) {
 				var columns []string
 				format := RowFormat{Op: "ReadArrow", Open: func(r io.ReaderAt, size int64) (RowFile, error) {
 					f, err := openArrow(r, size)
-					return watchedFile{f, &mu, &columns}, err
+					return recordingFile{f, &mu, &columns}, err
 				}}
 				lines = outcome(t, func(b *engine.Builder) *engine.Dataset {
 					return c.build(between(ReadRowFiles(b, nil, path, format)))

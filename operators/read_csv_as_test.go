@@ -32,8 +32,8 @@ func readAs[T any](text string, o operators.CSVOptions, p int) ([]T, error) {
 	return engine.Rows[T](r, "rows")
 }
 
-// Whole numbers and codes of digits get the types of the fields. Other columns of the file are
-// left out, wherever they are.
+// The fields' types apply also to whole numbers and to codes that consist of digits. Columns
+// without a field are left out, wherever they are.
 func TestReadCSVAs(t *testing.T) {
 	dry := "dry"
 	want := []reading{{"007", 12, nil, [2]float64{1, 2}}, {"008", -3, &dry, [2]float64{3, 4}}}

@@ -51,7 +51,7 @@ func pack(t testing.TB, name, text string) []byte {
 	return []byte(text)
 }
 
-// csvOf returns a job part that reads a path.
+// csvOf returns a function that adds ReadCSV of a path.
 func csvOf(path string, o CSVOptions) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset { return ReadCSV(b, path, o) }
 }
@@ -103,7 +103,7 @@ func TestReadCSVManyFiles(t *testing.T) {
 //go:embed read_csv_test.go
 var embedded embed.FS
 
-// opaque hides the random access that files of a file system may have.
+// opaque is a file system without random access to its files.
 type opaque struct{ fs.FS }
 
 func (o opaque) Open(name string) (fs.File, error) {
@@ -123,7 +123,7 @@ func TestReadCSVOfFileSystems(t *testing.T) {
 		require.Len(t, got, 4)
 		require.Contains(t, got[3], " | 3")
 	}
-	// Two file systems with a file of one name, and other content.
+	// Two file systems have a file of the same name with different content.
 	other := fstest.MapFS{"data/a.csv": {Data: []byte("n\nx\n")}}
 	got := outcome(t, func(b *engine.Builder) *engine.Dataset {
 		first := ReadCSV(b, "data/a.csv", CSVOptions{Header: true, FS: files})

@@ -52,7 +52,7 @@ func TestReadLibSVMBadLines(t *testing.T) {
 		"":                   "x.txt is empty: it has no records",
 	} {
 		dir := writeFiles(t, map[string]string{"x.txt": text})
-		// Without a size all is read while building.
+		// Without a size, the whole file is read while the job is built.
 		requireMisuse(t, svmOf(dir, LibSVMOptions{}), "ReadLibSVM: ", words)
 		if text == "" {
 			continue

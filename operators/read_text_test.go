@@ -65,7 +65,8 @@ func TestReadText(t *testing.T) {
 	})
 }
 
-// TestReadTextIsTheSameEverywhere reads archives, with the files' names, and functions of strings.
+// TestReadTextIsTheSameEverywhere reads plain and packed files at every setting, with the names
+// of the files and without.
 func TestReadTextIsTheSameEverywhere(t *testing.T) {
 	dir := t.TempDir()
 	plain := writeFile(t, filepath.Join(dir, "a.txt"), []byte("one\ntwo\r\n\nfour"))
@@ -128,7 +129,7 @@ func TestReadTextRefuses(t *testing.T) {
 	}
 	require.Equal(t, []string{"a", "abc"}, readLines(t, writeFile(t, path, []byte("a\nabc\r\n")), TextOptions{MaxLine: 3}))
 
-	// A failure behind it is reported with file and line.
+	// A failure of a later operator is reported with file and line.
 	writeFile(t, path, []byte("1\n2\nthree\n"))
 	err := runError(t, func(b *engine.Builder) *engine.Dataset {
 		return MapErr(ReadText(b, path, TextOptions{}), func(line string) (int64, error) {

@@ -17,8 +17,8 @@ func combine(left, right expression) expression {
 	return expression{"(" + left.Text + " " + right.Text + ")"}
 }
 
-// expressionOf combines the indices of n rows in memory in the simplest way: per shard in
-// order, then by halves of the shards.
+// expressionOf combines the indices of n rows in memory in the simplest way: in order within
+// each shard, then by halves of the shards.
 func expressionOf(shards, n, lo, hi int) string {
 	if hi-lo > 1 {
 		left, right := expressionOf(shards, n, lo, (lo+hi)/2), expressionOf(shards, n, (lo+hi)/2, hi)

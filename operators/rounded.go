@@ -16,8 +16,9 @@ import (
 // a subtask found the first one; see RoundedCells.
 const CellsRounded = "whole numbers beyond 2^53: "
 
-// RoundedCells are such numbers of a column. Path, Line and Value describe one of them: in text
-// files Line is its line, in files with row indices its row, from 1.
+// RoundedCells are the whole numbers of a column that float64 cannot represent. Path, Line and
+// Value describe one of them. In text files Line is its line, in files with row indices its
+// row, from 1.
 type RoundedCells struct {
 	Column, Path string
 	Row          bool // Line is a row number
@@ -25,7 +26,7 @@ type RoundedCells struct {
 	Value        string
 }
 
-// Place says where that number is.
+// Place says where the described number is.
 func (r RoundedCells) Place() string {
 	if r.Row {
 		return fmt.Sprintf("%s, row %d", r.Path, r.Line)
@@ -47,7 +48,8 @@ func unitOf(row bool) string {
 	return "line"
 }
 
-// ParseRounded parses the name of such a counter; ok is false for other names.
+// ParseRounded parses the name of a counter that begins with CellsRounded; ok is false for
+// other names.
 func ParseRounded(counter string) (r RoundedCells, ok bool) {
 	var unit string
 	_, err := fmt.Sscanf(counter, roundedForm, &r.Column, &r.Path, &unit, &r.Line, &r.Value)
@@ -58,7 +60,7 @@ func ParseRounded(counter string) (r RoundedCells, ok bool) {
 // roundedColumns are the counters of a subtask, by column.
 type roundedColumns map[string]string
 
-// count counts such numbers in rows of the file at path. first is the index of the first row.
+// count counts these numbers in rows of the file at path. first is the index of the first row.
 func (r *roundedColumns) count(c *engine.Context, rows arrow.Record, path string, first int64) {
 	for i, column := range rows.Columns() {
 		n, at, text := beyondFloat(column)

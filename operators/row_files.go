@@ -106,14 +106,14 @@ func ReadRowFiles(b *engine.Builder, fsys fs.FS, path string, f RowFormat) *engi
 			columns[i] = facts.At[c]
 		}
 	}
-	open := &joint[*openFiles]{}
+	open := &sharedReader[*openFiles]{}
 	var d *engine.Dataset
 	d = b.Add(engine.Spec{
 		Op:     f.Op,
 		Attrs:  slices.Concat(in.attrs(path), f.Attrs, left, f.indexed(facts, schema)),
 		Schema: arrowrows.Schema(schema),
 		Source: func() engine.Source {
-			return &rowSource{in: in, format: f, facts: facts, columns: newReadColumns(schema, columns, d.NeededColumns()), joint: open}
+			return &rowSource{in: in, format: f, facts: facts, columns: newReadColumns(schema, columns, d.NeededColumns()), sharedFiles: open}
 		},
 	})
 	return d
@@ -167,7 +167,7 @@ type openFiles struct {
 	bytes []fs.File
 }
 
-// openFile is one of them.
+// openFile is an open file of a source.
 type openFile struct {
 	RowFile
 	path   string
@@ -285,11 +285,11 @@ func (o *openFile) guarded(f func() error) (err error) {
 // rowSource is the source behind ReadRowFiles.
 type rowSource struct {
 	engine.BaseOperator
-	in      InputFiles
-	format  RowFormat
-	facts   rowFacts
-	columns readColumns
-	joint   *joint[*openFiles]
+	in          InputFiles
+	format      RowFormat
+	facts       rowFacts
+	columns     readColumns
+	sharedFiles *sharedReader[*openFiles]
 
 	open   *openFiles
 	mem    memory.Allocator
@@ -303,7 +303,7 @@ type rowSource struct {
 
 func (s *rowSource) Open(c *engine.Context) (err error) {
 	s.mem = c.Allocator
-	s.open, err = s.joint.enter(func() (*openFiles, error) {
+	s.open, err = s.sharedFiles.acquire(func() (*openFiles, error) {
 		if err := s.in.Verify(); err != nil {
 			return nil, err
 		}
@@ -480,5 +480,5 @@ func (s *rowSource) Close() error {
 	}
 	// A file that was written to while it was read may have given anything.
 	err := errors.Join(s.drop(), s.in.Verify())
-	return errors.Join(err, s.joint.leave(nil))
+	return errors.Join(err, s.sharedFiles.release(nil))
 }

@@ -54,7 +54,7 @@ func (s *rowSpool) add(rows arrow.Record, from, to int) error {
 	if s.file == nil {
 		// A retained batch stays in memory completely. The first is admitted in any case, as it
 		// is in memory anyway.
-		if (s.most == 0 || s.count <= int64(s.most)) && (len(s.pieces) == 0 || s.memory.admit(batch.Size(rows))) {
+		if (s.most == 0 || s.count <= int64(s.most)) && (len(s.pieces) == 0 || s.memory.reserve(batch.Size(rows))) {
 			rows.Retain()
 			if s.context.ChecksRows() {
 				var err error
@@ -97,8 +97,8 @@ func (s *rowSpool) write(p rowPiece) error {
 	return s.writer.write(part)
 }
 
-// each calls f with the rows, in order, until f returns false: the rows [from, to) of a batch,
-// which f borrows.
+// each calls f with the rows in order, until f returns false. Each call gets the rows [from,
+// to) of a batch, which f borrows.
 func (s *rowSpool) each(f func(rows arrow.Record, from, to int) (more bool, err error)) error {
 	if s.file == nil {
 		for _, p := range s.pieces {

@@ -53,8 +53,8 @@ func builderOf(op string, ds ...*engine.Dataset) *engine.Builder {
 	panic(engine.Misuse{Site: callerSite(), Err: fmt.Errorf("%s: the dataset is nil", op)})
 }
 
-// addPart adds an operator that is a part of another one, op. Messages about failures and
-// mistakes in it begin with op, the name that the user knows.
+// addPart adds an operator that is a part of the operator op. Messages about its failures and
+// misuses begin with op, the name that the user knows.
 func addPart(op string, b *engine.Builder, spec engine.Spec) (d *engine.Dataset) {
 	b.Within(op, func() { d = b.Add(spec) })
 	return d

@@ -106,9 +106,9 @@ func poissonBounds(lambda float64) []float64 {
 // maxCopies bounds batches with copies of rows, unless they were larger before.
 const maxCopies = 1 << 15
 
-// drawPurpose names the draws of an operator for the rows of d. Without a seed they are the
-// operator's own; with a seed, all operators of the kind on these rows with that seed share
-// them.
+// drawPurpose names the draws of an operator for the rows of d. Without a seed, each operator
+// has its own draws. With a seed, all operators of the kind on these rows with that seed share
+// their draws.
 func drawPurpose(op string, d *engine.Dataset, seed uint64) string {
 	if seed == 0 {
 		return d.Builder().OwnDrawPurpose(op, d)
@@ -124,12 +124,12 @@ func addDrawn(d *engine.Dataset, op, purpose string, attrs []engine.Attr, copies
 		Attrs:    attrs,
 		Schema:   d.Schema(),
 		Inputs:   []engine.Port{{From: d, Use: keeps(d)}},
-		Operator: func() engine.Operator { return &drawer{purpose: purpose, copies: copies} },
+		Operator: func() engine.Operator { return &sampler{purpose: purpose, copies: copies} },
 	})
 }
 
-// drawer is the operator behind Sample and Split.
-type drawer struct {
+// sampler is the operator behind Sample and Split.
+type sampler struct {
 	engine.BaseOperator
 	purpose string
 	copies  func(u float64) int
@@ -139,7 +139,7 @@ type drawer struct {
 	indices []int32         // working space
 }
 
-func (o *drawer) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+func (o *sampler) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
 	rows := arrowrows.Record(in)
 	if o.index.batch(rows.NumRows()) == 0 {
 		o.draws = c.Random(o.purpose, shard, 0)
@@ -159,7 +159,7 @@ func (o *drawer) Process(c *engine.Context, _, shard int, in engine.Batch, out e
 	return emitIndices(c, shard, rows, o.indices, out)
 }
 
-func (o *drawer) EndShard(*engine.Context, int, engine.Output) error {
+func (o *sampler) EndShard(*engine.Context, int, engine.Output) error {
 	o.index.endShard()
 	return nil
 }

@@ -50,8 +50,8 @@ func addSemiJoin(op string, left, right *engine.Dataset, on JoinKeys, anti bool,
 }
 
 // semiJoiner is the operator behind SemiJoin and AntiJoin: a set of the keys of the right rows
-// of a shard. When it cannot grow, other keys are sorted on disk, and so are the left rows that
-// the set cannot decide.
+// of a shard. When the set cannot grow, further keys are sorted on disk, and so are the left
+// rows that the set cannot decide.
 type semiJoiner struct {
 	engine.BaseOperator
 	spec *joinSpec

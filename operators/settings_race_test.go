@@ -2,8 +2,8 @@
 
 package operators
 
-// asAWhole are settings with each parallelism and each number of rows, but not all
-// combinations: races do not depend on these, and the race detector makes each run slow.
+// asAWhole are settings with each parallelism and each batch size, but not all combinations.
+// Data races do not depend on the combination, and the race detector makes each run slow.
 func asAWhole() []setting {
 	return []setting{{p: 1, rows: 7}, {p: 2, rows: 1024}, {p: 3, rows: 1}, {p: 8, rows: 7}}
 }

@@ -43,10 +43,10 @@ func (s setting) options() []engine.Option {
 	return []engine.Option{engine.Parallelism(s.p), engine.BatchRows(s.rows), engine.Workers(s.workers)}
 }
 
-// forEachSetting runs a test at parallelism 1, 2, 3 and 8 with 1, 7 and 1024 rows
-// per batch, under the race detector with one of them each, as a whole and as workers, and
-// with a checked allocator. It passes the options to run the job with; further ones go
-// behind them.
+// forEachSetting runs a test at parallelism 1, 2, 3 and 8, with 1, 7 and 1024 rows per batch,
+// as a whole and as several workers, with a checked allocator. Under the race detector it tries
+// each value once and not all combinations. It passes the options to run the job with; the test
+// appends its own.
 func forEachSetting(t *testing.T, run func(t *testing.T, opts ...engine.Option)) {
 	t.Helper()
 	spill := t.TempDir()
@@ -58,14 +58,14 @@ func forEachSetting(t *testing.T, run func(t *testing.T, opts ...engine.Option))
 	}
 }
 
-// drawWorkers lets a third of the runs of a property have several workers.
+// drawWorkers returns the option of several workers in a third of the runs of a property.
 func drawWorkers(rt *rapid.T) engine.Option {
 	return engine.Workers(rapid.SampledFrom([]int{0, 0, 0, 0, 2, 3}).Draw(rt, "workers"))
 }
 
-// outcome runs a job that builds one dataset and returns its rows as text: the
-// shard, then the values, separated by " | ", floats so that different bits have
-// different text. The first line names the columns.
+// outcome runs a job that builds one dataset and returns its rows as text: the shard, then the
+// values, separated by " | ". Floats with different bits have different text. The first line
+// names the columns.
 func outcome(t *testing.T, build func(b *engine.Builder) *engine.Dataset, opts ...engine.Option) []string {
 	t.Helper()
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
@@ -91,7 +91,7 @@ func outcome(t *testing.T, build func(b *engine.Builder) *engine.Dataset, opts .
 	return lines
 }
 
-// runOnly runs a job for its effects and costs only.
+// runOnly runs a job and ignores its results.
 func runOnly(t *testing.T, build func(b *engine.Builder) *engine.Dataset, opts ...engine.Option) {
 	t.Helper()
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
@@ -117,8 +117,8 @@ func sameEverywhere(t *testing.T, build func(b *engine.Builder) *engine.Dataset)
 	return first
 }
 
-// requireRows requires the columns and rows as the job's result at every setting. Columns are
-// written "name type", or "name type null"; rows as outcome does.
+// requireRows requires that the job's result has these columns and rows at every setting.
+// Columns are written as "name type" or "name type null", and rows as outcome writes them.
 func requireRows(t *testing.T, columns string, rows []string, build func(b *engine.Builder) *engine.Dataset) {
 	t.Helper()
 	want := append([]string{"shard int64"}, rows...)
@@ -128,7 +128,7 @@ func requireRows(t *testing.T, columns string, rows []string, build func(b *engi
 	require.Equal(t, want, sameEverywhere(t, build))
 }
 
-// place returns the shard of row i of n rows in memory, by counting rather than by the formula.
+// place returns the shard of row i of n rows in memory. It counts instead of using the formula.
 func place(i, n int) int {
 	for s := range testShards {
 		if i >= s*n/testShards && i < (s+1)*n/testShards {
@@ -174,8 +174,8 @@ func runError(t *testing.T, build func(b *engine.Builder) *engine.Dataset, opts 
 	return err
 }
 
-// requireMisuse requires that building is refused with one misuse in this test's
-// file, whose message holds all the words.
+// requireMisuse requires that building is refused for one misuse, in the file of this test. The
+// message must contain all the words.
 func requireMisuse(t *testing.T, build func(b *engine.Builder) *engine.Dataset, words ...string) {
 	t.Helper()
 	err := runError(t, build)
@@ -202,8 +202,8 @@ func requirePoisonSpreads(t *testing.T, operator func(d *engine.Dataset) *engine
 	}, "FromSlice", "chan int")
 }
 
-// requireNilDataset requires that an operator refuses a nil dataset with the
-// line of the call.
+// requireNilDataset requires that an operator refuses a nil dataset and that the error names
+// the line of the call.
 func requireNilDataset(t *testing.T, operator func(d *engine.Dataset) *engine.Dataset) {
 	t.Helper()
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset { return operator(nil) }, "dataset is nil")
@@ -249,12 +249,12 @@ func recordsOf(r *engine.Result, name string) ([]arrow.Record, error) {
 	return arrowrows.Records(batches), err
 }
 
-// fromRecords is FromBatches of records.
+// fromRecords is FromBatches for records.
 func fromRecords(b *engine.Builder, recs []arrow.Record) *engine.Dataset {
 	return FromBatches(b, arrowrows.Batches(recs))
 }
 
-// ofRecords makes a function of records one of batches.
+// ofRecords makes a function of batches from a function of records.
 func ofRecords(f func(*engine.Context, arrow.Record) (arrow.Record, error)) func(*engine.Context, engine.Batch) (engine.Batch, error) {
 	return func(c *engine.Context, rows engine.Batch) (engine.Batch, error) {
 		made, err := f(c, arrowrows.Record(rows))

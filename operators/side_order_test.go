@@ -6,12 +6,12 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// sideShower emits the batches of its side input at the end of shard 0.
-type sideShower struct{ engine.BaseOperator }
+// sideEmitter emits the batches of its side input at the end of shard 0.
+type sideEmitter struct{ engine.BaseOperator }
 
-func (*sideShower) Process(*engine.Context, int, int, engine.Batch, engine.Output) error { return nil }
+func (*sideEmitter) Process(*engine.Context, int, int, engine.Batch, engine.Output) error { return nil }
 
-func (*sideShower) EndShard(c *engine.Context, shard int, out engine.Output) error {
+func (*sideEmitter) EndShard(c *engine.Context, shard int, out engine.Output) error {
 	if shard > 0 {
 		return nil
 	}
@@ -23,8 +23,8 @@ func (*sideShower) EndShard(c *engine.Context, shard int, out engine.Output) err
 	return nil
 }
 
-// TestSideInputsComeInOrder requires the rows of a side input ordered by shard and by their
-// order in it, at every parallelism and whichever source ends first.
+// TestSideInputsComeInOrder requires that the rows of a side input come ordered by shard and by
+// their order in the shard, at every parallelism and whichever source ends first.
 func TestSideInputsComeInOrder(t *testing.T) {
 	const n = 100
 	var want []string
@@ -43,7 +43,7 @@ func TestSideInputsComeInOrder(t *testing.T) {
 		return b.Add(engine.Spec{
 			Op: "ShowSide", Schema: side.Schema(),
 			Inputs:   []engine.Port{{From: Range(b, 0, 3)}, {From: side, Side: true}},
-			Operator: func() engine.Operator { return &sideShower{} },
+			Operator: func() engine.Operator { return &sideEmitter{} },
 		})
 	})
 }

@@ -142,7 +142,7 @@ func (s *rowSorter) sorted(n int, f func(rows arrow.Record) error) error {
 	}
 	for order := s.order; len(order) > 0; {
 		k := min(n, len(order))
-		if err := giveRows(s.context, all, order[:k], f); err != nil {
+		if err := passRows(s.context, all, order[:k], f); err != nil {
 			return err
 		}
 		order = order[k:]
@@ -150,8 +150,8 @@ func (s *rowSorter) sorted(n int, f func(rows arrow.Record) error) error {
 	return nil
 }
 
-// giveRows passes the rows of a batch at the indices to f.
-func giveRows(c *engine.Context, all arrow.Record, indices []int32, f func(rows arrow.Record) error) error {
+// passRows passes the rows of a batch at the indices to f.
+func passRows(c *engine.Context, all arrow.Record, indices []int32, f func(rows arrow.Record) error) error {
 	var part arrow.Record
 	var err error
 	if contiguous(indices) {

@@ -15,14 +15,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// digested is the row that digest makes of a shard.
+// digested is the row that digest makes from a shard.
 type digested struct {
 	Rows int64
 	Hash string
 }
 
-// digest makes one row of each shard: how many rows it has and a hash of their
-// text in order, so that large results can be compared within a small budget.
+// digest makes one row from each shard: the number of its rows and a hash of their text in
+// order. With it, large results can be compared within a small memory budget.
 func digest(d *engine.Dataset) *engine.Dataset {
 	codec, err := batch.NewCodec[digested]()
 	if err != nil {
@@ -74,7 +74,7 @@ func (o *digester) EndShard(c *engine.Context, shard int, out engine.Output) err
 }
 
 // requireSameOnDisk runs a job with plenty of memory and with very little, at several
-// parallelisms. It requires the same bytes, and that rows went to disk if memory was short.
+// parallelisms. It requires the same bytes, and that rows went to disk when memory was short.
 func requireSameOnDisk(t *testing.T, build func(b *engine.Builder) *engine.Dataset) {
 	t.Helper()
 	var want []string

@@ -12,7 +12,7 @@ import (
 // mergeRuns passes the rows of several sorted runs to f, in order, in batches of at most n
 // rows, which f borrows. Rows that tie are ordered by run, then by their order in the run.
 func mergeRuns(c *engine.Context, file *runFile, runs []sortedRun, keys []batch.SortKey, n int, f func(rows arrow.Record) error) error {
-	m := &merger{context: c, keys: keys, cursors: make([]mergeCursor, len(runs)), limit: n, give: f}
+	m := &merger{context: c, keys: keys, cursors: make([]mergeCursor, len(runs)), limit: n, emit: f}
 	defer m.release()
 	for i, run := range runs {
 		reader, err := file.open(run)
@@ -34,7 +34,7 @@ type merger struct {
 	cursors []mergeCursor
 	heap    []int // cursors that have rows, the least first
 	limit   int
-	give    func(rows arrow.Record) error
+	emit    func(rows arrow.Record) error
 
 	// picked holds the cursor of each row taken since the last batch was passed on. The rows of
 	// a cursor are those from first up to row.
@@ -184,7 +184,7 @@ func (m *merger) flush() error {
 		k.first = k.row
 	}
 	if len(m.parts) == 1 {
-		return m.give(m.parts[0])
+		return m.emit(m.parts[0])
 	}
 	all, err := batch.Concat(m.context.Allocator, m.parts)
 	if err != nil {
@@ -197,7 +197,7 @@ func (m *merger) flush() error {
 		m.order = append(m.order, k.at)
 		k.at++
 	}
-	return giveRows(m.context, all, m.order, m.give)
+	return passRows(m.context, all, m.order, m.emit)
 }
 
 // release releases the runs.

@@ -163,7 +163,7 @@ func (o *keySampler) Process(c *engine.Context, _, shard int, in engine.Batch, o
 		return err
 	}
 	defer keys.Release()
-	return giveRows(c, keys, o.picked, func(picked arrow.Record) error {
+	return passRows(c, keys, o.picked, func(picked arrow.Record) error {
 		cols := append([]arrow.Array(nil), picked.Columns()...)
 		for _, values := range o.numbers {
 			bld := array.NewInt64Builder(c.Allocator)
@@ -208,9 +208,9 @@ func weightsOf(rows arrow.Record) []int64 {
 	return rows.Column(int(rows.NumCols()) - 1).(*array.Int64).Int64Values()
 }
 
-// Finish emits the bound of each shard but the first: the first row at which the weight before
-// it reaches the share of the earlier shards. If every row is in the sample, the bound of shard
-// i is row i·n/shards of the order.
+// Finish emits the bounds of all shards except the first. The bound of a shard is the first row
+// at which the weight before it reaches the share of the earlier shards. If every row is in the
+// sample, the bound of shard i is row i·n/shards of the order.
 func (o *splitterPicker) Finish(c *engine.Context, out engine.Output) error {
 	if o.sorter == nil {
 		return nil
@@ -237,7 +237,7 @@ func (o *splitterPicker) Finish(c *engine.Context, out engine.Output) error {
 		}
 		plain := array.NewRecord(o.schemaOf(rows), rows.Columns()[:len(o.keys)+2], rows.NumRows())
 		defer plain.Release()
-		return giveRows(c, plain, picked, func(part arrow.Record) error { return out.Emit(c.Range.Hi-1, arrowrows.Batch(part)) })
+		return passRows(c, plain, picked, func(part arrow.Record) error { return out.Emit(c.Range.Hi-1, arrowrows.Batch(part)) })
 	})
 }
 

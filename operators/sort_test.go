@@ -24,7 +24,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk"
 )
 
-// sortable has keys that tie often, of the kinds that are hard to order.
+// sortable has keys with many ties, of the kinds that are hard to order.
 type sortable struct {
 	Real *float64
 	Text *string
@@ -257,8 +257,8 @@ func TestPartitionByRangeKeepsOrder(t *testing.T) {
 	})
 }
 
-// TestSortBalances: shards get about equally many rows whatever the keys, which is why rows
-// that tie are separated.
+// TestSortBalances: shards get about equally many rows, whatever the keys. This is why rows
+// with equal keys may be in different shards.
 func TestSortBalances(t *testing.T) {
 	const n = 20000
 	for name, key := range map[string]func(i int) int64{
@@ -296,8 +296,8 @@ func TestSortFromOneShard(t *testing.T) {
 	}
 }
 
-// TestSortPassesColumnsThrough sorts rows that cannot be keys among others, whose
-// columns have the names of the helper columns.
+// TestSortPassesColumnsThrough sorts rows with columns that cannot be keys and columns that
+// have the names of the sort's own temporary columns.
 func TestSortPassesColumnsThrough(t *testing.T) {
 	type row struct {
 		Destination int64
@@ -332,8 +332,8 @@ func TestSortMisuse(t *testing.T) {
 	}
 }
 
-// TestSortOnDisk sorts far more than the memory it is given, and must give the
-// same bytes as with plenty.
+// TestSortOnDisk sorts far more rows than fit in its memory. The bytes must be the same as with
+// plenty of memory.
 func TestSortOnDisk(t *testing.T) {
 	const n = 40000
 	requireSameOnDisk(t, func(b *engine.Builder) *engine.Dataset {
@@ -341,8 +341,8 @@ func TestSortOnDisk(t *testing.T) {
 	})
 }
 
-// TestRowSorter compares the sorter, with limits so small that it merges in several passes,
-// with a stable sort.
+// TestRowSorter compares the sorter with a stable sort. The limits are so small that the sorter
+// merges in several passes.
 func TestRowSorter(t *testing.T) {
 	codec, err := batch.NewCodec[sortable]()
 	require.NoError(t, err)
@@ -399,8 +399,8 @@ func columnsOf(schema *arrow.Schema, keys []SortBy) []batch.SortKey {
 	return cols
 }
 
-// TestRowSorterGivesUp: a sorter closed at any moment leaves nothing behind, and failures are
-// returned.
+// TestRowSorterGivesUp: a sorter that is closed at any moment leaves nothing behind, and it
+// returns the errors of the disk.
 func TestRowSorterGivesUp(t *testing.T) {
 	codec, err := batch.NewCodec[sortable]()
 	require.NoError(t, err)

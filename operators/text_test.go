@@ -29,8 +29,8 @@ func note(id int64, bad bool) noted {
 	return noted{id, &text}
 }
 
-// textRecord returns a batch of one text column. Two consecutive values may be cut within a
-// character, and be valid only together.
+// textRecord returns a batch of one text column. Two consecutive values may be halves of one
+// character, which are valid UTF-8 only together.
 func textRecord(values ...string) arrow.Record {
 	schema := arrow.NewSchema([]arrow.Field{{Name: "note", Type: arrow.BinaryTypes.String}}, nil)
 	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
@@ -39,8 +39,8 @@ func textRecord(values ...string) arrow.Record {
 	return b.NewRecord()
 }
 
-// TestTextIsUTF8: text that is not UTF-8 is refused where a function makes it, before it gets
-// into an output.
+// TestTextIsUTF8: if a function makes text that is not UTF-8, its operator refuses the text
+// before it gets into an output.
 func TestTextIsUTF8(t *testing.T) {
 	const want = `column "note"`
 	rows := func(b *engine.Builder) *engine.Dataset { return Range(b, 0, 100) }
@@ -85,8 +85,8 @@ func TestTextIsUTF8(t *testing.T) {
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset { return FromSlice(b, []noted{note(1, false), note(2, true)}) }, "row 1", want, "is not UTF-8")
 }
 
-// TestTextIsWrittenAsUTF8: rows of files may have invalid text, and functions may repair it.
-// Invalid text is refused where it would be written.
+// TestTextIsWrittenAsUTF8: rows of files may contain invalid text, and functions may repair it.
+// Invalid text that remains is refused when it is written.
 func TestTextIsWrittenAsUTF8(t *testing.T) {
 	rows := func(b *engine.Builder) *engine.Dataset {
 		return fromRecords(b, []arrow.Record{textRecord("x", "y", "z"), textRecord("ü", "\xff", "")})

@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// sizes are the numbers of rows that operators are tried on: none, fewer than
-// shards, and many.
+// sizes are the numbers of rows that the tests of operators use: none, fewer than shards, and
+// many.
 var sizes = []int{0, 3, 100}
 
 func TestFilter(t *testing.T) {
@@ -49,7 +49,7 @@ func TestFilterMisuse(t *testing.T) {
 	requireNilDataset(t, operator)
 }
 
-// repeat emits a row as often as its number says, modulo 4, and fails at -1.
+// repeat emits a row as many times as its number, modulo 4, and fails at -1.
 func repeat(f flower, emit func(petal)) error {
 	for k := range f.ID % 4 {
 		emit(petal{f.Name, float64(k)})
@@ -85,7 +85,7 @@ func TestFlatMapReusesSlices(t *testing.T) {
 	})
 }
 
-// TestFlatMapBoundsBatches makes many rows of one.
+// TestFlatMapBoundsBatches makes many rows from one.
 func TestFlatMapBoundsBatches(t *testing.T) {
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
 		engine.Collect(FlatMap(FromSlice(b, []int64{1000}), func(n int64, emit func(int64)) error {
@@ -264,7 +264,7 @@ func TestWithColumnMisuse(t *testing.T) {
 }
 
 func TestUnion(t *testing.T) {
-	type other struct { // as flower, with other columns nullable
+	type other struct { // like flower, but other columns are nullable
 		ID    *int64
 		Name  string
 		Width float64

@@ -123,8 +123,8 @@ func (o *vectorizer) Process(c *engine.Context, _, shard int, in engine.Batch, o
 	return emitColumns(shard, o.schema, o.cols, rows.NumRows(), out)
 }
 
-// firstNull finds the first row of a batch with a null in any of the columns, as the message
-// must not depend on batches.
+// firstNull finds the first row of a batch with a null in any of the columns. It looks at all
+// columns, because the message must not depend on batches.
 func (o *vectorizer) firstNull(rows arrow.Record) (row int, part *vectorPart) {
 	for i := range o.parts {
 		col := rows.Column(o.parts[i].column)
@@ -149,25 +149,25 @@ func (o *vectorizer) fill(p *vectorPart, col arrow.Array) {
 	to := o.block[p.at:]
 	switch a := col.(type) {
 	case *array.Float64:
-		spread(to, o.dim, a.Float64Values())
+		scatter(to, o.dim, a.Float64Values())
 	case *array.Float32:
-		spread(to, o.dim, a.Float32Values())
+		scatter(to, o.dim, a.Float32Values())
 	case *array.Int64:
-		spread(to, o.dim, a.Int64Values())
+		scatter(to, o.dim, a.Int64Values())
 	case *array.Int32:
-		spread(to, o.dim, a.Int32Values())
+		scatter(to, o.dim, a.Int32Values())
 	case *array.Int16:
-		spread(to, o.dim, a.Int16Values())
+		scatter(to, o.dim, a.Int16Values())
 	case *array.Int8:
-		spread(to, o.dim, a.Int8Values())
+		scatter(to, o.dim, a.Int8Values())
 	case *array.Uint64:
-		spread(to, o.dim, a.Uint64Values())
+		scatter(to, o.dim, a.Uint64Values())
 	case *array.Uint32:
-		spread(to, o.dim, a.Uint32Values())
+		scatter(to, o.dim, a.Uint32Values())
 	case *array.Uint16:
-		spread(to, o.dim, a.Uint16Values())
+		scatter(to, o.dim, a.Uint16Values())
 	case *array.Uint8:
-		spread(to, o.dim, a.Uint8Values())
+		scatter(to, o.dim, a.Uint8Values())
 	case *array.Boolean:
 		for i := range a.Len() {
 			to[i*o.dim] = 0
@@ -189,8 +189,8 @@ type number interface {
 	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64
 }
 
-// spread writes values to every dim-th place.
-func spread[T number](to []float64, dim int, values []T) {
+// scatter writes values to every dim-th place.
+func scatter[T number](to []float64, dim int, values []T) {
 	for i, v := range values {
 		to[i*dim] = float64(v)
 	}

@@ -27,7 +27,7 @@ type shapes struct {
 const shapesColumns = "array vector[2] | array32 vector32[3] | fixed vector[2] | fixed32 vector32[1] | any vector | any32 vector32 | " +
 	"maybe vector[2] null | maybe_v vector null | scalar float64"
 
-// shapesRows returns n rows; of the slices without a dimension some are empty, and some nil.
+// shapesRows returns n rows. Some slices without a dimension are empty, and some are nil.
 func shapesRows(n int) []shapes {
 	rows := make([]shapes, n)
 	for i := range rows {
@@ -82,7 +82,8 @@ func TestVectorsOfStructs(t *testing.T) {
 	}
 }
 
-// TestVariableVectorsAsFixed reads slices without a dimension as arrays, which each row must fill.
+// TestVariableVectorsAsFixed reads slices without a dimension as arrays. Each row must fill its
+// array.
 func TestVariableVectorsAsFixed(t *testing.T) {
 	type open struct {
 		ID int64
@@ -154,7 +155,7 @@ func TestVectorizeShapes(t *testing.T) {
 	want[0] = strings.Replace(want[0], " -0 ", " 0 ", 1)
 	requireRows(t, "features vector[9]", want, func(b *engine.Builder) *engine.Dataset {
 		rows := shapesRows(9)
-		rows[0].Array[1] = 0 // for -0
+		rows[0].Array[1] = 0 // instead of -0
 		return Select(Vectorize(FromSlice(b, rows), "features", "array", "scalar", "array32", "fixed", "fixed32"), "features")
 	})
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
@@ -162,8 +163,8 @@ func TestVectorizeShapes(t *testing.T) {
 	}, "vectors_test.go:", `Vectorize: column "any" is vector; want numbers, bools or vectors of a fixed dimension`, `declare the field [n]float64, or the slice with the tag `+"`column:\"any,dim=n\"`")
 }
 
-// TestVectorsOfCSV writes vectors as text, and reads them back into arrays by the declared
-// type. A cell of another length is reported with file, line and column.
+// TestVectorsOfCSV writes vectors as text and reads them back into arrays of the declared type.
+// A cell of another length is reported with file, line and column.
 func TestVectorsOfCSV(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.csv")
@@ -190,7 +191,7 @@ func TestVectorsOfCSV(t *testing.T) {
 	require.ErrorContains(t, err, `column "x": want 2 components for operators.row.X, got 3`)
 }
 
-// withoutShards leaves out the shard of each line of an outcome.
+// withoutShards removes the shard from each line of an outcome.
 func withoutShards(lines []string) (rest []string) {
 	for _, text := range lines {
 		_, text, _ := cutShard(text)

@@ -59,7 +59,7 @@ func TestWriteCSVSpelledOut(t *testing.T) {
 	}, "\n")+"\n", write("b.csv", CSVWriteOptions{NoHeader: true, Delimiter: ';', Null: "NA"}))
 }
 
-// csvRow is a row with a column of every kind of type that a struct can name.
+// csvRow is a row with a column of every type that a struct field can have.
 type csvRow struct {
 	Text  string
 	Note  *string
@@ -144,7 +144,7 @@ func TestCSVRoundTrip(t *testing.T) {
 	})
 }
 
-// Text that ReadCSV would not read back is not written.
+// WriteCSV refuses text that ReadCSV could not read back.
 func TestWriteCSVOfZeroBytes(t *testing.T) {
 	dir := t.TempDir()
 	err := runSink(t, func(b *engine.Builder) {
@@ -161,8 +161,8 @@ func TestWriteCSVOfZeroBytes(t *testing.T) {
 	require.Empty(t, entries)
 }
 
-// Times of a type without a zone are written and read without a zone, others as UTC, and the
-// two are never confused.
+// Times of a type without a zone are written and read without a zone. Other times are written
+// and read as UTC. The two are never confused.
 func TestWriteCSVTimes(t *testing.T) {
 	rec := batchtest.Record(t, batchtest.Allocator(t), batchtest.Schema(t, "naive timestamp[ms] null", "berlin timestamp[s, Europe/Berlin] null"),
 		`[{"naive": "2020-07-01T12:00:00.5", "berlin": "2020-07-01T10:00:00"}, {"naive": null, "berlin": null}]`)
@@ -231,7 +231,7 @@ func TestWriteCSVRefusesNullsThatAreValues(t *testing.T) {
 	requireMisuse(t, write("256", "t", "u", "i"), `column "i"`)
 }
 
-// A file is read, its rows are changed, and written to another one.
+// A job reads a file, drops some of its rows and writes the rest to another file.
 func Example_files() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// cell holds the objects of one name in a subtask. It outlives the objects, so that putting
-// again allocates nothing and a name keeps its type for the whole session.
+// cell holds the objects of one name in a subtask. It stays when its objects are removed, so
+// that putting again allocates nothing and a name keeps its type for the whole session.
 type cell interface {
 	declared() *declaration
 	// size returns the number of objects.
@@ -101,7 +101,7 @@ func (c *many[T]) clear(o *Objects, shard int) {
 	o.live.Add(-1)
 }
 
-// present says in words which shards have objects.
+// present says which shards have objects, for messages.
 func (c *many[T]) present() string {
 	if c == nil || len(c.values) == 0 {
 		return ""

@@ -10,10 +10,10 @@ import (
 // Codec turns the object of a key into bytes and back, for checkpoints, moves between processes
 // and fingerprints.
 //
-// Append writes v behind dst and returns the extended slice; the same v always gives the same
-// bytes. On error it returns dst as it was. Decode reads what one Append wrote, from all of
-// src; the result shares no memory with src. For any other bytes it returns an error or a valid
-// value, never panics, and allocates in proportion to len(src). Both may be called
+// Append appends the bytes of v to dst and returns the extended slice. The same v always gives
+// the same bytes. On error it returns dst as it was. Decode reads what one Append wrote, from
+// all of src; the result shares no memory with src. For any other bytes it returns an error or
+// a valid value, never panics, and allocates in proportion to len(src). Both may be called
 // concurrently.
 type Codec[T any] interface {
 	Append(dst []byte, v T) ([]byte, error)

@@ -160,7 +160,7 @@ func TestDecodersRefuse(t *testing.T) {
 	fails(err, "within each other")
 }
 
-// Lengths that are not covered by bytes cost no memory.
+// A length field that exceeds the available bytes costs no memory.
 func TestHostileLengthsAreNotBelieved(t *testing.T) {
 	tries := map[string]func([]byte) error{
 		"floats": func(b []byte) error { _, err := Msgpack[[]float64]().Decode(b); return err },

@@ -4,7 +4,7 @@
 //
 // # Objects
 //
-// A stage reaches its objects through typed keys, made once:
+// A stage accesses its objects through typed keys, which are made once:
 //
 //	var centroids = shared.Replicated("centroids", shared.Float64s())
 //
@@ -16,12 +16,12 @@
 //	}
 //
 // The kind of a key says what checkpoints and rescaling do with the object: [Replicated]
-// objects are the same on every subtask, [PerShard] objects move with their shard, [Scratch]
-// objects are made anew. An object lives at (session, name, subtask): a [Store] has a [Session]
-// for each queue of a job, each subtask has its own [Objects], which take no lock, and closing
-// the session ends all of them, however the run ended. [Session.Regroup] replaces the subtasks
-// by others. [Objects.Fingerprints] tell whether the replicated objects of two subtasks really
-// are the same.
+// objects are the same on every subtask, [PerShard] objects move with their shard, and
+// [Scratch] objects are dropped and made again. An object is identified by (session, name,
+// subtask). A [Store] has a [Session] for each queue of a job. In a session each subtask has
+// its own [Objects], which take no lock. Closing the session ends all objects, however the run
+// ended. [Session.Regroup] replaces the subtasks by others. [Objects.Fingerprints] tell whether
+// the replicated objects of two subtasks really are the same.
 //
 // Get panics with an [*AccessError] if there is no object. The caller of the stage recovers it
 // and makes it the error of the subtask.

@@ -18,7 +18,7 @@ var (
 	// ErrClosed: the session has ended and its objects are gone.
 	ErrClosed = errors.New("the session is closed")
 	// ErrRestored: the object was restored from bytes that its key cannot decode.
-	ErrRestored = errors.New("what was restored cannot be decoded")
+	ErrRestored = errors.New("the restored bytes cannot be decoded")
 	// ErrRefused: objects of the key's kind must not be put now.
 	ErrRefused = errors.New("not now")
 	// ErrKey: the key itself is unusable; see Key.Err.

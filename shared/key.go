@@ -17,8 +17,8 @@ const (
 	KindReplicated Kind = iota + 1
 	// KindPerShard objects belong to a shard and move with it.
 	KindPerShard
-	// KindScratch objects belong to one subtask and are neither saved nor
-	// moved: they are made anew.
+	// KindScratch objects belong to one subtask and are neither saved nor moved: the subtask
+	// makes them again.
 	KindScratch
 )
 
@@ -85,7 +85,7 @@ func Replicated[T any](name string, c Codec[T]) Key[T] {
 	return Key[T]{newKey(KindReplicated, name, c)}
 }
 
-// Scratch makes the key of an object that a subtask can make anew at any time.
+// Scratch makes the key of an object that a subtask can make again at any time.
 func Scratch[T any](name string) Key[T] {
 	return Key[T]{newKey[T](KindScratch, name, nil)}
 }

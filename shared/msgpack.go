@@ -43,7 +43,7 @@ func (packed[T]) Decode(src []byte) (v T, err error) {
 	// available bytes.
 	end, err := skipPacked(src, 0, 0)
 	if err == nil && end != len(src) {
-		err = fmt.Errorf("%d bytes left over behind the value at byte %d", len(src)-end, end)
+		err = fmt.Errorf("%d bytes left over after the value at byte %d", len(src)-end, end)
 	}
 	if err != nil {
 		return v, fmt.Errorf("shared: decode %v: %w", reflect.TypeFor[T](), err)

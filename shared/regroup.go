@@ -26,7 +26,7 @@ func (s *Session) Regroup(owned []sharding.Range, keep func(name string) bool) e
 	for _, o := range s.subtasks {
 		for _, name := range o.names() {
 			if _, waits := o.cells[name].(*pending); waits && keep(name) {
-				return fmt.Errorf("shared: regroup session %q: %q of subtask %d still waits in its bytes", s.Name(), name, o.subtask)
+				return fmt.Errorf("shared: regroup session %q: %q of subtask %d has restored objects that no key has decoded", s.Name(), name, o.subtask)
 			}
 		}
 	}
@@ -56,7 +56,7 @@ func (s *Session) Regroup(owned []sharding.Range, keep func(name string) bool) e
 	return nil
 }
 
-// Restore gives objects that Encode saved to the subtasks: those of a shard to its owner,
+// Restore gives the subtasks the objects that Encode saved: those of a shard go to its owner,
 // replicated ones to all. See Objects.Restore.
 func (s *Session) Restore(saved []Encoded) error {
 	for _, e := range saved {

@@ -93,7 +93,7 @@ func TestRegroupRefuses(t *testing.T) {
 	n := Replicated("n", Int())
 	require.NoError(t, s.Restore([]Encoded{{Name: "n", Kind: KindReplicated, Shard: -1, Data: []byte{5, 0, 0, 0, 0, 0, 0, 0}}}))
 	require.Equal(t, 5, n.Get(s.Subtask(0)))
-	require.ErrorContains(t, s.Regroup([]sharding.Range{{Lo: 0, Hi: 8}}, keep), `"n" of subtask 1 still waits in its bytes`)
+	require.ErrorContains(t, s.Regroup([]sharding.Range{{Lo: 0, Hi: 8}}, keep), `"n" of subtask 1 has restored objects that no key has decoded`)
 	require.Equal(t, 5, n.Get(s.Subtask(1)))
 	require.NoError(t, s.Regroup([]sharding.Range{{Lo: 0, Hi: 8}}, keep))
 	require.Equal(t, 5, n.Get(s.Subtask(0)))

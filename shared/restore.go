@@ -31,8 +31,8 @@ func (o *Objects) forgetLater(v any) {
 	}
 }
 
-// Restore gives objects that Encode saved to the subtask. An object stays encoded until a key
-// of its name is used, so no keys need be known before; its bytes must not change until then.
+// Restore gives the subtask the objects that Encode saved. An object stays encoded until a key
+// of its name is used, so keys may be made after Restore. Its bytes must not change until then.
 // Restore refuses names that already have objects, shards that the subtask does not own, and
 // scratch objects. Then it restores nothing.
 func (o *Objects) Restore(saved []Encoded) error {
@@ -99,8 +99,8 @@ func (c *pending) encode(buf []byte, f func(int, []byte, error) bool) ([]byte, b
 	return buf, true
 }
 
-// reachPending decodes the pending objects of a key's name, and puts them by put into the cell
-// that replaces the pending one.
+// reachPending decodes the pending objects of a key's name. It puts them, with put, into the
+// cell replaced, and this cell in place of the pending one.
 func reachPending[T any](o *Objects, k *key[T], op string, shard int, found, replaced cell, put func(shard int, v T)) *AccessError {
 	c, waits := found.(*pending)
 	if !waits || c.kind != k.kind {

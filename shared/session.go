@@ -125,10 +125,10 @@ func (s *Session) Subtask(i int) *Objects {
 }
 
 // Close ends the session: all objects are gone, and access to them fails with ErrClosed.
-// Objects with a method Release() are released, each once, however many subtasks or keys hold
-// it; one reached through a pointer, map or slice is recognised by its identity. They are
-// released in the order of subtask, name and shard. If some panic, all others are still
-// released, and the error names those that panicked.
+// Every object with a method Release() is released once, however many subtasks or keys hold it.
+// A pointer, map or slice is recognised by its identity. Objects are released in the order of
+// subtask, name and shard. If some panic, all others are still released, and the error names
+// those that panicked.
 //
 // Close is called when the subtasks have ended. Calling it again does nothing.
 func (s *Session) Close() error {
@@ -141,7 +141,7 @@ func (s *Session) Close() error {
 			r.name = name
 			o.cells[name].each(r.release)
 		}
-		r.name = "what was forgotten"
+		r.name = "a forgotten object"
 		for _, v := range o.forgotten {
 			r.release(v)
 		}
@@ -172,12 +172,12 @@ type Objects struct {
 	refusal   func(Kind) string
 }
 
-// Refuse makes puts fail from now on if why returns a reason for the kind of the key; nil ends
-// that.
+// Refuse makes later puts fail if why returns a reason for the kind of the key. Refuse(nil)
+// ends this.
 func (o *Objects) Refuse(why func(Kind) string) { o.refusal = why }
 
-// Own says which shards the subtask owns. From then on keys per shard refuse
-// others: an object belongs to its shard, and moves with it.
+// Own sets the shards that the subtask owns. From then on per-shard keys refuse other shards,
+// since an object belongs to its shard and moves with it.
 func (o *Objects) Own(shards sharding.Range) { o.owned = &shards }
 
 // Objects returns o, so that it is its own Holder.
@@ -277,7 +277,7 @@ func (o *Objects) missing(d *declaration, shard int, detail string) *AccessError
 	return e
 }
 
-// mismatch describes the use of a name that a key of another kind or type has.
+// mismatch describes the use of a name that belongs to a key of another kind or type.
 func (o *Objects) mismatch(d *declaration, op string, shard int, holds cell) *AccessError {
 	other := holds.declared()
 	typ := "restored"

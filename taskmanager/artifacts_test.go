@@ -31,7 +31,7 @@ type store struct {
 	mu      sync.Mutex
 	content map[string][]byte
 	fetches map[string]int
-	gate    chan struct{} // fetches wait for it, if there is one
+	gate    chan struct{} // if set, fetches wait for it
 	noSize  bool
 	active  atomic.Int32
 }
@@ -88,7 +88,7 @@ func openTest(t *testing.T, dir string, limit int64, s *store) *artifacts {
 	return a
 }
 
-// names lists what is in the cache's directory.
+// names returns the names of the files in the cache's directory.
 func names(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -128,8 +128,7 @@ func TestArtifactIsFetchedOnce(t *testing.T) {
 	require.Equal(t, []string{hash}, names(t, a.Dir))
 }
 
-// TestArtifactIsLinked has executables in Config.Near: those that are undamaged are not
-// fetched.
+// TestArtifactIsLinked has executables in Config.Near. Undamaged ones are not fetched.
 func TestArtifactIsLinked(t *testing.T) {
 	s := newStore()
 	whole, damaged, pointed, absent, large := s.add(50, '1'), s.add(50, '2'), s.add(50, '3'), s.add(50, '4'), s.add(500, '5')
@@ -180,7 +179,7 @@ func TestArtifactsAreBounded(t *testing.T) {
 		use(one)()
 		use(two)()
 		use(one)()
-		use(three)() // there is no room for two, the least recently used
+		use(three)() // there is no space for two, which is the least recently used
 		require.ElementsMatch(t, []string{one, three}, names(t, a.Dir))
 
 		release := use(one)
@@ -193,7 +192,7 @@ func TestArtifactsAreBounded(t *testing.T) {
 		releaseTwo()
 		_, _, err = a.acquire(t.Context(), four)
 		require.ErrorContains(t, err, "it has 101 bytes, more than the artifact cache may have (100)")
-		if !noSize { // then it was known before anything was removed
+		if !noSize { // the size was known before anything was removed
 			require.ElementsMatch(t, []string{one, two}, names(t, a.Dir))
 		}
 		for _, name := range names(t, a.Dir) {
@@ -216,7 +215,7 @@ func TestWrongBytes(t *testing.T) {
 	_, _, err := a.acquire(t.Context(), strings.Repeat("0", 64))
 	require.ErrorContains(t, err, "no such artifact")
 	require.Empty(t, names(t, a.Dir))
-	// The next acquire tries again.
+	// The next call of acquire tries again.
 	s.add(50, 'x')
 	_, release, err := a.acquire(t.Context(), hash)
 	require.NoError(t, err)
@@ -233,7 +232,7 @@ func TestHostileHashes(t *testing.T) {
 }
 
 // TestArtifactIsCheckedAgain opens the cache that a killed task manager left. A file that was
-// damaged since its last use is fetched again; a file in use is left alone.
+// damaged since its last use is fetched again. A file in use is not touched.
 func TestArtifactIsCheckedAgain(t *testing.T) {
 	s := newStore()
 	hash := s.add(40, 'g')
@@ -278,13 +277,13 @@ func TestRestartOfCache(t *testing.T) {
 	}
 	require.Equal(t, map[string]int{bad: 1}, s.fetches)
 
-	// A lower limit than before.
+	// The limit is now lower.
 	write(old, s.content[old])
 	openTest(t, dir, 50, s)
 	require.Len(t, names(t, dir), 2, "one, and what is not ours")
 }
 
-// TestGiveUpFetch ends the waits for a fetch: the fetch ends with the last of them.
+// TestGiveUpFetch ends the waits for a fetch one by one. The last one also ends the fetch.
 func TestGiveUpFetch(t *testing.T) {
 	s := newStore()
 	hash := s.add(100, 'a')
@@ -310,7 +309,7 @@ func TestGiveUpFetch(t *testing.T) {
 	release()
 }
 
-// TestArtifactsAtRandom uses a small cache from many goroutines, which give up at any time.
+// TestArtifactsAtRandom uses a small cache from many goroutines, which may give up at any time.
 func TestArtifactsAtRandom(t *testing.T) {
 	s := newStore()
 	var hashes []string
@@ -372,7 +371,7 @@ func TestExecutables(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := manage(t, newBoss(t), func(c *Config) {
+			b := manage(t, newFakeJobManager(t), func(c *Config) {
 				if name == "goes on" {
 					c.Startup = 500 * time.Millisecond
 				}
@@ -391,7 +390,8 @@ func TestExecutables(t *testing.T) {
 	}
 }
 
-// TestArtifact runs two workers of one artifact, another build of the test binary.
+// TestArtifact runs two workers with the same artifact, which is another build of the test
+// binary.
 func TestArtifact(t *testing.T) {
 	program, err := os.ReadFile(self().Path)
 	require.NoError(t, err)
@@ -426,23 +426,23 @@ func TestPlatform(t *testing.T) {
 	require.Contains(t, f.Message, "the executable is for plan9/amd64")
 }
 
-// TestFetchFails uses a job manager that does not have an artifact, or sends another one.
+// TestFetchFails uses a job manager that lacks an artifact or sends another one.
 func TestFetchFails(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		serve   func(b *boss, hash string)
+		serve   func(b *fakeJobManager, hash string)
 		message string
 	}{
-		"missing": {func(b *boss, hash string) { delete(b.artifacts, hash) }, "there is no such artifact"},
-		"wrong":   {func(b *boss, hash string) { b.artifacts[hash] = []byte("other") }, "it was damaged"},
-		"large":   {func(b *boss, hash string) { b.artifacts[hash] = make([]byte, 2000) }, "more than the artifact cache may have (1000)"},
+		"missing": {func(b *fakeJobManager, hash string) { delete(b.artifacts, hash) }, "there is no such artifact"},
+		"wrong":   {func(b *fakeJobManager, hash string) { b.artifacts[hash] = []byte("other") }, "it was damaged"},
+		"large":   {func(b *fakeJobManager, hash string) { b.artifacts[hash] = make([]byte, 2000) }, "more than the artifact cache may have (1000)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := manage(t, newBoss(t), func(c *Config) { c.CacheLimit = 1000 })
+			b := manage(t, newFakeJobManager(t), func(c *Config) { c.CacheLimit = 1000 })
 			d := deployment("obey")
 			d.Spec.Artifact = b.keep([]byte("right"))
-			b.change(func() { test.serve(b.boss, d.Spec.Artifact) })
+			b.change(func() { test.serve(b.fakeJobManager, d.Spec.Artifact) })
 			b.say(t, &wire.ToTaskManager{Deploy: d})
 			f := b.ended(t)
 			require.NotNil(t, f)
@@ -456,23 +456,24 @@ func TestFetchFails(t *testing.T) {
 // TestCancelFetch cancels a worker whose executable is being fetched.
 func TestCancelFetch(t *testing.T) {
 	t.Parallel()
-	boss := newBoss(t)
-	boss.fetchGate = make(chan struct{})
-	b := manage(t, boss, nil)
+	jm := newFakeJobManager(t)
+	jm.fetchGate = make(chan struct{})
+	b := manage(t, jm, nil)
 	d := deployment("obey")
 	d.Spec.Artifact = b.keep([]byte("x"))
 	b.say(t, &wire.ToTaskManager{Deploy: d})
-	boss.await(t, "the fetch", func() bool { return boss.fetches == 1 })
+	jm.await(t, "the fetch", func() bool { return jm.fetches == 1 })
 	b.command(t, wire.WorkerCommand{Cancel: &wire.Cancel{}})
 	require.Nil(t, b.ended(t))
 }
 
-// TestArtifactsOfWorkersThatEnded: the artifact of a worker that has ended makes way for another.
+// TestArtifactsOfWorkersThatEnded: the artifact of a worker that has ended may be removed to
+// make space for another.
 func TestArtifactsOfWorkersThatEnded(t *testing.T) {
 	t.Parallel()
 	program, err := os.ReadFile(self().Path)
 	require.NoError(t, err)
-	b := manage(t, newBoss(t), func(c *Config) { c.CacheLimit = int64(len(program)) * 3 / 2 })
+	b := manage(t, newFakeJobManager(t), func(c *Config) { c.CacheLimit = int64(len(program)) * 3 / 2 })
 	for i, build := range []string{"one", "two"} {
 		hash := b.keep(append(program, build...))
 		d := deployment("obey")

@@ -97,7 +97,7 @@ func (m *manager) connection(ctx context.Context) (registered bool, err error) {
 		return false, m.judge(ctx, err)
 	}
 	late.Stop()
-	beat := m.welcomed(welcome)
+	beat := m.acceptRegistration(welcome)
 	m.Logger.Info("registered", "job manager", m.JobManager, "cluster", welcome.Cluster, "heartbeat", beat)
 	if m.loopbackOnly() {
 		m.Logger.Warn("workers here are heard by this machine alone, while the job manager is on another one: a job on several task managers fails unless they listen on an address that the others reach, see --listen", "listen", m.Advertise)
@@ -105,7 +105,7 @@ func (m *manager) connection(ctx context.Context) (registered bool, err error) {
 
 	heard := make(chan error, 1)
 	go func() { heard <- m.listen(stream) }()
-	switch err = m.talk(stream, beat, heard); err {
+	switch err = m.sendLoop(stream, beat, heard); err {
 	case nil: // the Leave was sent
 		err = stream.CloseSend()
 	case io.EOF: // the receiving goroutine knows, or learns at once, why the stream broke
@@ -179,9 +179,9 @@ func (m *manager) refused(r *wire.Refused) error {
 	return errors.New(r.Reason)
 }
 
-// welcomed takes over the times that the job manager sets, and begins the lease. Workers that
-// an earlier incarnation of the job manager deployed are killed.
-func (m *manager) welcomed(r *wire.Registered) (beat time.Duration) {
+// acceptRegistration takes over the times that the job manager sets, and begins the lease.
+// Workers that an earlier incarnation of the job manager deployed are killed.
+func (m *manager) acceptRegistration(r *wire.Registered) (beat time.Duration) {
 	m.mu.Lock()
 	before := m.cluster
 	m.cluster, m.joined = r.Cluster, true
@@ -200,9 +200,9 @@ func (m *manager) welcomed(r *wire.Registered) (beat time.Duration) {
 	return max(cmp.Or(m.Heartbeat, r.Heartbeat, defaultHeartbeat), leastClock)
 }
 
-// talk sends heartbeats and the contents of the outbox, until the stream breaks or the Leave
+// sendLoop sends heartbeats and the contents of the outbox, until the stream breaks or the Leave
 // was sent. If the stream breaks, the reason is put back into heard.
-func (m *manager) talk(stream link, beat time.Duration, heard chan error) error {
+func (m *manager) sendLoop(stream link, beat time.Duration, heard chan error) error {
 	ticks := time.NewTicker(beat)
 	defer ticks.Stop()
 	m.outbox.beat()

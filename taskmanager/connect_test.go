@@ -24,7 +24,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// pid waits until the worker's process is known, by its directory, and returns it.
+// pid waits until the directory of the worker's process gives its PID, and returns the PID.
 func (b *site) pid(t *testing.T) int {
 	t.Helper()
 	found := 0
@@ -52,9 +52,9 @@ func requireGone(t *testing.T, pid int, within time.Duration) {
 
 func TestRegistration(t *testing.T) {
 	t.Parallel()
-	boss := newBoss(t)
-	b := manage(t, boss, nil)
-	r := boss.registers[0]
+	jm := newFakeJobManager(t)
+	b := manage(t, jm, nil)
+	r := jm.registers[0]
 	require.Equal(t, wire.Version, r.Version)
 	require.Equal(t, wire.Build(), r.Build)
 	require.Equal(t, "tm", r.Name)
@@ -67,17 +67,17 @@ func TestRegistration(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, r.ID+"\n", string(id))
 
-	// It leaves, and comes back under the same identity.
+	// It leaves and comes back with the same identity.
 	b.cancel()
 	require.NoError(t, <-b.over)
-	boss.await(t, "farewell", func() bool { return boss.left != nil })
-	boss.change(func() { boss.stream = nil })
-	manage(t, boss, func(c *Config) { c.Dir = b.dir })
-	require.Equal(t, r.ID, boss.registers[1].ID)
-	require.NotEqual(t, r.Incarnation, boss.registers[1].Incarnation)
+	jm.await(t, "farewell", func() bool { return jm.left != nil })
+	jm.change(func() { jm.stream = nil })
+	manage(t, jm, func(c *Config) { c.Dir = b.dir })
+	require.Equal(t, r.ID, jm.registers[1].ID)
+	require.NotEqual(t, r.Incarnation, jm.registers[1].Incarnation)
 }
 
-// TestStop stops a task manager with workers: they end before it sends its Leave.
+// TestStop stops a task manager with workers. The workers end before it sends its Leave.
 func TestStop(t *testing.T) {
 	b := launched(t)
 	b.deploy(t, "obey")
@@ -93,9 +93,9 @@ func TestStop(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	boss := newBoss(t)
-	boss.refuse = &wire.Refused{Reason: "upgrade yourself", Final: true}
-	b := manage(t, boss, nil)
+	jm := newFakeJobManager(t)
+	jm.refuse = &wire.Refused{Reason: "upgrade yourself", Final: true}
+	b := manage(t, jm, nil)
 	err := <-b.over
 	var refused *RefusedError
 	require.ErrorAs(t, err, &refused)
@@ -104,29 +104,29 @@ func TestRefused(t *testing.T) {
 
 func TestRefusedForNow(t *testing.T) {
 	t.Parallel()
-	boss := newBoss(t)
-	boss.refuse = &wire.Refused{Reason: "another one has your identity"}
-	manage(t, boss, nil)
-	boss.await(t, "more tries", func() bool { return len(boss.registers) >= 3 })
-	boss.change(func() { boss.refuse = nil })
-	boss.await(t, "registration", func() bool { return boss.stream != nil })
+	jm := newFakeJobManager(t)
+	jm.refuse = &wire.Refused{Reason: "another one has your identity"}
+	manage(t, jm, nil)
+	jm.await(t, "more tries", func() bool { return len(jm.registers) >= 3 })
+	jm.change(func() { jm.refuse = nil })
+	jm.await(t, "registration", func() bool { return jm.stream != nil })
 }
 
-// TestTLSToPlaintext: if a task manager expects TLS of a job manager that has none, the log
-// says what to do.
+// TestTLSToPlaintext: if a task manager expects TLS and the job manager has none, the log says
+// what to do.
 func TestTLSToPlaintext(t *testing.T) {
 	t.Parallel()
-	boss := newBoss(t)
-	boss.refuse = &wire.Refused{} // so that nobody waits for a registration
+	jm := newFakeJobManager(t)
+	jm.refuse = &wire.Refused{} // so that manage does not wait for a registration
 	said := make(lines, 16)
-	manage(t, boss, func(c *Config) {
+	manage(t, jm, func(c *Config) {
 		c.DialOptions = append(c.DialOptions, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13})))
 		c.Logger = hclog.New(&hclog.LoggerOptions{Output: said, Level: hclog.Warn})
 	})
 	require.Contains(t, <-said, "the job manager does not speak TLS: drop --tls-ca")
 }
 
-// lines passes on log lines, as far as there is room.
+// lines receives log lines; lines that do not fit are dropped.
 type lines chan string
 
 func (l lines) Write(p []byte) (int, error) {
@@ -141,149 +141,149 @@ func (l lines) Write(p []byte) (int, error) {
 // manager.
 func TestWrongToken(t *testing.T) {
 	t.Parallel()
-	boss := newBoss(t)
-	boss.server.Stop()
+	jm := newFakeJobManager(t)
+	jm.server.Stop()
 	guard := grpc.StreamInterceptor(func(any, grpc.ServerStream, *grpc.StreamServerInfo, grpc.StreamHandler) error {
 		return wire.Error(codes.Unauthenticated, "the token is wrong: give the one of the job manager")
 	})
-	boss.start(guard)
-	boss.refuse = &wire.Refused{} // so that nobody waits for a registration
-	b := manage(t, boss, nil)
+	jm.start(guard)
+	jm.refuse = &wire.Refused{} // so that manage does not wait for a registration
+	b := manage(t, jm, nil)
 	require.EqualError(t, <-b.over, "the job manager at localhost:6123 refuses this task manager: the token is wrong: give the one of the job manager")
 }
 
 func TestTwoInOneDirectory(t *testing.T) {
 	t.Parallel()
-	b := manage(t, newBoss(t), nil)
+	b := manage(t, newFakeJobManager(t), nil)
 	err := Run(t.Context(), Config{JobManager: "localhost:6123", Dir: b.dir})
 	require.ErrorContains(t, err, b.dir)
 	require.ErrorContains(t, err, "another task manager uses it (process "+strconv.Itoa(os.Getpid())+")")
 }
 
-// TestReconnect breaks the connection while a worker runs: the worker goes on, and events that
-// may have been lost are sent again.
+// TestReconnect breaks the connection while a worker runs. The worker continues, and events
+// that may have been lost are sent again.
 func TestReconnect(t *testing.T) {
 	t.Parallel()
-	boss := newBoss(t)
-	boss.deaf = true // so that nothing is acknowledged
-	b := manage(t, boss, nil)
+	jm := newFakeJobManager(t)
+	jm.withoutAcks = true // so that nothing is acknowledged
+	b := manage(t, jm, nil)
 	b.begin(t, "obey")
 	b.event(t, "finished", func(e *wire.WorkerEvent) bool { return e.Finished != nil })
-	boss.server.Stop() // before heard is cleared, as more may come until then
-	boss.change(func() { boss.heard, boss.deaf = nil, false })
-	boss.start()
-	boss.await(t, "another registration", func() bool { return len(boss.registers) == 2 })
-	require.Equal(t, []wire.WorkerRef{ref}, boss.registers[1].Running)
-	require.Equal(t, boss.registers[0].Incarnation, boss.registers[1].Incarnation)
+	jm.server.Stop() // before heard is cleared, because more messages may arrive until then
+	jm.change(func() { jm.heard, jm.withoutAcks = nil, false })
+	jm.start()
+	jm.await(t, "another registration", func() bool { return len(jm.registers) == 2 })
+	require.Equal(t, []wire.WorkerRef{ref}, jm.registers[1].Running)
+	require.Equal(t, jm.registers[0].Incarnation, jm.registers[1].Incarnation)
 	b.event(t, "finished again", func(e *wire.WorkerEvent) bool { return e.Finished != nil })
-	// What the worker delivers comes on a stream of its own.
-	all := boss.events()
+	// A separate stream carries the worker's deliveries.
+	all := jm.events()
 	first := slices.IndexFunc(all, func(h heard) bool { return h.event != nil })
 	require.NotNil(t, all[first].event.Ready, "in order")
-	b.command(t, wire.WorkerCommand{Start: &wire.Start{}}) // repeated: no effect
+	b.command(t, wire.WorkerCommand{Start: &wire.Start{}}) // a repeated command has no effect
 	b.command(t, wire.WorkerCommand{Exit: &wire.Exit{}})
 	require.Nil(t, b.ended(t))
 }
 
-// TestAcknowledged breaks the connection after all was acknowledged: nothing is told
+// TestAcknowledged breaks the connection after everything was acknowledged: nothing is sent
 // again.
 func TestAcknowledged(t *testing.T) {
 	t.Parallel()
-	boss := newBoss(t)
-	b := manage(t, boss, nil)
+	jm := newFakeJobManager(t)
+	b := manage(t, jm, nil)
 	b.deploy(t, "obey")
 	b.ready(t)
-	boss.passBeats(t, 4)
-	boss.server.Stop()
-	boss.change(func() { boss.heard = nil })
-	boss.start()
-	boss.await(t, "another registration", func() bool { return len(boss.registers) == 2 })
+	jm.awaitHeartbeats(t, 4)
+	jm.server.Stop()
+	jm.change(func() { jm.heard = nil })
+	jm.start()
+	jm.await(t, "another registration", func() bool { return len(jm.registers) == 2 })
 	b.command(t, wire.WorkerCommand{Exit: &wire.Exit{}})
 	require.Nil(t, b.ended(t))
-	require.Len(t, boss.events(), 1)
+	require.Len(t, jm.events(), 1)
 }
 
-// TestJobManagerGone has the job manager die, and come back when the lease is over.
+// TestJobManagerGone ends the job manager and starts it again after the lease has expired.
 func TestJobManagerGone(t *testing.T) {
 	t.Parallel()
-	boss := newBoss(t)
-	boss.lease = 500 * time.Millisecond
-	b := manage(t, boss, nil)
+	jm := newFakeJobManager(t)
+	jm.lease = 500 * time.Millisecond
+	b := manage(t, jm, nil)
 	b.deploy(t, "obey")
 	b.ready(t)
 	pid := b.pid(t)
-	boss.server.Stop()
+	jm.server.Stop()
 	requireGone(t, pid, enough)
-	boss.change(func() { boss.heard, boss.cluster = nil, "second" })
-	boss.start()
-	boss.await(t, "another registration", func() bool { return len(boss.registers) == 2 })
+	jm.change(func() { jm.heard, jm.cluster = nil, "second" })
+	jm.start()
+	jm.await(t, "another registration", func() bool { return len(jm.registers) == 2 })
 	e := b.event(t, "ended", func(e *wire.WorkerEvent) bool { return e.Ended != nil })
 	require.Equal(t, wire.UnheardFailure, e.Ended.Failure.Kind)
 	require.Equal(t, "the job manager was not heard for 500ms", e.Ended.Failure.Message)
-	// The task manager can be used again.
-	boss.change(func() { boss.heard = nil })
+	// The task manager accepts work again.
+	jm.change(func() { jm.heard = nil })
 	b.deploy(t, "obey")
 	b.ready(t)
 }
 
-// TestDeaf uses a job manager whose connection stands but that acknowledges nothing, as if it
-// were stopped.
+// TestDeaf uses a job manager that keeps its connection open but acknowledges nothing, as if
+// its process were stopped.
 func TestDeaf(t *testing.T) {
 	t.Parallel()
-	boss := newBoss(t)
-	boss.lease = 500 * time.Millisecond
-	b := manage(t, boss, nil)
+	jm := newFakeJobManager(t)
+	jm.lease = 500 * time.Millisecond
+	b := manage(t, jm, nil)
 	b.deploy(t, "obey")
 	b.ready(t)
 	pid := b.pid(t)
-	boss.change(func() { boss.deaf = true })
+	jm.change(func() { jm.withoutAcks = true })
 	requireGone(t, pid, enough)
-	boss.change(func() { boss.deaf = false })
-	boss.await(t, "another registration", func() bool { return len(boss.registers) >= 2 })
+	jm.change(func() { jm.withoutAcks = false })
+	jm.await(t, "another registration", func() bool { return len(jm.registers) >= 2 })
 }
 
-// TestWhyTheConnectionBroke: the log says why an established connection broke, both when the
-// job manager ends and when it is stopped.
+// TestWhyTheConnectionBroke: the log says why an established connection broke, whether the job
+// manager ended or its process was stopped.
 func TestWhyTheConnectionBroke(t *testing.T) {
 	t.Parallel()
-	boss := newBoss(t)
-	boss.lease = 500 * time.Millisecond
+	jm := newFakeJobManager(t)
+	jm.lease = 500 * time.Millisecond
 	said := make(lines, 64)
-	manage(t, boss, func(c *Config) {
+	manage(t, jm, func(c *Config) {
 		c.Logger = hclog.New(&hclog.LoggerOptions{Output: said, Level: hclog.Warn})
 	})
-	boss.change(func() { boss.deaf = true })
+	jm.change(func() { jm.withoutAcks = true })
 	require.Contains(t, <-said, "the job manager was not heard for 500ms: killing the workers")
 	line := <-said
 	require.Contains(t, line, "no connection to the job manager, trying again: address=localhost:6123")
 	require.Contains(t, line, `error="the job manager was not heard for 500ms"`)
 
-	boss.change(func() { boss.deaf = false })
-	boss.await(t, "another registration", func() bool { return len(boss.registers) >= 2 && boss.stream != nil })
-	boss.passBeats(t, 2)
-	boss.server.Stop()
+	jm.change(func() { jm.withoutAcks = false })
+	jm.await(t, "another registration", func() bool { return len(jm.registers) >= 2 && jm.stream != nil })
+	jm.awaitHeartbeats(t, 2)
+	jm.server.Stop()
 	line = <-said
 	require.Contains(t, line, "no connection to the job manager, trying again")
 	require.Regexp(t, `error="[^"]*(EOF|closed|ended|reset)[^"]*"`, line)
 	require.NotContains(t, line, "cancel", "nobody here has cancelled anything")
-	boss.change(func() {
-		require.Empty(t, boss.registers[0].Broke)
-		require.Equal(t, "the job manager was not heard for 500ms", boss.registers[1].Broke, "the job manager is told")
+	jm.change(func() {
+		require.Empty(t, jm.registers[0].Broke)
+		require.Equal(t, "the job manager was not heard for 500ms", jm.registers[1].Broke, "the job manager is told")
 	})
 }
 
-// TestAnotherJobManager: within the lease a job manager comes back that does not know the
-// former jobs.
+// TestAnotherJobManager: within the lease, a job manager comes back that does not know the
+// earlier jobs.
 func TestAnotherJobManager(t *testing.T) {
 	t.Parallel()
-	boss := newBoss(t)
-	b := manage(t, boss, nil)
+	jm := newFakeJobManager(t)
+	b := manage(t, jm, nil)
 	b.deploy(t, "obey")
 	b.ready(t)
 	pid := b.pid(t)
-	boss.server.Stop()
-	boss.change(func() { boss.cluster = "second" })
-	boss.start()
+	jm.server.Stop()
+	jm.change(func() { jm.cluster = "second" })
+	jm.start()
 	requireGone(t, pid, enough)
 	e := b.event(t, "ended", func(e *wire.WorkerEvent) bool { return e.Ended != nil })
 	require.Contains(t, e.Ended.Failure.Message, "started anew")
@@ -310,17 +310,17 @@ func TestWrongDeployment(t *testing.T) {
 	require.Contains(t, f.Message, "number 0 of 0")
 }
 
-// TestKilledTaskManager kills a task manager in a process of its own: its worker is gone at
-// once, though the worker ignores the end of its pipe.
+// TestKilledTaskManager kills a task manager that runs in a separate process. Its worker ends
+// at once, although the worker ignores the end of its pipe.
 func TestKilledTaskManager(t *testing.T) {
 	t.Parallel()
-	boss := newBoss(t)
-	boss.server.Stop()
-	boss.startOn(t)
+	jm := newFakeJobManager(t)
+	jm.server.Stop()
+	jm.startOn(t)
 	dir := t.TempDir()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	tm := proctest.Command(self, boss.address, dir)
+	tm := proctest.Command(self, jm.address, dir)
 	tm.Env = append(os.Environ(), roleEnv+"=taskmanager")
 	tm.Stdout, tm.Stderr = os.Stdout, os.Stderr
 	require.NoError(t, tm.Start())
@@ -328,33 +328,33 @@ func TestKilledTaskManager(t *testing.T) {
 		_ = tm.Process.Kill()
 		_ = tm.Wait()
 	})
-	boss.await(t, "registration", func() bool { return boss.stream != nil })
-	b := &site{boss: boss, dir: dir}
+	jm.await(t, "registration", func() bool { return jm.stream != nil })
+	b := &site{fakeJobManager: jm, dir: dir}
 	b.deploy(t, "never-speaks") // this script ignores the end of its pipe
 	pid := b.pid(t)
 	require.NoError(t, tm.Process.Kill())
 	requireGone(t, pid, enough)
 }
 
-// TestSlowJobManager makes rows wait in the worker's pipe for longer than the worker may be
+// TestSlowJobManager keeps rows waiting in the worker's pipe for longer than the worker may be
 // silent.
 func TestSlowJobManager(t *testing.T) {
 	t.Parallel()
-	boss := newBoss(t)
-	boss.readGate = make(chan struct{})
-	b := manage(t, boss, func(c *Config) { c.Silence = 300 * time.Millisecond })
+	jm := newFakeJobManager(t)
+	jm.readGate = make(chan struct{})
+	b := manage(t, jm, func(c *Config) { c.Silence = 300 * time.Millisecond })
 	const pieces = 200 // 6 MB
 	b.begin(t, "obey "+strconv.Itoa(pieces))
-	boss.passBeats(t, 50) // a second
-	for _, h := range boss.events() {
+	jm.awaitHeartbeats(t, 50) // a second
+	for _, h := range jm.events() {
 		if h.event != nil && h.event.Progress != nil {
 			require.Less(t, h.event.Progress.Vertices[0].Rows, int64(pieces/2), "the worker did not wait")
 		}
 	}
-	close(boss.readGate)
+	close(jm.readGate)
 	b.event(t, "finished", func(e *wire.WorkerEvent) bool { return e.Finished != nil })
 	collected := 0
-	for _, h := range boss.events() {
+	for _, h := range jm.events() {
 		if h.piece != nil && h.piece.Collected != nil {
 			collected++
 		}
@@ -362,29 +362,29 @@ func TestSlowJobManager(t *testing.T) {
 	require.Equal(t, pieces, collected)
 }
 
-// TestRowsLost breaks a connection while rows are being sent: nobody knows which arrived.
+// TestRowsLost breaks a connection while rows are being sent. It is unknown which rows arrived.
 func TestRowsLost(t *testing.T) {
 	t.Parallel()
-	boss := newBoss(t)
-	boss.readGate = make(chan struct{})
-	b := manage(t, boss, nil)
+	jm := newFakeJobManager(t)
+	jm.readGate = make(chan struct{})
+	b := manage(t, jm, nil)
 	b.begin(t, "obey 200")
-	boss.await(t, "rows on their way", func() bool { return boss.held > 0 })
-	boss.server.Stop()
-	boss.change(func() { boss.readGate = nil })
-	boss.start()
+	jm.await(t, "rows on their way", func() bool { return jm.held > 0 })
+	jm.server.Stop()
+	jm.change(func() { jm.readGate = nil })
+	jm.start()
 	e := b.event(t, "ended", func(e *wire.WorkerEvent) bool { return e.Ended != nil })
 	require.Equal(t, wire.LostFailure, e.Ended.Failure.Kind)
 	require.Regexp(t, `^rows or text for the client could not be brought to the job manager: the connection to it broke while they were on their way \(.+\), and nobody knows which of them arrived; it was back \d+\.\ds later$`, e.Ended.Failure.Message)
 }
 
-// TestRowsLostForGood: the message says so if a broken connection is not back soon, and does
-// not call other errors a broken connection.
+// TestRowsLostForGood: if a broken connection does not come back soon, the message says so.
+// Other errors are not called a broken connection.
 func TestRowsLostForGood(t *testing.T) {
 	t.Parallel()
-	boss := newBoss(t)
-	boss.server.Stop()
-	cc, err := grpc.NewClient("passthrough:///boss", append(wire.DialOptions(), grpc.WithContextDialer(boss.dial), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	jm := newFakeJobManager(t)
+	jm.server.Stop()
+	cc, err := grpc.NewClient("passthrough:///boss", append(wire.DialOptions(), grpc.WithContextDialer(jm.dial), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	require.NoError(t, err)
 	defer cc.Close()
 	d := newDeliverer(wire.WorkerRef{}, wire.NewClient(cc), nil, 1)
@@ -393,19 +393,19 @@ func TestRowsLostForGood(t *testing.T) {
 	require.EqualError(t, d.lost(t.Context(), wire.Error(codes.ResourceExhausted, "its disk is full")), "rows or text for the client could not be brought to the job manager: its disk is full")
 }
 
-// TestCancelWhileSlow cancels a worker whose rows wait for the job manager: the worker gets the
+// TestCancelWhileSlow cancels a worker whose rows wait for the job manager. The worker gets the
 // command, and the rows are dropped.
 func TestCancelWhileSlow(t *testing.T) {
 	t.Parallel()
-	boss := newBoss(t)
-	boss.readGate = make(chan struct{})
-	b := manage(t, boss, nil)
+	jm := newFakeJobManager(t)
+	jm.readGate = make(chan struct{})
+	b := manage(t, jm, nil)
 	b.begin(t, "obey 200")
 	b.event(t, "progress", func(e *wire.WorkerEvent) bool { return e.Progress != nil })
 	b.command(t, wire.WorkerCommand{Cancel: &wire.Cancel{Reason: "enough"}})
 	e := b.event(t, "failed", func(e *wire.WorkerEvent) bool { return e.Failed != nil })
 	require.Equal(t, "cancelled: enough", e.Failed.Message)
-	close(boss.readGate)
+	close(jm.readGate)
 	require.Nil(t, b.ended(t))
 }
 

@@ -29,7 +29,7 @@ func TestWorkDir(t *testing.T) {
 	}
 	require.Error(t, d.close(), "there are workers")
 
-	// Files of the former run are removed, and the identity stays.
+	// Files of the previous run are removed, and the identity stays.
 	d, err = openWorkDir(path, hclog.NewNullLogger())
 	require.NoError(t, err)
 	require.Equal(t, id, d.id)

@@ -35,7 +35,7 @@ func (e ending) failure() *wire.Failure {
 // asTold reports whether the worker ended in the way of one that was told to end, or that had
 // reported why it must end.
 func (e ending) asTold() bool {
-	return (e.in == leaving || e.in == concluding || e.in == cancelling) && e.exit.Signal == "" && e.exit.Code <= 1
+	return (e.in == leaving || e.in == finishingCommit || e.in == cancelling) && e.exit.Signal == "" && e.exit.Code <= 1
 }
 
 func (e ending) cause() (wire.FailureKind, string) {

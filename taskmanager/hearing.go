@@ -68,8 +68,8 @@ func (w *worker) confirmed(err error) {
 	}
 }
 
-// obey takes an order.
-func (w *worker) obey(o order) {
+// execute takes an order.
+func (w *worker) execute(o order) {
 	c := o.command
 	switch {
 	case o.stop != nil:

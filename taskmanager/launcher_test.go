@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// script writes a shell script to a file, which it leaves open for writing.
+// script writes a shell script to a file and leaves the file open for writing.
 func script(t *testing.T, text string) (path string, open *os.File) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "script")
@@ -39,7 +39,7 @@ func launchScript(t *testing.T, l *launcher, path string) (Process, error) {
 	return l.Launch(its)
 }
 
-// wait waits for a process, but not for ever.
+// wait waits for a process to end, up to a limit.
 func wait(t *testing.T, p Process) Exit {
 	t.Helper()
 	over := make(chan struct{})
@@ -90,11 +90,11 @@ func TestLauncher(t *testing.T) {
 	all.Wait()
 }
 
-// TestBusyExecutable starts an executable that is open for writing. This happens for a moment
-// if a process is forked while the file is being written.
+// TestBusyExecutable starts an executable that is open for writing. This may happen for a
+// moment if another process is forked while the file is being written.
 func TestBusyExecutable(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		return // elsewhere that is no error
+		return // on other systems this is no error
 	}
 	l := newLauncher()
 	defer l.Close()
@@ -106,10 +106,10 @@ func TestBusyExecutable(t *testing.T) {
 	require.Equal(t, Exit{}, wait(t, p))
 }
 
-// TestClosedLauncher closes a launcher whose process still runs: on Linux the kernel ends the
-// process.
+// TestClosedLauncher closes a launcher whose process is still running. On Linux the kernel ends
+// the process.
 func TestClosedLauncher(t *testing.T) {
-	for range 10 { // on any thread
+	for range 10 { // so that different threads are tried
 		testClosedLauncher(t)
 	}
 }
@@ -131,14 +131,14 @@ func testClosedLauncher(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 }
 
-// broken is a launcher whose machine has no room for another process.
+// broken is a launcher whose machine cannot start another process.
 type broken struct{ err error }
 
 func (b broken) Launch(Launch) (Process, error) { return nil, b.err }
 
 func TestNoProcess(t *testing.T) {
 	t.Parallel()
-	b := manage(t, newBoss(t), func(c *Config) { c.Launcher = broken{errors.New("no room")} })
+	b := manage(t, newFakeJobManager(t), func(c *Config) { c.Launcher = broken{errors.New("no room")} })
 	b.deploy(t, "obey")
 	f := b.ended(t)
 	require.Equal(t, &wire.Failure{Kind: wire.ClusterFailure, Message: "start the worker: no room", TaskManager: "tm", ExitCode: -1}, f)

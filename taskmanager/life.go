@@ -16,7 +16,7 @@ import "fmt"
 //
 //	starting … committed ──Cancel──► cancelling
 //	starting … cancelling ──Exit, Failed, Resolved──► leaving
-//	committing ──Exit──► concluding ──Committed──► leaving
+//	committing ──Exit──► finishingCommit ──Committed──► leaving
 //	starting … leaving ──Kill, silence, misuse, the task manager stops──► killed
 //	starting … killed ──the process is gone──► gone
 //	fetching ──no artifact──► gone;   fetching ──Cancel, Exit, Kill, stop──► killed
@@ -29,22 +29,22 @@ import "fmt"
 type state uint8
 
 const (
-	fetching   state = iota // the artifact is being fetched
-	starting                // the process runs, and has sent no frame yet
-	building                // it has sent a frame, so it is a worker; it builds its job
-	idle                    // it listens, and waits for a command
-	preparing               // it begins the sinks
-	prepared                // it has begun them, and waits to start
-	running                 // it runs its subtasks
-	done                    // its subtasks have succeeded
-	committing              // it makes the results visible
-	committed               // they are visible
-	cancelling              // it was told to stop
-	concluding              // it was told to end while it committed, and finishes that first
-	leaving                 // it is about to end by itself
-	killed                  // it was killed, or its fetch given up; not gone yet
-	gone                    // for good
-	states     = iota
+	fetching        state = iota // the artifact is being fetched
+	starting                     // the process runs, and has sent no frame yet
+	building                     // it has sent a frame, so it is a worker; it builds its job
+	idle                         // it listens, and waits for a command
+	preparing                    // it begins the sinks
+	prepared                     // it has begun them, and waits to start
+	running                      // it runs its subtasks
+	done                         // its subtasks have succeeded
+	committing                   // it makes the results visible
+	committed                    // they are visible
+	cancelling                   // it was told to stop
+	finishingCommit              // it was told to end while it committed, and finishes that first
+	leaving                      // it is about to end by itself
+	killed                       // it was killed, or its fetch given up; not gone yet
+	gone                         // for good
+	states          = iota
 )
 
 var stateNames = [states]string{"fetching", "starting", "building", "idle", "preparing", "prepared", "running", "done", "committing", "committed", "cancelling", "concluding", "leaving", "killed", "gone"}
@@ -88,7 +88,7 @@ const (
 
 	// Found by the task manager.
 	ranOut        // the time limit of the state has passed
-	fellSilent    // no frame for too long
+	silentTooLong // no frame for too long
 	undeliverable // its rows or text cannot be delivered to the job manager
 	stopped       // the task manager stops, or its lease lapsed
 
@@ -164,7 +164,7 @@ func lifeTable() (t [states][triggers]move) {
 	set(fetched, launch, starting, fetching)
 	set(fetched, end, gone, killed)
 	set(unstarted, end, gone, fetching, starting, killed)
-	ending := append(append([]state{}, alive...), concluding, leaving)
+	ending := append(append([]state{}, alive...), finishingCommit, leaving)
 
 	set(exited, end, gone, append(ending, killed)...)
 
@@ -183,8 +183,8 @@ func lifeTable() (t [states][triggers]move) {
 	set(saidCommitted, report, committed, committing)
 	set(saidFailed, report, leaving, alive...)
 	stay(saidProgress, report, running)
-	set(saidCommitted, report, leaving, concluding)
-	set(saidFailed, report, leaving, concluding)
+	set(saidCommitted, report, leaving, finishingCommit)
+	set(saidFailed, report, leaving, finishingCommit)
 	stay(saidBulk, deliver, building)
 	stay(saidBulk, deliver, working...)
 	// Reports of what was done before the worker received Cancel stay true.
@@ -205,15 +205,15 @@ func lifeTable() (t [states][triggers]move) {
 	set(toldCommit, kill, killed, preparing, prepared, running)
 	set(toldCancel, drop, cancelling, active...)
 	set(toldExit, relay, leaving, alive...)
-	set(toldExit, relay, concluding, committing)
+	set(toldExit, relay, finishingCommit, committing)
 	for _, h := range []trigger{toldCancel, toldExit, toldKill, stopped} {
 		set(h, giveUp, killed, fetching)
 	}
 
 	set(toldKill, kill, killed, ending...)
 	set(stopped, kill, killed, ending...)
-	set(fellSilent, kill, killed, alive...)
+	set(silentTooLong, kill, killed, alive...)
 	set(undeliverable, kill, killed, active...)
-	set(ranOut, kill, killed, starting, cancelling, concluding, leaving)
+	set(ranOut, kill, killed, starting, cancelling, finishingCommit, leaving)
 	return t
 }

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// printLife writes the table: a row for each trigger, a column for each state.
+// printLife returns the table as text: a row for each trigger, a column for each state.
 func printLife() string {
 	table := lifeTable()
 	var out strings.Builder
@@ -80,7 +80,7 @@ func TestLifeRules(t *testing.T) {
 			}
 		}
 	}
-	// From every state a worker can be ended.
+	// A worker can be ended from every state.
 	for s := range gone {
 		m := table[s][toldKill]
 		require.Contains(t, []state{killed}, m.to, "%s", s)
@@ -93,8 +93,8 @@ func TestLifeRules(t *testing.T) {
 	}
 }
 
-// TestLivesAtRandom feeds random triggers to workers: the commands to a worker fit its queue,
-// and its events have the order that the job manager expects.
+// TestLivesAtRandom gives workers random triggers. The commands to a worker fit its queue, and
+// its events have the order that the job manager expects.
 func TestLivesAtRandom(t *testing.T) {
 	table := lifeTable()
 	rapid.Check(t, func(t *rapid.T) {

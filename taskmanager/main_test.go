@@ -15,11 +15,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// roleEnv makes the test binary take another role than that of a test.
+// roleEnv makes the test binary run in another role than as a test.
 const roleEnv = "TASKMANAGER_TEST_ROLE"
 
-// TestMain runs the test binary as a worker if a task manager started it as one, or as a task
-// manager in a process of its own.
+// TestMain runs the test binary as a worker if a task manager started it as one, or as a
+// separate task manager.
 func TestMain(m *testing.M) {
 	if os.Getenv(wire.WorkerEnv) != "" {
 		workerMain()

@@ -24,10 +24,10 @@ func TestEnds(t *testing.T) {
 	for _, test := range []struct {
 		script  string
 		kind    wire.FailureKind
-		message []string // parts of it
+		message []string // parts of the message
 		code    int
 		signal  string
-		last    string // expected last line of output, "" for any
+		last    string // expected last line of output; "": any
 	}{
 		{"panic", wire.UserFailure, []string{"panic: index 7 out of range", "goroutine ", "taskmanager.explode"}, 2, "", ""},
 		{"exit 0", wire.UserFailure, []string{"user code ended the process (os.Exit) with code 0"}, 0, "", ""},
@@ -85,7 +85,7 @@ func TestOutOfMemory(t *testing.T) {
 	require.NotNil(t, f)
 	require.Equal(t, wire.UserFailure, f.Kind)
 	require.NotEqual(t, 96, f.ExitCode, "the limit was not set")
-	if !raceEnabled { // the race detector's runtime fails in its own way
+	if !raceEnabled { // the race detector's runtime fails with another message
 		require.Contains(t, f.Message, "fatal error: ")
 		require.Contains(t, f.Message, "memory")
 	}
@@ -93,7 +93,7 @@ func TestOutOfMemory(t *testing.T) {
 
 func TestStopped(t *testing.T) {
 	t.Parallel()
-	b := manage(t, newBoss(t), func(c *Config) { c.Silence = time.Second })
+	b := manage(t, newFakeJobManager(t), func(c *Config) { c.Silence = time.Second })
 	b.begin(t, "stop-itself")
 	f := b.ended(t)
 	require.NotNil(t, f)
@@ -106,9 +106,9 @@ func TestStopped(t *testing.T) {
 func TestStoppedEarly(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		return // elsewhere it cannot be known that a process is stopped; Startup bounds the wait
+		return // on other systems a stopped process cannot be detected; Startup limits the wait
 	}
-	b := manage(t, newBoss(t), func(c *Config) { c.Silence, c.Startup = time.Second, time.Hour })
+	b := manage(t, newFakeJobManager(t), func(c *Config) { c.Silence, c.Startup = time.Second, time.Hour })
 	b.deploy(t, "stop-early")
 	f := b.ended(t)
 	require.NotNil(t, f)
@@ -118,7 +118,7 @@ func TestStoppedEarly(t *testing.T) {
 
 func TestClosedPipe(t *testing.T) {
 	t.Parallel()
-	b := manage(t, newBoss(t), func(c *Config) { c.Silence = time.Second })
+	b := manage(t, newFakeJobManager(t), func(c *Config) { c.Silence = time.Second })
 	b.deploy(t, "close-pipe")
 	f := b.ended(t)
 	require.NotNil(t, f)
@@ -136,7 +136,7 @@ func TestNeverReady(t *testing.T) {
 
 func TestNeverSpeaks(t *testing.T) {
 	t.Parallel()
-	b := manage(t, newBoss(t), func(c *Config) { c.Startup = 300 * time.Millisecond })
+	b := manage(t, newFakeJobManager(t), func(c *Config) { c.Startup = 300 * time.Millisecond })
 	b.deploy(t, "never-speaks")
 	f := b.ended(t)
 	require.NotNil(t, f)
@@ -173,7 +173,7 @@ func TestIgnores(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := manage(t, newBoss(t), func(c *Config) { c.Grace = 300 * time.Millisecond })
+			b := manage(t, newFakeJobManager(t), func(c *Config) { c.Grace = 300 * time.Millisecond })
 			b.deploy(t, name)
 			b.ready(t)
 			b.command(t, command)
@@ -194,22 +194,22 @@ func TestGarbageOutput(t *testing.T) {
 // TestFlood: a worker writes 7 MB to its output while the job manager reads nothing.
 func TestFlood(t *testing.T) {
 	t.Parallel()
-	boss := newBoss(t)
-	boss.readGate = make(chan struct{})
-	b := manage(t, boss, nil)
+	jm := newFakeJobManager(t)
+	jm.readGate = make(chan struct{})
+	b := manage(t, jm, nil)
 	b.deploy(t, "flood")
 	b.ready(t)
 	b.command(t, wire.WorkerCommand{Start: &wire.Start{}})
-	// Finished waits for the log lines before it only for a while.
+	// Finished waits for the log lines before it, but only for a limited time.
 	b.event(t, "finished", func(e *wire.WorkerEvent) bool { return e.Finished != nil })
-	close(boss.readGate)
+	close(jm.readGate)
 	b.command(t, wire.WorkerCommand{Exit: &wire.Exit{}})
 	require.Nil(t, b.ended(t))
 	require.Less(t, len(b.text()), 2<<20)
 }
 
-// TestFloodIsCounted: the job manager reads a flood as fast as it can, and the log says how
-// much was dropped.
+// TestFloodIsCounted: the job manager reads a flood of output as fast as it can, and the log
+// gives the amount that was dropped.
 func TestFloodIsCounted(t *testing.T) {
 	b := launched(t)
 	b.begin(t, "flood")
@@ -238,7 +238,7 @@ func alive(pid int) bool {
 	return !strings.HasPrefix(rest, "Z")
 }
 
-// TestChild: a worker leaves a process behind that has its pipes.
+// TestChild: a worker leaves a child process that holds its pipes.
 func TestChild(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"group", "session"} {
@@ -251,7 +251,7 @@ func TestChild(t *testing.T) {
 			require.Len(t, f.LastLines, 1)
 			pid, err := strconv.Atoi(strings.TrimPrefix(f.LastLines[0], "child "))
 			require.NoError(t, err)
-			if how == "session" { // it left the group, so it is not killed
+			if how == "session" { // it left the process group, so it is not killed with it
 				require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 			}
 			require.Eventually(t, func() bool { return !alive(pid) }, enough, 5*time.Millisecond)
@@ -281,7 +281,7 @@ func TestProgressIsThrottled(t *testing.T) {
 
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
-	b := manage(t, newBoss(t), func(c *Config) {
+	b := manage(t, newFakeJobManager(t), func(c *Config) {
 		c.Environ = append(c.Environ, "HOME=/h", "LC_ALL=C", "SUPERSTEP_TOKEN=secret", "AWS_SECRET=secret", "EXTRA=1", "GOMAXPROCS=7")
 		c.PassEnv = []string{"EXTRA", "SUPERSTEP_TOKEN"}
 	})
@@ -300,7 +300,7 @@ func TestEnvironment(t *testing.T) {
 
 func TestDeployment(t *testing.T) {
 	t.Parallel()
-	b := manage(t, newBoss(t), func(c *Config) { c.Host, c.Listen, c.Ports = "here", "0.0.0.0", wire.Ports{First: 6200, Last: 6299} })
+	b := manage(t, newFakeJobManager(t), func(c *Config) { c.Host, c.Listen, c.Ports = "here", "0.0.0.0", wire.Ports{First: 6200, Last: 6299} })
 	b.deploy(t, "say deployment")
 	b.ready(t)
 	b.command(t, wire.WorkerCommand{Exit: &wire.Exit{}})

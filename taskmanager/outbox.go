@@ -17,11 +17,11 @@ import (
 // heartbeat. Memory is bounded: a worker has few events, each once, and only its last progress
 // is kept.
 type outbox struct {
-	mu      sync.Mutex
-	next    uint64 // numbers events, from 1
-	waiting []event
-	told    []event // sent but not acknowledged
-	running map[wire.WorkerRef]bool
+	mu             sync.Mutex
+	next           uint64 // numbers events, from 1
+	waiting        []event
+	unacknowledged []event // sent but not acknowledged
+	running        map[wire.WorkerRef]bool
 
 	beatDue bool
 	beats   uint64            // number of the last heartbeat
@@ -81,8 +81,8 @@ func (o *outbox) put(e wire.WorkerEvent) {
 func (o *outbox) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.waiting = slices.DeleteFunc(append(o.told, o.waiting...), func(e event) bool { return e.Ended == nil && e.Failed == nil })
-	o.told = nil
+	o.waiting = slices.DeleteFunc(append(o.unacknowledged, o.waiting...), func(e event) bool { return e.Ended == nil && e.Failed == nil })
+	o.unacknowledged = nil
 	clear(o.marks)
 }
 
@@ -107,12 +107,12 @@ func (o *outbox) requestLeave(reason string) {
 func (o *outbox) reconnect() []wire.WorkerRef {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, e := range o.told {
+	for _, e := range o.unacknowledged {
 		if e.Ended != nil {
 			o.running[e.WorkerRef] = true // until its Ended is sent again
 		}
 	}
-	o.waiting, o.told = append(o.told, o.waiting...), nil
+	o.waiting, o.unacknowledged = append(o.unacknowledged, o.waiting...), nil
 	o.beatDue = false
 	clear(o.marks)
 	o.wake()
@@ -151,7 +151,7 @@ func (o *outbox) pop() *wire.FromTaskManager {
 			delete(o.running, e.WorkerRef)
 		}
 		if e.Progress == nil { // of progress, a newer one will follow
-			o.told = append(o.told, e)
+			o.unacknowledged = append(o.unacknowledged, e)
 		}
 		return &wire.FromTaskManager{Worker: &e.WorkerEvent}
 	case o.leave != nil && !o.left:
@@ -163,10 +163,10 @@ func (o *outbox) pop() *wire.FromTaskManager {
 
 // lastTold returns the number of the last event that was sent and not acknowledged.
 func (o *outbox) lastTold() uint64 {
-	if len(o.told) == 0 {
+	if len(o.unacknowledged) == 0 {
 		return 0
 	}
-	return o.told[len(o.told)-1].number
+	return o.unacknowledged[len(o.unacknowledged)-1].number
 }
 
 // acknowledged records that the job manager has received a heartbeat, and so everything before
@@ -183,5 +183,5 @@ func (o *outbox) acknowledged(number uint64) {
 			delete(o.marks, n)
 		}
 	}
-	o.told = slices.DeleteFunc(o.told, func(e event) bool { return e.number <= mark })
+	o.unacknowledged = slices.DeleteFunc(o.unacknowledged, func(e event) bool { return e.number <= mark })
 }

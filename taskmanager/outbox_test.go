@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// TestOutbox runs the scripts in testdata/outbox. Each command prints what it returns.
+// TestOutbox runs the scripts in testdata/outbox. Each command prints its result.
 func TestOutbox(t *testing.T) {
 	datadriven.Walk(t, "testdata/outbox", func(t *testing.T, path string) {
 		o := newOutbox()
@@ -69,7 +69,7 @@ func printRefs(refs []wire.WorkerRef) string {
 	return "[" + strings.Join(names, " ") + "]"
 }
 
-// printTold pops and prints all messages.
+// printTold removes and prints all messages.
 func printTold(o *outbox) string {
 	var out strings.Builder
 	for m := o.pop(); m != nil; m = o.pop() {
@@ -93,7 +93,7 @@ func printTold(o *outbox) string {
 	return out.String()
 }
 
-// TestOutboxIsBounded: the job manager is away for long, or acknowledges nothing.
+// TestOutboxIsBounded: the job manager is away for a long time, or acknowledges nothing.
 func TestOutboxIsBounded(t *testing.T) {
 	o := newOutbox()
 	for i := range 10_000 {
@@ -103,6 +103,6 @@ func TestOutboxIsBounded(t *testing.T) {
 			printTold(o)
 		}
 	}
-	require.LessOrEqual(t, len(o.waiting)+len(o.told), 1)
+	require.LessOrEqual(t, len(o.waiting)+len(o.unacknowledged), 1)
 	require.LessOrEqual(t, len(o.marks), maxBeats)
 }

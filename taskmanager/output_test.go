@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// drain takes all that waits.
+// drain takes all waiting output.
 func drain(o *output) string {
 	var all []byte
 	for lines := o.take(); lines != nil; lines = o.take() {
@@ -52,7 +52,7 @@ func TestOutputCutsLines(t *testing.T) {
 	require.LessOrEqual(t, cap(o.line), 2*maxLine)
 }
 
-// TestOutputAtRandom writes and takes lines in pieces of any size: every line is there, or
+// TestOutputAtRandom writes and takes lines in pieces of any size. Every line comes out or is
 // counted at its place.
 func TestOutputAtRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -121,7 +121,7 @@ func TestEnding(t *testing.T) {
 	for _, test := range []struct {
 		e       ending
 		kind    wire.FailureKind
-		message string // "" for no failure
+		message string // "": no failure
 	}{
 		{ending{exit: Exit{Code: 2}, in: running, crash: o.crashed()}, wire.UserFailure, message},
 		{ending{exit: Exit{Code: 2}, in: leaving, crash: o.crashed()}, wire.UserFailure, message},

@@ -105,7 +105,7 @@ type manager struct {
 	leased   bool                    // the lease runs
 	cut      context.CancelCauseFunc // ends the connection; nil between two
 	joined   bool                    // it is registered on this connection
-	ailing   string                  // why it takes no work, as in the last heartbeat; used only by talk
+	ailing   string                  // why it takes no work, as in the last heartbeat; used only by sendLoop
 }
 
 // leavePatience bounds how long a Leave may take.

@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// scripted is a worker that behaves as its deployment says: Spec.Args names a script.
+// scripted is a worker that runs the script that Spec.Args names.
 type scripted struct {
 	in  *wire.Reader[wire.ToWorker]
 	out *wire.Writer[wire.FromWorker]
@@ -56,7 +56,7 @@ func (w *scripted) ready() {
 	w.say(wire.FromWorker{Ready: &wire.Ready{Address: "127.0.0.1:1", Fingerprint: "f"}})
 }
 
-// beats sends heartbeats from now on.
+// beats starts sending heartbeats.
 func (w *scripted) beats() {
 	go func() {
 		for {
@@ -66,7 +66,7 @@ func (w *scripted) beats() {
 	}()
 }
 
-// next waits for the next command; at the end of the pipe the worker exits.
+// next waits for the next command. At the end of the pipe the worker exits.
 func (w *scripted) next() *wire.ToWorker {
 	m, err := w.in.Next()
 	if err != nil {
@@ -75,8 +75,8 @@ func (w *scripted) next() *wire.ToWorker {
 	return m
 }
 
-// obey acts as a normal worker, which collects rows between Start and Finished.
-func (w *scripted) obey(collected int) {
+// followOrders behaves as a normal worker, which collects rows between Start and Finished.
+func (w *scripted) followOrders(collected int) {
 	w.beats()
 	w.ready()
 	for {
@@ -101,7 +101,7 @@ func (w *scripted) obey(collected int) {
 	}
 }
 
-// started is the beginning of scripts that misbehave while they run.
+// started is the first part of scripts that misbehave while they run.
 func (w *scripted) started() {
 	w.beats()
 	w.ready()
@@ -112,7 +112,7 @@ var scripts = map[string]func(w *scripted, arg string){
 	"obey": func(w *scripted, arg string) {
 		n := 0
 		fmt.Sscan(arg, &n)
-		w.obey(n)
+		w.followOrders(n)
 	},
 	"say": func(w *scripted, arg string) {
 		switch arg {
@@ -125,7 +125,7 @@ var scripts = map[string]func(w *scripted, arg string){
 		}
 		_, err := os.Stdin.Read(make([]byte, 1))
 		fmt.Println("stdin:", err)
-		w.obey(0)
+		w.followOrders(0)
 	},
 	"resolve": func(w *scripted, _ string) {
 		w.say(wire.FromWorker{Resolved: &wire.Resolved{Graph: []byte("graph")}})
@@ -174,7 +174,7 @@ var scripts = map[string]func(w *scripted, arg string){
 	},
 	"garbage-out": func(w *scripted, _ string) {
 		os.Stdout.Write([]byte("\x00\xff\x1b[2J garbage \xfe\r\n\n"))
-		w.obey(0)
+		w.followOrders(0)
 	},
 	"garbage-pipe": func(w *scripted, _ string) {
 		w.started()

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTurns: a limit has sixteen turns, and even a very short one has turns.
+// TestTurns: a limit consists of sixteen turns; even a very short limit has turns.
 func TestTurns(t *testing.T) {
 	turns := newTurns(16*time.Second, 5*time.Second)
 	require.Equal(t, time.Second, turns.Tick(6*time.Second))
@@ -28,8 +28,8 @@ func TestLease(t *testing.T) {
 	l.tick(1 * s)
 	require.False(t, l.lapsed())
 	l.acknowledged(2) // 5 s ago
-	l.acknowledged(1) // late
-	l.acknowledged(7) // never sent
+	l.acknowledged(1) // a late acknowledgement
+	l.acknowledged(7) // was never sent
 	l.tick(4 * s)
 	require.False(t, l.lapsed())
 	l.beats(3)

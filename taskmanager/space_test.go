@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAFullDisk: while its disk is too full, a task manager says in its registration and in
-// every heartbeat that it takes no work.
+// TestAFullDisk: while its disk is too full, a task manager says so in its registration and in
+// every heartbeat.
 func TestAFullDisk(t *testing.T) {
 	t.Parallel()
-	b := manage(t, newBoss(t), func(c *Config) { c.MinFree = 1 << 60 })
+	b := manage(t, newFakeJobManager(t), func(c *Config) { c.MinFree = 1 << 60 })
 	b.await(t, "heartbeats", func() bool { return b.beats >= 3 })
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -20,10 +20,10 @@ func TestAFullDisk(t *testing.T) {
 	require.Contains(t, b.ailing, "(--min-free)")
 }
 
-// TestAnEmptyDisk: a task manager whose disk has room does not say so.
+// TestAnEmptyDisk: a task manager whose disk has enough space does not.
 func TestAnEmptyDisk(t *testing.T) {
 	t.Parallel()
-	b := manage(t, newBoss(t), func(c *Config) { c.MinFree = 1 })
+	b := manage(t, newFakeJobManager(t), func(c *Config) { c.MinFree = 1 })
 	b.await(t, "heartbeats", func() bool { return b.beats >= 3 })
 	b.mu.Lock()
 	defer b.mu.Unlock()

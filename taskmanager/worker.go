@@ -150,7 +150,7 @@ func (w *worker) run() {
 		case g := <-w.got:
 			w.haveArtifact(g)
 		case o := <-w.orders:
-			w.obey(o)
+			w.execute(o)
 		case f := <-frames:
 			w.hear(f)
 		case h.bulk <- h.piece:
@@ -240,7 +240,7 @@ func (w *worker) reason(h trigger, in state, given *wire.Failure) *wire.Failure 
 		return because(wire.MisuseFailure, "the worker said %q while it was %s: %s", h, in, otherVersion)
 	case h == toldPrepare || h == toldStart || h == toldCommit:
 		return because(wire.ClusterFailure, "the job manager told the worker to %s while it was %s", h, in)
-	case h == fellSilent:
+	case h == silentTooLong:
 		return because(wire.LostFailure, "the worker was silent for %.1fs, as if it were stopped, and was killed", w.sinceFrame.Seconds())
 	case h == ranOut && in == starting && w.runsOwn():
 		return because(wire.ClusterFailure, "the task manager's own executable runs, but said nothing as a worker within %s", w.Startup)
@@ -286,17 +286,17 @@ func (w *worker) tick(now time.Duration) {
 			w.step(ranOut, payload{})
 		case w.inState >= w.Silence-w.turns.Period && w.process.Stopped() && w.unheard():
 			// The first frame may take long, but not because the process is stopped.
-			w.step(fellSilent, payload{})
+			w.step(silentTooLong, payload{})
 		}
 		return
-	case cancelling, concluding, leaving:
+	case cancelling, finishingCommit, leaving:
 		if w.inState >= w.Grace {
 			w.step(ranOut, payload{})
 			return
 		}
 	}
 	if w.sinceFrame >= w.Silence-w.turns.Period && w.unheard() {
-		w.step(fellSilent, payload{})
+		w.step(silentTooLong, payload{})
 	}
 }
 

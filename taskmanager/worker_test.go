@@ -26,7 +26,7 @@ func TestWholeLife(t *testing.T) {
 	require.Nil(t, b.ended(t))
 	require.Equal(t, "ran [a b]\n", b.text())
 
-	// The collected rows were confirmed before Finished was sent.
+	// The job manager confirmed the collected rows before Finished was sent.
 	shards, confirmed := 0, false
 	for _, h := range b.events() {
 		switch {

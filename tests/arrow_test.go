@@ -100,10 +100,10 @@ func receiver(d *ast.FuncDecl) *ast.Ident {
 	}
 }
 
-// TestArrowStaysBehindItsDoor: only the bridge package may name types of Arrow in exported
+// TestArrowIsNotExposed: only the bridge package may name types of Arrow in exported
 // declarations of public packages. A program that uses another version of Arrow then compiles
 // with any of the others.
-func TestArrowStaysBehindItsDoor(t *testing.T) {
+func TestArrowIsNotExposed(t *testing.T) {
 	root := moduleRoot(t)
 	seen := 0
 	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

@@ -29,22 +29,22 @@ import (
 // error that tells what and where. No goroutine is left, no memory is held, and there is no new
 // file.
 
-// workplace is the directory of a case: its input and where it writes.
-type workplace struct{ input, output string }
+// jobDir is the directory of a case: its input and where it writes.
+type jobDir struct{ input, output string }
 
 // badJob is a job with one fault.
 type badJob struct {
 	name  string
 	input string // text of the file; none if empty
-	build func(b *engine.Builder, w workplace)
+	build func(b *engine.Builder, w jobDir)
 	opts  []engine.Option
 	says  []string // texts that the error must contain
 }
 
 // cluster reads the input, clusters it by the columns a and b, and writes the
 // predictions.
-func cluster(o operators.CSVOptions, p kmeans.Params) func(b *engine.Builder, w workplace) {
-	return func(b *engine.Builder, w workplace) {
+func cluster(o operators.CSVOptions, p kmeans.Params) func(b *engine.Builder, w jobDir) {
+	return func(b *engine.Builder, w jobDir) {
 		o.Header = true
 		points := operators.Vectorize(operators.ReadCSV(b, w.input, o), "features", "a", "b")
 		p.VectorCol = "features"
@@ -60,16 +60,16 @@ var floats = operators.CSVOptions{Types: map[string]string{"a": "float64", "b": 
 type numbered struct{ ID, Group int64 }
 
 // mapped writes 1,000 generated rows after applying a function.
-func mapped(f func(numbered) (numbered, error)) func(b *engine.Builder, w workplace) {
-	return func(b *engine.Builder, w workplace) {
+func mapped(f func(numbered) (numbered, error)) func(b *engine.Builder, w jobDir) {
+	return func(b *engine.Builder, w jobDir) {
 		rows := operators.Generate(b, 1000, func(_ sharding.Random, i int64) numbered { return numbered{i, i % 10} })
 		operators.WriteCSV(operators.MapErr(operators.PartitionByHash(rows, "group"), f), w.output, operators.CSVWriteOptions{})
 	}
 }
 
 // queued writes the rows of a queue with the given stages.
-func queued(change func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue) func(b *engine.Builder, w workplace) {
-	return func(b *engine.Builder, w workplace) {
+func queued(change func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue) func(b *engine.Builder, w jobDir) {
+	return func(b *engine.Builder, w jobDir) {
 		rows := operators.Generate(b, 1000, func(_ sharding.Random, i int64) numbered { return numbered{i, i % 10} })
 		q := comqueue.New(b, "totals").
 			InitWithPartitionedData(comqueue.PartitionedRows("rows"), rows).
@@ -87,7 +87,7 @@ var (
 )
 
 // differing writes ten rows in its first build and eleven in its second.
-func differing(b *engine.Builder, w workplace) {
+func differing(b *engine.Builder, w jobDir) {
 	path := w.input + ".builds"
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -143,7 +143,7 @@ var badJobs = []badJob{
 	},
 	{
 		name: "a file that changes between building and reading", input: goodRows,
-		build: func(b *engine.Builder, w workplace) {
+		build: func(b *engine.Builder, w jobDir) {
 			rows := operators.ReadCSV(b, w.input, operators.CSVOptions{Header: true})
 			operators.WriteCSV(rows, w.output, operators.CSVWriteOptions{})
 			if err := os.WriteFile(w.input, []byte(goodRows+"5,5\n"), 0o644); err != nil {
@@ -264,14 +264,14 @@ var badJobs = []badJob{
 	},
 	{
 		name: "an output that exists", input: goodRows,
-		build: func(b *engine.Builder, w workplace) {
+		build: func(b *engine.Builder, w jobDir) {
 			operators.WriteCSV(operators.ReadCSV(b, w.input, operators.CSVOptions{Header: true}), w.input, operators.CSVWriteOptions{})
 		},
 		says: []string{"in.csv exists", "--if-exists replace"},
 	},
 	{
 		name: "a directory that cannot be written", input: goodRows,
-		build: func(b *engine.Builder, w workplace) {
+		build: func(b *engine.Builder, w jobDir) {
 			below := filepath.Join(w.input, "out.csv") // the input is a file
 			operators.WriteCSV(operators.ReadCSV(b, w.input, operators.CSVOptions{Header: true}), below, operators.CSVWriteOptions{})
 		},
@@ -279,7 +279,7 @@ var badJobs = []badJob{
 	},
 	{
 		name: "an output in no directory", input: goodRows,
-		build: func(b *engine.Builder, w workplace) {
+		build: func(b *engine.Builder, w jobDir) {
 			operators.WriteCSV(operators.ReadCSV(b, w.input, operators.CSVOptions{Header: true}), w.output+"/none/out.csv", operators.CSVWriteOptions{})
 		},
 		says: []string{"out.csv", "does not exist"},
@@ -303,7 +303,7 @@ func TestBadInput(t *testing.T) {
 func runBad(t *testing.T, job badJob) error {
 	t.Helper()
 	dir := t.TempDir()
-	w := workplace{filepath.Join(dir, "in.csv"), filepath.Join(dir, "out.csv")}
+	w := jobDir{filepath.Join(dir, "in.csv"), filepath.Join(dir, "out.csv")}
 	if job.input != "" {
 		require.NoError(t, os.WriteFile(w.input, []byte(job.input), 0o644))
 	}
@@ -337,7 +337,7 @@ func TestFewRows(t *testing.T) {
 	for _, p := range []int{1, 8} { // 8 subtasks, 4 rows
 		output := filepath.Join(dir, fmt.Sprint(p))
 		result, err := engine.Run(t.Context(), engine.Define("few", func(b *engine.Builder, _ struct{}) error {
-			cluster(floats, kmeans.Params{K: 2})(b, workplace{input, output})
+			cluster(floats, kmeans.Params{K: 2})(b, jobDir{input, output})
 			return nil
 		}), struct{}{}, engine.Parallelism(p), engine.Shards(8))
 		require.NoError(t, err)

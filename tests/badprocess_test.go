@@ -77,7 +77,7 @@ func (p badProcess) signalled(t *testing.T, fault string, meanwhile func(), sign
 	}
 	meanwhile()
 	require.NoError(t, cmd.Process.Signal(signals[0]))
-	defer insist(cmd.Process, signals[1:])()
+	defer resendSignals(cmd.Process, signals[1:])()
 	var said bytes.Buffer
 	got := programs.Await(t, ctx, cmd, func() error {
 		_, err := said.ReadFrom(lines)
@@ -88,9 +88,9 @@ func (p badProcess) signalled(t *testing.T, fault string, meanwhile func(), sign
 	return got
 }
 
-// insist sends signals again and again, because signals soon after the first one count as the
-// same. It stops when the returned function is called.
-func insist(p *os.Process, signals []os.Signal) (stop func()) {
+// resendSignals sends signals again and again, because signals soon after the first one count as
+// the same. It stops when the returned function is called.
+func resendSignals(p *os.Process, signals []os.Signal) (stop func()) {
 	stopped, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)

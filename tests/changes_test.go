@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// linesTold matches the line before a block that states the number of its lines.
-var linesTold = regexp.MustCompile(`^(Before|Now), (\d+) lines:$`)
+// lineCount matches the line before a block that states the number of its lines.
+var lineCount = regexp.MustCompile(`^(Before|Now), (\d+) lines:$`)
 
 // The code that the page shows as "now" is in the examples, declaration by declaration. The
 // code that it shows as "before" is valid Go and stands above. Both have as many lines as the
@@ -29,7 +29,7 @@ func TestChangesPage(t *testing.T) {
 	before, programs := false, map[string]bool{}
 	for _, b := range blocks {
 		require.Equal(t, "go", b.lang, "line %d", b.line)
-		told := toldAbove(lines, b.line)
+		told := lineCountAbove(lines, b.line)
 		require.Equal(t, strconv.Itoa(strings.Count(b.text, "\n")), told[2], "lines of the block at line %d", b.line)
 		if told[1] == "Before" {
 			_, err := format.Source([]byte(b.text))
@@ -50,10 +50,10 @@ func TestChangesPage(t *testing.T) {
 	require.Len(t, programs, 5)
 }
 
-// toldAbove returns the nearest match of linesTold above a line. Lines count from 1.
-func toldAbove(lines []string, line int) []string {
+// lineCountAbove returns the nearest match of lineCount above a line. Lines count from 1.
+func lineCountAbove(lines []string, line int) []string {
 	for i := line - 2; i >= 0; i-- {
-		if m := linesTold.FindStringSubmatch(lines[i]); m != nil {
+		if m := lineCount.FindStringSubmatch(lines[i]); m != nil {
 			return m
 		}
 	}

@@ -329,7 +329,7 @@ func (o BinaryOptions) visit(s *binaryState, t *step) {
 			s.KS, s.KSScore = ks, t.value
 		}
 	}
-	if half := float64(o.CurvePoints / 2); slot(half, t.beforeA, p) != slot(half, t.afterA, p) || slot(half, t.beforeB, n) != slot(half, t.afterB, n) {
+	if half := float64(o.CurvePoints / 2); bucketOf(half, t.beforeA, p) != bucketOf(half, t.afterA, p) || bucketOf(half, t.beforeB, n) != bucketOf(half, t.afterB, n) {
 		s.Points = append(s.Points, o.point(t.value, t.afterA, t.afterB, p, n))
 	}
 	if o.Margins || s.NoProbability || t.value < 0 || t.value > 1 {
@@ -348,9 +348,9 @@ func (o BinaryOptions) visit(s *binaryState, t *step) {
 	}
 }
 
-// slot returns the number of the part that a weight lies in when the total is cut into n
+// bucketOf returns the number of the part that a weight lies in when the total is cut into n
 // equal parts.
-func slot(n, weight, total float64) float64 {
+func bucketOf(n, weight, total float64) float64 {
 	if total == 0 {
 		return 0
 	}
@@ -417,7 +417,7 @@ func (o BinaryOptions) report(s *binaryState) (*BinaryReport, error) {
 	if p+n > 0 {
 		r.Curve = append([]CurvePoint{o.point(math.Inf(1), 0, 0, p, n)}, s.Points...)
 	}
-	u.settle(r, p+n, "auc", "pr_auc", "log_loss", "brier", "ks", "accuracy", "precision", "recall", "specificity", "f1", "mcc")
+	u.apply(r, p+n, "auc", "pr_auc", "log_loss", "brier", "ks", "accuracy", "precision", "recall", "specificity", "f1", "mcc")
 	r.Undefined = u
 	return r, nil
 }

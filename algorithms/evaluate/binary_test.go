@@ -49,7 +49,7 @@ func binary(o evaluate.BinaryOptions) func(*engine.Dataset) *engine.Dataset {
 // brier_score_loss, roc_curve and the functions of predictions, with sample_weight.
 func TestBinaryEqualsScikitLearn(t *testing.T) {
 	o := binaryCols
-	o.Threshold = 0.39 // scikit-learn was given the predictions at scores of 0.4 or more
+	o.Threshold = 0.39 // scikit-learn was given predictions that are positive for scores of 0.4 or more
 	for _, c := range []struct {
 		weight                                                                []float64
 		auc, ap, loss, brier, ks, tn, fp, fn, tp, acc, precision, recall, mcc float64
@@ -123,7 +123,8 @@ func TestBinaryCurveIsBoundedAndExact(t *testing.T) {
 	}
 }
 
-// The area by its definition, pair by pair, and the rest by loops over rows.
+// The reference computes the area by its definition, pair by pair, and all else by loops over
+// rows.
 func TestBinaryEqualsItsDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 30).Draw(t, "n")
@@ -206,7 +207,7 @@ func TestBinaryIsAFunctionOfTheRows(t *testing.T) {
 	requireSame(t, want, measured[evaluate.BinaryReport](t, scoredRows(truth, margins, weight), binary(o)))
 }
 
-// The largest difference of rates at several scores, in several shards.
+// The largest difference of rates occurs at several scores, in several shards.
 func TestKSNamesTheLargestScore(t *testing.T) {
 	truth, score := []int64{1, 0, 1, 0, 1, 0, 1, 0}, []float64{8, 7, 6, 5, 4, 3, 2, 1}
 	o := binaryCols
@@ -359,14 +360,14 @@ func TestBinarySkipsRowsThatLackSomething(t *testing.T) {
 	rows[0].Weight = -1
 	requireFailure(t, rows, binary(o), "a weight is 0 or more")
 	rows[0].Weight = 1
-	// Several such rows in one batch.
+	// There are several such rows in one batch.
 	rows = append(append(rows, rows...), rows...)
 	got := measured[evaluate.BinaryReport](t, rows, binary(o), engine.Shards(1), engine.Parallelism(1))
 	require.Equal(t, []float64{1, 6, 3}, []float64{got.AUC, got.Weight, got.Positive})
 }
 
-// A row that is read several times is counted once, under the first column that it lacks. An
-// error about a row has its place among all rows of the shard.
+// A row that is read several times is counted once, under the first column that is missing in
+// it. An error about a row gives its place among all rows of the shard.
 func TestRowsLeftOutAreCountedOnce(t *testing.T) {
 	type row struct {
 		Label, Prediction *float64
@@ -423,7 +424,7 @@ func TestReportsSurviveJSON(t *testing.T) {
 	} {
 		require.Error(t, json.Unmarshal([]byte(bad), new(evaluate.BinaryReport)), bad)
 	}
-	// The numbers are columns as well.
+	// The numbers are also columns of the report.
 	result := trial.Run(t, func(b *engine.Builder) {
 		rows := operators.FromSlice(b, scoredRows(binaryTruth, binaryScore, nil))
 		engine.Collect(evaluate.Binary(rows, binaryCols), "report")
@@ -448,8 +449,8 @@ func TestCurveRefusesOtherDatasets(t *testing.T) {
 	requireFailure(t, scoredRows(binaryTruth, binaryScore, nil), evaluate.Curve, "the dataset is no report of a BinaryReport")
 }
 
-// TestScoresAtTheThreshold: such scores do not count as positive, just as models do not
-// predict the second class at them.
+// TestScoresAtTheThreshold: a score equal to the threshold does not count as positive, just as
+// models do not predict the second class for it.
 func TestScoresAtTheThreshold(t *testing.T) {
 	o := binaryCols
 	o.Threshold = 0.4

@@ -185,7 +185,7 @@ func Clustering(rows *engine.Dataset, o ClusteringOptions) *engine.Dataset {
 		return refused
 	}
 	in.byValue = ordered(in.Columns[in.cluster].As.Type)
-	sums := folding[clusteringState]{
+	sums := foldSpec[clusteringState]{
 		op: "ClusteringSums",
 		in: in.table,
 		add: func(s *clusteringState, rec arrow.Record) error {
@@ -218,7 +218,7 @@ func Clustering(rows *engine.Dataset, o ClusteringOptions) *engine.Dataset {
 
 // scatter adds the second pass over the rows, once the centres of the clusters are known.
 func (o ClusteringOptions) scatter(rows, sums *engine.Dataset, in clusteringInput) *engine.Dataset {
-	f := folding[clusteringState]{
+	f := foldSpec[clusteringState]{
 		op:    "ClusteringScatter",
 		in:    in.second(),
 		sides: []*engine.Dataset{sums},
@@ -390,7 +390,7 @@ func (o ClusteringOptions) report(s *clusteringState, byValue bool) (*Clustering
 			asked = append(asked, "exact_silhouette")
 		}
 	}
-	u.settle(r, r.Weight, asked...)
+	u.apply(r, r.Weight, asked...)
 	r.Undefined = u
 	return r, nil
 }

@@ -54,7 +54,7 @@ func clusterMeasures(r *evaluate.ClusteringReport) []float64 {
 	return []float64{r.Silhouette, r.ExactSilhouette, r.DaviesBouldin, r.CalinskiHarabasz, r.ARI, r.NMI, r.Homogeneity, r.Completeness, r.VMeasure}
 }
 
-// Values of scikit-learn's silhouette_score by squared and plain distance,
+// The expected values come from scikit-learn's silhouette_score by squared and plain distance,
 // davies_bouldin_score, calinski_harabasz_score, adjusted_rand_score,
 // normalized_mutual_info_score and homogeneity_completeness_v_measure.
 func TestClusteringEqualsScikitLearn(t *testing.T) {
@@ -108,7 +108,7 @@ func iris(t testing.TB) (x [][]float64, species []string) {
 	return x, species
 }
 
-// Silhouettes pair by pair, agreement pair by pair.
+// The reference computes silhouettes and agreement pair by pair.
 func TestClusteringEqualsItsDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 25).Draw(t, "n")
@@ -201,8 +201,7 @@ func TestClusteringIsAFunctionOfTheRows(t *testing.T) {
 	})
 }
 
-// Vectors of every kind give the same report. With integer weights it is the report of the
-// rows repeated.
+// Vectors of every kind give the same report. Integer weights give the report of repeated rows.
 func TestClusteringOfAnyVectors(t *testing.T) {
 	type row struct {
 		Dense   []float64 `column:"dense,dim=2"`
@@ -251,11 +250,11 @@ func TestClusteringOfLittleAndOfNothing(t *testing.T) {
 	r = measured[evaluate.ClusteringReport](t, clusteredRows(clusterX[:1], clusterC, clusterT, nil), clustering(both))
 	require.Len(t, r.Undefined, 3)
 	require.Equal(t, []float64{1, 1, 1, 0}, []float64{r.ARI, r.NMI, r.Purity, r.Within})
-	// Every row a cluster of its own.
+	// Every row is a cluster of its own.
 	r = must(evaluate.MeasureClustering([]int{0, 1, 2}, clusterX[:3], []string(nil), nil, both))
 	require.Equal(t, []float64{0, 0, 0}, []float64{r.Silhouette, r.ExactSilhouette, r.DaviesBouldin})
 	require.Equal(t, []string{"calinski_harabasz: there are no more rows than clusters"}, r.Undefined)
-	// All points equal, and weights of 0.
+	// All points are equal; then some have weight 0.
 	r = must(evaluate.MeasureClustering([]int{0, 1, 0, 1}, [][]float64{{1, 1}, {1, 1}, {1, 1}, {1, 1}}, []string(nil), nil, both))
 	require.Equal(t, []float64{0, 0, 0}, []float64{r.Silhouette, r.DaviesBouldin, r.Within})
 	require.Equal(t, []string{"calinski_harabasz: every row is at its cluster's centre"}, r.Undefined)

@@ -129,11 +129,11 @@ func (t *table) attrs() []engine.Attr {
 	return attrs
 }
 
-// clean returns a batch of only the table's columns and only the rows without missing
+// validRows returns a batch of only the table's columns and only the rows without missing
 // values. The caller owns it. first is the number of the batch's first row within its shard.
 // Without skip, a missing value is an error. Rows left out are counted in the first pass
 // only.
-func (t *table) clean(c *engine.Context, rows arrow.Record, first int) (arrow.Record, error) {
+func (t *table) validRows(c *engine.Context, rows arrow.Record, first int) (arrow.Record, error) {
 	used, err := t.Rows(c, first, rows)
 	if err == nil && !t.Again {
 		for i, n := range t.Lacking {

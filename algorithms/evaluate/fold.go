@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// An evaluation has two kinds of operators. A folder folds the rows of each subtask into a
+// An evaluation has two kinds of operators. A foldOperator folds the rows of each subtask into a
 // state; there is one for each pass over the rows. The reporter, with one subtask, merges
 // the states and writes the report. States consist of exact sums, counts and extremes, so
 // they do not depend on the order of rows or on where rows lie. Functions on slices fill one
@@ -37,8 +37,8 @@ func readStates[S any](rec arrow.Record, each func(shard int, state *S)) error {
 	return nil
 }
 
-// folding says how rows are folded into states of type S.
-type folding[S any] struct {
+// foldSpec says how rows are folded into states of type S.
+type foldSpec[S any] struct {
 	op string
 	in table
 	// sides are side inputs. open reads them as Side(1), Side(2) of the context.
@@ -52,7 +52,7 @@ type folding[S any] struct {
 }
 
 // fold adds the operator and returns the dataset of states.
-func (f folding[S]) fold(rows *engine.Dataset) *engine.Dataset {
+func (f foldSpec[S]) fold(rows *engine.Dataset) *engine.Dataset {
 	inputs := []engine.Port{{From: rows}}
 	for _, side := range f.sides {
 		inputs = append(inputs, engine.Port{From: side, Partitioner: engine.Broadcast, Side: true})
@@ -62,22 +62,22 @@ func (f folding[S]) fold(rows *engine.Dataset) *engine.Dataset {
 		Attrs:    f.in.attrs(),
 		Schema:   arrowrows.SchemaOf[stateRow](),
 		Inputs:   inputs,
-		Operator: func() engine.Operator { return &folder[S]{folding: f} },
+		Operator: func() engine.Operator { return &foldOperator[S]{foldSpec: f} },
 	})
 }
 
-// folder is the operator behind folding on one subtask.
-type folder[S any] struct {
+// foldOperator is the operator behind foldSpec on one subtask.
+type foldOperator[S any] struct {
 	engine.BaseOperator
-	folding[S]
+	foldSpec[S]
 	state *S
 	row   int // of the shard at hand
 	used  bool
 }
 
-func (o *folder[S]) Open(c *engine.Context) error { return o.renew(c) }
+func (o *foldOperator[S]) Open(c *engine.Context) error { return o.renew(c) }
 
-func (o *folder[S]) renew(c *engine.Context) error {
+func (o *foldOperator[S]) renew(c *engine.Context) error {
 	o.state = new(S)
 	if o.open == nil {
 		return nil
@@ -85,9 +85,9 @@ func (o *folder[S]) renew(c *engine.Context) error {
 	return o.open(c, o.state)
 }
 
-func (o *folder[S]) Process(c *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
+func (o *foldOperator[S]) Process(c *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
 	rows := arrowrows.Record(in)
-	clean, err := o.in.clean(c, rows, o.row)
+	clean, err := o.in.validRows(c, rows, o.row)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (o *folder[S]) Process(c *engine.Context, _, _ int, in engine.Batch, _ engi
 	return o.in.place(o.add(o.state, clean), before)
 }
 
-func (o *folder[S]) EndShard(c *engine.Context, shard int, out engine.Output) error {
+func (o *foldOperator[S]) EndShard(c *engine.Context, shard int, out engine.Output) error {
 	used := o.used
 	o.row, o.used = 0, false
 	if !o.perShard || !used {
@@ -113,7 +113,7 @@ func (o *folder[S]) EndShard(c *engine.Context, shard int, out engine.Output) er
 	return o.renew(c)
 }
 
-func (o *folder[S]) Finish(c *engine.Context, out engine.Output) error {
+func (o *foldOperator[S]) Finish(c *engine.Context, out engine.Output) error {
 	if o.perShard {
 		return nil
 	}

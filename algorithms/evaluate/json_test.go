@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/evaluate"
 )
 
-// Any text is an error, or a report that is written as it was read.
+// Any text gives an error, or a report that is written in the same way as it was read.
 func FuzzReport(f *testing.F) {
 	binary, err := json.Marshal(must(evaluate.MeasureBinary(binaryTruth, binaryScore, nil, evaluate.BinaryOptions{})))
 	require.NoError(f, err)

@@ -203,7 +203,7 @@ func Multiclass(rows *engine.Dataset, o MulticlassOptions) *engine.Dataset {
 			return b.Poisoned(op)
 		}
 	}
-	states := folding[multiState]{
+	states := foldSpec[multiState]{
 		op: "MulticlassCounts",
 		in: in,
 		add: func(s *multiState, rec arrow.Record) error {
@@ -219,7 +219,7 @@ func Multiclass(rows *engine.Dataset, o MulticlassOptions) *engine.Dataset {
 			if predicted >= 0 {
 				s.given = s.Counts.Classes.column(rec.Column(predicted), s.given)
 			} else {
-				s.given = o.likeliest(s, probability, s.given)
+				s.given = o.argmax(s, probability, s.given)
 			}
 			return o.add(s, s.truth, s.given, probability, w)
 		},
@@ -272,8 +272,8 @@ func (o MulticlassOptions) probabilities(s *multiState, rec arrow.Record, column
 	return s.row, nil
 }
 
-// likeliest returns the number of the label of each row's largest probability.
-func (o MulticlassOptions) likeliest(s *multiState, probability []float64, dst []int32) []int32 {
+// argmax returns the number of the label of each row's largest probability.
+func (o MulticlassOptions) argmax(s *multiState, probability []float64, dst []int32) []int32 {
 	if s.best == nil {
 		for _, c := range o.Classes {
 			s.best = append(s.best, []byte(c))
@@ -362,7 +362,7 @@ func MeasureMulticlass[L Label](truth, predicted []L, probability [][]float64, w
 	}
 	var p []int32
 	if predicted == nil {
-		p = o.likeliest(&s, flat, nil)
+		p = o.argmax(&s, flat, nil)
 	} else if p, err = labelIDs(&s.Counts.Classes, predicted, "prediction"); err != nil {
 		return nil, err
 	}
@@ -429,7 +429,7 @@ func (o MulticlassOptions) report(s *multiState, byValue bool) (*MulticlassRepor
 			asked = append(asked, "top_k_accuracy")
 		}
 	}
-	u.settle(r, c.total, asked...)
+	u.apply(r, c.total, asked...)
 	r.Undefined = u
 	return r, nil
 }

@@ -46,8 +46,9 @@ func multiclass(o evaluate.MulticlassOptions) func(*engine.Dataset) *engine.Data
 	return func(d *engine.Dataset) *engine.Dataset { return evaluate.Multiclass(d, o) }
 }
 
-// Values of scikit-learn's accuracy_score, cohen_kappa_score, confusion_matrix and
-// precision_recall_fscore_support with zero_division=0, with sample_weight.
+// The expected values come from scikit-learn's accuracy_score, cohen_kappa_score,
+// confusion_matrix and precision_recall_fscore_support with zero_division=0, with
+// sample_weight.
 func TestMulticlassEqualsScikitLearn(t *testing.T) {
 	ones := slices.Repeat([]float64{1}, 12)
 	for _, c := range []struct {
@@ -87,7 +88,8 @@ func TestMulticlassEqualsScikitLearn(t *testing.T) {
 	}
 }
 
-// Values of scikit-learn's log_loss. The largest two of three are found by hand.
+// The expected values come from scikit-learn's log_loss. The accuracy of the top two is
+// computed by hand.
 func TestMulticlassProbabilities(t *testing.T) {
 	truth := slices.Clone(multiTruth)
 	truth[10] = "a"
@@ -99,8 +101,7 @@ func TestMulticlassProbabilities(t *testing.T) {
 		o := evaluate.MulticlassOptions{LabelCol: "truth", ProbabilityCols: abc, Classes: abc, TopK: 1, WeightCol: "weight"}
 		r := measured[evaluate.MulticlassReport](t, rows, multiclass(o))
 		requireClose(t, c.loss, r.LogLoss, "log-loss")
-		// The prediction is the likeliest class, so the accuracy of the top 1 is the plain
-		// accuracy.
+		// The prediction is the likeliest class, so the top-1 accuracy is the plain accuracy.
 		requireClose(t, r.Accuracy, r.TopKAccuracy, "top 1")
 		o.ProbabilityCols = []string{"p"}
 		requireSame(t, r, measured[evaluate.MulticlassReport](t, rows, multiclass(o)))

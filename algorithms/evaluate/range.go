@@ -15,10 +15,10 @@ const (
 	beyondWeights = "the weights of all rows add up to more than a float64 can hold: scale them down"
 )
 
-// settle replaces infinities, and values computed from them, by NaN in a report, a pointer
+// apply replaces infinities, and values computed from them, by NaN in a report, a pointer
 // to a struct, and records why. asked names the metrics that must have a value: if one is
 // NaN without a recorded reason, it came from infinities.
-func (u *undefined) settle(report any, weight float64, asked ...string) {
+func (u *undefined) apply(report any, weight float64, asked ...string) {
 	if weight == 0 {
 		return // the reason is recorded
 	}
@@ -36,7 +36,7 @@ func (u *undefined) settle(report any, weight float64, asked ...string) {
 		switch x := f.Float(); {
 		case all:
 			f.SetFloat(math.NaN())
-		case math.IsInf(x, 0), x != x && slices.Contains(asked, m.name) && !u.tells(m.name):
+		case math.IsInf(x, 0), x != x && slices.Contains(asked, m.name) && !u.explains(m.name):
 			f.SetFloat(u.none(m.name, beyondRange))
 		}
 	}
@@ -47,8 +47,8 @@ func (u *undefined) settle(report any, weight float64, asked ...string) {
 	}
 }
 
-// tells reports whether a reason is recorded for a metric without a value.
-func (u *undefined) tells(name string) bool {
+// explains reports whether a reason is recorded for a metric without a value.
+func (u *undefined) explains(name string) bool {
 	return slices.ContainsFunc(*u, func(why string) bool { return strings.HasPrefix(why, name+":") })
 }
 

@@ -102,12 +102,12 @@ func TestOtherReportsBeyondTheRange(t *testing.T) {
 	c := must(evaluate.MeasureClustering[int, int]([]int{1, 2, 2}, [][]float64{{1e200}, {-1e200}, {2}}, nil, nil, evaluate.ClusteringOptions{Exact: true}))
 	noInfinity(t, c, c.Undefined, "silhouette", "exact_silhouette", "davies_bouldin", "calinski_harabasz", "within")
 	require.NotEmpty(t, c.Undefined)
-	// The numbers of pairs exceed float64; nothing else does.
+	// The numbers of pairs exceed float64, and no other number does.
 	c = must(evaluate.MeasureClustering([]int{1, 2, 2}, nil, []int{1, 2, 1}, []float64{1e200, 1e200, 2e200}, evaluate.ClusteringOptions{}))
 	require.Len(t, c.Undefined, 1)
 	require.Contains(t, c.Undefined[0], "ari: an intermediate sum")
 	require.Equal(t, 0.75, c.Purity)
-	// Where no row is positive, there is no lift.
+	// If no row is positive, there is no lift.
 	b := must(evaluate.MeasureBinary([]int{0, 0}, []float64{0.1, 0.2}, nil, evaluate.BinaryOptions{}))
 	require.True(t, math.IsNaN(b.Curve[0].Lift))
 }

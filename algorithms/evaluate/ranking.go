@@ -191,7 +191,7 @@ type lister struct {
 
 func (o *lister) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
 	rows := arrowrows.Record(in)
-	clean, err := o.in.clean(c, rows, o.row)
+	clean, err := o.in.validRows(c, rows, o.row)
 	if err != nil {
 		return err
 	}
@@ -467,9 +467,9 @@ func (o RankingOptions) report(s *rankingState) (*RankingReport, error) {
 		r.Precision, r.Recall = math.NaN(), math.NaN()
 	}
 	if w > 0 {
-		u.settle(r, r.Weight, "precision", "recall")
+		u.apply(r, r.Weight, "precision", "recall")
 	}
-	u.settle(r, r.Weight, "ndcg", "map", "mrr")
+	u.apply(r, r.Weight, "ndcg", "map", "mrr")
 	r.Undefined = u
 	return r, nil
 }

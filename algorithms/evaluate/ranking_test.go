@@ -28,7 +28,7 @@ func ranking(o evaluate.RankingOptions) func(*engine.Dataset) *engine.Dataset {
 	return func(d *engine.Dataset) *engine.Dataset { return evaluate.Ranking(d, o) }
 }
 
-// measureRanked is MeasureRanking of rows.
+// measureRanked is MeasureRanking for rows.
 func measureRanked(rows []ranked, o evaluate.RankingOptions) (*evaluate.RankingReport, error) {
 	var query []string
 	var label, score, weight []float64
@@ -44,7 +44,8 @@ var rankedRows = []ranked{
 	{"c", 1, .1, .5}, {"c", 0, .2, .5}, {"c", 0, .3, .5},
 }
 
-// Values of scikit-learn's ndcg_score of the gains 2^label-1, which averages over ties too.
+// The expected values come from scikit-learn's ndcg_score with the gains 2^label-1. It averages
+// over ties too.
 func TestRankingEqualsScikitLearn(t *testing.T) {
 	for k, want := range map[int][]float64{3: {0.8629841898786564, 0.19562755714523997, 0.5}, 10: {0.9451279243474717, 0.5152587536898924, 0.5}} {
 		o := rankingCols
@@ -56,7 +57,8 @@ func TestRankingEqualsScikitLearn(t *testing.T) {
 	}
 }
 
-// By hand, without ties: the relevant rows are in places 1 and 3 of 4; K is 2 and 4.
+// The expected values are computed by hand, without ties. The relevant rows are in places 1 and
+// 3 of 4; K is 2 and 4.
 func TestRankingByHand(t *testing.T) {
 	rows := []ranked{{"q", 1, 4, 1}, {"q", 0, 3, 1}, {"q", 2, 2, 1}, {"q", 0, 1, 1}}
 	r := must(measureRanked(rows, evaluate.RankingOptions{K: 2}))

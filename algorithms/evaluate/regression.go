@@ -164,7 +164,7 @@ func Regression(rows *engine.Dataset, o RegressionOptions) *engine.Dataset {
 			f(y[i], p[i], weightOf(w, i))
 		}
 	}
-	sums := folding[regressionState]{
+	sums := foldSpec[regressionState]{
 		op: "RegressionSums",
 		in: in,
 		add: func(s *regressionState, rec arrow.Record) error {
@@ -189,7 +189,7 @@ type eachRow func(rec arrow.Record, f func(label, prediction, w float64))
 
 // deviances adds the second pass over the rows, once their mean label is known.
 func (o RegressionOptions) deviances(rows, sums *engine.Dataset, in table, each eachRow) *engine.Dataset {
-	return folding[regressionState]{
+	return foldSpec[regressionState]{
 		op:    "RegressionDeviance",
 		in:    in.second(),
 		sides: []*engine.Dataset{sums},
@@ -327,7 +327,7 @@ func (o RegressionOptions) report(s *regressionState) (*RegressionReport, error)
 	if o.Deviance != NoDeviance {
 		asked = append(asked, "deviance", "d2_deviance")
 	}
-	u.settle(r, w, asked...)
+	u.apply(r, w, asked...)
 	r.Undefined = u
 	return r, nil
 }

@@ -43,8 +43,8 @@ func regression(o evaluate.RegressionOptions) func(*engine.Dataset) *engine.Data
 	return func(d *engine.Dataset) *engine.Dataset { return evaluate.Regression(d, o) }
 }
 
-// Values of scikit-learn's functions of these names, with sample_weight. pinball and
-// d2_pinball are at alpha=0.25.
+// The expected values come from scikit-learn's functions of these names, with sample_weight,
+// and for pinball and d2_pinball with alpha=0.25.
 func TestRegressionEqualsScikitLearn(t *testing.T) {
 	for _, c := range []struct {
 		weight                                                   []float64
@@ -87,7 +87,7 @@ func TestRegressionEqualsScikitLearn(t *testing.T) {
 	}
 }
 
-// Deviances of predictions that are nearly right, by the definitions in 60 digits:
+// Deviances of predictions that are nearly right, computed from the definitions with 60 digits:
 //
 //	p, y, m = Decimal(p), Decimal(y), Decimal(m); pw = lambda b, e: (b.ln()*e).exp()
 //	2*(pw(y, 2-p)/((1-p)*(2-p)) - y*pw(m, 1-p)/(1-p) + pw(m, 2-p)/(2-p))
@@ -150,7 +150,7 @@ func TestRegressionEqualsItsDefinition(t *testing.T) {
 	})
 }
 
-// Integer weights are repetitions.
+// Integer weights give the same report as repeated rows.
 func TestRegressionWeightsRepeatRows(t *testing.T) {
 	var label, guess []float64
 	weight := []float64{1, 0, 3, 2, 1, 4, 0, 1, 2}
@@ -169,7 +169,7 @@ func TestRegressionWeightsRepeatRows(t *testing.T) {
 	}
 }
 
-// Labels far from 0 lose no precision: nothing cancels in the sums about the mean.
+// Labels far from 0 lose no precision, because nothing cancels in the sums about the mean.
 func TestRegressionFarFromZero(t *testing.T) {
 	label, guess := []float64{1e9 + 1, 1e9 + 2, 1e9 + 3, 1e9 + 4}, []float64{1e9 + 1, 1e9 + 2, 1e9 + 3, 1e9 + 5}
 	r := must(evaluate.MeasureRegression(label, guess, nil, evaluate.RegressionOptions{}))

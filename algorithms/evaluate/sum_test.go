@@ -44,7 +44,7 @@ func TestSumIsTheTrueSum(t *testing.T) {
 	})
 }
 
-// Small values remain when the large ones have cancelled.
+// Small values remain after the large ones have cancelled.
 func TestSumKeepsWhatIsSmall(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var values []float64
@@ -70,7 +70,7 @@ func TestSumKeepsWhatIsSmall(t *testing.T) {
 	require.Equal(t, 1e-300, s.value())
 }
 
-// Full digits are carried over before others are added to them.
+// Full digits are carried before others are added to them.
 func TestSumMergesFullDigits(t *testing.T) {
 	full := func() *sum {
 		s := &sum{Big: make([]int64, bigDigits), Adds: maxAdds}
@@ -81,7 +81,7 @@ func TestSumMergesFullDigits(t *testing.T) {
 	want := 2 * a.value()
 	a = full()
 	a.merge(b)
-	// so that as many more additions as Adds permits are safe
+	// so as many more additions as Adds permits are safe
 	require.Less(t, a.Big[40], int64(1)<<33)
 	require.Equal(t, want, a.value())
 }
@@ -107,7 +107,8 @@ func TestSumOfProductsIsExact(t *testing.T) {
 }
 
 func TestSumCarriesOn(t *testing.T) {
-	// The lowest and the highest digit at once, again and again, with the carries forced.
+	// The lowest and the highest digit are added at the same time, again and again, with forced
+	// carries.
 	var s sum
 	var values []float64
 	for i := range 2000 {

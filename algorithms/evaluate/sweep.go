@@ -157,12 +157,12 @@ type groupOperator struct {
 	in      table
 	extract func([]weighted, arrow.Record) ([]weighted, error)
 	row     int
-	held    holding
+	held    shardValues
 }
 
 func (o *groupOperator) Process(c *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
 	rows := arrowrows.Record(in)
-	clean, err := o.in.clean(c, rows, o.row)
+	clean, err := o.in.validRows(c, rows, o.row)
 	if err != nil {
 		return err
 	}
@@ -216,8 +216,8 @@ func (o *groupOperator) Close() error {
 	return nil
 }
 
-// holding has the values of a shard. They count against the run's memory budget.
-type holding struct {
+// shardValues has the values of a shard. They count against the run's memory budget.
+type shardValues struct {
 	values   []weighted
 	memory   interface{ Release(int64) }
 	reserved int64
@@ -226,7 +226,7 @@ type holding struct {
 const weightedBytes = 24
 
 // grow makes room for n more values.
-func (h *holding) grow(c *engine.Context, n int) error {
+func (h *shardValues) grow(c *engine.Context, n int) error {
 	if len(h.values)+n > cap(h.values) {
 		h.values = slices.Grow(h.values, max(n, cap(h.values)/2))
 	}
@@ -241,7 +241,7 @@ func (h *holding) grow(c *engine.Context, n int) error {
 
 // drop empties the values of the shard. Without a context it also releases their
 // reservation.
-func (h *holding) drop(c *engine.Context) {
+func (h *shardValues) drop(c *engine.Context) {
 	h.values = h.values[:0]
 	if c == nil && h.memory != nil {
 		h.memory.Release(h.reserved)
@@ -257,7 +257,7 @@ func sweepGroups[S any](parts *engine.Dataset, op string, descending bool, attrs
 		by = operators.Desc("value")
 	}
 	ranges := operators.PartitionByRange(parts, by)
-	total := folding[totals]{
+	total := foldSpec[totals]{
 		op: op + "Totals",
 		in: groupTable(),
 		add: func(s *totals, rows arrow.Record) error {
@@ -279,7 +279,7 @@ func sweepGroups[S any](parts *engine.Dataset, op string, descending bool, attrs
 		Schema: arrowrows.SchemaOf[stateRow](),
 		Inputs: []engine.Port{{From: ranges}, {From: total.fold(ranges), Partitioner: engine.Broadcast, Side: true}},
 		Operator: func() engine.Operator {
-			return &sweeper[S]{descending: descending, visit: visit}
+			return &sweepOperator[S]{descending: descending, visit: visit}
 		},
 	})
 }
@@ -294,17 +294,17 @@ func groupTable() table {
 	return t
 }
 
-// sweeper is the operator behind sweepGroups on one subtask.
-type sweeper[S any] struct {
+// sweepOperator is the operator behind sweepGroups on one subtask.
+type sweepOperator[S any] struct {
 	engine.BaseOperator
 	descending bool
 	visit      func(s *S, t *step)
 	all        totals
 	shards     []*totals // by shard, nil where it has no groups
-	held       holding
+	held       shardValues
 }
 
-func (o *sweeper[S]) Open(c *engine.Context) error {
+func (o *sweepOperator[S]) Open(c *engine.Context) error {
 	o.shards = make([]*totals, c.Shards)
 	for _, rec := range c.Side(1) {
 		err := readStates(arrowrows.Record(rec), func(shard int, t *totals) {
@@ -319,7 +319,7 @@ func (o *sweeper[S]) Open(c *engine.Context) error {
 	return nil
 }
 
-func (o *sweeper[S]) Process(c *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
+func (o *sweepOperator[S]) Process(c *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
 	rows := arrowrows.Record(in)
 	if err := o.held.grow(c, int(rows.NumRows())); err != nil {
 		return err
@@ -331,7 +331,7 @@ func (o *sweeper[S]) Process(c *engine.Context, _, _ int, in engine.Batch, _ eng
 	return nil
 }
 
-func (o *sweeper[S]) EndShard(c *engine.Context, shard int, out engine.Output) error {
+func (o *sweepOperator[S]) EndShard(c *engine.Context, shard int, out engine.Output) error {
 	if len(o.held.values) == 0 {
 		return nil
 	}
@@ -355,7 +355,7 @@ func (o *sweeper[S]) EndShard(c *engine.Context, shard int, out engine.Output) e
 	return emitState(c, shard, state, out)
 }
 
-func (o *sweeper[S]) Close() error {
+func (o *sweepOperator[S]) Close() error {
 	o.held.drop(nil)
 	return nil
 }

@@ -38,7 +38,7 @@ func TestParametersAreChecked(t *testing.T) {
 	}
 }
 
-// TestBoolsAreNumbers trains on a column of bools, which counts as 0 and 1 in prediction too.
+// TestBoolsAreNumbers trains and predicts with a column of bools, which count as 0 and 1.
 func TestBoolsAreNumbers(t *testing.T) {
 	type row struct {
 		B     bool

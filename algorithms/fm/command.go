@@ -22,7 +22,7 @@ func (Params) Command() model.Command {
 			{Name: "l2", Param: "L2", Tag: `want:"0.." placeholder:"STRENGTH" help:"Strength of the penalty on linear weights (default: 0)."`},
 			{Name: "l2-factors", Param: "L2Factors", Tag: `want:"0.." placeholder:"STRENGTH" help:"Strength of the penalty on factors (default: 0)."`},
 			{Name: "no-intercept", Param: "NoIntercept", Tag: `help:"Leave the intercept out."`},
-			{Name: "initial-spread", Param: "InitialSpread", Tag: `want:">0.." placeholder:"DEVIATION" help:"Deviation of the first factors, which are drawn (default: 0.05)."`},
+			{Name: "initial-spread", Param: "InitialSpread", Tag: `want:">0.." placeholder:"DEVIATION" help:"Standard deviation of the initial factors, which are drawn at random (default: 0.05)."`},
 		}, optim.Flags),
 	}
 }

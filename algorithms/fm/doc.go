@@ -1,5 +1,6 @@
-// Package fm trains factorisation machines: regressions and classifiers in which all pairs
-// of features act together, by factors of each feature, also where most pairs never occur.
+// Package fm trains factorisation machines, for regression and classification. They model the
+// interaction of every pair of features by factors of each feature, also where most pairs never
+// occur.
 //
 // # Training and predicting in a job
 //
@@ -7,8 +8,8 @@
 //	rated := fm.Predict(rows, made, fm.PredictOptions{})
 //	engine.Collect(made, "model")
 //
-// Predict adds the column "prediction", and for a classification "probability". After the
-// run the model is brought to the caller, used, kept and read again:
+// Predict adds the column "prediction", and for a classification "probability". After the run
+// the caller takes the model from the result, uses it, saves it and loads it again:
 //
 //	m, err := fm.ModelOf(result, "model")
 //	rating := m.PredictSparse([]int32{17, 4021}, []float64{1, 1})
@@ -20,28 +21,27 @@
 // # What is computed
 //
 // The margin of a row x is w0 + Σ w[j]·x[j] + Σ over pairs i < j of ⟨v[i], v[j]⟩·x[i]·x[j]
-// (Rendle, "Factorization Machines", ICDM 2010), in time in proportion to the entries of
-// the row times the factors. A regression predicts it, with half the squared difference as
-// the loss; a classification of two classes takes it as the log odds of the second one.
-// Training minimises the mean weighted loss and the penalty by L-BFGS, or by SGD, of which
-// AdaGrad suits sparse rows. The objective is not convex: the first factors, drawn from
-// the seed, decide which optimum is found. Features are taken as they are. Scale those of
-// very different sizes before, all of them for SGD: its default rates are for features of
-// spread 1, and with others the loss mostly grows until it is no number.
+// (Rendle, "Factorization Machines", ICDM 2010), computed in time proportional to the entries
+// of the row times the factors. A regression predicts the margin; its loss is half the squared
+// difference. A classification of two classes takes the margin as the log odds of the second
+// class. Training minimises the mean weighted loss and the penalty by L-BFGS or by SGD, whose
+// variant AdaGrad suits sparse rows. The objective is not convex: the initial factors, drawn
+// with the seed, decide which optimum is found. Features are not scaled. Scale them before if
+// their sizes differ much. For SGD always scale them: its default rates are for features of
+// standard deviation 1, and with others the loss mostly grows until it is not finite.
 //
-// Of sparse rows with very many declared features training runs over those that occur; a
-// feature that did not occur adds nothing to a prediction.
+// Where sparse rows declare very many features, only those that occur are trained. A feature
+// that did not occur adds nothing to a prediction.
 //
 // # The same bits
 //
-// A model is a function of the rows, their order, the number of shards, the parameters and
-// the seed. Parallelism, batch sizes and processors change none of its bits. The first
-// factors of a feature are a function of the seed and its number.
+// A model is a function of the rows, their order, the number of shards, the parameters and the
+// seed. Parallelism, batch sizes and processors change none of its bits. The initial factors of
+// a feature are a function of the seed and the feature's number.
 //
 // # The plan
 //
 // Train adds the operator that checks rows, the queue of their facts, and the queue "fm" of
-// package optim. Files: params.go; machine.go the arithmetic; evaluator.go the objective;
-// train.go; model.go the model and its file; features.go, classes.go and predict.go how
-// rows and labels reach it.
+// package optim. Files: params.go; machine.go the arithmetic; loss.go the loss; train.go;
+// model.go the model and its file; predict.go prediction in a job.
 package fm

@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// products returns rows whose label is 3 + x0 − 2·x1 + 1.5·x0·x1 − x1·x2, or whether that
-// is above 3.
+// products returns rows with the label 3 + x0 − 2·x1 + 1.5·x0·x1 − x1·x2. With classes the
+// label is 1 where this is above 3, else 0.
 func products(n int, classes bool) trial.Table {
 	t := trial.Gaussian(4, n, 3)
 	for i := range n {
@@ -27,7 +27,7 @@ func products(n int, classes bool) trial.Table {
 	return t
 }
 
-// train returns the model of a table.
+// train returns a model trained on a table.
 func train(t testing.TB, table trial.Table, p fm.Params, options ...engine.Option) *fm.Model {
 	t.Helper()
 	return trial.Train(t, func(b *engine.Builder) *engine.Dataset { return fm.Train(table.Dataset(b), p) }, fm.ModelOf, options...)
@@ -41,7 +41,7 @@ func fails(t *testing.T, table trial.Table, p fm.Params, texts ...string) {
 	}, texts...)
 }
 
-// probability returns that of the second class.
+// probability returns the probability of the second class.
 func probability(t testing.TB, m *fm.Model, x ...float64) float64 {
 	t.Helper()
 	both, again := make([]float64, 2), make([]float64, 2)

@@ -9,13 +9,13 @@ import (
 // loss is the penalised loss of a machine.
 type loss struct {
 	params  Params
-	first   []float64 // the machine's first parameters
+	first   []float64 // the machine's initial parameters
 	machine machine
-	sums    []float64 // over the factors, of a row, and their squares
+	sums    []float64 // of a row: for each factor its sum, then for each the sum of squares
 }
 
-// newLoss returns a loss with its first parameters. A factor is a function of the seed and the
-// declared feature alone.
+// newLoss returns a loss with its initial parameters. An initial factor depends only on the
+// seed, the declared feature and the factor's index.
 func newLoss(p Params, f *rows.Facts) *loss {
 	d, k := f.Dim(), p.Factors
 	l := &loss{params: p, first: make([]float64, 1+d+d*k), sums: make([]float64, 2*k), machine: machine{d: d, k: k}}
@@ -47,7 +47,7 @@ func (l *loss) Add(b *rows.Block, list []int32, weight float64, out []float64) f
 	return weight
 }
 
-// row adds loss and gradient of a row and returns its weight.
+// row adds loss and gradient of a row to out and returns the row's weight.
 func (l *loss) row(b *rows.Block, i int, out []float64) float64 {
 	var col []int32
 	var val []float64

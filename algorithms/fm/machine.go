@@ -2,21 +2,21 @@ package fm
 
 import "github.com/superstep-ml/superstep/internal/kernel"
 
-// A machine of d features with k factors is 1+d+d·k parameters: the intercept, a weight
-// for each feature, and for each feature its factors. A row's margin is
+// A machine of d features with k factors has 1+d+d·k parameters: the intercept, a weight for
+// each feature, and for each feature its factors. A row's margin is
 //
 //	w0 + Σ w[j]·x[j] + ½·Σ over factors f of (s[f]² − Σ v[j,f]²·x[j]²)
 //
-// with s[f] = Σ v[j,f]·x[j]: all products of two different features, each weighted with
-// the inner product of their factors, in k steps an entry (Rendle, "Factorization
-// Machines", ICDM 2010, lemma 3.1).
+// with s[f] = Σ v[j,f]·x[j]. This sums the products of all pairs of different features, each
+// weighted with the inner product of their factors, in k steps for each entry (Rendle,
+// "Factorization Machines", ICDM 2010, lemma 3.1).
 type machine struct {
 	d, k       int
 	parameters []float64
 }
 
-// margin returns the margin of a row, of which col has the features, nil for all of them.
-// s is of 2·k values; the sums over the factors are left in its first half.
+// margin returns the margin of a row. col lists the features that the row has; nil means all. s
+// has 2·k values. margin leaves s[f] of each factor in its first half.
 func (m *machine) margin(col []int32, val []float64, s []float64) float64 {
 	clear(s)
 	margin := m.parameters[0]
@@ -32,9 +32,9 @@ func (m *machine) margin(col []int32, val []float64, s []float64) float64 {
 	return margin + m.pairs(s)
 }
 
-// addEntry adds feature j of a row to the sums s and to the sums of squares behind them,
-// and returns what the feature adds to the margin by itself. Each factor has a chain of
-// additions of its own, so that they run beside each other.
+// addEntry adds feature j of a row to the sums in the first half of s and to the sums of
+// squares in the second. It returns the linear term of the feature in the margin. Each factor
+// has its own chain of additions, so that the processor runs them in parallel.
 func (m *machine) addEntry(j int, x float64, s []float64) float64 {
 	own := m.parameters[1+m.d+j*m.k : 1+m.d+(j+1)*m.k]
 	sums, squares := s[:len(own)], s[len(own):2*len(own)]
@@ -46,7 +46,7 @@ func (m *machine) addEntry(j int, x float64, s []float64) float64 {
 	return float64(m.parameters[1+j] * x)
 }
 
-// pairs returns what the products of features add to the margin.
+// pairs returns the part of the margin from products of features.
 func (m *machine) pairs(s []float64) float64 {
 	var twice float64
 	for f, v := range s[:m.k] {
@@ -55,7 +55,7 @@ func (m *machine) pairs(s []float64) float64 {
 	return float64(0.5 * twice)
 }
 
-// addGradient adds g times the gradient of a row's margin to out; s is what margin left.
+// addGradient adds g times the gradient of a row's margin to out. s is as margin left it.
 func (m *machine) addGradient(g float64, col []int32, val []float64, s, out []float64) {
 	k := m.k
 	s = s[:k]

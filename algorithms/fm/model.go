@@ -12,27 +12,27 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// Kind is that of the models of this package.
+// Kind is the kind of this package's models.
 const Kind = "fm"
 
-// Classes are the classes of a classifier: their Type is that of the column of labels, their
-// Values are texts in the order of the classes. Those of a regression are empty.
+// Classes are the classes of a classifier. Type is the type of the column of labels, and Values
+// are the classes as texts, in order. A regression has none.
 type Classes = signature.Classes
 
 // Model is a trained machine. It is used by pointer and not changed once it predicts; any
 // number of goroutines may use one.
 type Model struct {
-	// Task is what the machine predicts, and Classes are those of a classification, in
+	// Task is what the machine predicts. Classes are the classes of a classification, in
 	// ascending order.
 	Task    Task    `json:"-"`
 	Classes Classes `json:"-"`
-	// Dim is the number of features. Columns are, where they are not nil, the features that
-	// occurred in training, in ascending order, which weights and factors are of; the others
-	// count as 0.
+	// Dim is the number of features. Columns, unless nil, are the features that occurred in
+	// training, in ascending order. Linear and Factors are for these; other features count as
+	// 0.
 	Dim     int     `json:"dim"`
 	Columns []int32 `json:"columns,omitempty"`
-	// Intercept, Linear and Factors are the parameters: the weight of each feature and its
-	// factors.
+	// Intercept, Linear and Factors are the parameters. Linear has the weight of each feature,
+	// and Factors the factors of each.
 	Intercept float64     `json:"intercept"`
 	Linear    []float64   `json:"linear"`
 	Factors   [][]float64 `json:"factors"`
@@ -40,17 +40,17 @@ type Model struct {
 	// "prediction" and "probability".
 	PredictionCol  string `json:"prediction_column,omitempty"`
 	ProbabilityCol string `json:"probability_column,omitempty"`
-	// Summary tells about the training.
+	// Summary describes the training.
 	Summary Summary `json:"-"`
 
 	columns  signature.Inputs
-	override signature.Override // of Predict
+	override signature.Override // the column names given to Predict
 	once     sync.Once
 	machine  machine
-	sums     sync.Pool // of *[]float64, two values for each factor
+	sums     sync.Pool // *[]float64 with two values for each factor
 }
 
-// Summary tells about a training.
+// Summary describes a training.
 type Summary = optim.Summary
 
 var _ model.Binder = (*Model)(nil)
@@ -61,7 +61,7 @@ func (m *Model) Kind() string { return Kind }
 // Inputs are the columns that the model was trained on.
 func (m *Model) Inputs() []model.Input { return append([]model.Input(nil), m.columns...) }
 
-// prepare lays the parameters out, once.
+// prepare copies the parameters into one slice, on the first call only.
 func (m *Model) prepare() {
 	m.once.Do(func() {
 		d := len(m.Linear)
@@ -77,7 +77,7 @@ func (m *Model) prepare() {
 	})
 }
 
-// margin returns the margin of a point, NaN of one that has not the features of the model.
+// margin returns the margin of a point, or NaN if its features are not those of the model.
 func (m *Model) margin(x signature.Point) float64 {
 	if !x.Fits(m.Dim) {
 		return math.NaN()
@@ -95,7 +95,7 @@ func (m *Model) margin(x signature.Point) float64 {
 	return m.compactMargin(x, *sums)
 }
 
-// compactMargin is machine.margin where the machine is over some features alone.
+// compactMargin is machine.margin for a machine whose features are m.Columns.
 func (m *Model) compactMargin(x signature.Point, s []float64) float64 {
 	clear(s)
 	margin := m.Intercept
@@ -107,7 +107,7 @@ func (m *Model) compactMargin(x signature.Point, s []float64) float64 {
 	return margin + m.machine.pairs(s)
 }
 
-// class returns the class of a margin, -1 of NaN.
+// class returns the class of a margin, or -1 for NaN.
 func class(margin float64) int {
 	switch {
 	case math.IsNaN(margin):
@@ -118,21 +118,19 @@ func class(margin float64) int {
 	return 0
 }
 
-// Margin returns the margin of a row: the prediction of a regression, or the log odds of
-// the second class. A row that has not Dim features gives NaN. It allocates nothing, the
-// first calls excepted.
+// Margin returns the margin of a row: the prediction of a regression, or the log odds of the
+// second class. A row with other than Dim features gives NaN. Only the first calls allocate.
 func (m *Model) Margin(x []float64) float64 { return m.margin(signature.Dense(x)) }
 
-// MarginSparse is Margin for a row of which only the entries that are not 0 are given,
-// with their indices in ascending order. Indices that do not ascend or lie outside 0..Dim-1
-// give NaN.
+// MarginSparse is Margin for a sparse row: its entries that are not 0, and their indices in
+// ascending order. Indices that do not ascend or lie outside 0..Dim-1 give NaN.
 func (m *Model) MarginSparse(indices []int32, values []float64) float64 {
 	return m.margin(signature.Sparse(indices, values))
 }
 
-// Predict returns the prediction for a row: the number of a regression, or the number,
-// among Classes.Values, of the more probable class, the first of equals. What has no
-// margin gives NaN, or the class -1. See Margin.
+// Predict returns the prediction for a row. A regression returns the number. A classification
+// returns the index in Classes.Values of the more probable class, and of the first if both are
+// equal. Where Margin is NaN, Predict returns NaN, or the class -1.
 func (m *Model) Predict(x []float64) float64 { return m.predicted(m.Margin(x)) }
 
 // PredictSparse is Predict for a sparse row; see MarginSparse.
@@ -147,8 +145,8 @@ func (m *Model) predicted(margin float64) float64 {
 	return margin
 }
 
-// PredictProbability writes the probability of each class to dst, which has two values,
-// and reports whether they can be told: of a classification, for a row that has a margin.
+// PredictProbability writes the probability of both classes to dst, which must have two values.
+// It returns false, and writes nothing, for a regression and for a row whose Margin is NaN.
 func (m *Model) PredictProbability(x, dst []float64) bool { return m.probabilities(m.Margin(x), dst) }
 
 // PredictProbabilitySparse is PredictProbability for a sparse row; see MarginSparse.
@@ -164,7 +162,7 @@ func (m *Model) probabilities(margin float64, dst []float64) bool {
 	return true
 }
 
-// version is that of the payload.
+// version is the version of the payload.
 const version = 1
 
 type payload struct {
@@ -173,8 +171,8 @@ type payload struct {
 	*Model
 }
 
-// Encode returns the model's file, the same bytes for the same model. A model that does
-// not hold together is an error.
+// Encode returns the model's file, the same bytes for the same model. A model that is not valid
+// is an error.
 func (m *Model) Encode() ([]byte, error) {
 	return model.EncodeWhole(m.check(), Kind, version, m.columns, m.Summary, payload{m.Task, m.Classes, m})
 }
@@ -191,7 +189,7 @@ func Decode(file []byte) (*Model, error) {
 	return model.Whole(m, m.check())
 }
 
-// check tells what does not hold together.
+// check returns an error if the model is not valid.
 func (m *Model) check() error {
 	d, err := m.columns.CheckDim(m.Dim, m.Columns)
 	switch err := cmp.Or(m.Task.Check(m.Classes, false), err); {

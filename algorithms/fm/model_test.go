@@ -69,8 +69,8 @@ func TestFileOfVersion1(t *testing.T) {
 	require.Equal(t, -0.5, m.Margin([]float64{1, 7, 0, 7}))
 }
 
-// What the operator, the methods and a bound model compute is the same, dense and sparse,
-// at once in several goroutines.
+// The operator, the methods and a bound model give the same predictions, for dense and sparse
+// rows, also in several goroutines at once.
 func TestPredictEverywhereTheSame(t *testing.T) {
 	for _, p := range []fm.Params{regression, classification} {
 		for _, sparse := range []bool{false, true} {

@@ -13,29 +13,30 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Params are the parameters of Train. The zero value of each field but LabelCol is its
-// default. Params are a stage of pipelines.
+// Params are the parameters of Train. The zero value of every field means its default; only
+// LabelCol has none. Params are a stage of pipelines.
 type Params struct {
 	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols name
-	// number columns instead, which are joined in their order. With neither the dataset's only
-	// vector column is taken.
+	// number columns instead, and are joined in their order. With neither, the features are the
+	// dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
 	// LabelCol names the column of the labels: numbers for Regression, two classes of any
 	// type for Classification. Required.
 	LabelCol string
-	// WeightCol names a column of row weights, numbers of 0 or more; empty: every row weighs 1.
+	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
+	// weighs 1.
 	WeightCol string
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and, for Classification, "probability".
 	PredictionCol, ProbabilityCol string
-	// Skip leaves rows out in which something is null, NaN or infinite, and counts them as
-	// "rows skipped". Otherwise such a row is an error that names row and column.
+	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
+	// skipped". Without it such a row is an error, which names row and column.
 	Skip bool
 
 	// Task is what is predicted; the zero value is Regression.
 	Task Task
-	// Factors is the number of factors of each feature; 0 means 8, a negative value none,
+	// Factors is the number of factors of each feature. 0 means 8. A negative value means none,
 	// which leaves a linear model.
 	Factors int
 	// NoIntercept leaves the intercept out.
@@ -44,24 +45,24 @@ type Params struct {
 	// ½·L2·Σw² + ½·L2Factors·Σv² is added to the mean weighted loss. The intercept is not
 	// penalised.
 	L2, L2Factors float64
-	// InitialSpread is the standard deviation of the first factors, above 0, which are drawn
+	// InitialSpread is the standard deviation of the initial factors, above 0, which are drawn
 	// uniformly about 0; 0 means 0.05.
 	InitialSpread float64
 
-	// Method is the optimiser: LBFGS, the zero value's choice, GD or SGD.
+	// Method is the optimiser: LBFGS, GD or SGD. The zero value means LBFGS.
 	Method optim.Method
 	// MaxIter is the largest number of iterations, epochs for SGD; 0 means 200.
 	MaxIter int
-	// Tol ends training when the largest component of the gradient is at most Tol times the
-	// larger of 1 and that at the start; 0 means 1e-5, a negative value turns the test off.
+	// Tol ends training when the largest component of the gradient is at most Tol·max(1, its
+	// value at the start). 0 means 1e-5; a negative value turns the test off.
 	Tol float64
-	// LossTol ends training when the objective falls by at most LossTol relatively; 0 turns
+	// LossTol ends training when the objective falls by at most LossTol of its value; 0 turns
 	// the test off.
 	LossTol float64
 	// Stochastic are the settings of the method SGD. Its default rates are for features of
-	// spread 1, and features are taken as they are: scale them.
+	// standard deviation 1, and Train does not scale features: scale them before.
 	Stochastic optim.Stochastic
-	// Seed is what the first factors and the draws of SGD start from; 0 means the seed of the
+	// Seed is the seed of the initial factors and of the draws of SGD; 0 means the seed of the
 	// job.
 	Seed uint64
 }
@@ -86,7 +87,7 @@ func (p Params) Apply(rows, m *engine.Dataset) *engine.Dataset {
 	return Predict(rows, m, PredictOptions{PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol})
 }
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns all errors in the parameters.
 func (p Params) Validate() error {
 	errs := p.common().Problems("a factorisation machine's")
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
@@ -104,7 +105,7 @@ func (p Params) Validate() error {
 	return errors.Join(errs...)
 }
 
-// common returns what estimators with losses that are not convex share.
+// common returns the parameters that all estimators with nonconvex losses share.
 func (p Params) common() nonconvex.Params {
 	return nonconvex.Params{
 		VectorCol: p.VectorCol, FeatureCols: p.FeatureCols, LabelCol: p.LabelCol, WeightCol: p.WeightCol,
@@ -113,7 +114,7 @@ func (p Params) common() nonconvex.Params {
 	}
 }
 
-// withDefaults returns valid parameters with every zero replaced by what it means.
+// withDefaults returns valid parameters with every zero replaced by its default.
 func (p Params) withDefaults(jobSeed uint64) Params {
 	p.Factors = max(cmp.Or(p.Factors, defaultFactors), 0)
 	p.InitialSpread = cmp.Or(p.InitialSpread, defaultSpread)
@@ -121,7 +122,7 @@ func (p Params) withDefaults(jobSeed uint64) Params {
 	return p
 }
 
-// affordable reports parameters that are too many.
+// affordable returns an error if there are too many parameters.
 func (p Params) affordable(features int) error {
 	const most = 1 << 27
 	if n := 1 + float64(float64(features)*float64(1+p.Factors)); n > most {
@@ -140,7 +141,7 @@ const (
 	Classification = signature.Classification
 )
 
-// spreadOf is half the width of the uniform distribution of a standard deviation.
+// spreadOf returns half the width of the uniform distribution with a given standard deviation.
 func spreadOf(deviation float64) float64 { return float64(deviation * math.Sqrt(3)) }
 
 func finite(v float64) bool { return v-v == 0 }

@@ -8,8 +8,8 @@ import (
 
 // PredictOptions change what Predict reads and writes.
 type PredictOptions struct {
-	// VectorCol or FeatureCols are read in place of the columns that the model was trained
-	// on; empty means those.
+	// VectorCol or FeatureCols name the columns to read. Empty means the columns that the model
+	// was trained on.
 	VectorCol   string
 	FeatureCols []string
 	// PredictionCol names the new column of predictions: numbers, or classes of the type of
@@ -18,16 +18,17 @@ type PredictOptions struct {
 	// ProbabilityCol names the new vector column of the probability of each class, in the
 	// order of Model.Classes; empty means "probability". A regression adds none.
 	ProbabilityCol string
-	// Replace puts them in the place of columns of their names, which otherwise are an error.
+	// Replace lets the new columns replace those of the same names, which otherwise are an
+	// error.
 	Replace bool
-	// Skip gives rows that hold a NaN or an infinity null in place of failing the run. Rows
-	// with nulls are given null in either case.
+	// Skip predicts null for rows that hold a NaN or an infinity, which otherwise fail the run.
+	// For rows that hold a null the prediction is null in either case.
 	Skip bool
 }
 
-// Predict adds to each row what a model predicts and, for classes, the probabilities of
-// both, the same as the methods of Model give. The model is a dataset of one row, from
-// Train or from Model.Dataset. Rows stay in place.
+// Predict adds the prediction to each row and, for a classification, the probabilities of both
+// classes. They are those that the methods of Model return. The model is a dataset of one row,
+// from Train or from Model.Dataset. Rows stay in place.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	return signature.Predict("fm.Predict", "FMPredict", d, made, signature.PredictOptions(o), Decode, func(m *Model) (model.Binder, Classes) {
 		m.PredictionCol, m.ProbabilityCol, m.override = o.PredictionCol, o.ProbabilityCol, signature.PredictOptions(o).Override()
@@ -35,7 +36,7 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	})
 }
 
-// Bind implements model.Binder, with the columns that training named, or Predict.
+// Bind implements model.Binder. Columns are those named by Predict, or else by training.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	names := signature.Names{Prediction: m.PredictionCol, Probability: m.ProbabilityCol}
 	return m.columns.BindScorer(l, m.override, m.Dim, names, m.Classes, func(x signature.Point, probabilities []float64) float64 {
@@ -50,7 +51,7 @@ func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
 	return Predict(d, m.Dataset(model.BuilderOf("fm.Model", d)), PredictOptions{PredictionCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol})
 }
 
-// Dataset makes the model a dataset of the job, as Train returns one.
+// Dataset makes the model a dataset of the job, like the one that Train returns.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
 	return signature.Dataset("fm.Model", b, m.Classes, m)
 }
@@ -61,7 +62,7 @@ func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }
 
-// Save writes the model to a file: either the old one stays, or the whole new one is there.
+// Save writes the model to a file. The file is either the old one or the whole new one.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
 // Load reads a model that Save wrote.

@@ -9,14 +9,13 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Train fits a factorisation machine and returns the model as a dataset of one row, whose
-// column "model" holds what Model.Encode returns. (Of a classification a second column,
-// null, has the type of the labels.)
+// Train fits a factorisation machine and returns the model as a dataset of one row. Its column
+// "model" holds the bytes that Model.Encode returns. (For a classification there is a second
+// column of the type of the labels; it is null.)
 //
-// Its queue is named "fm" and reports "loss", the objective with its penalty, "gradient
-// norm", "step" and "reads" for the start and every iteration. What is wrong with the
-// parameters or with the columns they name is reported when the job is built, with the
-// caller's line.
+// Its queue is named "fm" and reports for the start and every iteration "loss", which is the
+// objective with its penalty, "gradient norm", "step" and "reads". Errors in the parameters, or
+// in the columns that they name, are reported when the job is built, with the caller's line.
 func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	const op = "fm.Train"
 	b, refused := model.Begin(op, d, p.Validate())
@@ -27,7 +26,7 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	return nonconvex.Training{Op: op, Queue: Kind, Params: p.common(), Open: p.open, Finish: p.finish}.Add(b, d)
 }
 
-// open returns the loss over rows.
+// open returns the loss over rows with these facts.
 func (p Params) open(f *rows.Facts, _ bool) (nonconvex.Loss, error) {
 	if p.Task == Classification && len(f.Classes) != 2 {
 		return nil, fmt.Errorf("column %q has %d classes: a factorisation machine tells two apart", p.LabelCol, len(f.Classes))

@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// Products of features, which no linear model has, are found exactly.
+// Coefficients of products of features, which no linear model has, are recovered.
 func TestProductsAreFound(t *testing.T) {
 	table := products(200, false)
 	for _, sparse := range []bool{false, true} {
@@ -36,13 +36,14 @@ func TestProductsAreFound(t *testing.T) {
 		x := []float64{2, 1, -1}
 		require.InDelta(t, 3+2-2+3+1, m.Predict(x), 1e-2)
 	}
-	// Without factors it is least squares, which has nothing to go on.
+	// Without factors it is least squares, which cannot fit the products.
 	p := regression
 	p.Factors = -1
 	require.Greater(t, train(t, table, p).Summary.Loss, 1.0)
 }
 
-// Without factors the machine is linear: least squares with an intercept, as published.
+// Without factors the machine is least squares with an intercept, compared with published
+// predictions.
 func TestLinear(t *testing.T) {
 	table := trial.TableOf([]float64{16.8, 6.7, 6.9, 8.0}, []float64{1, 7, 9}, []float64{1, 3, 3}, []float64{1, 2, 4}, []float64{1, 3, 4})
 	m := train(t, table, fm.Params{LabelCol: "label", Factors: -1, Tol: 1e-10})
@@ -51,7 +52,7 @@ func TestLinear(t *testing.T) {
 	require.True(t, m.Summary.Converged)
 }
 
-// Exclusive or: classes that only the product of two features tells apart.
+// Exclusive or: only the product of two features separates the classes.
 func TestExclusiveOr(t *testing.T) {
 	table := trial.Table{N: 40, D: 2}
 	for i := range table.N {
@@ -71,7 +72,7 @@ func TestExclusiveOr(t *testing.T) {
 	require.InDelta(t, 0.5, probability(t, train(t, table, p), 1, 1), 1e-3)
 }
 
-// SGD with AdaGrad comes near to what L-BFGS finds.
+// SGD with AdaGrad comes near to the optimum of L-BFGS.
 func TestStochastic(t *testing.T) {
 	table := products(400, true)
 	best := train(t, table, classification)
@@ -83,7 +84,7 @@ func TestStochastic(t *testing.T) {
 	require.Equal(t, "SGD", m.Summary.Method)
 }
 
-// Weights count like repetitions.
+// A row of weight n counts like n rows.
 func TestWeights(t *testing.T) {
 	table := products(30, false)
 	repeated := trial.Table{D: 3}
@@ -104,8 +105,8 @@ func TestWeights(t *testing.T) {
 	require.InDeltaSlice(t, plain.Linear, weighted.Linear, 1e-4)
 }
 
-// Of very many declared features those that occur are trained, and begin with the same
-// factors.
+// Of very many declared features, only those that occur are trained. They have the same initial
+// factors as in narrow rows.
 func TestFeaturesThatDoNotOccur(t *testing.T) {
 	small := products(60, true)
 	small.Sparse = true
@@ -127,7 +128,7 @@ func TestFeaturesThatDoNotOccur(t *testing.T) {
 }
 
 func TestFewRows(t *testing.T) {
-	// More features than rows, constant and collinear ones.
+	// There are more features than rows, with constant and collinear ones.
 	table := trial.TableOf([]float64{1, 2}, []float64{1, 5, 2, 10}, []float64{2, 5, 4, 10})
 	m := train(t, table, regression)
 	require.InDelta(t, 1, m.Predict(table.Row(0)), 1e-2)

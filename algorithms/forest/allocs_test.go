@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A tree grows in the memory of those before.
+// A tree grows in the memory of earlier trees.
 func TestGrowingAllocatesNothing(t *testing.T) {
 	for _, classes := range []int{0, 2, 5} {
 		x, label := generated(3000, 6)

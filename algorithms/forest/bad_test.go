@@ -103,7 +103,7 @@ func TestRowsAreChecked(t *testing.T) {
 	fails(t, classes(1, 40, 3, 2), classing, `ClassWeights name "7", which is no class`, `["0" "1"]`)
 }
 
-// Rows of which little can be learnt make small trees, not errors.
+// Rows from which little can be learnt make small trees, not errors.
 func TestPoorRows(t *testing.T) {
 	nan := math.NaN()
 	for name, table := range map[string]trial.Table{
@@ -127,7 +127,7 @@ func TestPoorRows(t *testing.T) {
 					got = map[string]float64{"0": 0, "1": 1}[m.Classes.Values[int(got)]]
 				}
 				switch name {
-				case "all missing": // nothing tells the two rows apart
+				case "all missing": // the two rows have the same features
 					require.LessOrEqual(t, got, 0.5)
 				default:
 					require.Equal(t, y, got, "%s, %v", name, task)
@@ -137,8 +137,8 @@ func TestPoorRows(t *testing.T) {
 	}
 }
 
-// A column of text that is missing in every row of the training is a column of text all the
-// same: whatever stands there at prediction is missing.
+// A column of text that is null in every training row is still a column of text. At prediction,
+// any text in it counts as missing.
 func TestTextMissingInEveryRow(t *testing.T) {
 	type row struct {
 		Word     *string
@@ -203,7 +203,7 @@ func TestStartMustSuit(t *testing.T) {
 	other.OOBScore, other.Seed = true, 9
 	fails(t, table, other, "it drew them otherwise", "seed 1")
 	other.Seed = 1
-	fails(t, classes(8, 60, 3, 2), other, "it was grown on others")
+	fails(t, classes(8, 60, 3, 2), other, "it grew on other rows")
 }
 
 func TestPredictChecks(t *testing.T) {

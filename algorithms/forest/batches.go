@@ -13,20 +13,20 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// batches predicts for batches of rows, with the bits that single rows have: blocks of rows
+// batches predicts for batches of rows, with the bits of predicting single rows. Blocks of rows
 // go through the trees together, which takes a fraction of the time.
 type batches struct {
 	*signature.Batches
 	m      *Model
-	sparse bool // whether the vectors are
+	sparse bool // whether the vectors are sparse
 
 	valid []bool
-	x     []float64 // of dense rows, row after row
-	csr   tree.CSR  // of sparse ones
+	x     []float64 // dense rows, row-major
+	csr   tree.CSR  // sparse rows
 	out   []float64
 }
 
-// newBatches finds the columns that a model reads in those of the rows.
+// newBatches returns a batches for rows of a schema, in which it finds the model's columns.
 func newBatches(m *Model, o PredictOptions, rows engine.Schema, outputs []arrow.Field) (*batches, error) {
 	p := &batches{m: m}
 	var in *signature.Reader
@@ -65,7 +65,7 @@ func (p *batches) compute(c *engine.Context, first int, in engine.Batch) ([]colu
 	})
 }
 
-// take adds a row to the block; a null is an empty one.
+// take adds a row to the block. A null is added as an empty row.
 func (p *batches) take(x signature.Point, ok bool) {
 	p.valid = append(p.valid, ok)
 	switch {

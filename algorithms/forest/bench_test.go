@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// generated returns rows of standard normal features and a class that depends on six of
-// them, not without noise.
+// generated returns rows of standard normal features, and a class that depends on six of them
+// and on noise.
 func generated(n, d int) (x []float32, label []float64) {
 	r := draws(1)
 	x, label = make([]float32, n*d), make([]float64, n)
@@ -59,7 +59,7 @@ func BenchmarkTrain(b *testing.B) {
 	}
 	for _, task := range []Task{Classification, Regression} {
 		p := Params{LabelCol: "label", Task: task, NumTrees: 100}
-		if task == Regression { // of numbers, all of them different
+		if task == Regression { // labels are numbers, all different
 			t.Label = make([]float64, t.N)
 			r := draws(2)
 			for i := range t.Label {
@@ -81,8 +81,8 @@ func BenchmarkTrain(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory trains 10 trees of these rows where each of two subtasks has a copy of
-// all, and where it has not.
+// BenchmarkMemory trains 10 trees on these rows with two subtasks, which have copies of all
+// rows or not.
 func BenchmarkMemory(b *testing.B) {
 	x, label := generated(100_000, 28)
 	t := trial.Table{N: 100_000, D: 28, X: make([]float64, len(x)), Label: label}

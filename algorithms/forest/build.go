@@ -11,8 +11,8 @@ import (
 )
 
 // builder grows trees on all rows of a job, one at a time. It belongs to one goroutine and
-// keeps its memory from tree to tree. What it grows depends on the table, the rules and the
-// number of the tree alone.
+// keeps its memory from tree to tree. A tree depends on the table, the rules and its number
+// alone.
 type builder struct {
 	t       *table
 	rules   rules
@@ -33,7 +33,7 @@ type builder struct {
 // waiting is a node that will be split.
 type waiting struct {
 	node, depth int32
-	lo, hi      int // its entries
+	lo, hi      int // range of its entries
 	key         uint64
 	sums        sums
 	split       split
@@ -47,8 +47,8 @@ func newBuilder(t *table, r rules, s *sampler) *builder {
 	return b
 }
 
-// grow grows a tree by its number. The tree's memory is the builder's, which uses it for the
-// next. It is cut short when the context ends.
+// grow grows the tree with a number. The builder owns its memory and uses it again for the
+// next. When the context ends, the tree is left unfinished.
 func (b *builder) grow(ctx context.Context, number int) tree.Tree {
 	b.draw(number)
 	var all sums
@@ -60,7 +60,8 @@ func (b *builder) grow(ctx context.Context, number int) tree.Tree {
 	return b.run(ctx, number, waiting{hi: len(b.entries), key: rootKey, sums: all})
 }
 
-// run grows a tree, by its number, from a node, which has the entries; see grow.
+// run grows the tree with a number from a given node, whose entries the builder holds; see
+// grow.
 func (b *builder) run(ctx context.Context, number int, from waiting) tree.Tree {
 	b.nodes, b.sets, b.values, b.waiting.Nodes = b.nodes[:0], b.sets[:0], b.values[:0], b.waiting.Nodes[:0]
 	b.leaves = 1
@@ -89,7 +90,7 @@ func (b *builder) draw(number int) {
 	}
 }
 
-// draw appends the entries of the rows that a tree draws. times is memory to be used again.
+// draw appends the entries of the rows that a tree draws. times is memory that is used again.
 func (t *table) draw(s *sampler, number int, entries []entry, times []uint8) ([]entry, []uint8) {
 	if cap(entries) == 0 {
 		entries = make([]entry, 0, t.rows)
@@ -114,13 +115,13 @@ func (t *table) draw(s *sampler, number int, entries []entry, times []uint8) ([]
 	return entries, times
 }
 
-// before tells which of two nodes is split first where leaves are bounded: the one that gains
-// most, the first of equals.
+// before reports whether w is split before o where the number of leaves is bounded: the node
+// with the larger gain goes first, and of equal gains the one with the lower number.
 func (w *waiting) before(o *waiting) bool {
 	return w.split.gain > o.split.gain || w.split.gain == o.split.gain && w.node < o.node
 }
 
-// open writes what is known of a node, and has it wait if there is a split for it.
+// open fills in a node, and queues it if there is a split for it.
 func (b *builder) open(w waiting, random sharding.Random) {
 	e := b.entries[w.lo:w.hi]
 	w.sums.n = len(e)
@@ -139,18 +140,19 @@ func (b *builder) open(w waiting, random sharding.Random) {
 	b.waiting.Push(w)
 }
 
-// may tells whether a node of a depth with so many rows may be split.
+// may reports whether a node at this depth with so many rows may be split.
 func (r *rules) may(depth, rows int) bool {
 	return depth < r.depth && rows >= r.minSplit && rows >= 2*r.minLeaf
 }
 
-// enough tells whether a split of a tree of a weight gains enough.
+// enough reports whether a split gains enough in a tree of this weight.
 func (r *rules) enough(gain, weight float64) bool {
 	return r.minGain == 0 || gain >= float64(r.minGain*weight)
 }
 
-// value writes what is known of a node, and appends its values where there are classes:
-// integers until the last division. Where classes are several the histogram has them.
+// value fills in cover, count and value of a node, and appends its values where there are
+// classes. All numbers are integers until the last division. With more than two classes the
+// histogram has their weights.
 func (t *table) value(n *tree.Node, s sums, h *histogram, values []float64) []float64 {
 	n.Cover, n.Count = float64(s.w)*t.wUnit, int64(s.n)
 	switch {
@@ -175,7 +177,7 @@ func (t *table) value(n *tree.Node, s sums, h *histogram, values []float64) []fl
 	return values
 }
 
-// share returns a part of a whole, 0 of nothing.
+// share returns part/whole, and 0 if whole is 0.
 func share(part, whole int64) float64 {
 	if whole == 0 {
 		return 0
@@ -183,7 +185,7 @@ func share(part, whole int64) float64 {
 	return float64(part) / float64(whole)
 }
 
-// pure tells whether all rows of a node have the same label.
+// pure reports whether all rows of a node have the same label.
 func (b *builder) pure(e []entry, s sums) bool {
 	if b.t.classes > 0 || len(e) == 0 {
 		return b.t.pure(s, &b.finder.histogram)
@@ -197,7 +199,8 @@ func (b *builder) pure(e []entry, s sums) bool {
 	return true
 }
 
-// pure tells it of a node that is empty or of which the labels are classes.
+// pure reports whether all rows of a node have the same label, for an empty node or labels that
+// are classes.
 func (t *table) pure(s sums, h *histogram) bool {
 	switch {
 	case s.n == 0 || t.classes == 1:
@@ -208,7 +211,7 @@ func (t *table) pure(s sums, h *histogram) bool {
 	return len(h.in) == 1
 }
 
-// divide splits a node that waited.
+// divide splits a node from the queue.
 func (b *builder) divide(w waiting, random sharding.Random) {
 	left := int32(len(b.nodes))
 	b.sets = b.t.write(&b.nodes[w.node], &w.split, left, b.sets)
@@ -216,8 +219,8 @@ func (b *builder) divide(w waiting, random sharding.Random) {
 	b.nodes = append(b.nodes, tree.Node{}, tree.Node{})
 	b.leaves++
 	right := waiting{node: left + 1, depth: w.depth + 1, lo: middle, hi: w.hi, key: childKey(w.key, true), sums: w.sums.minus(w.split.left)}
-	// The values of classes stand in the order of nodes, so that the left child opens first;
-	// it is split first too, so that the later one must not stand behind it.
+	// The values of classes are in the order of nodes, so the left child opens first. It must
+	// also be split first, so the right child must not come before it in the queue.
 	at := len(b.waiting.Nodes)
 	b.open(waiting{node: left, depth: w.depth + 1, lo: w.lo, hi: middle, key: childKey(w.key, false), sums: w.split.left}, random)
 	came := len(b.waiting.Nodes) > at
@@ -227,7 +230,8 @@ func (b *builder) divide(w waiting, random sharding.Random) {
 	}
 }
 
-// write makes a node one with children, of which left is the first.
+// write turns a node into a split. left is the number of its left child; the right child comes
+// next.
 func (t *table) write(n *tree.Node, s *split, left int32, sets []uint32) []uint32 {
 	f := &t.layout.Features[s.feature]
 	n.Feature, n.Left, n.Right, n.Gain = int32(f.Number), left, left+1, s.gain
@@ -247,8 +251,8 @@ func (t *table) write(n *tree.Node, s *split, left int32, sets []uint32) []uint3
 	return append(sets, words...)
 }
 
-// threshold returns the threshold of a split: of all cuts between the bins of the node's
-// rows that it parts, the one nearest to the middle of the outermost.
+// threshold returns the threshold of a split. Where several cuts part the node's rows alike, it
+// is the one nearest to the middle between the outermost of them.
 func threshold(f *bins.Feature, s *split) float64 {
 	if s.pos < 0 {
 		return math.Inf(-1)
@@ -258,8 +262,8 @@ func threshold(f *bins.Feature, s *split) float64 {
 	return float64(f.Cuts[nearest(f.Cuts, s.pos, last, middle)])
 }
 
-// part brings the entries of a node that go left before those that go right, in the order
-// they had, and returns where these begin. spare has room for as many.
+// part moves the entries of a node that go left before those that go right, and returns the
+// index of the first of these. Both keep their order. spare has room for all of them.
 func (t *table) part(e, spare []entry, s *split) int {
 	c := &t.cols[s.col]
 	if c.wide != nil {
@@ -286,7 +290,7 @@ func (t *table) part(e, spare []entry, s *split) int {
 	return l
 }
 
-// part is that of a table for a column of two bytes.
+// part is table.part for a column of two bytes.
 func (c *column) part(e, spare []entry, s *split) int {
 	l, r := 0, 0
 	for i := range e {

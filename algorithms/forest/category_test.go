@@ -10,8 +10,9 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// Of numbers and two classes the split of categories is the best of all sets, by trying them
-// all. Of more classes it is at least the best that parts off one category or class by class.
+// For numbers and two classes the split of categories is the best of all sets, which are all
+// tried here. For more classes it is at least as good as any that parts off one category, or
+// that sorts by one class.
 func TestSetsOfCategoriesAreTheBest(t *testing.T) {
 	for seed := range uint64(150) {
 		r := draws(seed)
@@ -35,7 +36,7 @@ func TestSetsOfCategoriesAreTheBest(t *testing.T) {
 			}
 		}
 		best, all := math.Inf(-1), f.score(rows)
-		for set := range 1 << (p.size[0] + 1) { // the missing ones are as a category here
+		for set := range 1 << (p.size[0] + 1) { // missing values are like a category here
 			var left, right []int
 			for _, i := range rows {
 				if set>>p.bins[0][i]&1 != 0 {
@@ -67,14 +68,14 @@ func TestSetsOfCategoriesAreTheBest(t *testing.T) {
 		for node, n := range counts {
 			require.Equal(t, got.Nodes[node].Count, n, "seed %d", seed)
 		}
-		// What training has not seen goes with what is missing.
+		// Categories that training has not seen go with missing values.
 		require.Equal(t, got.Left(0, math.NaN(), true), got.Left(0, 77, true))
 		require.Equal(t, got.Left(0, math.NaN(), true), got.Left(0, -1, true))
 		require.NotZero(t, root.Flags&tree.Categorical)
 	}
 }
 
-// pureRows tells whether rows have one label.
+// pureRows reports whether rows have one label.
 func (b *builder) pureRows(rows []int) bool {
 	for _, i := range rows {
 		if b.t.label[i] != b.t.label[rows[0]] {
@@ -84,7 +85,7 @@ func (b *builder) pureRows(rows []int) bool {
 	return true
 }
 
-// Random sets part the rows of a node, too, and rows end where training had them.
+// Random sets part the rows of a node too, and rows end where training had them.
 func TestRandomSetsPartRows(t *testing.T) {
 	splits := 0
 	for seed := range uint64(100) {
@@ -114,7 +115,7 @@ func TestRandomSetsPartRows(t *testing.T) {
 	require.Greater(t, splits, 200)
 }
 
-// Trees with a bound on leaves split where most is won.
+// Trees with a limit on leaves split where the gain is largest.
 func TestLeavesAreBounded(t *testing.T) {
 	x, label := generated(2000, 6)
 	tab := quantiles(x, 2000, 6, label, 2)
@@ -126,8 +127,8 @@ func TestLeavesAreBounded(t *testing.T) {
 	const leaves = 12
 	got := grow(leaves)
 	require.Len(t, got.Nodes, 2*leaves-1)
-	// The reference: the same tree without a bound, of which the root's child that gains most
-	// is opened, and so on.
+	// The reference is the same tree without a limit: its nodes are opened from the root on,
+	// each time the one with the largest gain.
 	full := grow(0)
 	open := map[int32]bool{0: true}
 	gains := map[float64]bool{}

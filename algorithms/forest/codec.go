@@ -7,7 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// sized returns a slice of n elements whose contents are of no use, nil for none.
+// sized returns a slice of n elements with undefined contents, nil for n = 0. It uses the
+// memory of s if there is enough.
 func sized[T any](s []T, n int) []T {
 	if n == 0 {
 		return nil
@@ -15,11 +16,11 @@ func sized[T any](s []T, n int) []T {
 	return slices.Grow(s[:0], n)[:n]
 }
 
-// eachTree calls f with each of n trees that p subtasks sent, in the form of package treecode,
-// subtask i those of numbers i, i+p, i+2p, …, in the order of numbers. t is memory for one of
-// them: what f is given is good until the next.
+// eachTree calls f with each of n trees in the order of their numbers. p subtasks sent them in
+// the form of package treecode: subtask i sent the trees i, i+p, i+2p, …. t is memory for one
+// tree. So the tree that f gets is valid until f returns.
 func eachTree(src []byte, n, p int, t *tree.Tree, f func(i int, t *tree.Tree) error) error {
-	at := make([][]byte, p) // what is left of each subtask's, and of those behind it
+	at := make([][]byte, p) // by subtask: the rest of src from its next tree on
 	for task := range at {
 		at[task] = src
 		for i := task; i < n; i += p {

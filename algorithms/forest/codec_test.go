@@ -42,7 +42,7 @@ func TestTreesGoFromSubtaskToSubtask(t *testing.T) {
 	require.ErrorIs(t, eachTree(append(sent, 0), 3, 2, &memory, never), errTrees)
 }
 
-// Trees that are cut short, with a length that says so, are errors, whatever they end with.
+// Truncated trees, whose length says so, are errors, whatever they end with.
 func TestTreesThatAreDamaged(t *testing.T) {
 	all := tree.Tree{
 		Nodes: []tree.Node{
@@ -56,7 +56,7 @@ func TestTreesThatAreDamaged(t *testing.T) {
 	rest, err := readTree(append(sent, 9), &got)
 	require.NoError(t, err)
 	require.Equal(t, []byte{9}, rest)
-	require.Equal(t, fmt.Sprintf("%v", all), fmt.Sprintf("%v", got)) // tells −0 from 0
+	require.Equal(t, fmt.Sprintf("%v", all), fmt.Sprintf("%v", got)) // distinguishes −0 from 0
 	for n := range len(sent) - 8 {
 		cut := append(binary.LittleEndian.AppendUint64(nil, uint64(n)), sent[8:8+n]...)
 		_, err := readTree(cut, &got)

@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// passenger has a column of each kind; what is nil is null.
+// passenger has a column of each kind; nil is null.
 type passenger struct {
 	Age   *float64
 	Port  *string
@@ -23,7 +23,7 @@ type passenger struct {
 	Fate  string
 }
 
-// passengers are rows of which a leaf of a tree tells the fate by all four columns.
+// passengers returns rows whose fate depends on all four columns, as a leaf of a tree.
 func passengers(n int) []passenger {
 	r := trial.Gaussian(3, n, 4)
 	ports := []string{"C", "Q", "S"}
@@ -51,8 +51,8 @@ var passengerColumns = forest.Params{
 	Task: forest.Classification, Method: forest.SingleTree, MaxDepth: -1,
 }
 
-// A tree without bounds learns its rows by heart, also those with nulls, and predicts them in
-// a job as it does outside.
+// A tree without limits memorises its rows, also those with nulls, and predicts them in a job
+// as it does outside.
 func TestColumnsOfAllKinds(t *testing.T) {
 	rows := passengers(400)
 	type guess struct {
@@ -90,11 +90,11 @@ func TestColumnsOfAllKinds(t *testing.T) {
 			right++
 		}
 	}
-	require.GreaterOrEqual(t, right, 390) // nulls hide what told some fates
+	require.GreaterOrEqual(t, right, 390) // nulls hide some values on which the fate depends
 	require.Equal(t, []string{"C", "Q", "S"}, m.Trees.Categories[1])
 	require.Equal(t, -1.0, m.Code(1, "X"))
 	require.True(t, math.IsNaN(m.Code(0, "X")))
-	// What was never seen goes with what is missing.
+	// Unseen categories go with missing values.
 	for _, age := range []float64{20, 40} {
 		require.Equal(t, m.Predict([]float64{age, math.NaN(), 0, 0}), m.Predict([]float64{age, m.Code(1, "X"), 0, 0}))
 		require.Equal(t, m.Predict([]float64{age, 0, math.NaN(), 0}), m.Predict([]float64{age, 0, 1e9, 0}))
@@ -171,8 +171,8 @@ func TestTreesAreDrawn(t *testing.T) {
 	require.Contains(t, svg.String(), "port")
 }
 
-// Categories that are numbers are kept as those that training has seen, with those of the forest
-// that is continued.
+// The model keeps the numeric categories that training has seen, with those of the forest that
+// is continued.
 func TestCodesThatWereSeen(t *testing.T) {
 	type row struct {
 		Code  int64

@@ -18,7 +18,7 @@ func (Params) Command() model.Command {
 		Name: "forest", About: "numbers or classes by a random forest, extra trees or a single tree", Trees: true,
 		Flags: slices.Concat(bins.Flags, []model.Flag{
 			model.TaskFlag,
-			{Name: "method", Param: "Method", Tag: `placeholder:"HOW" help:"How trees differ: random-forest (the default), extra-trees, or single-tree, which is one." default:"random-forest"`,
+			{Name: "method", Param: "Method", Tag: `placeholder:"HOW" help:"How trees differ: random-forest (the default), extra-trees, or single-tree (one tree)." default:"random-forest"`,
 				Words: map[string]string{"SingleTree": "single-tree"}},
 			{Name: "criterion", Param: "Criterion", Tag: `placeholder:"NAME" help:"Impurity that splits reduce: gini (the default) or entropy for classes, variance (the default) or poisson for numbers." default:"auto"`},
 			{Name: "trees", Param: "NumTrees", Tag: `want:"1..1048576" placeholder:"N" help:"Number of trees (default: 100)."`},
@@ -29,7 +29,7 @@ func (Params) Command() model.Command {
 			{Name: "sampling", Param: "Sampling", Tag: `placeholder:"HOW" help:"How the rows of a tree are drawn: bootstrap (the default of random-forest), subset (without repetition), or whole (all rows, the default of the other methods)." default:"auto"`,
 				Words: map[string]string{"Bootstrap": "bootstrap", "Subset": "subset"}},
 			{Name: "min-split-rows", Param: "MinSamplesSplit", Tag: `want:"2..2147483647" placeholder:"N" help:"Least number of rows in a node that is split (default: 2)."`},
-			{Name: "min-gain", Param: "MinSplitGain", Tag: `want:"0.." placeholder:"GAIN" help:"Least share of the tree's impurity that a split lessens (default: 0)."`},
+			{Name: "min-gain", Param: "MinSplitGain", Tag: `want:"0.." placeholder:"GAIN" help:"Least reduction of impurity by a split, times the node's share of the tree's weight (default: 0)."`},
 			{Name: "oob", Param: "OOBScore", Tag: `help:"Measure the forest on the rows, each by the trees that did not draw it."`},
 		}),
 	}
@@ -40,8 +40,8 @@ func (m *Model) Predicts() model.Prediction {
 	return m.Task.Predicts().Named(m.PredictionCol, m.ProbabilityCol, m.Classes.Values)
 }
 
-// Describe implements model.Describer: how good the forest is on the rows that its trees did not
-// draw, and what features count for.
+// Describe implements model.Describer: the measures of the forest on the rows that its trees
+// did not draw, and the importances of features.
 func (m *Model) Describe(feature func(i int) string) (d model.Description) {
 	if o := m.OutOfBag; o != nil {
 		score, loss := "R² out of bag", "rmse out of bag"

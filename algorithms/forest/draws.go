@@ -16,22 +16,22 @@ const (
 	purposeFeatures = "forest features"
 )
 
-// mostDraws is the most often that a bootstrap draws one row: more has a probability of
-// less than 2^-117, and sums of integers over rows have room for it.
+// mostDraws is the largest number of times that a bootstrap draws one row. More draws have a
+// probability of less than 2^-117. Sums of integers over rows have room for this many.
 const mostDraws = 31
 
-// sampler draws the rows of trees. How often a row is drawn is a function of the seed, the
-// tree, the shard and the row's number within it alone, so that whoever holds the row can
-// tell, once it is known which trees draw nothing.
+// sampler draws the rows of trees. How often a row is drawn depends on the seed, the tree, the
+// shard and the row's number within it alone. So each subtask can compute it for its rows, once
+// it is known which trees draw nothing.
 type sampler struct {
 	sampling Sampling
 	seed     uint64
 	share    float64
-	// below has, for a bootstrap, the probabilities of at most 0, 1, … draws.
+	// below has the probabilities of at most 0, 1, … draws, for a bootstrap.
 	below []float64
-	// empty has the numbers of the trees, in ascending order, for which no row of weight is
-	// drawn, of all rows of the job: those take all rows, or they would know nothing and
-	// still have a voice. No subtask can tell by its own rows, see growing.draw.
+	// empty has the numbers of the trees that draw no row of weight above 0 in the whole job,
+	// in ascending order. These trees take all rows: otherwise they would have learnt nothing
+	// and still count. No subtask can tell this from its own rows; see growing.draw.
 	empty []int
 }
 
@@ -49,8 +49,8 @@ func newSampler(p Params) *sampler {
 	return s
 }
 
-// draw writes how often a tree draws each of the rows of a shard, the first len(times); once
-// each, if the tree is one of the empty.
+// draw writes how often a tree draws each of the first len(times) rows of a shard. If the tree
+// is in empty, that is once each.
 func (s *sampler) draw(tree, shard int, times []uint8) {
 	_, empty := slices.BinarySearch(s.empty, tree)
 	if empty || s.sampling == Whole {
@@ -79,10 +79,11 @@ func (s *sampler) draw(tree, shard int, times []uint8) {
 	}
 }
 
-// leavesOut writes whether a tree draws none of the rows of a shard from number first on.
+// leavesOut writes for each row of a shard, from number first on, whether a tree does not draw
+// it.
 func (s *sampler) leavesOut(tree, shard, first int, out []bool) {
 	_, empty := slices.BinarySearch(s.empty, tree)
-	least := s.share // the draws from which on rows are left out, or up to which
+	least := s.share // Subset leaves rows out from this number on, Bootstrap below it
 	if s.sampling == Bootstrap {
 		least = s.below[0]
 	}
@@ -93,11 +94,11 @@ func (s *sampler) leavesOut(tree, shard, first int, out []bool) {
 	}
 }
 
-// draws tells whether a tree draws a row of weight among the table's. times is memory for its
-// rows.
+// draws reports whether a tree draws a row of weight above 0 from the table. times is memory
+// for the rows of a shard.
 func (t *table) draws(s *sampler, tree int, times []uint8) bool {
 	for _, span := range t.spans {
-		// The first rows nearly always tell.
+		// The first rows nearly always have one.
 		for n := min(64, span.Rows); ; n = min(16*n, span.Rows) {
 			drawn := times[:n]
 			s.draw(tree, span.Shard, drawn)
@@ -114,9 +115,9 @@ func (t *table) draws(s *sampler, tree int, times []uint8) bool {
 	return false
 }
 
-// draw tells for each tree of this superstep whether it draws a row of weight among those
-// that the subtask has; in the first superstep, where rows out of the bag are measured, also
-// for those of Start.
+// draw notes for each tree of this superstep whether it draws a row of weight above 0 among the
+// rows of the subtask. In the first superstep it does so for the trees of Start too, if rows
+// out of the bag are measured.
 func (g growing) draw(ctx *comqueue.ComContext) error {
 	s := states.Get(ctx)
 	if s.rows == nil {
@@ -140,7 +141,7 @@ func (g growing) draw(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// drawn returns the number of the first tree that draw tells of.
+// drawn returns the number of the first tree that draw covers.
 func (g growing) drawn(s *state) int {
 	if s.bag != nil && s.Trees == g.first {
 		return 0
@@ -148,8 +149,8 @@ func (g growing) drawn(s *state) int {
 	return s.Trees
 }
 
-// settle takes what the subtasks told of their draws. In the first superstep it then has the
-// trees of Start predict the rows out of their bags.
+// settle evaluates the notes of all subtasks about their draws. In the first superstep the
+// trees of Start then predict the rows out of their bags.
 func (g growing) settle(ctx *comqueue.ComContext, s *state) error {
 	first := g.drawn(s)
 	for i, subtasks := range drawing.Get(ctx) {
@@ -166,14 +167,14 @@ func (g growing) settle(ctx *comqueue.ComContext, s *state) error {
 	return nil
 }
 
-// nodeDraws are the draws of one node, which follow from the seed, the tree and the way to
-// the node: neither the order in which nodes are split nor what grows beside them matters.
+// nodeDraws are the draws of one node. They depend on the seed, the tree and the path to the
+// node alone, not on the order in which nodes are split.
 type nodeDraws struct {
 	r   sharding.Random
 	key uint64
 }
 
-// rootKey and childKey name nodes by their way from the root.
+// rootKey and childKey identify nodes by their path from the root.
 const rootKey = 0x9e3779b97f4a7c15
 
 func childKey(parent uint64, right bool) uint64 {
@@ -188,11 +189,11 @@ func childKey(parent uint64, right bool) uint64 {
 	return z ^ z>>31
 }
 
-// below returns a number in 0..n-1 for a draw of the node, by its number.
+// below returns a number in 0..n-1 for the draw of the node with a given number.
 func (d nodeDraws) below(draw uint64, n int) int {
 	hi, _ := bits.Mul64(d.r.At(d.key+draw), uint64(n))
 	return int(hi)
 }
 
-// uniform returns a number in [0, 1).
+// uniform returns a number in [0, 1) for such a draw.
 func (d nodeDraws) uniform(draw uint64) float64 { return d.r.Float64At(d.key + draw) }

@@ -1,7 +1,7 @@
 //go:build !race
 
-// These train many models for what comes out. The race detector watches the same code in
-// other tests.
+// These tests train many models and compare the results. The race detector checks the same code
+// in other tests.
 
 package forest
 
@@ -16,7 +16,8 @@ import (
 )
 
 // everyWay trains a forest on one subtask, on three with copies of all rows, on three without,
-// and by adding trees to a part of it, asserts that all are the same bytes, and returns it.
+// and by adding trees to a part of it. It asserts that all give the same bytes, and returns the
+// forest.
 func everyWay(t *testing.T, table trial.Table, p Params) *Model {
 	t.Helper()
 	m := modelOf(t, table, p, 1)
@@ -40,7 +41,7 @@ func everyWay(t *testing.T, table trial.Table, p Params) *Model {
 	return m
 }
 
-// fewRows returns n rows of a feature; labels are those of label.
+// fewRows returns n rows with one feature. label returns their labels.
 func fewRows(n int, label func(i int) float64) trial.Table {
 	table := trial.Table{N: n, D: 1}
 	for i := range n {
@@ -51,8 +52,8 @@ func fewRows(n int, label func(i int) float64) trial.Table {
 	return table
 }
 
-// Where all labels are 10, nothing else is predicted, however few rows are drawn; and shares
-// of classes sum to 1.
+// If all labels are 10, nothing else is predicted, however few rows are drawn. Shares of
+// classes sum to 1.
 func TestTreesWithoutDrawnRows(t *testing.T) {
 	type sample struct {
 		n int
@@ -70,11 +71,11 @@ func TestTreesWithoutDrawnRows(t *testing.T) {
 			require.Equal(t, 10.0, m.Predict([]float64{0}))
 
 			if c.n == 1 {
-				return // of one class, which is refused
+				return // a single class is refused
 			}
 			p.Task = Classification
 			if c.n == 60 {
-				p.NumTrees = 30 // they are large, and the least memory takes a pass for each node
+				p.NumTrees = 30 // trees are large, and with the least memory each node takes a pass
 			}
 			table := fewRows(c.n, func(i int) float64 { return float64(i % 3) })
 			m = modelOf(t, table, p, 1)
@@ -97,16 +98,16 @@ func TestTreesWithoutDrawnRows(t *testing.T) {
 	}
 }
 
-// Rows that no feature tells apart make trees of one leaf, of which forest and rows out of the
-// bag follow from the draws in closed form: a tree has the mean of what it drew; of all rows
-// if that weighs nothing, and then no row is out of its bag. Rows of weight 0 are drawn too,
-// so that a bag of these alone is empty.
+// Rows with the same features make trees of one leaf. The forest and its rows out of the bag
+// then follow from the draws in closed form: a tree predicts the mean of the rows that it drew.
+// If these weigh nothing, it predicts the mean of all rows, and no row is out of its bag. Rows
+// of weight 0 are drawn too, so a bag of these alone counts as empty.
 func TestForestOfLeaves(t *testing.T) {
 	const seed, trees = 11, 100
 	for i, n := range []int{1, 2, 3, 5, 60} {
 		for _, task := range []Task{Regression, Classification} {
 			if n == 1 && task == Classification {
-				continue // of one class, which is refused
+				continue // a single class is refused
 			}
 			p := Params{LabelCol: "label", WeightCol: "weight", NumTrees: trees, Seed: seed, Task: task, OOBScore: true, Sampling: Bootstrap}
 			if (i+int(task))%2 == 0 {
@@ -140,14 +141,14 @@ func TestForestOfLeaves(t *testing.T) {
 	}
 }
 
-// outOfLeaves measures a forest of leaves on rows out of the bag.
+// outOfLeaves has the measures of such a forest on rows out of the bag.
 type outOfLeaves struct {
 	rows             int64
 	right, log, rmse float64
 }
 
-// leaves returns what trees of one leaf predict for labels of 0 and 1 as a mean, what they
-// make of rows out of their bags, and how many bags weigh nothing.
+// leaves returns, for labels of 0 and 1, the mean prediction of trees of one leaf, their
+// measures on rows out of the bag, and how many bags weigh nothing.
 func leaves(table trial.Table, s *sampler, trees int) (mean float64, out outOfLeaves, empty int) {
 	n := table.N
 	sums, counts := make([]float64, n), make([]float64, n)
@@ -187,7 +188,7 @@ func leaves(table trial.Table, s *sampler, trees int) (mean float64, out outOfLe
 		out.rmse += w * (p - y) * (p - y)
 		of := y*p + (1-y)*(1-p)
 		out.log -= w * math.Log(max(of, 0x1p-52))
-		// Of equal shares the first class is predicted.
+		// With equal shares the first class is predicted.
 		if p > 0.5 == (y == 1) {
 			out.right += w
 		}

@@ -17,21 +17,21 @@ type Task = signature.Task
 const (
 	// Regression predicts a number: the mean of the leaves' means.
 	Regression = signature.Regression
-	// Classification predicts a class: the one with the largest mean of the leaves' shares,
-	// the first of equals.
+	// Classification predicts the class with the largest mean of the leaves' shares; of equal
+	// means the first.
 	Classification = signature.Classification
 )
 
-// Method is how the trees of a forest come to differ.
+// Method says how the trees of a forest differ.
 type Method int
 
 const (
 	// RandomForest grows each tree on a bootstrap of the rows and takes the best split among
 	// some features at each node (Breiman, "Random Forests", Machine Learning 45, 2001).
 	RandomForest Method = iota
-	// ExtraTrees grows each tree on all rows and takes, of one random split of each of some
-	// features, the best (Geurts, Ernst and Wehenkel, "Extremely Randomized Trees", Machine
-	// Learning 63, 2006).
+	// ExtraTrees grows each tree on all rows. At each node it makes one random split of each of
+	// some features and takes the best (Geurts, Ernst and Wehenkel, "Extremely Randomized
+	// Trees", Machine Learning 63, 2006).
 	ExtraTrees
 	// SingleTree is one tree, on all rows and all features.
 	SingleTree
@@ -48,7 +48,7 @@ func (m Method) MarshalText() ([]byte, error) { return methods.Text(m) }
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
 func (m *Method) UnmarshalText(text []byte) error { return methods.Parse(m, text) }
 
-// Criterion is the impurity that splits lessen.
+// Criterion is the impurity that splits reduce.
 type Criterion int
 
 const (
@@ -60,8 +60,8 @@ const (
 	Entropy
 	// Variance is the mean squared difference from the mean.
 	Variance
-	// Poisson is the mean of label·log(label/mean), half the deviance, for labels of 0 or
-	// more. Splits that would leave a side without a label above 0 are not made.
+	// Poisson is the mean of label·log(label/mean), half the deviance, for labels of 0 or more.
+	// A split must leave a label above 0 on either side.
 	Poisson
 )
 
@@ -76,16 +76,15 @@ func (c Criterion) MarshalText() ([]byte, error) { return criteria.Text(c) }
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
 func (c *Criterion) UnmarshalText(text []byte) error { return criteria.Parse(c, text) }
 
-// Sampling is how the rows that a tree grows on are drawn.
+// Sampling says how the rows of a tree are drawn.
 type Sampling int
 
 const (
 	// AutoSampling is Bootstrap for RandomForest and Whole for the others.
 	AutoSampling Sampling = iota
 	// Bootstrap draws each row a number of times that has the Poisson distribution with mean
-	// SampleShare. That is what drawing as many rows as there are, with replacement, comes to
-	// where these are many, and those who hold the rows need to agree on no more than whether
-	// any was drawn.
+	// SampleShare. For many rows this is the same as drawing that share of them with
+	// replacement. Subtasks need to agree on one thing alone: whether any row was drawn.
 	Bootstrap
 	// Subset draws each row at most once, with probability SampleShare.
 	Subset

@@ -11,14 +11,14 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// XGBoost returns the forest as a model of XGBoost, which predicts the same in float32: one
-// round of parallel trees, whose leaves are divided by their number. Of a classification it
-// predicts, as a regression of as many targets, the probabilities of the classes: XGBoost has
-// no objective that takes leaves for shares. Rows are numbers as those of Predict.
+// XGBoost returns the forest as a model of XGBoost, which predicts the same in float32. It is
+// one round of parallel trees; leaves are divided by the number of trees. For a classification
+// it is a regression with a target for each class, which predicts the probabilities: XGBoost
+// has no objective whose leaves are shares. Rows are the same numbers as for Predict.
 //
-// An attribute named superstep notes what XGBoost has no place for, such as the names of
-// classes and categories, and what FromXGBoost makes the same forest of, but for what
-// training told.
+// An attribute named superstep holds what XGBoost has no place for, such as the names of
+// classes and categories. FromXGBoost reads it and returns the same forest, except for the
+// summary of training and the measures out of the bag.
 func (m *Model) XGBoost() (*xgboost.Model, error) {
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
@@ -34,10 +34,11 @@ func (m *Model) XGBoost() (*xgboost.Model, error) {
 	return x, nil
 }
 
-// LightGBM returns the forest as one of LightGBM, which predicts the same. Of a classification
-// it predicts the probabilities of the classes, as an objective of the user's: LightGBM has
-// none that takes leaves for shares. A parameter behind the objective, superstep, notes what
-// LightGBM has no place for, and what FromLightGBM makes the same forest of.
+// LightGBM returns the forest as a model of LightGBM, which predicts the same. For a
+// classification it predicts the probabilities of the classes, with a custom objective:
+// LightGBM has no objective whose leaves are shares. A parameter after the objective,
+// superstep, holds what LightGBM has no place for. FromLightGBM reads it and returns the same
+// forest.
 func (m *Model) LightGBM() (*lightgbm.Model, error) {
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
@@ -64,24 +65,25 @@ func (m *Model) notes() foreign.Notes {
 	return n
 }
 
-// ErrForeign is what importing a model gives that this package has not written. Packages
-// xgboost and lightgbm, or package gbdt, read those.
+// ErrForeign is the error of importing a model that this package has not written. Packages
+// xgboost, lightgbm and gbdt read such models.
 var ErrForeign = errors.New("the file does not say that it is a forest made here")
 
-// FromXGBoost returns the forest that XGBoost made a model of. Leaves are those of float32.
+// FromXGBoost returns the forest of a model that the method XGBoost made. Its leaves are
+// rounded to float32.
 func FromXGBoost(x *xgboost.Model) (*Model, error) {
 	notes, err := foreign.OfXGBoost(x, Kind)
 	return importedFrom("xgboost", x.Ensemble, notes, err)
 }
 
-// FromLightGBM returns the forest that LightGBM made a model of.
+// FromLightGBM returns the forest of a model that the method LightGBM made.
 func FromLightGBM(x *lightgbm.Model) (*Model, error) {
 	notes, err := foreign.OfLightGBM(x, Kind)
 	return importedFrom("lightgbm", x.Ensemble, notes, err)
 }
 
-// importedFrom makes a forest of the ensemble of a library, given its notes, or err, which is
-// about these.
+// importedFrom makes a forest of the ensemble of a library, given its notes. err is the error
+// of reading the notes.
 func importedFrom(library string, e *tree.Ensemble, notes *foreign.Notes, err error) (m *Model, _ error) {
 	if err == nil {
 		m, err = imported(e, notes)
@@ -120,7 +122,7 @@ func imported(e *tree.Ensemble, notes *foreign.Notes) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	scale := 1.0 // where leaves were divided
+	scale := 1.0 // the number of trees, where leaves were divided by it
 	if !e.Average {
 		scale = float64(len(of[0]))
 	}
@@ -142,7 +144,7 @@ func imported(e *tree.Ensemble, notes *foreign.Notes) (*Model, error) {
 	return m, nil
 }
 
-// together makes one tree of those that stand for each output of tree i.
+// together makes one tree of the i-th trees of all outputs.
 func together(of [][]tree.Tree, i int, scale float64, shares bool) (tree.Tree, error) {
 	made := of[0][i]
 	made.Weight, made.Nodes = 1, slices.Clone(made.Nodes)
@@ -168,7 +170,7 @@ func together(of [][]tree.Tree, i int, scale float64, shares bool) (tree.Tree, e
 	return made, nil
 }
 
-// sameSplit tells whether nodes send all rows the same way.
+// sameSplit reports whether two nodes send all rows the same way.
 func sameSplit(a, b tree.Node) bool {
 	return a.Feature == b.Feature && a.Left == b.Left && a.Right == b.Right && a.Set == b.Set && a.SetWords == b.SetWords &&
 		a.Flags == b.Flags && a.Threshold == b.Threshold

@@ -15,8 +15,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// through returns what comes of a forest in the files of other libraries: their models and
-// the forests that these become again.
+// through writes a forest to the files of other libraries and reads it back. It returns their
+// models and the forests made of these.
 func through(t testing.TB, m *forest.Model) (x *xgboost.Model, l *lightgbm.Model, fromX, fromL *forest.Model) {
 	t.Helper()
 	x, err := m.XGBoost()
@@ -38,7 +38,7 @@ func through(t testing.TB, m *forest.Model) (x *xgboost.Model, l *lightgbm.Model
 	return x, l, fromX, fromL
 }
 
-// Shares of classes are what both libraries predict, and the forest comes back from both.
+// Both libraries predict the shares of classes, and the forest can be read back from both.
 func TestClassesInOtherLibraries(t *testing.T) {
 	rows := passengers(300)
 	p := passengerColumns
@@ -85,7 +85,8 @@ func TestClassesInOtherLibraries(t *testing.T) {
 	}
 }
 
-// So do the means of a regression; without categories LightGBM's trees are the same to the bit.
+// A regression can be read back too. Without categories, LightGBM's trees are the same to the
+// bit.
 func TestNumbersInOtherLibraries(t *testing.T) {
 	table := numbers(1, 200, 5)
 	m := train(t, table, forest.Params{LabelCol: "label", NumTrees: 5, AbsentIsZero: true})

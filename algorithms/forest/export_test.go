@@ -8,7 +8,7 @@ func Tried(p Params, d int) int {
 	return n
 }
 
-// What tests of trees that travel write and read them by.
+// The codec of trees, for tests.
 var (
 	appendTree, readTree = treecode.Append, treecode.Read
 	errTrees             = treecode.ErrCut

@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// version is that of the payload.
+// version is the version of the payload.
 const version = 1
 
 type payload struct {
@@ -35,8 +35,8 @@ type summary struct {
 	OutOfBag *OutOfBag `json:"out_of_bag,omitempty"`
 }
 
-// Encode returns the model's file, the same bytes for the same model. A model that does
-// not hold together is an error.
+// Encode returns the model's file, the same bytes for the same model. A model whose parts
+// contradict each other is an error.
 func (m *Model) Encode() ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
@@ -44,7 +44,7 @@ func (m *Model) Encode() ([]byte, error) {
 	return m.encode(m.Trees)
 }
 
-// encode returns the file of a model with trees that something else writes.
+// encode returns the file of a model whose trees are written by trees.
 func (m *Model) encode(trees model.Appender) ([]byte, error) {
 	return model.Encode(Kind, version, m.inputs, summary{m.Summary, m.OutOfBag}, payload{
 		m.Task, m.Classes, m.Dim, m.AbsentIsZero, trees, m.PredictionCol, m.ProbabilityCol,
@@ -76,7 +76,7 @@ func Decode(file []byte) (*Model, error) {
 	return m, nil
 }
 
-// check tells what does not hold together.
+// check returns the first contradiction between the model's parts.
 func (m *Model) check() error {
 	outputs := 1
 	switch {
@@ -105,7 +105,7 @@ func (m *Model) check() error {
 	}
 	for i := range m.Trees.Trees {
 		if t := &m.Trees.Trees[i]; (t.Values != nil) != (m.Task == Classification) {
-			return fmt.Errorf("tree %d has not the values of a %v", i, m.Task)
+			return fmt.Errorf("tree %d does not have the values of a %v", i, m.Task)
 		}
 	}
 	if err := m.Trees.Validate(); err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 )
 
-// written is the trees so far as the model's file has them, and what they sum up to. Trees are
-// not kept beside it: they would take more memory than their text.
+// written is the text of the trees so far in the model's file, and their summary. The trees
+// themselves are not kept: they would take more memory than their text.
 type written struct {
 	trees   *tree.Writer // nil before write
 	summary Summary
 	depth   []int32
-	before  []byte // the list of trees that was kept, where a subtask joins; then nil
+	before  []byte // the list of trees in a checkpoint, when a subtask joins; nil afterwards
 }
 
 // add adds a tree.
@@ -29,8 +29,8 @@ func (w *written) add(t *tree.Tree) error {
 	return nil
 }
 
-// fits tells that the model's file will be too large, by its trees so far, of which there are to
-// be more: they are as large as each other, or nearly so.
+// fits returns an error if the model's file will be too large. It goes by the trees so far,
+// since all trees have nearly the same size.
 func (w *written) fits(trees, total int, most int64) error {
 	size := float64(w.trees.Size())
 	if want := size / float64(trees) * float64(total); want > float64(most) {
@@ -41,7 +41,7 @@ func (w *written) fits(trees, total int, most int64) error {
 	return nil
 }
 
-// write begins the model's file with the trees that were kept, or else those of Start.
+// write begins the model's file with the trees from a checkpoint, or else with those of Start.
 func (g growing) write(w *written, d *bins.Data) (err error) {
 	e := ensemble(d)
 	if g.params.Start != nil {
@@ -109,8 +109,8 @@ func (g growing) finish(ctx *comqueue.ComContext) ([]byte, error) {
 	return m.encode(s.written.trees)
 }
 
-// count adds the nodes and leaves of a tree, and its depth. depth is memory for those of its
-// nodes.
+// count adds the nodes and leaves of a tree, and its depth. depth is memory for the depths of
+// its nodes.
 func (s *Summary) count(t *tree.Tree, depth *[]int32) {
 	d := sized(*depth, len(t.Nodes))
 	*depth = d

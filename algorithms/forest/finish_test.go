@@ -8,7 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// A forest whose file would be too large is refused when its first trees tell, with what to do.
+// A forest whose file would be too large is refused as soon as its first trees show it, with
+// advice.
 func TestForestsThatWouldNotFitAFile(t *testing.T) {
 	e := &tree.Ensemble{Features: []string{"x"}, Outputs: 1, Base: []float64{0}, Average: true, Single: true}
 	trees, err := tree.NewWriter(e, 100)

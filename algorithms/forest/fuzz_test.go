@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// FuzzDecode: payloads of any kind, under a checksum that is right, are errors or models that
-// predict and encode.
+// FuzzDecode: payloads of any kind, with a right checksum, are errors, or models that predict
+// and encode.
 func FuzzDecode(f *testing.F) {
 	for _, task := range []forest.Task{forest.Regression, forest.Classification} {
 		m := train(f, classes(1, 30, 3, 2), forest.Params{LabelCol: "label", Task: task, NumTrees: 2, MaxDepth: 2})

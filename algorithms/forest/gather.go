@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 )
 
-// loose are the features that rows hold as Sparse, which get a column of their own here.
+// loose returns the features that rows hold as Sparse. Here each gets a column of its own.
 func loose(l *bins.Layout) (features []int) {
 	for i := range l.Features {
 		if l.Features[i].Slot >= l.ColumnSlots {
@@ -18,7 +18,7 @@ func loose(l *bins.Layout) (features []int) {
 	return features
 }
 
-// copied returns the bytes that the copy of all rows takes.
+// copied returns how many bytes the copy of all rows takes.
 func copied(l *bins.Layout, rows int64) int64 {
 	return rows * int64(len(l.Columns)+2*len(l.Wide)+len(loose(l))+16)
 }
@@ -31,7 +31,7 @@ func spread(d *bins.Data) [][]byte {
 		return nil
 	}
 	columns := make([][]byte, len(d.Layout.Features))
-	// Whose slot is which, and which bin it is.
+	// owner and bin are the feature and the bin of each slot.
 	first := d.Layout.ColumnSlots
 	owner, bin := make([]int32, d.Layout.Slots-first), make([]uint8, d.Layout.Slots-first)
 	for _, i := range features {
@@ -106,7 +106,7 @@ func blocksOf(l *bins.Layout) (blocks []bins.Block) {
 	return blocks
 }
 
-// unpack joins what the subtasks packed, in their order. layout is that of the rows, rows
+// unpack joins what the subtasks packed, in their order. l is the layout of the rows, and rows
 // their number.
 func unpack(l *bins.Layout, src []byte, rows int, weighted bool) (*gathered, error) {
 	blocks := blocksOf(l)
@@ -175,7 +175,7 @@ func unpack(l *bins.Layout, src []byte, rows int, weighted bool) (*gathered, err
 	return g, nil
 }
 
-// floats appends n numbers and returns what is behind them.
+// floats appends n numbers and returns the bytes after them.
 func floats(dst []float64, src []byte, n int) (numbers []float64, rest []byte) {
 	for i := range n {
 		dst = append(dst, math.Float64frombits(binary.LittleEndian.Uint64(src[8*i:])))

@@ -8,14 +8,14 @@ import (
 // entry is a row that a tree grows on.
 type entry struct {
 	row uint32
-	w   uint32 // weight, times how often the row is drawn
-	g   int64  // as in the table, times how often; the class where there are several
+	w   uint32 // weight times the number of draws
+	g   int64  // g of the table times the number of draws; with more than two classes, the class
 }
 
 // pair is a slot of a histogram of a regression.
 type pair struct{ g, w int64 }
 
-// present is what a bin has that occurs in a node.
+// present is a bin that occurs in a node, with its sums.
 type present struct {
 	bin int
 	sums
@@ -24,40 +24,42 @@ type present struct {
 // histogram has the sums of the rows of a node by the bins of one feature. All slots are
 // zero between uses.
 type histogram struct {
-	// narrow says that the sums of weights fit 32 bits and labels are of two classes: then a
-	// slot is g·2^32 + w.
+	// narrow says that there are two classes and that sums of weights fit 32 bits. Then a slot
+	// is g·2^32 + w.
 	narrow bool
 	packed [256]uint64
 	pairs  [256]pair
-	// counts has, where classes are several, the weight of each of the node's classes, a row
-	// of len(classes) for each bin.
+	// counts has the weight of each of the node's classes, where there are more than two
+	// classes: a row of len(total) for each bin.
 	counts []int64
-	// rows are counted only where somebody wants to know.
+	// rows are counted only with countRows.
 	countRows bool
 	rows      [256]uint32
-	// many are the slots of the bins of a column of two bytes, and seen those that occur.
+	// many has the slots of a column of two bytes, and seen the bins that occur.
 	many []sums
 	seen []uint16
-	// bins is the largest number of bins of a feature, what is missing among them, or 256.
+	// bins is the largest number of bins of a feature, with the bin of missing values, and at
+	// least 256.
 	bins int
 
-	// local gives the classes of the node the numbers 0, 1, …, in ascending order; total has
+	// local numbers the classes that occur in the node 0, 1, …, in ascending order. total has
 	// their weights.
 	local []int32
 	total []int64
 	in    []int32
 
-	// list has the bins that occur but the missing one, ascending; absent is the missing one.
+	// list has the bins that occur, ascending, without the bin of missing values. absent has
+	// the sums of that bin.
 	list   []present
 	absent sums
 }
 
-// few is the number of rows below which the bins that occur are noted while rows are added,
-// so that a node of few rows does not look at 256 slots.
+// In a node of fewer than few rows, the bins that occur are noted while rows are added, so that
+// it does not look at 256 slots.
 const few = 192
 
 // fill adds the entries of a node by the bins of a column, and lists the bins that occur.
-// The slots are as they were, zero, afterwards, but for those of counts: see clear.
+// Afterwards all slots are zero again, except those of counts: see clear.
 func (h *histogram) fill(c *column, e []entry) {
 	if c.wide != nil {
 		h.fillWide(c, e)
@@ -106,7 +108,7 @@ func (h *histogram) fillCounts(c *column, e []entry) {
 	}
 }
 
-// fillWide is fill for a column of two bytes, of which most bins may not occur.
+// fillWide is fill for a column of two bytes. Most of its bins may not occur in the node.
 func (h *histogram) fillWide(c *column, e []entry) {
 	if len(h.many) < h.bins {
 		h.many = make([]sums, h.bins)
@@ -162,7 +164,7 @@ func (h *histogram) collect(missing int, seen *[4]uint64) {
 	}
 }
 
-// take returns the sums of a bin and clears its slots, but for those of counts.
+// take returns the sums of a bin and clears its slots, except those of counts.
 func (h *histogram) take(b int) (s sums) {
 	if h.countRows {
 		s.n = int(h.rows[b])
@@ -190,7 +192,7 @@ func (h *histogram) bin(b int) []int64 {
 	return h.counts[b*k : (b+1)*k]
 }
 
-// clear makes the slots of counts zero.
+// clear sets the slots of counts to zero.
 func (h *histogram) clear(missing int) {
 	if h.total == nil {
 		return
@@ -203,7 +205,7 @@ func (h *histogram) clear(missing int) {
 	}
 }
 
-// open begins a node where classes are several: it numbers those that occur.
+// open begins a node where there are more than two classes: it numbers the classes that occur.
 func (h *histogram) open(e []entry, classes int) {
 	h.begin(classes)
 	for i := range e {
@@ -219,7 +221,7 @@ func (h *histogram) open(e []entry, classes int) {
 	}
 }
 
-// openCounts is open where the weights of all classes are known.
+// openCounts is open for a node whose weights of classes are known.
 func (h *histogram) openCounts(counts []int64) {
 	h.begin(len(counts))
 	for k, w := range counts {
@@ -256,9 +258,9 @@ func (h *histogram) number() {
 	}
 }
 
-// load lists the bins that occur as fill does, from sums that were added up elsewhere: of
-// each bin to the missing one the number of rows and then g and w, or the weight of each
-// class.
+// load lists the bins that occur, as fill does, from sums that were added up elsewhere. from
+// has for each bin, the bin of missing values being the last, the number of rows, and then g
+// and w or the weight of each class.
 func (h *histogram) load(missing, classes int, from []int64) {
 	h.list, h.absent = h.list[:0], sums{}
 	width := loadWidth(classes)
@@ -285,7 +287,7 @@ func (h *histogram) load(missing, classes int, from []int64) {
 	}
 }
 
-// loadWidth is how many integers a bin has for load.
+// loadWidth is how many integers load reads for a bin.
 func loadWidth(classes int) int {
 	if classes > 2 {
 		return 1 + classes

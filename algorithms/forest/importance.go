@@ -1,10 +1,10 @@
 package forest
 
-// Importances returns what share each feature has in making nodes purer, by its number: of
-// each tree the gains of the splits by the feature over those of all its splits, averaged
-// over the trees that split, so that the shares of all features sum to 1; 0 for all where no
-// tree splits. It favours features of many values, and tells of training rows, not of new
-// ones. Trees.Importances has gains, covers and numbers of splits.
+// Importances returns the share of each feature, by number, in the reduction of impurity. In a
+// tree this is the sum of the gains of the splits by the feature, divided by that of all
+// splits. It is averaged over the trees that have splits, so the shares of all features sum to
+// 1. If no tree has a split, all are 0. It favours features of many values, and describes
+// training rows, not new ones. Trees.Importances has gains, covers and numbers of splits.
 func (m *Model) Importances() []float64 {
 	shares, own := make([]float64, m.Dim), make([]float64, m.Dim)
 	splitting := 0.0

@@ -9,33 +9,35 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// What a training goes on with from one superstep to the next is under keys that are kept:
+// Everything that training needs from one superstep to the next is under keys that are
+// checkpointed:
 //
 //	progressed    how many trees there are, which of them take all rows, and the sums over
 //	              rows out of the bag: on every subtask
 //	writtenTrees  the text of the trees, on subtask 0, with shard 0, which is always its
-//	outOfBagSums  of each shard what the trees add up to for its rows, with OOBScore: subtasks
-//	              do not keep the trees that would give it again
+//	outOfBagSums  with OOBScore, by shard: the sums of the trees for its rows. Subtasks
+//	              do not keep the trees from which they could be computed again
 //
-// A state holds these very objects, so that keeping them costs nothing. All else in it follows
-// from them and from the rows, for who joins later too: rows of all subtasks, where each has a
-// copy, are sent again in the superstep in which a subtask asks for them.
+// A state holds the same objects, so keeping them costs nothing. Everything else in a state
+// follows from them and from the rows. This holds for a subtask that joins later too: if
+// subtasks have copies of all rows, the rows are sent again in the superstep in which a subtask
+// asks for them.
 var (
 	progressed   = shared.Replicated("progress", shared.Msgpack[*progress]())
 	writtenTrees = shared.PerShard[*written]("text of the trees", writtenCodec{})
 	outOfBagSums = shared.PerShard("sums out of bag", shared.Float64s())
 )
 
-// progress is how far a training has come, the same on every subtask.
+// progress is the progress of a training. It is the same on every subtask.
 type progress struct {
-	Trees int   // so far, those of Start among them
+	Trees int   // so far, with those of Start
 	Empty []int // see sampler
 
-	// Measured is what the latest superstep summed up over the rows out of the bag, with OOBScore.
+	// Measured has the latest superstep's sums over the rows out of the bag, with OOBScore.
 	Measured []float64
 }
 
-// beginKeeping makes what is kept.
+// beginKeeping makes the objects that are checkpointed.
 func (g growing) beginKeeping(ctx *comqueue.ComContext) error {
 	progressed.Put(ctx, &progress{Trees: g.first})
 	if ctx.TaskID() == 0 {
@@ -51,7 +53,7 @@ func (g growing) beginKeeping(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// join brings the state of a subtask to where training has come.
+// join brings the state of a subtask up to date with the training.
 func (g growing) join(ctx *comqueue.ComContext) error {
 	s := states.Get(ctx)
 	s.progress = progressed.Get(ctx)
@@ -74,7 +76,7 @@ func (g growing) join(ctx *comqueue.ComContext) error {
 		sums = append(sums, own)
 	}
 	s.bag = newBag(s.data, s.loose, s.sampler, outputsOf(s.data), sums)
-	if s.Trees > g.first { // else those of Start are still to come
+	if s.Trees > g.first { // otherwise the trees of Start are still to be added
 		s.bag.count(s.Trees)
 	}
 	return nil

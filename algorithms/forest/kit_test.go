@@ -14,15 +14,15 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// draws returns numbers for tests.
+// draws returns random numbers for tests.
 func draws(seed uint64) *sharding.Random {
 	r := sharding.NewRandom(seed, "test", 0, 0)
 	return &r
 }
 
-// problem is rows for a builder, made without a job: bins are values.
+// problem is rows for a builder, made without a job. Values are bins.
 type problem struct {
-	bins        [][]int // of each feature and row; bins[j][i] == size[j] is missing
+	bins        [][]int // by feature and row; bins[j][i] == size[j] is missing
 	size        []int   // numbers of bins
 	categorical []bool
 	label       []float64
@@ -32,7 +32,7 @@ type problem struct {
 	wide        bool // categories take two bytes
 }
 
-// randomProblem draws a small one.
+// randomProblem draws a small problem.
 func randomProblem(r *sharding.Random, classes int) problem {
 	n, d := 2+r.IntN(60), 1+r.IntN(5)
 	p := problem{classes: classes}
@@ -72,7 +72,7 @@ func randomProblem(r *sharding.Random, classes int) problem {
 	return p
 }
 
-// table makes a table of it, with all features in one block.
+// table makes a table of the problem, with all features in one block.
 func (p problem) table(poisson bool) (*table, error) {
 	l := &bins.Layout{}
 	n, d := len(p.label), len(p.bins)
@@ -172,7 +172,7 @@ func quantiles(x []float32, n, d int, label []float64, classes int) *table {
 // fewShards is the number of shards of the tests of empty bags.
 const fewShards = 4
 
-// modelOf trains a forest of a table with so many subtasks.
+// modelOf trains a forest on a table with so many subtasks.
 func modelOf(t *testing.T, table trial.Table, p Params, tasks int) *Model {
 	t.Helper()
 	r := trial.Run(t, func(b *engine.Builder) { engine.Collect(Train(table.Dataset(b), p), "model") },

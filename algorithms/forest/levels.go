@@ -9,12 +9,13 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// levels grows trees where no subtask has a copy of all rows: the same trees, to the bit, as
-// a builder with all of them. It works in passes. In each, the nodes of many rows are summed
-// up by the bins of the features they try, and split when the sums of all subtasks are there;
-// and nodes of few rows send these to one subtask, whose builder grows all that is below. All
-// subtasks know the same open nodes and take the same decisions, so that sums, rows and grown
-// subtrees are all that they tell each other. Sums are integers, which no order changes.
+// levels grows trees where no subtask has a copy of all rows. The trees are the same, to the
+// bit, as those of a builder with all rows. It works in passes. In a pass, each subtask sums up
+// its rows of nodes of many rows, by the bins of the features that the node tries; the sums of
+// all subtasks decide the split. The rows of a node of few rows are sent to one subtask, whose
+// builder grows the subtree below. All subtasks know the same open nodes and take the same
+// decisions, so they exchange nothing but sums, rows and grown subtrees. Sums are integers, so
+// their order does not matter.
 type levels struct {
 	t       *table // of the subtask's rows
 	rules   rules
@@ -22,27 +23,27 @@ type levels struct {
 	finder  *finder
 	task    int
 	tasks   int
-	budget  int64 // bytes of what a pass sends
+	budget  int64 // bytes that a pass sends
 	rowSize int   // bytes of a row that is sent
-	rowBins int   // of them those that are bins
-	active  int   // trees that grow at a time
+	rowBins int   // bytes of its bins
+	active  int   // number of trees that grow at a time
 
-	growing []*growingTree // of the trees that grow
+	growing []*growingTree // trees that grow
 	free    []*growingTree
-	next    int // number of the next tree to begin, and until which
+	next    int // number of the next tree to begin, and of the tree after the last
 	until   int
 	done    []finished
 
-	large, small []*openNode // in the order in which they came to be
-	asked        []*openNode // of large, those of this pass
-	sent         []*openNode // of small
+	large, small []*openNode // in the order in which they were made
+	asked        []*openNode // those of large in this pass
+	sent         []*openNode // those of small in this pass
 	cols         []int32
 	builder      *builder
-	subtree      tree.Tree // memory for one that is read
+	subtree      tree.Tree // memory for the one being read
 	times        []uint8
 
 	sums   []int64   // of the open nodes asked
-	ranges []float64 // of their labels: the largest, and minus the smallest
+	ranges []float64 // of the labels in these nodes: the largest, and minus the smallest
 	rows   []uint8   // of the open nodes sent
 	grown  []uint8   // subtrees of this subtask
 }
@@ -53,28 +54,28 @@ type finished struct {
 	tree   tree.Tree
 }
 
-// growingTree is a tree that is not complete.
+// growingTree is a tree that still grows.
 type growingTree struct {
 	number  int
 	random  sharding.Random
 	entries []entry // of the subtask's rows
 	spare   []entry
 	t       tree.Tree
-	weight  int64 // of its rows, of all subtasks
-	open    int   // open nodes that are not done
+	weight  int64 // of its rows on all subtasks
+	open    int   // number of its open nodes
 }
 
-// openNode is a node of a tree of which it is not known whether it is split.
+// openNode is a node of a tree for which it is not decided yet whether it is split.
 type openNode struct {
 	of     *growingTree
 	node   int32
 	depth  int
 	key    uint64
-	lo, hi int // the subtask's entries
+	lo, hi int // range of the subtask's entries
 	root   bool
 	sums   sums    // of all subtasks
-	counts []int64 // weights of classes, where they are several
-	tried  int     // features, so far
+	counts []int64 // weights of classes, if there are more than two
+	tried  int     // number of features tried so far
 }
 
 func newLevels(t *table, r rules, s *sampler, task, tasks int, memory, rows int64) *levels {
@@ -85,7 +86,7 @@ func newLevels(t *table, r rules, s *sampler, task, tasks int, memory, rows int6
 	}
 	l.rowSize = l.rowBins + 4 + 8 + 8
 	l.budget = memory / 4
-	// Half of the memory is for the entries of the trees that grow, of the subtasks together.
+	// Half of the memory is for the entries of the growing trees, on all subtasks together.
 	l.active = int(max(1, memory/2/(16*max(1, rows))))
 	return l
 }
@@ -93,10 +94,10 @@ func newLevels(t *table, r rules, s *sampler, task, tasks int, memory, rows int6
 // begin starts a batch of trees.
 func (l *levels) begin(next, until int) { l.next, l.until, l.done = next, until, l.done[:0] }
 
-// over tells whether all trees of the batch have grown.
+// over reports whether all trees of the batch have grown.
 func (l *levels) over() bool { return len(l.growing) == 0 && l.next == l.until }
 
-// trees returns those of the batch, in order.
+// trees returns the trees of the batch in order.
 func (l *levels) trees() []tree.Tree {
 	slices.SortFunc(l.done, func(a, b finished) int { return a.number - b.number })
 	trees := make([]tree.Tree, len(l.done))
@@ -106,7 +107,7 @@ func (l *levels) trees() []tree.Tree {
 	return trees
 }
 
-// ask prepares what a pass sends.
+// ask prepares the data that a pass sends.
 func (l *levels) ask() {
 	for len(l.growing) < l.active && l.next < l.until {
 		l.start(l.next)
@@ -155,8 +156,8 @@ func (l *levels) columns(b *openNode) []int32 {
 	return l.cols
 }
 
-// need returns how many integers the sums of an open node are: those of its rows, and of the bins
-// of each column.
+// need returns the number of integers in the sums of an open node: the sums of all its rows,
+// and those of the bins of each column.
 func (l *levels) need(b *openNode) int {
 	bins := 1
 	for _, col := range l.columns(b) {
@@ -165,7 +166,7 @@ func (l *levels) need(b *openNode) int {
 	return bins * loadWidth(l.t.classes)
 }
 
-// sumUp adds the subtask's rows of an open node to what is sent.
+// sumUp adds the sums of the subtask's rows of an open node to the data that is sent.
 func (l *levels) sumUp(b *openNode, need int) {
 	at := len(l.sums)
 	for range need {
@@ -191,7 +192,7 @@ func (l *levels) sumUp(b *openNode, need int) {
 	}
 }
 
-// count adds an entry to what load reads of a bin.
+// count adds an entry to the integers that load reads for a bin.
 func (t *table) count(slot []int64, e *entry) {
 	slot[0]++
 	if t.classes > 2 {
@@ -202,8 +203,9 @@ func (t *table) count(slot []int64, e *entry) {
 	slot[2] += int64(e.w)
 }
 
-// answer takes the sums and the ranges of all subtasks: it splits the open nodes that were
-// asked about, and grows, of those whose rows were sent, the ones that are this subtask's.
+// answer takes the sums, ranges and rows of all subtasks. It splits the open nodes that were
+// asked about. It also grows the subtrees of this subtask's share of the open nodes whose rows
+// were sent.
 func (l *levels) answer(ctx context.Context, all []int64, ranges []float64, rows []uint8) error {
 	l.large = l.large[len(l.asked):]
 	for i, b := range l.asked {
@@ -215,7 +217,7 @@ func (l *levels) answer(ctx context.Context, all []int64, ranges []float64, rows
 	return l.grow(ctx, rows)
 }
 
-// decide splits an open node, leaves it a leaf, or has it try more features. same says that all
+// decide splits an open node, makes it a leaf, or lets it try more features. same says that all
 // its rows have one label.
 func (l *levels) decide(b *openNode, all []int64, same bool) {
 	f, width := l.finder, loadWidth(l.t.classes)
@@ -261,7 +263,7 @@ func (l *levels) decide(b *openNode, all []int64, same bool) {
 	}
 }
 
-// meet takes the sums of all rows of a tree.
+// meet takes the sums of all rows of a tree for its root.
 func (l *levels) meet(b *openNode, all []int64) {
 	b.root = false
 	b.sums.n = int(all[0])
@@ -277,7 +279,7 @@ func (l *levels) meet(b *openNode, all []int64) {
 	b.of.t.Values = make([]float64, l.t.classes)
 }
 
-// fork gives an open node two.
+// fork splits an open node into two.
 func (l *levels) fork(b *openNode, s *split) {
 	t := &b.of.t
 	left := int32(len(t.Nodes))
@@ -304,7 +306,7 @@ func (l *levels) fork(b *openNode, s *split) {
 	}
 }
 
-// close is called when nothing more comes of an open node.
+// close is called when an open node is done.
 func (l *levels) close(b *openNode) {
 	s := b.of
 	if s.open--; s.open > 0 {

@@ -10,33 +10,36 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// Kind is that of the models of this package.
+// Kind is the kind of the models of this package.
 const Kind = "forest"
 
-// Classes are the classes of a classifier: their Type is that of the column of labels, their
-// Values are texts in the order of the classes. Those of a regression are empty.
+// Classes are the classes of a classifier: Type is the type of the column of labels, and Values
+// are texts in the order of the classes. For a regression both are empty.
 type Classes = signature.Classes
 
-// Model is a trained forest. It is used by pointer and not changed once it predicts; any
-// number of goroutines may use one.
+// Model is a trained forest. It is used by pointer, and must not be changed after its first
+// prediction. Any number of goroutines may use it.
 type Model struct {
-	// Task is what the forest predicts, and Classes are those of a classification, in
+	// Task is what the forest predicts. Classes are the classes of a classification, in
 	// ascending order.
 	Task    Task
 	Classes Classes
 	// Dim is the number of features of a row. Trees name them by their numbers.
 	Dim int
-	// Trees has the trees: for a classification with an output for each class, the shares of
-	// the leaves, else with one. What it gives for a row is the mean over the trees.
+	// Trees has the trees. A classification has an output for each class, with the shares in
+	// the leaves; a regression has one output. The prediction for a row is the mean over the
+	// trees.
 	Trees *tree.Ensemble
-	// AbsentIsZero says that what sparse rows leave out is 0; otherwise it is missing.
+	// AbsentIsZero says that features absent from a sparse row are 0; otherwise they are
+	// missing.
 	AbsentIsZero bool
-	// OutOfBag measures the forest by rows that trees did not draw; nil without OOBScore.
+	// OutOfBag has measures of the forest on rows that trees did not draw; nil without
+	// OOBScore.
 	OutOfBag *OutOfBag
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and "probability".
 	PredictionCol, ProbabilityCol string
-	// Summary tells about the training.
+	// Summary describes the training.
 	Summary Summary
 
 	inputs signature.Inputs
@@ -45,7 +48,7 @@ type Model struct {
 	free   sync.Pool // of *[]float64, a value for each class
 }
 
-// Summary tells about a training.
+// Summary describes a training.
 type Summary struct {
 	Rows      int64     `json:"rows"`
 	Weight    float64   `json:"weight"`
@@ -53,30 +56,31 @@ type Summary struct {
 	Criterion Criterion `json:"criterion"`
 	Sampling  Sampling  `json:"sampling"`
 	Share     float64   `json:"sample_share"`
-	// Seed is what the draws started from.
+	// Seed is the seed of the draws.
 	Seed uint64 `json:"seed"`
-	// Nodes and Leaves are how many the trees have, MaxDepth the largest number of splits
-	// above a leaf.
+	// Nodes and Leaves are the numbers of nodes and leaves of all trees. MaxDepth is the
+	// largest number of splits above a leaf.
 	Nodes    int64 `json:"nodes"`
 	Leaves   int64 `json:"leaves"`
 	MaxDepth int   `json:"max_depth"`
 }
 
-// OutOfBag measures a forest on the rows it was trained on, each predicted by the mean of
-// those trees alone that did not draw it; a tree that took all rows, since it drew none of
-// weight, is not among these. Weights are those of the rows; those of classes do not enter.
+// OutOfBag has measures of a forest on its training rows. Each row is predicted by the mean of
+// the trees that did not draw it. A tree that took all rows, since it drew no row of weight
+// above 0, is not among them. Rows count by their weights, without those of classes.
 type OutOfBag struct {
-	// Score is the accuracy of a classification, and R², 1 less the ratio of the squared
-	// errors to those about the mean, of a regression.
+	// Score is the accuracy of a classification. For a regression it is R²: 1 less the ratio of
+	// the squared errors to the squared differences from the mean.
 	Score float64 `json:"score"`
-	// Loss is the mean of −log of the share of the row's class, cut to 2^-52 and above, of a
-	// classification, and the root of the mean squared error of a regression.
+	// Loss of a classification is the mean of −log of the share of the row's class, where the
+	// share counts as 2^-52 at least. Loss of a regression is the root of the mean squared
+	// error.
 	Loss float64 `json:"loss"`
-	// Rows are those that at least one tree did not draw; the others do not count.
+	// Rows is the number of rows that at least one tree did not draw. Other rows do not count.
 	Rows int64 `json:"rows"`
-	// Shards is the number of shards of the rows, and Skip says that some may have been left
-	// out. Whole are the numbers of the trees that took all rows, ascending. PredictOutOfBag
-	// goes by them.
+	// PredictOutOfBag needs these three. Shards is the number of shards of the rows. Skip says
+	// that rows may have been left out. Whole are the numbers of the trees that took all rows,
+	// ascending.
 	Shards int   `json:"shards,omitempty"`
 	Skip   bool  `json:"skip,omitempty"`
 	Whole  []int `json:"whole,omitempty"`
@@ -93,11 +97,10 @@ func (m *Model) Kind() string { return Kind }
 // Inputs are the columns that the model was trained on.
 func (m *Model) Inputs() []model.Input { return append([]model.Input(nil), m.inputs...) }
 
-// prepare lays the trees out, once.
+// prepare lays the trees out for scoring, once.
 func (m *Model) prepare() { m.once.Do(func() { m.scorer = m.Trees.Scorer() }) }
 
-// scores writes the mean over the trees to dst, which has a value for each output, for a
-// point that fits.
+// scores writes the mean over the trees for a point that fits. dst has a value for each output.
 func (m *Model) scores(x signature.Point, dst []float64) {
 	if x.Indices == nil {
 		m.scorer.Scores(x.Values, dst)
@@ -106,7 +109,7 @@ func (m *Model) scores(x signature.Point, dst []float64) {
 	}
 }
 
-// absent says what sparse rows leave out.
+// absent says what features absent from a sparse row are.
 func (m *Model) absent() tree.Absent {
 	if m.AbsentIsZero {
 		return tree.AbsentIsZero
@@ -152,23 +155,23 @@ func (m *Model) probabilities(x signature.Point, dst []float64) bool {
 	return true
 }
 
-// Predict returns the prediction for a row: the number of a regression, which is the mean
-// of what the trees give, or the number, among Classes.Values, of the class with the largest
-// mean share, the first of equals. It is not the vote of most trees. NaN is a missing feature; of a categorical feature the
-// value is the code, see Code. A row that has not Dim features gives NaN, or the class -1. It
-// allocates nothing, the first calls excepted.
+// Predict returns the prediction for a row. For a regression it is the mean of the trees'
+// predictions. For a classification it is the index in Classes.Values of the class with the
+// largest mean share, the first of equal ones; it is not the majority vote of the trees. NaN is
+// a missing feature. The value of a categorical feature is its code; see Code. A row without
+// exactly Dim features gives NaN, or the class -1. Only the first calls allocate.
 func (m *Model) Predict(x []float64) float64 { return m.guess(signature.Dense(x)) }
 
-// PredictSparse is Predict for a row of which only some features are given, by their numbers
-// in ascending order; what the others are AbsentIsZero says. Indices that do not ascend or
-// lie outside 0..Dim-1 give NaN, or the class -1.
+// PredictSparse is Predict for a row with only some features, given by their numbers in
+// ascending order. AbsentIsZero says what the others are. Indices that do not ascend or lie
+// outside 0..Dim-1 give NaN, or the class -1.
 func (m *Model) PredictSparse(indices []int32, values []float64) float64 {
 	return m.guess(signature.Sparse(indices, values))
 }
 
-// PredictProbability writes the probability of each class to dst, which has a value for
-// each: the mean of the shares that the class has in the leaves. It reports whether it can be
-// told; see Predict.
+// PredictProbability writes the probability of each class to dst, which has a value for each.
+// The probability is the mean of the shares of the class in the leaves. It returns false for
+// rows without a prediction; see Predict.
 func (m *Model) PredictProbability(x, dst []float64) bool {
 	return m.probabilities(signature.Dense(x), dst)
 }
@@ -178,8 +181,8 @@ func (m *Model) PredictProbabilitySparse(indices []int32, values, dst []float64)
 	return m.probabilities(signature.Sparse(indices, values), dst)
 }
 
-// Code returns the value that stands for a category of a feature of text, -1 for one that
-// training has not seen. It is NaN for features that are not text.
+// Code returns the value of a category of a text feature, -1 if training has not seen the
+// category. It returns NaN for features that are not text.
 func (m *Model) Code(feature int, category string) float64 {
 	if feature < 0 || feature >= len(m.Trees.Categories) || m.Trees.Categories[feature] == nil {
 		return math.NaN()

@@ -14,7 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// The values of leaves are counts of rows: what a forest gives is their mean, here by hand.
+// A forest predicts the mean of its leaves' values, which are shares of rows. Here it is
+// computed by hand.
 func TestPredictionIsTheMeanOverTrees(t *testing.T) {
 	table := classes(5, 200, 4, 3)
 	m := train(t, table, forest.Params{LabelCol: "label", Task: forest.Classification, NumTrees: 7})
@@ -42,8 +43,8 @@ func TestPredictionIsTheMeanOverTrees(t *testing.T) {
 	}
 }
 
-// Features that say the same share their importance, where they are tried together: which of
-// them splits a node is drawn. A single tree takes the lower one.
+// Features with the same values share their importance where they are tried together, since it
+// is random which of them splits a node. A single tree takes the lower one.
 func TestEqualFeaturesShareImportance(t *testing.T) {
 	table := trial.Table{N: 300, D: 3}
 	for i := range table.N {
@@ -61,7 +62,7 @@ func TestEqualFeaturesShareImportance(t *testing.T) {
 	require.Equal(t, []float64{1, 0, 0}, m.Importances())
 }
 
-// Forests learn: the generated labels are told far better than by chance.
+// Forests learn: they predict the generated labels far better than chance.
 func TestForestsLearn(t *testing.T) {
 	for method, trees := range map[forest.Method]int{forest.RandomForest: 12, forest.ExtraTrees: 12, forest.SingleTree: 1} {
 		m := train(t, numbers(1, 1000, 5), forest.Params{LabelCol: "label", Method: method, NumTrees: trees})
@@ -92,7 +93,7 @@ func TestFilesOfModels(t *testing.T) {
 	}
 }
 
-// damaged encodes a model that was changed, under a checksum that is right.
+// damaged encodes a changed model with a right checksum.
 func damaged(t *testing.T, m *forest.Model, old, new string) error {
 	t.Helper()
 	file, err := m.Encode()
@@ -134,7 +135,8 @@ func TestModelsAreUsedConcurrently(t *testing.T) {
 	trial.Concurrently(t, train(t, table, forest.Params{LabelCol: "label", NumTrees: 5}), forest.Decode, table)
 }
 
-// The operator gives what the methods give, to the bit, for dense and for sparse rows.
+// The operator gives the same predictions as the methods, to the bit, for dense and for sparse
+// rows.
 func TestPredictInAJob(t *testing.T) {
 	table := classes(3, 120, 5, 3)
 	for i := range table.X {
@@ -177,14 +179,14 @@ func TestRowsThatDoNotFit(t *testing.T) {
 	require.Equal(t, -1.0, m.PredictSparse([]int32{1, 1}, []float64{1, 1}))
 	require.False(t, m.PredictProbability([]float64{1, 2, 3}, make([]float64, 3)))
 	require.False(t, m.PredictProbability([]float64{1, 2}, make([]float64, 2)))
-	// What is missing and what is infinite go some way.
+	// Rows with missing and infinite values get a prediction.
 	require.GreaterOrEqual(t, m.Predict([]float64{math.NaN(), math.Inf(1), math.Inf(-1)}), 0.0)
 	n := train(t, numbers(1, 60, 3), forest.Params{LabelCol: "label", NumTrees: 2})
 	require.True(t, math.IsNaN(n.Predict([]float64{1})))
 	require.False(t, n.PredictProbability([]float64{1, 2, 3}, make([]float64, 1)))
 }
 
-// A forest goes on where it stopped: the trees are those of a forest trained at once.
+// A forest with added trees is the same as one trained at once.
 func TestForestsGoOn(t *testing.T) {
 	table := classes(1, 150, 4, 3)
 	p := forest.Params{LabelCol: "label", Task: forest.Classification, NumTrees: 30, OOBScore: true, Seed: 5}
@@ -201,7 +203,8 @@ func TestForestsGoOn(t *testing.T) {
 	require.Len(t, p.Start.Trees.Trees, 7)
 }
 
-// Importances are shares, and those of the two features that tell the label are the largest.
+// Importances are shares, and those of the two features on which the label depends are the
+// largest.
 func TestImportances(t *testing.T) {
 	table := trial.Gaussian(1, 500, 5)
 	for i := range table.N {
@@ -225,8 +228,8 @@ func TestImportances(t *testing.T) {
 	require.Equal(t, []float64{0, 0}, constant.Importances())
 }
 
-// Null vectors, dense and sparse, get nulls, and the rows around them what the methods give,
-// in batches of any size.
+// Null vectors, dense and sparse, get nulls, and the rows around them the predictions of the
+// methods, in batches of any size.
 func TestPredictNullVectors(t *testing.T) {
 	table := classes(4, 300, 5, 3)
 	table.Label = append([]float64(nil), table.Label...)

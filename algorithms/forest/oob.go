@@ -10,11 +10,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// Parts of the sums over rows that an OutOfBag is made of. Labels of a regression are taken
-// less the mean of all rows, so that their squares lose nothing.
+// Indices of the sums over rows from which an OutOfBag is computed. The mean of all rows is
+// subtracted from labels of a regression, so that their squares keep their digits.
 const (
-	oobWeight  = iota // of rows that some tree did not draw
-	oobRight          // of those that are predicted right
+	oobWeight  = iota // weight of rows that some tree did not draw
+	oobRight          // weight of those that are predicted right
 	oobError          // weighted −log of shares, or squared errors
 	oobLabel          // weighted labels
 	oobSquares        // weighted squares of labels
@@ -22,17 +22,17 @@ const (
 	oobParts
 )
 
-// bag is what a subtask keeps of its rows to predict them by trees that did not draw them.
+// bag is what a subtask keeps about its rows to predict them by trees that did not draw them.
 type bag struct {
 	data    *bins.Data
 	sampler *sampler
 	outputs int
-	sums    [][]float64 // by span of the rows, of each row and output, over the trees so far
-	trees   []int32     // that did not draw the row
+	sums    [][]float64 // by span, row and output: sums over the trees so far
+	trees   []int32     // by row: how many trees did not draw it
 	times   []uint8
 	walker  *grow.Walker
-	out     []int32 // rows that the tree at hand did not draw, in any order
-	leaf    []int32 // of each row, -1 for those that it drew
+	out     []int32 // rows that the current tree did not draw, in any order
+	leaf    []int32 // by row: its leaf, -1 if the tree drew it
 }
 
 func newBag(d *bins.Data, loose [][]byte, s *sampler, outputs int, sums [][]float64) *bag {
@@ -44,7 +44,8 @@ func newBag(d *bins.Data, loose [][]byte, s *sampler, outputs int, sums [][]floa
 	return b
 }
 
-// count counts the trees that did not draw the rows, of the first so many, whose sums are known.
+// count counts for each row which of the first trees did not draw it. The sums of these trees
+// are already there.
 func (b *bag) count(trees int) {
 	for _, s := range b.data.Shards {
 		times := b.times[:s.Rows]
@@ -59,8 +60,8 @@ func (b *bag) count(trees int) {
 	}
 }
 
-// add adds a tree, by its number. Trees are added in order, so that sums are the same
-// whoever holds the rows.
+// add adds the tree with a number. Trees are added in order, so that sums are the same on
+// whichever subtask the rows are.
 func (b *bag) add(number int, t *tree.Tree) error {
 	if err := b.walker.Open(t); err != nil {
 		return err
@@ -128,7 +129,7 @@ func (b *bag) measure(shard int, mean float64, task Task, out []float64) {
 	}
 }
 
-// argmax returns the number of the largest value, the first of equals.
+// argmax returns the index of the largest value, the first of equal ones.
 func argmax(values []float64) int {
 	best := 0
 	for i, v := range values {
@@ -139,8 +140,8 @@ func argmax(values []float64) int {
 	return best
 }
 
-// outOfBag makes the measures of the sums over all rows. Those that the rows do not define,
-// or that exceed float64, are 0.
+// outOfBag computes the measures from the sums over all rows. Measures that the rows do not
+// define, or that exceed float64, are 0.
 func outOfBag(task Task, sums []float64) *OutOfBag {
 	o := &OutOfBag{Rows: int64(sums[oobRows])}
 	w := sums[oobWeight]

@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// OOB measures are those of the definition: each row predicted by the mean of the trees that
-// did not draw it, the rest by numbers far simpler than those of training.
+// OOB measures follow the definition: each row is predicted by the mean of the trees that did
+// not draw it. The test computes them far more simply than training.
 func TestOutOfBag(t *testing.T) {
 	const shards = 8
 	for _, task := range []Task{Regression, Classification} {
@@ -37,7 +37,7 @@ func TestOutOfBag(t *testing.T) {
 		drawn := make([][]uint8, p.NumTrees)
 		shard := 0
 		for i := range table.N {
-			// Shard k of the rows of a program has those from k·N/shards on.
+			// Shard k has the rows from k·N/shards on.
 			for table.N*(shard+1)/shards <= i {
 				shard++
 			}

@@ -12,17 +12,18 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// PredictOutOfBag adds to each row that a forest was trained on what the trees that did not
-// draw it predict, and, for classes, the mean of their shares: the columns of Predict, in
-// which rows that every tree drew have nulls, as have those of which the vector is null. So
-// each row is judged by trees that have not seen it, which is what OutOfBag sums up.
+// PredictOutOfBag predicts each row that a forest was trained on by the trees that did not draw
+// it. It adds the columns of Predict: the prediction and, for classes, the mean of the trees'
+// shares. A row that every tree drew gets nulls, and so does a row whose vector is null. So
+// each row is judged by trees that have not seen it. OutOfBag sums these predictions up.
 //
 //	made := forest.Train(rows, forest.Params{…, OOBScore: true})
 //	honest := forest.PredictOutOfBag(rows, made, forest.PredictOptions{PredictionCol: "oob"})
 //
-// Which trees drew a row follows from its place: d must have the rows that Train was given, in
-// their order and in as many shards, as the dataset that it was given has. It is an error that
-// training did not have OOBScore, or had Skip, which leaves rows out that then are not counted.
+// Which trees drew a row follows from its place. So d must have the rows that Train was given,
+// in the same order and in as many shards, as the same dataset has. It is an error if training
+// did not have OOBScore. It is also an error if it had Skip, since rows that are left out are
+// not counted.
 func PredictOutOfBag(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	return o.apply("forest.PredictOutOfBag", "ForestPredictOutOfBag", d, made, func(a *model.Application, open opener) {
 		a.OpenPlaced = func(file []byte, schema engine.Schema) (model.PlacedCompute, error) {
@@ -33,9 +34,9 @@ func PredictOutOfBag(d, made *engine.Dataset, o PredictOptions) *engine.Dataset 
 			m := b.m
 			switch o := m.OutOfBag; {
 			case o == nil || o.Shards == 0:
-				return nil, errors.New("the model was trained without OOBScore, and does not tell which trees drew a row: set it")
+				return nil, errors.New("the model was trained without OOBScore, and does not tell which trees drew a row: set OOBScore")
 			case o.Skip:
-				return nil, errors.New("the model was trained with Skip, so that rows are not known by their places: train without, on rows whose labels and weights are there")
+				return nil, errors.New("the model was trained with Skip, so the places of its rows are not known: train without Skip, on rows that have labels and weights")
 			}
 			s := newSampler(Params{Sampling: m.Summary.Sampling, SampleShare: m.Summary.Share, Seed: m.Summary.Seed})
 			s.empty = m.OutOfBag.Whole
@@ -45,11 +46,11 @@ func PredictOutOfBag(d, made *engine.Dataset, o PredictOptions) *engine.Dataset 
 	})
 }
 
-// placed predicts for batches of rows by the trees that did not draw them.
+// placed predicts rows in batches by the trees that did not draw them.
 type placed struct {
 	*batches
 	sampler *sampler
-	out     []bool // whether the tree at hand did not draw a row
+	out     []bool // whether the current tree did not draw a row
 	trees   []int32
 	sums    []float64
 }
@@ -59,9 +60,9 @@ func (p *placed) compute(c *engine.Context, shard, first int, in engine.Batch) (
 	n := int(arrowrows.Record(in).NumRows())
 	switch trained := p.m.Summary.Rows; {
 	case c.Shards != p.m.OutOfBag.Shards:
-		return nil, fmt.Errorf("the rows are in %d shards, and those of the training were in %d: give the rows that it was given", c.Shards, p.m.OutOfBag.Shards)
+		return nil, fmt.Errorf("the rows are in %d shards, and those of the training were in %d: give the same rows as for training", c.Shards, p.m.OutOfBag.Shards)
 	case int64(first+n) > trained:
-		return nil, fmt.Errorf("the shard has more rows than the %d of the training: give the rows that it was given", trained)
+		return nil, fmt.Errorf("the shard has more rows than the %d of the training: give the same rows as for training", trained)
 	}
 	return p.Compute(c, first, in, p.m.Dim, func(out *batch.RecordBuilder, lo, n int) error {
 		if err := p.load(lo, n); err != nil {
@@ -72,7 +73,7 @@ func (p *placed) compute(c *engine.Context, shard, first int, in engine.Batch) (
 	})
 }
 
-// load reads rows of the batch as dense ones.
+// load reads rows of the batch as dense rows.
 func (p *placed) load(lo, n int) error {
 	absent := nan
 	if p.m.AbsentIsZero {
@@ -100,8 +101,8 @@ func (p *placed) load(lo, n int) error {
 	return nil
 }
 
-// sum adds up what the trees give for rows that they did not draw, from number first of a
-// shard on: in the order of trees, as training does.
+// sum adds up the trees' predictions for n rows of a shard, from number first on, each by the
+// trees that did not draw it. It goes in the order of trees, as training does.
 func (p *placed) sum(shard, first, n int) {
 	outputs, dim := p.m.Trees.Outputs, p.m.Dim
 	p.out, p.trees, p.sums = sized(p.out, n), sized(p.trees, n), sized(p.sums, n*outputs)

@@ -10,14 +10,14 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// judged is a row as PredictOutOfBag gives it.
+// judged is a row that PredictOutOfBag returned.
 type judged struct {
 	Prediction  *float64
 	Probability *[]float64
 }
 
-// Predictions out of bag are those of the definition, the trees that did not draw a row being
-// known from draws of whole shards, and add up to the measures of training.
+// Predictions out of the bag follow the definition, and add up to the measures of training.
+// Here draws of whole shards tell which trees did not draw a row.
 func TestPredictOutOfBag(t *testing.T) {
 	const shards = 8
 	for name, p := range map[string]Params{
@@ -63,7 +63,7 @@ func TestPredictOutOfBag(t *testing.T) {
 	}
 }
 
-// judgedRows reads what was collected.
+// judgedRows reads the collected rows.
 func judgedRows(t *testing.T, r *engine.Result, task Task) (rows []judged) {
 	t.Helper()
 	if task == Regression {

@@ -15,25 +15,26 @@ import (
 // default. Params are a stage of pipelines.
 type Params struct {
 	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols name
-	// columns instead: numbers, bools, and text, which is categorical. With neither the
-	// dataset's only vector column is taken. A null and a NaN are missing, and so is what a
-	// sparse vector leaves out, unless AbsentIsZero says otherwise.
+	// columns instead: numbers, bools, and text, which is categorical. If both are empty, the
+	// dataset's only vector column is taken. A null and a NaN are missing values. So are
+	// features absent from a sparse vector, unless AbsentIsZero is set.
 	VectorCol   string
 	FeatureCols []string
-	// CategoricalCols name those of FeatureCols whose integers, 0 to 65,535, are categories;
-	// CategoricalAt are the components of the vector column whose numbers are.
+	// CategoricalCols name those of FeatureCols whose integers, 0 to 65,535, are categories.
+	// CategoricalAt are the components of the vector column whose numbers are categories.
 	CategoricalCols []string
 	CategoricalAt   []int
 	AbsentIsZero    bool
 	// LabelCol names the column of the labels: numbers for Regression, classes of any type for
 	// Classification. Required.
 	LabelCol string
-	// WeightCol names a column of row weights, numbers of 0 or more; empty: every row weighs 1.
+	// WeightCol names a column of row weights, numbers of 0 or more; empty means that every row
+	// weighs 1.
 	WeightCol string
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and, for Classification, "probability".
 	PredictionCol, ProbabilityCol string
-	// Skip leaves rows out whose label or weight is null or NaN, and counts them as "rows
+	// Skip leaves out rows whose label or weight is null or NaN, and counts them as "rows
 	// skipped". Otherwise such a row is an error that names row and column.
 	Skip bool
 
@@ -41,61 +42,61 @@ type Params struct {
 	Task Task
 	// Method is how trees differ from each other; the zero value is RandomForest.
 	Method Method
-	// Criterion is what splits lessen; the zero value is Gini for Classification and Variance
-	// for Regression.
+	// Criterion is the impurity that splits reduce; the zero value is Gini for Classification
+	// and Variance for Regression.
 	Criterion Criterion
-	// NumTrees is the number of trees, those of Start among them; 0 means 100, or 1 for
-	// SingleTree, which takes no other.
+	// NumTrees is the number of trees, with those of Start. 0 means 100, or 1 for SingleTree,
+	// which takes no other number.
 	NumTrees int
 	// MaxDepth is the largest number of splits from the root to a leaf; 0 and -1 mean no limit:
-	// trees grow until leaves are pure, have rows alike in the bins of all features, or are too
-	// small for MinSamplesLeaf and MinSamplesSplit.
+	// trees grow until leaves are pure, until their rows are in the same bins of all features,
+	// or until they are too small for MinSamplesLeaf and MinSamplesSplit.
 	MaxDepth int
-	// MaxLeaves is the largest number of leaves of a tree, which then grows where a split
-	// gains most; 0 means no limit.
+	// MaxLeaves is the largest number of leaves of a tree; 0 means no limit. With a limit, the
+	// node whose split gains most is split next.
 	MaxLeaves int
 	// MinSamplesLeaf and MinSamplesSplit are the least numbers of rows in a leaf and in a node
 	// that is split; 0 means 1 and 2. Rows that a bootstrap draws several times count once.
 	MinSamplesLeaf, MinSamplesSplit int
-	// MinSplitGain is the least that a split must lessen the impurity, in proportion to the
-	// tree's weight: the share of the tree's weight in the node, times the node's impurity
-	// less that of its children. 0 splits whatever is impure.
+	// MinSplitGain is the least gain of a split: the node's share of the tree's weight, times
+	// the node's impurity less that of its children. With 0 every impure node is split.
 	MinSplitGain float64
-	// MaxFeatures is how many features are tried at a node, drawn anew at each: "sqrt",
-	// "log2", "third" or "all" of them, a number such as "7", or a share such as "0.4"; one at
-	// least. Where none of them can split the node, others are tried until one can. Empty means
-	// sqrt for Classification, third for Regression, and all for SingleTree.
+	// MaxFeatures is how many features are tried at a node: "sqrt", "log2", "third" or "all" of
+	// them, a number such as "7", or a share such as "0.4". At least one is tried, and they are
+	// drawn anew at each node. If none of them can split the node, others are tried until one
+	// can. Empty means sqrt for Classification, third for Regression, and all for SingleTree.
 	MaxFeatures string
-	// MaxBins is the largest number of bins of a feature of numbers; 0 means 255, the most
-	// there can be. It does not bound categories, of which a feature may have 65,535; one of
-	// more than 255 splits nodes of no fewer rows than a 32nd of its categories.
+	// MaxBins is the largest number of bins of a feature of numbers; 0 means 255, the largest
+	// value. It does not bound categories: a feature may have 65,535. A feature of more than
+	// 255 categories splits only nodes that have a row for every 32 of them.
 	MaxBins int
 
-	// Sampling is how the rows of a tree are drawn; the zero value is Bootstrap for
+	// Sampling says how the rows of a tree are drawn; the zero value is Bootstrap for
 	// RandomForest and Whole for the others.
 	Sampling Sampling
-	// SampleShare is the share of the rows that Bootstrap draws, on average, or Subset; above
-	// 0 and up to 1; 0 means 1 for Bootstrap and 0.632 for Subset. A tree for which no row of
-	// weight above 0 is drawn takes all of these, once each.
+	// SampleShare is the share of the rows that Bootstrap or Subset draw on average. It is
+	// above 0 and up to 1; 0 means 1 for Bootstrap and 0.632 for Subset. If no row of weight
+	// above 0 is drawn for a tree, it takes all such rows, once each.
 	SampleShare float64
-	// ClassWeights multiply the weights of rows, by the class as text; classes that are left
-	// out weigh 1. Balanced instead gives all classes the same weight in total, by the weights
-	// of their rows.
+	// ClassWeights are factors for the weights of rows. The key is the class as text; the
+	// factor of a class without an entry is 1. Balanced instead chooses factors that give all
+	// classes the same total weight.
 	ClassWeights map[string]float64
 	Balanced     bool
 
-	// OOBScore measures the forest on the rows, each by the trees that did not draw it; see
-	// OutOfBag.
+	// OOBScore measures the forest on its training rows, each row by the trees that did not
+	// draw it; see OutOfBag.
 	OOBScore bool
-	// Seed is what all draws start from; 0 means the seed of the job.
+	// Seed is the seed of all draws; 0 means the seed of the job.
 	Seed uint64
-	// Start is a forest that stays as it is, and to which trees are added until there are
-	// NumTrees. It must have been trained on the same columns. With the same rows, parameters
-	// and Seed the result is the forest that would have been trained at once.
+	// Start is a forest to which trees are added until there are NumTrees. Start itself stays
+	// unchanged. It must have been trained on the same columns. With the same rows, parameters
+	// and Seed the result is the same as a forest that is trained at once.
 	Start *Model
-	// Memory bounds, in bytes, the copy of all binned rows that each of several subtasks keeps
-	// to grow trees by itself; 0 means 1 GiB. Rows that take more stay where they are, and the
-	// subtasks grow each tree together, in buffers of that size. The trees are the same.
+	// Memory is a limit in bytes; 0 means 1 GiB. If a copy of all binned rows fits, each of
+	// several subtasks keeps one and grows trees by itself. Otherwise rows stay where they are,
+	// and the subtasks grow each tree together, with buffers of that size. The trees are the
+	// same.
 	Memory int64
 }
 
@@ -107,7 +108,7 @@ const (
 	maxTrees      = 1 << 20
 )
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns everything that is wrong with the parameters.
 func (p Params) Validate() error {
 	errs := append(p.columns().Validate(p.label()), enum.Check(p.Task, p.Method, p.Criterion, p.Sampling)...)
 	if name := cmp.Or(p.PredictionCol, "prediction"); name == cmp.Or(p.ProbabilityCol, "probability") {
@@ -116,7 +117,7 @@ func (p Params) Validate() error {
 	return errors.Join(append(errs, p.checkTrees(), p.checkSampling())...)
 }
 
-// checkTrees checks what trees are to be like.
+// checkTrees checks the parameters about the form of trees.
 func (p Params) checkTrees() error {
 	var errs []error
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
@@ -163,7 +164,7 @@ func (p Params) checkTrees() error {
 	return errors.Join(errs...)
 }
 
-// checkSampling checks how rows are drawn and weighed, and what trees are added to.
+// checkSampling checks the parameters about drawing and weighing rows, and Start.
 func (p Params) checkSampling() error {
 	var errs []error
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
@@ -223,7 +224,7 @@ func (p Params) withDefaults(jobSeed uint64) Params {
 	return p
 }
 
-// columns says what is read of the rows.
+// columns returns the columns that are read.
 func (p Params) columns() bins.Columns {
 	return bins.Columns{
 		Vector: p.VectorCol, Features: p.FeatureCols, Categorical: p.CategoricalCols, CategoricalAt: p.CategoricalAt,
@@ -231,7 +232,7 @@ func (p Params) columns() bins.Columns {
 	}
 }
 
-// label says what labels are.
+// label returns the kind of labels.
 func (p Params) label() bins.LabelKind {
 	if p.Task == Classification {
 		return bins.ClassLabel
@@ -239,7 +240,7 @@ func (p Params) label() bins.LabelKind {
 	return bins.NumberLabel
 }
 
-// rules says what trees over d features are to be like.
+// rules returns the rules for trees over d features.
 func (p Params) rules(d int) (rules, error) {
 	tried, err := p.tried(d)
 	return rules{
@@ -248,7 +249,7 @@ func (p Params) rules(d int) (rules, error) {
 	}, err
 }
 
-// enough tells that the rows have fewer features than are to be tried.
+// enough returns an error if the rows have fewer features than MaxFeatures.
 func (p Params) enough(f *bins.Facts) error {
 	if n, err := strconv.Atoi(p.MaxFeatures); err == nil && n > f.Declared {
 		return fmt.Errorf("MaxFeatures is %d, and there are %d features: want 1 to %d", n, f.Declared, f.Declared)
@@ -256,7 +257,7 @@ func (p Params) enough(f *bins.Facts) error {
 	return nil
 }
 
-// centre returns what is subtracted from labels.
+// centre returns the number that is subtracted from labels.
 func (p Params) centre(f *bins.Facts) float64 {
 	if p.Criterion != Variance {
 		return 0
@@ -264,8 +265,7 @@ func (p Params) centre(f *bins.Facts) float64 {
 	return centreOf(f.LabelMin, f.LabelMax)
 }
 
-// factors returns what the weights of each class's rows are multiplied with, nil for a
-// regression.
+// factors returns the factor for the weights of each class's rows, nil for a regression.
 func (p Params) factors(f *bins.Facts) ([]float64, error) {
 	if p.Task != Classification {
 		return nil, nil
@@ -276,7 +276,7 @@ func (p Params) factors(f *bins.Facts) ([]float64, error) {
 	return f.ClassFactors(p.ClassWeights, p.Balanced), nil
 }
 
-// criterion returns the criterion, by name.
+// criterion returns the criterion, with the default resolved.
 func (p Params) criterion() Criterion {
 	switch {
 	case p.Criterion != AutoCriterion:
@@ -287,7 +287,7 @@ func (p Params) criterion() Criterion {
 	return Variance
 }
 
-// sampling returns how rows are drawn, by name.
+// sampling returns the sampling, with the default resolved.
 func (p Params) sampling() Sampling {
 	switch {
 	case p.Sampling != AutoSampling:

@@ -10,9 +10,9 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 )
 
-// Single trees are those of scikit-learn 1.9.1, as far as nothing is tied: nodes, importances,
-// and what the training rows are predicted, summed with weights 1 to 7. The rows have fewer
-// values than there are bins, so that no split is lost.
+// Single trees are those of scikit-learn 1.9.1, as far as no splits are tied. The test compares
+// nodes, importances, and the sum of the predictions for the training rows with weights 1 to 7.
+// The rows have fewer values than there are bins, so that no split is lost.
 //
 //	X[i, j] = (i²·(7+j) + i·(31+17·j) + 5·j) mod 997 / 16
 //	y = X0·X1/100 + X2 + ((3·i²+11·i) mod 101)/101, classes ⌊y/20⌋ from 0 to 3

@@ -12,26 +12,28 @@ import (
 
 // PredictOptions change what Predict reads and writes.
 type PredictOptions struct {
-	// VectorCol or FeatureCols are read in place of the columns that the model was trained
-	// on; empty means those.
+	// VectorCol or FeatureCols are read instead of the columns that the model was trained on.
+	// If both are empty, these are read.
 	VectorCol   string
 	FeatureCols []string
-	// PredictionCol names the new column of predictions: numbers, or classes of the type of
-	// the labels; empty means "prediction".
+	// PredictionCol names the new column of predictions: numbers, or classes in the type of the
+	// labels. Empty means "prediction".
 	PredictionCol string
 	// ProbabilityCol names the new vector column of the probability of each class, in the
 	// order of Model.Classes; empty means "probability". A regression adds none.
 	ProbabilityCol string
-	// Replace puts them in the place of columns of their names, which otherwise are an error.
+	// If Replace is set, the new columns take the place of columns of the same names. Otherwise
+	// such columns are an error.
 	Replace bool
 }
 
 func (o PredictOptions) prediction() string  { return cmp.Or(o.PredictionCol, "prediction") }
 func (o PredictOptions) probability() string { return cmp.Or(o.ProbabilityCol, "probability") }
 
-// Predict adds to each row what a model predicts and, for classes, the probabilities of
-// all, the same as the methods of Model give. A row of which the vector is null gets nulls.
-// The model is a dataset of one row, from Train or from Model.Dataset. Rows stay in place.
+// Predict adds a model's prediction to each row and, for classes, the probabilities of all
+// classes. They are the same as from the methods of Model. A row whose vector is null gets
+// nulls. The model is a dataset of one row, from Train or from Model.Dataset. Rows stay in
+// place.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	return o.apply("forest.Predict", "ForestPredict", d, made, func(a *model.Application, open opener) {
 		a.Open = func(file []byte, schema engine.Schema) (model.Compute, error) {
@@ -44,10 +46,10 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	})
 }
 
-// opener reads a model and finds its columns in those of the rows.
+// opener reads a model and finds its columns among those of the rows.
 type opener func(file []byte, schema engine.Schema) (*batches, error)
 
-// apply adds an operator, of which complete says how it opens a model.
+// apply adds an operator. complete sets how it opens a model.
 func (o PredictOptions) apply(op, name string, d, made *engine.Dataset, complete func(a *model.Application, open opener)) *engine.Dataset {
 	b := model.BuilderOf(op, d)
 	if err := o.features().Check(); err != nil {
@@ -72,12 +74,12 @@ func (o PredictOptions) apply(op, name string, d, made *engine.Dataset, complete
 	return model.Apply(op, d, made, a)
 }
 
-// features says which columns are read.
+// features returns the options about the columns that are read.
 func (o PredictOptions) features() signature.Override {
 	return signature.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols}
 }
 
-// reader finds the columns of the features in a layout. Text that is no category is −1.
+// reader finds the columns of the features in a layout. Text that is no category is read as −1.
 func (m *Model) reader(l *model.Layout, o PredictOptions) (*signature.Reader, error) {
 	return m.inputs.BindCoded(l, o.features(), m.Dim, &signature.Coded{Codes: signature.CodesOf(m.Trees.Categories), Unseen: -1, Strict: true})
 }
@@ -126,7 +128,7 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	}, nil
 }
 
-// options are those of a model that is applied by itself.
+// options returns the options for Transform and Bind.
 func (m *Model) options() PredictOptions {
 	return PredictOptions{PredictionCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol}
 }
@@ -136,7 +138,7 @@ func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
 	return Predict(d, m.Dataset(model.BuilderOf("forest.Model", d)), m.options())
 }
 
-// Dataset makes the model a dataset of the job, as Train returns one.
+// Dataset makes the model a dataset of the job, like the one that Train returns.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
 	return signature.Dataset("forest.Model", b, m.Classes, m)
 }
@@ -147,7 +149,7 @@ func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }
 
-// Save writes the model to a file: either the old one stays, or the whole new one is there.
+// Save writes the model to a file. The file is either the old one or the whole new one.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
 // Load reads a model that Save wrote.

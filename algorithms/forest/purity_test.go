@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// stripes are rows that only a deep tree tells apart: the labels of neighbours differ, so that
-// the best split always takes one row off an end.
+// stripes returns rows that need a deep tree: the labels of neighbours differ, so the best
+// split always takes one row off an end.
 func stripes(n int) trial.Table {
 	t := trial.Table{N: n, D: 1}
 	for i := range n {
@@ -23,7 +23,7 @@ func stripes(n int) trial.Table {
 	return t
 }
 
-// Trees grow until leaves are pure, those of numbers too, unless a bound is set.
+// Trees grow until leaves are pure, also for numbers, unless a limit is set.
 func TestTreesGrowToPurity(t *testing.T) {
 	table := stripes(200)
 	for _, task := range []forest.Task{forest.Regression, forest.Classification} {
@@ -52,7 +52,7 @@ func TestTreesGrowToPurity(t *testing.T) {
 	}
 }
 
-// What is done with models is done with those of deep trees.
+// Models of deep trees can be used like all other models.
 func TestModelsOfDeepTrees(t *testing.T) {
 	table := stripes(250)
 	m := train(t, table, forest.Params{LabelCol: "label", Task: forest.Classification, Method: forest.SingleTree})

@@ -130,8 +130,8 @@ type candidate struct {
 	missingLeft, there bool
 }
 
-// threshold is the cut nearest to the middle between bins pos and next, the lower of two: of
-// bins that are whole numbers it is at a half.
+// threshold is the cut nearest to the middle between bins pos and next; of two, the lower one.
+// Bins are whole numbers, so cuts are at halves.
 func (c candidate) threshold() float64 {
 	if c.pos < 0 {
 		return math.Inf(-1)
@@ -161,7 +161,7 @@ func (f *reference) candidates(rows []int, feature int, draw nodeDraws) (all []c
 		if lo < hi {
 			first, last := float64(lo)+0.5, float64(hi)-0.5
 			at := first + draw.uniform(drawThreshold+uint64(feature))*(last-first)
-			pos := int(math.Ceil(at - 1)) // of cuts at halves, the nearest; the lower of two
+			pos := int(math.Ceil(at - 1)) // the nearest of the cuts, which are at halves; of two, the lower one
 			c = candidate{feature, pos, pos + 1, there && draw.uniform(drawMissing+uint64(feature)) < 0.5, there}
 		} else if !there {
 			return nil
@@ -180,7 +180,7 @@ func (f *reference) candidates(rows []int, feature int, draw nodeDraws) (all []c
 	return all
 }
 
-// requireSame asserts that a tree is that of the reference.
+// requireSame asserts that a tree equals that of the reference.
 func requireSame(t *testing.T, f *reference, want *refNode, got *tree.Tree, at int32) {
 	t.Helper()
 	n := &got.Nodes[at]

@@ -6,8 +6,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// sums is what is added up over rows: of a regression and of two classes g and w of the
-// table, of more classes w alone, whose parts by class stand elsewhere; and the rows.
+// sums holds sums over rows. For a regression and for two classes they are g and w of the
+// table. For more classes it is w alone; the weights of the classes are elsewhere. n is the
+// number of rows.
 type sums struct {
 	g, w int64
 	n    int
@@ -16,20 +17,20 @@ type sums struct {
 func (s sums) plus(o sums) sums  { return sums{s.g + o.g, s.w + o.w, s.n + o.n} }
 func (s sums) minus(o sums) sums { return sums{s.g - o.g, s.w - o.w, s.n - o.n} }
 
-// scorer tells how pure a node is, by a number of which the sum over the children is the
-// larger, the less impurity is left:
+// scorer scores how pure a node is. The larger the sum of the children's scores, the less
+// impurity is left:
 //
-//	Gini, Variance   g²/w       of two classes, and of numbers
-//	Gini             Σ c²/w     of the weights c of several classes
+//	Gini, Variance   g²/w       for two classes, and for numbers
+//	Gini             Σ c²/w     for the weights c of several classes
 //	Entropy          Σ c·ln c − w·ln w
 //	Poisson          g·ln(g/w)
 //
-// The arguments are the integers of the table; unit turns differences into what the
-// criterion says of weighted rows.
+// The arguments are the integers of the table. unit turns a difference of scores into a
+// difference of the criterion over weighted rows.
 type scorer struct {
 	criterion Criterion
 	unit      float64
-	// logs has x·ln x of small x.
+	// logs has x·ln x for small x.
 	logs []float64
 }
 
@@ -63,8 +64,8 @@ func (s *scorer) xlogx(x int64) float64 {
 	return float64(x) * kernel.Log(float64(x))
 }
 
-// pair scores a node of a regression or of two classes; w is above 0. -Inf says that
-// there must be no such node.
+// pair scores a node of a regression or of two classes; w is above 0. -Inf says that such a
+// node is not allowed.
 func (s *scorer) pair(g, w int64) float64 {
 	switch s.criterion {
 	case Entropy:
@@ -79,7 +80,7 @@ func (s *scorer) pair(g, w int64) float64 {
 	return float64(x*x) / float64(w)
 }
 
-// counts scores a node of classes with the given weights, whose sum w is above 0.
+// counts scores a node whose classes have the given weights. Their sum w is above 0.
 func (s *scorer) counts(counts []int64, w int64) float64 {
 	var sum float64
 	if s.criterion == Entropy {
@@ -95,7 +96,7 @@ func (s *scorer) counts(counts []int64, w int64) float64 {
 	return sum / float64(w)
 }
 
-// rest scores the node that has of the classes what another leaves of the total.
+// rest scores the sibling of a node: its classes have the weights total less counts.
 func (s *scorer) rest(total, counts []int64, w int64) float64 {
 	var sum float64
 	if s.criterion == Entropy {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// impurity is the definition: of the weights of classes, or of weighted labels.
+// impurity is the definition, for the weights of classes or for weighted labels.
 func impurity(c Criterion, weights, labels []float64) float64 {
 	total, mean := 0.0, 0.0
 	for i, w := range weights {

@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// scarce returns rows of d features of which most are 0: blocks of ten of which a row has one,
-// as one-hot columns are, and others that rows have with a small probability.
+// scarce returns rows of d features, most of which are 0. Some are in blocks of ten, of which a
+// row has one, as in one-hot columns. The others are non-zero with a small probability.
 func scarce(seed uint64, n, d int) trial.Table {
 	t := trial.Gaussian(seed, n, d)
 	for i := range n {
@@ -35,7 +35,8 @@ func scarce(seed uint64, n, d int) trial.Table {
 	return t
 }
 
-// Sparse rows, whose features share columns or have none, make the trees of the dense ones.
+// Sparse rows make the same trees as dense ones, though their features share columns or have
+// none.
 func TestSparseRowsAreDenseRows(t *testing.T) {
 	for _, c := range []struct {
 		d      int
@@ -52,7 +53,7 @@ func TestSparseRowsAreDenseRows(t *testing.T) {
 	}
 }
 
-// Where absent means missing the rows are those of a dense table with NaN.
+// If absent means missing, the rows equal those of a dense table with NaN.
 func TestAbsentIsMissing(t *testing.T) {
 	table := scarce(2, 200, 40)
 	table.Sparse = true

@@ -8,38 +8,39 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 )
 
-// rules are what trees are to be like.
+// rules are the rules by which trees grow.
 type rules struct {
 	criterion         Criterion
 	random            bool // one random split of a feature rather than the best
-	ordered           bool // of equal splits the one by the lower feature, in place of the first drawn
-	tried             int  // features at a node
+	ordered           bool // of equal splits take the one by the lower feature, not by the one drawn first
+	tried             int  // number of features tried at a node
 	depth, leaves     int  // most splits above a leaf; most leaves, 0 for no limit
 	minLeaf, minSplit int
 	minGain           float64
 	seed              uint64
 }
 
-// split is how a node sends its rows to its children.
+// split says how a node sends its rows to its children.
 type split struct {
 	feature int     // number within Layout.Features
 	col     int     // number of its column
 	score   float64 // of both children
-	gain    float64 // what the criterion says of weighted rows
-	// pos is the last bin that goes left, −1 where only what is missing does, and next the
-	// next one that occurs, 0 where pos itself is to be the threshold; set has the bins that
-	// go left of a categorical feature.
+	gain    float64 // by the criterion, over weighted rows
+	// pos is the last bin that goes left, −1 if only missing values do. next is the next bin
+	// that occurs, 0 if the cut after pos itself is the threshold. For a categorical feature
+	// set has the bins that go left.
 	pos, next   int
 	set         [4]uint64
 	categorical bool
 	missingLeft bool
 	left        sums
-	// wide is, of a feature whose bins take two bytes, in place of set the bins that go the
-	// other way than what is missing. So bins that do not occur in the node go with that.
+	// For a feature whose bins take two bytes, wide replaces set. It has the bins that go the
+	// other way than missing values. So bins that do not occur in the node go with these.
 	wide []uint64
 }
 
-// goes tells whether a bin of a categorical feature that is not the missing one goes left.
+// goes reports whether a bin of a categorical feature goes left. The bin is not that of missing
+// values.
 func (s *split) goes(bin int) bool {
 	if s.wide != nil {
 		return (s.wide[bin>>6]>>(bin&63)&1 != 0) != s.missingLeft
@@ -47,8 +48,8 @@ func (s *split) goes(bin int) bool {
 	return s.set[bin>>6]>>(bin&63)&1 != 0
 }
 
-// draws of a node: those of features begin at 0, of thresholds and of sides at the numbers
-// here plus that of the feature.
+// Numbers of the draws of a node. Draws of features begin at 0; the others begin at the numbers
+// here, plus the number of the feature.
 const (
 	drawThreshold = 1 << 32
 	drawMissing   = 2 << 32
@@ -56,20 +57,20 @@ const (
 	drawWide      = 1 << 62 // 65,536 for each feature whose bins take two bytes
 )
 
-// finder looks for the split of a node. It is one goroutine's.
+// finder looks for the split of a node. It belongs to one goroutine.
 type finder struct {
 	t     *table
 	rules rules
 	scorer
 	histogram
-	order   []int32 // of columns, drawn from its front
+	order   []int32 // columns; drawn ones are moved to the front
 	swapped []int32
 	left    []int64 // weights of classes on the left
-	kept    []int64 // those of the best split, where somebody keeps them
+	kept    []int64 // those of the best split, with keeping
 	keeping bool
 	sorted  []present
 	keys    []float64
-	wide    []uint64 // of the best split, which finish copies
+	wide    []uint64 // of the best split; finish copies it
 	draws   nodeDraws
 	best    split
 	found   bool
@@ -88,9 +89,9 @@ func newFinder(t *table, r rules) *finder {
 	return f
 }
 
-// find looks for the best split of a node among features drawn for it. Where none of them
-// can split it, others are drawn until one can or there is none left. The histogram has been
-// opened for the node.
+// find looks for the best split of a node among features drawn for it. If none of them can
+// split it, others are drawn until one can or none is left. The histogram must have been opened
+// for the node.
 func (f *finder) find(e []entry, total sums, draws nodeDraws) (split, bool) {
 	f.draws, f.found = draws, false
 	f.swapped = f.swapped[:0]
@@ -110,7 +111,7 @@ func (f *finder) find(e []entry, total sums, draws nodeDraws) (split, bool) {
 	return f.finish(total)
 }
 
-// finish returns the best split that was found, and what it gains.
+// finish returns the best split that was found, with its gain.
 func (f *finder) finish(total sums) (split, bool) {
 	if !f.found {
 		return split{}, false
@@ -126,8 +127,8 @@ func (f *finder) finish(total sums) (split, bool) {
 	return f.best, true
 }
 
-// drawn appends the columns that a node tries, by their numbers in the order of drawing, from
-// one up to but without another.
+// drawn appends the columns that a node tries, in the order of drawing: those drawn as numbers
+// [from, to).
 func (f *finder) drawn(draws nodeDraws, from, to int, dst []int32) []int32 {
 	f.swapped = f.swapped[:0]
 	for i := range to {
@@ -143,7 +144,7 @@ func (f *finder) drawn(draws nodeDraws, from, to int, dst []int32) []int32 {
 	return dst
 }
 
-// several tells whether there are more than two classes.
+// several reports whether there are more than two classes.
 func (f *finder) several() bool { return f.t.classes > 2 }
 
 // look looks for the best split of a node by one feature.
@@ -154,7 +155,7 @@ func (f *finder) look(col int, e []entry, total sums) {
 	f.clear(c.missing)
 }
 
-// judge goes over the splits by the feature of which the histogram has listed the bins.
+// judge tries the splits by a feature. The histogram has listed its bins.
 func (f *finder) judge(col int, total sums) {
 	if len(f.list) == 0 || len(f.list) == 1 && f.absent.w == 0 {
 		return
@@ -178,17 +179,17 @@ func (f *finder) judge(col int, total sums) {
 	}
 }
 
-// search goes over the splits of a node by one feature.
+// search tries the splits of a node by one feature.
 type search struct {
 	f       *finder
 	total   sums
 	cand    split
-	left    sums // of the bins that have gone left
+	left    sums // of the bins on the left
 	several bool
 	wide    bool // bins take two bytes
 }
 
-// begin has no bin on the left.
+// begin starts with no bin on the left.
 func (s *search) begin() {
 	s.left = sums{}
 	if s.several = s.f.several(); s.several {
@@ -197,7 +198,7 @@ func (s *search) begin() {
 	}
 }
 
-// move brings a bin, or what is missing, to the left.
+// move moves a bin, or that of missing values, to the left.
 func (s *search) move(bin int, p sums) {
 	s.left = s.left.plus(p)
 	if s.several {
@@ -207,7 +208,7 @@ func (s *search) move(bin int, p sums) {
 	}
 }
 
-// back takes what is missing from the left again.
+// back moves the bin of missing values back to the right.
 func (s *search) back(bin int, p sums) {
 	s.left = s.left.minus(p)
 	if s.several {
@@ -217,10 +218,10 @@ func (s *search) back(bin int, p sums) {
 	}
 }
 
-// try takes the candidate, with what is on the left, if it is better than the best, and tells
-// whether it did. Of equal ones the first that is tried wins, so that features that tell the same,
-// as many do in nodes of few rows, share what they are worth; of a single tree that of the lower
-// feature does.
+// try takes the candidate, with the bins on the left, if it is better than the best so far. It
+// reports whether it did. Of equal candidates the first one wins, so features with the same
+// information share their importance; in nodes of few rows many features have the same
+// information. In a single tree the candidate of the lower feature wins.
 func (s *search) try() bool {
 	f := s.f
 	right := s.total.minus(s.left)
@@ -248,8 +249,8 @@ func (s *search) try() bool {
 	return true
 }
 
-// setWide gives the best split, which was just found, its set of bins: left are those of the
-// node that go left.
+// setWide sets the bins of the best split, which was just found. left has the bins of the node
+// that go left.
 func (s *search) setWide(left []present) {
 	f := s.f
 	f.wide = append(f.wide[:0], make([]uint64, (f.t.cols[s.cand.col].missing+63)/64)...)
@@ -264,8 +265,8 @@ func (s *search) setWide(left []present) {
 	f.best.wide = f.wide
 }
 
-// cuts tries every threshold between the bins of a node, each with what is missing on the
-// left and on the right, and that which parts what is missing from all else.
+// cuts tries every threshold between the bins of a node, each with missing values on the left
+// and on the right. It also tries the split that parts missing values from all others.
 func (s *search) cuts() {
 	f := s.f
 	missing := f.t.cols[s.cand.col].missing
@@ -286,7 +287,7 @@ func (s *search) cuts() {
 			s.try()
 			s.back(missing, f.absent)
 		}
-		// Where nothing is missing, it will go where more weight goes.
+		// If the node has no missing values, later ones will go where more weight goes.
 		s.cand.missingLeft = !there && 2*s.left.w >= s.total.w
 		s.try()
 	}
@@ -319,10 +320,10 @@ func (s *search) randomCut(feature *bins.Feature) {
 	s.try()
 }
 
-// sets tries to send the categories of least mean left, the least one, the two least, and
-// so on, which has the best of all sets among them for numbers and two classes (Breiman,
-// Friedman, Olshen and Stone, "Classification and Regression Trees", 1984, §9.4). Where
-// classes are several it does so by the share of each of them.
+// sets sorts the categories by their means and tries to send the least one left, the two least,
+// and so on. For numbers and two classes the best of all sets is among these (Breiman,
+// Friedman, Olshen and Stone, "Classification and Regression Trees", 1984, §9.4). With more
+// classes it sorts by the share of each class in turn.
 func (s *search) sets() {
 	f := s.f
 	orders := 1
@@ -345,22 +346,22 @@ func (s *search) sets() {
 	}
 }
 
-// categoriesOfRow is, where bins take two bytes, how many categories of a feature a node may
-// have for each of its rows to be split by it: as many as a word of a set has bits. In nodes
-// of fewer rows categories are little else than names of rows, and their sets, of up to 8 KB
-// a node, would be larger than the rows.
+// categoriesOfRow limits splits by features whose bins take two bytes: a feature may have at
+// most this many categories for each row of the node. That is the number of bits in a word of a
+// set. In nodes of fewer rows, categories are little else than names of rows. Their sets, of up
+// to 8 KB per node, would be larger than the rows.
 const categoriesOfRow = 32
 
-// mostOrders bounds how many classes give an order of the categories: those with most
-// weight do.
+// mostOrders is the largest number of classes by which categories are sorted: those with most
+// weight.
 const mostOrders = 16
 
-// class returns the k-th of the classes that give orders.
+// class returns the k-th of the classes by which categories are sorted.
 func (f *finder) class(k, orders int) int {
 	if orders == len(f.total) {
 		return k
 	}
-	above := func(a, b int) bool { // a has more weight, or as much and comes first
+	above := func(a, b int) bool { // a has more weight, or the same weight and the lower number
 		return f.total[a] > f.total[b] || f.total[a] == f.total[b] && a < b
 	}
 	for c := range f.total {
@@ -384,7 +385,7 @@ func (s *search) cutSorted() {
 	there := f.absent.w > 0
 	s.begin()
 	s.cand.set = [4]uint64{}
-	best := -1 // how many go left of the best cut
+	best := -1 // how many go left in the best cut
 	if there {
 		s.cand.missingLeft = true
 		s.move(missing, f.absent)
@@ -416,8 +417,8 @@ func (s *search) cutSorted() {
 	}
 }
 
-// randomSet tries one set of categories, each drawn with even odds; where all of them, or
-// none, would go left, the first goes the other way.
+// randomSet tries one set of categories: each goes left with probability 1/2. If all of them,
+// or none, would go left, the first goes the other way.
 func (s *search) randomSet() {
 	f := s.f
 	missing := f.t.cols[s.cand.col].missing
@@ -457,8 +458,8 @@ func (s *search) randomSet() {
 	f.sorted = left
 }
 
-// nearest returns the number, from lo to hi, of the cut that is nearest to a value, the
-// lower of two.
+// nearest returns the index, from lo to hi, of the cut nearest to a value; of two, the lower
+// one.
 func nearest(cuts []float32, lo, hi int, at float64) int {
 	n, _ := slices.BinarySearchFunc(cuts[lo:hi+1], at, func(c float32, v float64) int { return cmp.Compare(float64(c), v) })
 	n += lo

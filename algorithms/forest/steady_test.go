@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector allocates for itself, which is not what is counted here.
+// The race detector makes allocations of its own, which must not be counted here.
 
 package forest_test
 

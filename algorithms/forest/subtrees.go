@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// appendRows writes entries for another subtask: how many, and of each the bins of the
+// appendRows writes entries for another subtask: their number, and for each the bins of the
 // columns, weight, g and label.
 func (t *table) appendRows(dst []uint8, e []entry) []uint8 {
 	le := binary.LittleEndian
@@ -32,8 +32,8 @@ func (t *table) appendRows(dst []uint8, e []entry) []uint8 {
 	return dst
 }
 
-// grow grows what is below those of the open nodes sent that are this subtask's: every
-// tasks-th. rows is what all subtasks sent.
+// grow grows the subtrees of this subtask's share of the open nodes sent, which is every
+// tasks-th. rows has the rows that all subtasks sent.
 func (l *levels) grow(ctx context.Context, rows []uint8) error {
 	parts := make([][][]uint8, len(l.sent))
 	for range l.tasks {
@@ -65,7 +65,8 @@ func (l *levels) grow(ctx context.Context, rows []uint8) error {
 	return ctx.Err()
 }
 
-// growSubtree grows what is below an open node on its rows. The tree's memory is the builder's.
+// growSubtree grows the subtree of an open node from its rows. The builder owns the tree's
+// memory.
 func (l *levels) growSubtree(ctx context.Context, b *openNode, parts [][]uint8) tree.Tree {
 	var all []uint8
 	for _, p := range parts {
@@ -89,7 +90,7 @@ func (l *levels) growSubtree(ctx context.Context, b *openNode, parts [][]uint8) 
 	}
 	if l.builder == nil {
 		r := l.rules
-		r.leaves = 0 // the whole tree is bounded when it is all there
+		r.leaves = 0 // the limit is applied when the whole tree is there
 		l.builder = newBuilder(t, r, l.sampler)
 	}
 	w := l.builder
@@ -106,7 +107,7 @@ func (l *levels) growSubtree(ctx context.Context, b *openNode, parts [][]uint8) 
 	return w.run(ctx, b.of.number, waiting{hi: n, depth: int32(b.depth), key: b.key, sums: b.sums})
 }
 
-// attach puts the subtrees of all subtasks where their open nodes are.
+// attach puts the subtrees of all subtasks in the place of their open nodes.
 func (l *levels) attach(all []uint8) error {
 	for len(all) > 0 {
 		if len(all) < 4 || int(binary.LittleEndian.Uint32(all)) >= len(l.sent) {
@@ -149,12 +150,13 @@ func (s *growingTree) attach(node int32, subtree *tree.Tree, classes int) {
 	}
 }
 
-// inBuilderOrder returns a tree with its nodes in the order in which a builder makes them,
-// and with no more leaves than leaves, those that a builder would have, unless it is 0.
+// inBuilderOrder returns a tree with its nodes in the order in which a builder makes them. If
+// leaves is not 0, it is the largest number of leaves, and the tree keeps those that a
+// builder's would have.
 func inBuilderOrder(from *tree.Tree, classes, leaves int) tree.Tree {
 	o := ordering{from: from, t: tree.Tree{Weight: 1}}
 	if leaves > 0 {
-		o.open.Before = func(a, b *place) bool { // as waiting.before
+		o.open.Before = func(a, b *place) bool { // like waiting.before
 			x, y := from.Nodes[a.old].Gain, from.Nodes[b.old].Gain
 			return x > y || x == y && a.node < b.node
 		}
@@ -183,17 +185,17 @@ func inBuilderOrder(from *tree.Tree, classes, leaves int) tree.Tree {
 	return o.t
 }
 
-// ordering is the nodes that may be split next, and the tree of those before.
+// ordering has the nodes that may be split next, and the tree so far.
 type ordering struct {
 	from *tree.Tree
 	open grow.Queue[place]
 	t    tree.Tree
 }
 
-// place is a node in the old order and in the new one.
+// place is the number of a node in the old order and in the new one.
 type place struct{ old, node int32 }
 
-// add appends a node as the leaf that it would be.
+// add appends a node as a leaf.
 func (o *ordering) add(old int32, classes int) {
 	n := &o.from.Nodes[old]
 	o.t.Nodes = append(o.t.Nodes, tree.Node{Value: n.Value, Cover: n.Cover, Count: n.Count})
@@ -202,7 +204,7 @@ func (o *ordering) add(old int32, classes int) {
 	}
 }
 
-// place has a node wait that is split.
+// place queues a node that is split.
 func (o *ordering) place(old, node int32) {
 	if !o.from.Nodes[old].Leaf() {
 		o.open.Push(place{old, node})

@@ -9,26 +9,26 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 )
 
-// table is rows as trees see them: all of the job, or some.
+// table is the rows that trees are grown on: all rows of the job, or those of a subtask.
 type table struct {
 	rows   int
 	spans  []bins.Span // of all shards with rows, in order
 	layout *bins.Layout
-	cols   []column // of the features that have a value to tell apart
+	cols   []column // of the features that can split rows
 	label  []float64
 	scaled
 	classes int // 0 for a regression
 }
 
-// column is where the bins of a feature are.
+// column says where the bins of a feature are.
 type column struct {
-	feature int    // its number within Layout.Features
+	feature int    // index in Layout.Features
 	bins    []byte // row r has bins[r*stride]
 	stride  int
-	// decode gives the bin of a byte: itself, but where several features share the bytes.
+	// decode maps a byte to a bin. Bytes are bins, unless several features share the bytes.
 	decode  *[256]byte
-	wide    []uint16 // in place of bytes: row r has wide[r]; nil where a byte holds a bin
-	missing int      // the bin of what is missing
+	wide    []uint16 // instead of bins: row r has wide[r]; nil where a byte holds a bin
+	missing int      // the bin of missing values
 }
 
 // bin returns the bin of a row.
@@ -39,7 +39,7 @@ func (c *column) bin(row uint32) int {
 	return int(c.decode[c.bins[int(row)*c.stride]])
 }
 
-// bytes is how many hold a bin.
+// bytes returns how many bytes hold a bin.
 func (c *column) bytes() int {
 	if c.wide != nil {
 		return 2
@@ -47,33 +47,34 @@ func (c *column) bytes() int {
 	return 1
 }
 
-// scaled is the weights and labels of rows as integers, of which sums are exact and need no
-// order.
+// scaled is the weights and labels of rows as integers. Their sums are exact in any order.
 type scaled struct {
-	// w is the weight of each row, times its class's: w·wUnit is the number.
+	// w is the weight of each row, times the factor of its class. The weight is w·wUnit.
 	w     []uint32
 	wUnit float64
-	// g is the row's class where there are more than two. Of two classes it is w for rows of
-	// the second, else 0. Of a regression it is weight times (label − centre): g·gUnit is the
-	// number.
+	// With more than two classes, g is the row's class. With two classes it is w for rows of
+	// the second, and 0 for those of the first. For a regression it is weight·(label − centre),
+	// which is g·gUnit.
 	g      []int64
 	gUnit  float64
 	centre float64
 }
 
-// weightBits bounds the bits of a weight: 27 leave room for the draws of a bootstrap.
+// weightBits is the largest number of bits of a weight. It leaves room for the draws of a
+// bootstrap.
 const weightBits = 27
 
-// extent is what units are chosen by: of the weights, and of the labels less the centre times
-// the weights, the largest absolute value, and minus the largest exponent of a power of two of
-// which all are multiples. Those of several subtasks are merged by taking the larger.
+// extent decides the units. It has two numbers about the weights, and then the same two about
+// weight·(label − centre). The first is the largest absolute value. The second is minus the
+// largest exponent of a power of two that divides all values. The extents of several subtasks
+// are merged by taking the larger numbers.
 type extent [4]float64
 
 // noExponent stands for the exponent of zeros, which are multiples of everything.
 const noExponent = 1 << 20
 
-// extentOf measures rows. factors are those of the classes, nil for a regression; weight may
-// be nil.
+// extentOf returns the extent of rows. factors are the factors of the classes, nil for a
+// regression. weight may be nil.
 func extentOf(label, weight, factors []float64, centre float64) extent {
 	e := extent{0, -noExponent, 0, -noExponent}
 	note := func(at int, v float64) {
@@ -95,7 +96,7 @@ func extentOf(label, weight, factors []float64, centre float64) extent {
 	return e
 }
 
-// weigh returns the weight of a row, times its class's.
+// weigh returns the weight of a row, times the factor of its class.
 func weigh(i int, label, weight, factors []float64) float64 {
 	w := 1.0
 	if weight != nil {
@@ -107,9 +108,9 @@ func weigh(i int, label, weight, factors []float64) float64 {
 	return w
 }
 
-// unit returns the exponent of the power of two by which numbers are divided to become
-// integers of at most the given bits: one of which all are multiples, if that will do, so
-// that small whole numbers stay what they are.
+// unit returns the exponent of the unit, a power of two. Numbers divided by it become integers
+// of at most most bits. If possible, the unit divides all numbers, so that small whole numbers
+// are kept exactly.
 func (e extent) unit(at, most int) (int, error) {
 	switch top, exact := e[at], int(-e[at+1]); {
 	case math.IsInf(top, 1):
@@ -125,10 +126,11 @@ func (e extent) unit(at, most int) (int, error) {
 	}
 }
 
-// scale makes integers of labels and weights of some of the job's rows, whose number and
-// extent are given. factors are those of the classes, nil for a regression; weight may be nil.
+// scale makes integers of labels and weights. rows and e are the number and the extent of all
+// rows of the job. factors are the factors of the classes, nil for a regression. weight may be
+// nil.
 func scale(label, weight, factors []float64, centre float64, rows int64, e extent) (scaled, error) {
-	// Every sum has at most one term of each row, drawn up to mostDraws times.
+	// Every sum has at most one term for each row, which is drawn up to mostDraws times.
 	room := 62 - bits.Len64(uint64(rows)) - bits.Len(mostDraws)
 	unit, err := e.unit(0, min(weightBits, room))
 	if err != nil {
@@ -169,9 +171,9 @@ func scale(label, weight, factors []float64, centre float64, rows int64, e exten
 	return s, nil
 }
 
-// centreOf returns what is subtracted from labels that lie far from 0 compared with how
-// they differ, so that digits are kept for the difference: a number with few digits, near
-// their middle.
+// centreOf returns the number that is subtracted from labels between lo and hi. It is not 0 if
+// they are far from 0 compared with their differences, so that digits are kept for these. It
+// then has few digits and lies near their middle.
 func centreOf(lo, hi float64) float64 {
 	spread, middle := float64(hi/2)-float64(lo/2), float64(hi/2)+float64(lo/2)
 	switch {
@@ -184,8 +186,7 @@ func centreOf(lo, hi float64) float64 {
 	return math.Ldexp(math.RoundToEven(math.Ldexp(middle, -exponent)), exponent)
 }
 
-// newTable makes a table of rows: their labels and weights as integers, and where their bins
-// are.
+// newTable makes a table of rows, with labels and weights as integers.
 func newTable(l *bins.Layout, rows *gathered, s scaled, classes int) *table {
 	same := identity()
 	t := &table{rows: len(rows.label), spans: rows.spans, layout: l, label: rows.label, scaled: s, classes: classes}
@@ -212,7 +213,7 @@ func newTable(l *bins.Layout, rows *gathered, s scaled, classes int) *table {
 	return t
 }
 
-// identity decodes bytes that are bins.
+// identity returns the decoding of bytes that are bins.
 func identity() *[256]byte {
 	same := new([256]byte)
 	for b := range same {
@@ -221,7 +222,7 @@ func identity() *[256]byte {
 	return same
 }
 
-// decoding returns the bins of a feature for the bytes of a column.
+// decoding returns the decoding of a column's bytes to the bins of a feature.
 func decoding(c *bins.Column, f *bins.Feature) *[256]byte {
 	d := new([256]byte)
 	for b := range d {

@@ -29,7 +29,7 @@ func TestSmallNumbersStayWhatTheyAre(t *testing.T) {
 	require.Equal(t, []int64{0, 4, 2}, s.g)
 }
 
-// Other numbers lose no more than half a unit, which is tiny beside the largest.
+// Other numbers lose at most half a unit, which is tiny compared with the largest number.
 func TestScalesLoseLittle(t *testing.T) {
 	r := draws(1)
 	const n = 1000
@@ -117,8 +117,9 @@ func TestRowsArePackedAndUnpacked(t *testing.T) {
 }
 
 func TestBundlesAreDecoded(t *testing.T) {
-	// Two features share a column: byte 0 is neither, 1 to 3 are bins 1, 2 and missing of the
-	// first, whose bin 0 is implicit, 4 is bin 0 of the second, of which missing is implicit.
+	// Two features share a column. Byte 0 belongs to neither. 1 to 3 are bins 1, 2 and missing
+	// of the first, whose bin 0 is implicit. 4 is bin 0 of the second, whose missing values are
+	// implicit.
 	one := bins.Feature{Bins: 3, Slot: 101, Implicit: 0}
 	two := bins.Feature{Bins: 1, Slot: 104, Implicit: 1}
 	c := &bins.Column{Slot: 100, Width: 5, Features: []int{0, 1}}

@@ -19,18 +19,18 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// batchTrees is how many trees grow in a superstep: so many that several subtasks each have
-// some, about as many, and so few that progress shows.
+// batchTrees is how many trees grow in a superstep. It is large enough for several subtasks to
+// have about the same number of trees, and small enough for frequent reports.
 const batchTrees = 24
 
-// Train fits a forest and returns the model as a dataset of one row, whose column "model"
-// holds what Model.Encode returns. (Of a classification a second column, null, has the type
-// of the labels.)
+// Train fits a forest and returns the model as a dataset of one row, whose column "model" holds
+// what Model.Encode returns. (For a classification there is a second column, which is null and
+// has the type of the labels.)
 //
-// Its queue is named "forest" and has a superstep for each batch of trees. It reports
-// "trees" and "nodes", of all trees so far, and with OOBScore "oob score" and "oob loss" of
-// these trees. What is wrong with the parameters or with the columns they name is reported
-// when the job is built, with the caller's line.
+// Its queue is named "forest" and has a superstep for each batch of trees. It reports "trees"
+// and "nodes" of all trees so far, and with OOBScore their "oob score" and "oob loss". Mistakes
+// in the parameters, or in the columns that they name, are reported when the job is built, with
+// the caller's line.
 func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	const op = "forest.Train"
 	b := model.BuilderOf(op, d)
@@ -95,11 +95,11 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 		Exec()
 }
 
-// bytesPerRow is what growing keeps of a row of the subtask: weight and label as integers, and
-// the entries of a tree with room to sort them in.
+// bytesPerRow is the memory that growing takes for each row of the subtask: weight and label as
+// integers, and the entries of a tree with room to sort them.
 const bytesPerRow = 4 + 8 + 2*16
 
-// maxPasses is more than any growth takes: a pass splits a node, or is the last.
+// maxPasses is more than trees ever take: every pass but the last splits a node.
 const maxPasses = 1 << 40
 
 // Objects of the queue.
@@ -113,7 +113,7 @@ var (
 	all     = shared.Scratch[[]uint8]("trees of all subtasks")
 	oobSums = shared.Scratch[[]float64]("out of bag")
 
-	// Of a pass of levels.
+	// For a pass of levels.
 	asked       = shared.Scratch[[]int64]("sums of bins")
 	ranges      = shared.Scratch[[]float64]("ranges of labels")
 	sent        = shared.Scratch[[]uint8]("rows of small nodes")
@@ -122,21 +122,21 @@ var (
 	allSubtrees = shared.Scratch[[]uint8]("subtrees of all subtasks")
 )
 
-// state is what a subtask has of a training.
+// state is the state of a training on one subtask.
 type state struct {
-	*progress // what is kept on every subtask, see kept.go
+	*progress // the part that is checkpointed, see kept.go
 	data      *bins.Data
 	loose     [][]byte // columns of sparse features
 	extent    extent   // of the subtask's rows
 	sampler   *sampler
-	rows      *table  // those that builder or levels have; nil before they are there
-	times     []uint8 // of draw
+	rows      *table  // the rows of builder or levels; nil before these are made
+	times     []uint8 // memory for draw
 	drawing   []int64
-	// One of these grows trees: builder where the subtask has all rows, else levels.
+	// One of these grows trees: builder if the subtask has all rows, else levels.
 	builder *builder
 	levels  *levels
 	sent    []uint8   // trees of this superstep for the other subtasks
-	tree    tree.Tree // memory for one that is read
+	tree    tree.Tree // memory for the one being read
 	written *written  // on subtask 0
 	bag     *bag
 }
@@ -146,7 +146,7 @@ type growing struct {
 	params Params
 	table  bins.Table
 	schema *arrow.Schema
-	first  int // trees of Start
+	first  int // number of trees of Start
 }
 
 // open opens the subtask's rows.
@@ -177,7 +177,7 @@ func (g growing) open(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// tell tells the extent of the subtask's rows, and whether it has none of a table yet.
+// tell sends the extent of the subtask's rows, and whether the subtask has no table yet.
 func (g growing) tell(ctx *comqueue.ComContext) error {
 	s, all := states.Get(ctx), extents.Get(ctx)
 	at := copy(all, s.extent[:])
@@ -187,12 +187,12 @@ func (g growing) tell(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// copies tells whether each subtask has a copy of all rows.
+// copies reports whether each subtask has a copy of all rows.
 func (g growing) copies(ctx *comqueue.ComContext, d *bins.Data) bool {
 	return ctx.NumTask() > 1 && copied(d.Layout, d.Facts.Rows) <= g.params.Memory
 }
 
-// pack packs the subtask's rows, where they fit, if there is one that has no table.
+// pack packs the subtask's rows if copies fit and some subtask has no table.
 func (g growing) pack(ctx *comqueue.ComContext) error {
 	s, all := states.Get(ctx), extents.Get(ctx)
 	packed.Put(ctx, nil)
@@ -202,14 +202,14 @@ func (g growing) pack(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// check tells what of the rows does not suit the parameters.
+// check returns an error if the rows do not suit the parameters.
 func (g growing) check(d *bins.Data) error {
 	f := d.Facts
 	switch {
 	case f.Declared == 0:
 		return errors.New("there are no features")
 	case g.params.Criterion == Poisson && f.LabelMin < 0:
-		return fmt.Errorf("column %q: the label is %v: the poisson criterion counts, and takes labels of 0 or more", g.params.LabelCol, f.LabelMin)
+		return fmt.Errorf("column %q: the label is %v: the poisson criterion is for counts and takes labels of 0 or more", g.params.LabelCol, f.LabelMin)
 	}
 	if err := g.params.enough(f); err != nil || g.params.Start == nil {
 		return err
@@ -217,8 +217,8 @@ func (g growing) check(d *bins.Data) error {
 	return g.same(signature.InputsOf(g.params.VectorCol, g.params.FeatureCols, g.schema, f.Declared), ensemble(d), f)
 }
 
-// grow grows the subtask's share of the trees of this superstep, every NumTask-th, if it has
-// all rows; otherwise it begins them.
+// grow grows every NumTask-th tree of this superstep if the subtask has all rows. Otherwise it
+// begins all trees.
 func (g growing) grow(ctx *comqueue.ComContext) error {
 	s := states.Get(ctx)
 	if err := g.settle(ctx, s); err != nil {
@@ -245,7 +245,7 @@ func (g growing) grow(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// take takes a tree that has grown, by its number, in their order; it is borrowed.
+// take takes a grown tree with its number. Trees are taken in order, and borrowed.
 func (s *state) take(number int, t *tree.Tree) error {
 	if s.written != nil {
 		if err := s.written.add(t); err != nil {
@@ -261,7 +261,7 @@ func (s *state) take(number int, t *tree.Tree) error {
 // until returns the number of trees after this superstep.
 func (g growing) until(s *state) int { return min(s.Trees+batchTrees, g.params.NumTrees) }
 
-// build makes what grows trees, of the rows of all subtasks or of this one.
+// build makes the builder from the rows of all subtasks, or levels from those of this one.
 func (g growing) build(ctx *comqueue.ComContext, s *state) error {
 	d := s.data
 	rows := &gathered{spans: d.Shards, label: d.Label, weight: d.Weight, blocks: d.Blocks, wide: d.Wide, loose: s.loose}
@@ -302,14 +302,14 @@ func (g growing) build(ctx *comqueue.ComContext, s *state) error {
 	return nil
 }
 
-// over tells whether the trees of the superstep have grown; so they have where subtasks
-// have all rows.
+// over reports whether the trees of the superstep have grown. If subtasks have all rows, they
+// have.
 func over(ctx *comqueue.ComContext) (bool, error) {
 	s := states.Get(ctx)
 	return s.levels == nil || s.levels.over(), nil
 }
 
-// ask, answer and attach are a pass of levels.
+// ask, answer and attach are the stages of a pass of levels.
 func ask(ctx *comqueue.ComContext) error {
 	if l := states.Get(ctx).levels; l != nil {
 		l.ask()
@@ -364,7 +364,8 @@ func (g growing) collect(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// measure adds what the trees so far make of a shard's rows that they did not draw.
+// measure adds the measures of a shard's rows, each predicted by the trees so far that did not
+// draw it.
 func (g growing) measure(ctx *comqueue.ComContext, shard int, out []float64) error {
 	s := states.Get(ctx)
 	s.bag.measure(shard, s.data.Facts.LabelMean, g.params.Task, out)
@@ -380,19 +381,19 @@ func (g growing) report(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// fits tells what keeps the trees of Start from going on, as far as parameters say.
+// fits returns an error if trees cannot be added to Start because of the parameters.
 func (p Params) fits() error {
 	s := p.Start.Summary
 	switch {
 	case p.Start.AbsentIsZero != p.AbsentIsZero:
 		return fmt.Errorf("the forest of Start has AbsentIsZero %v, and the parameters %v", p.Start.AbsentIsZero, p.AbsentIsZero)
 	case p.OOBScore && (s.Seed != p.Seed || s.Sampling != p.Sampling || s.Share != p.SampleShare):
-		return fmt.Errorf("with OOBScore the forest of Start must have drawn its rows as these parameters do, and it drew them otherwise (seed %d, %v of %v; the parameters say seed %d, %v of %v), or nobody knows which trees drew a row: take the same, or leave OOBScore out", s.Seed, s.Sampling, s.Share, p.Seed, p.Sampling, p.SampleShare)
+		return fmt.Errorf("with OOBScore the forest of Start must have drawn its rows as these parameters do, since it must be known which trees drew a row; it drew them otherwise (seed %d, %v of %v; the parameters say seed %d, %v of %v): set the same, or leave OOBScore out", s.Seed, s.Sampling, s.Share, p.Seed, p.Sampling, p.SampleShare)
 	}
 	return nil
 }
 
-// same tells what of the rows is other than what Start was trained on.
+// same returns an error if the rows differ in form from those that Start was trained on.
 func (g growing) same(in signature.Inputs, trees *tree.Ensemble, f *bins.Facts) error {
 	s := g.params.Start
 	switch {

@@ -20,7 +20,7 @@ func train(t testing.TB, table trial.Table, p forest.Params, options ...engine.O
 	}, options...)
 	m, err := forest.ModelOf(r, "model")
 	require.NoError(t, err)
-	// Training writes its trees as they come: the bytes that the model gives at once.
+	// Training writes its trees one by one, with the same bytes as encoding the model at once.
 	written, err := model.Encoded(r, "model")
 	require.NoError(t, err)
 	again, err := m.Encode()
@@ -37,7 +37,7 @@ func fails(t *testing.T, table trial.Table, p forest.Params, texts ...string) {
 	}, texts...)
 }
 
-// classes returns n rows of normal features of which two tell the class, one of k.
+// classes returns n rows of normal features with one of k classes.
 func classes(seed uint64, n, d, k int) trial.Table {
 	t := trial.Gaussian(seed, n, d)
 	for i := range n {
@@ -67,8 +67,8 @@ func coded(t trial.Table) trial.Table {
 	return t
 }
 
-// A single tree with a row, or rows of the same features, in each leaf: what remains is how
-// labels of the same features differ, 0.05 of the two rows (1, 2).
+// In a single tree each leaf has one row, or rows of the same features. The only error left is
+// the difference of labels with the same features: 0.05 for the two rows (1, 2).
 func TestSingleTreeIsExact(t *testing.T) {
 	table := trial.TableOf([]float64{.8, .7, .4, .4, .6, .2, .3},
 		[]float64{1, 2}, []float64{1, 2}, []float64{0, 3}, []float64{0, 2}, []float64{1, 3}, []float64{4, 3}, []float64{4, 4})
@@ -84,8 +84,8 @@ func TestSingleTreeIsExact(t *testing.T) {
 	require.Len(t, m.Trees.Trees, 1)
 }
 
-// Whether subtasks have copies of all rows, and how much they tell each other at a time,
-// changes no tree.
+// No tree changes whether subtasks have copies of all rows, or with how much they exchange at a
+// time.
 func TestMemoryChangesNoBit(t *testing.T) {
 	for name, c := range map[string]struct {
 		table trial.Table

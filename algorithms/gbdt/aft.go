@@ -7,11 +7,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// aft is −log of the likelihood that a time, whose logarithm is the margin plus scale times
-// an error of the distribution, is the label, or lies between Label and Upper (Barnwal, Cho
-// and Hocking, "Survival regression with accelerated failure time model in XGBoost", Journal
-// of Computational and Graphical Statistics 31, 2022). Gradients are bounded by maxAFT and so
-// are hessians, lest single rows far off outweigh all others.
+// aft is −log of the likelihood of a time that is known or lies in an interval. The logarithm
+// of the time is the margin plus scale times an error drawn from the distribution (Barnwal, Cho
+// and Hocking, "Survival regression with accelerated failure time model in XGBoost", Journal of
+// Computational and Graphical Statistics 31, 2022). Gradients and hessians are bounded by
+// maxAFT, so that no single outlier outweighs all other rows.
 type aft struct {
 	distribution Distribution
 	scale        float64
@@ -19,14 +19,15 @@ type aft struct {
 
 const maxAFT = 15
 
-// leastShare is the probability of an interval below which it is taken for its nearer end.
+// leastShare is the least probability of an interval. A less probable interval counts as open
+// at the end farther from the margin.
 const leastShare = 1e-10
 
 func (*aft) link() Link                { return Exponential }
 func (*aft) base(mean float64) float64 { return mean }
 
-// target is the logarithm of the time, of an interval that of the end that is known or the
-// mean of both.
+// target is the logarithm of the time. For an interval it is the mean of the logarithms of both
+// ends, or the logarithm of the only known end.
 func (o *aft) target(r *Rows, i, _ int) float64 {
 	lower, upper := interval(r, i)
 	switch {
@@ -54,7 +55,7 @@ func (*aft) check(r *Rows, i int) error {
 	case r.Upper == nil && !(lower > 0):
 		return fmt.Errorf("the label is %v: want a time above 0", lower)
 	case lower > upper || !(upper > 0) || math.IsInf(lower, 1):
-		return fmt.Errorf("the label is from %v to %v: want an interval of times above 0, of which the lower end may be 0 and the upper one +Inf", lower, upper)
+		return fmt.Errorf("the label is from %v to %v: want an interval of times above 0; its lower end may be 0 and its upper end +Inf", lower, upper)
 	}
 	return nil
 }
@@ -70,7 +71,7 @@ func (o *aft) gradients(r *Rows, grad, hess [][]float64) error {
 	return nil
 }
 
-// term returns −log of the likelihood of a row, and its derivatives by the standardised
+// term returns −log of the likelihood of a row, and the derivatives of this by the standardised
 // logarithm of the time.
 func (o *aft) term(margin, lower, upper float64) (nll, d1, d2 float64) {
 	z := func(t float64) float64 { return (kernel.Log(t) - margin) / o.scale }
@@ -95,7 +96,7 @@ func (o *aft) term(margin, lower, upper float64) (nll, d1, d2 float64) {
 	}
 	fl, gl := o.distribution.slope(l)
 	fu, gu := o.distribution.slope(u)
-	// d1 and d2 are by a shift of both ends.
+	// d1 and d2 are the derivatives by a shift of both ends.
 	d1 = -((fu - fl) / share)
 	d2 = float64(d1*d1) - (gu-gl)/share
 	return -kernel.Log(share), d1, d2
@@ -104,7 +105,7 @@ func (o *aft) term(margin, lower, upper float64) (nll, d1, d2 float64) {
 // halfLog2Pi is ½·log 2π.
 const halfLog2Pi = 0.91893853320467274178032973640561764
 
-// tail bounds exponents, beyond which gradients are bounded anyway.
+// tail bounds exponents. Beyond it the gradients are at their bound.
 const tail = 50
 
 // density returns −log f(z) and its derivatives.
@@ -197,8 +198,8 @@ func (d Distribution) slope(z float64) (f, slope float64) {
 	return f, -(z * f)
 }
 
-// normalAbove returns 1−Φ(z) and φ(z)/(1−Φ(z)), z being at least moderately above −∞: by the
-// series about 0 and, where that cancels, by Laplace's continued fraction.
+// normalAbove returns 1−Φ(z) and φ(z)/(1−Φ(z)). Up to z = 2.5 it sums the series about 0.
+// Above, where the series cancels, it takes Laplace's continued fraction.
 func normalAbove(z float64) (share, hazard float64) {
 	density := kernel.Exp(-float64(float64(z*z)/2) - halfLog2Pi)
 	if z > 2.5 {

@@ -97,7 +97,7 @@ func TestParametersAreChecked(t *testing.T) {
 	}
 }
 
-// Features that say nothing leave a model of one leaf a tree, and nothing breaks.
+// With uninformative features every tree is a single leaf, and nothing breaks.
 func TestPoorFeatures(t *testing.T) {
 	nan := math.NaN()
 	p := gbdt.Params{LabelCol: "label", NumTrees: 3}
@@ -111,7 +111,7 @@ func TestPoorFeatures(t *testing.T) {
 		}
 		require.InDelta(t, 2.5, m.Predict([]float64{7}), 1e-9, name)
 	}
-	// A feature that is there in half of the rows: what is missing goes its own way.
+	// A feature that is missing in half of the rows: missing values go to a side of their own.
 	half := trial.Table{N: 8, D: 1, X: []float64{nan, 1, nan, 1, nan, 1, nan, 1}, Label: []float64{0, 1, 0, 1, 0, 1, 0, 1}}
 	p.MinChildWeight, p.Lambda, p.LearningRate = -1, -1, 1
 	m := train(t, half, p)
@@ -130,7 +130,7 @@ func TestPoorFeatures(t *testing.T) {
 	}
 	require.InDelta(t, 4, m.Predict([]float64{1e300}), 1e-9)
 
-	// A depth of 0 means the default of 6; no split is a lone leaf.
+	// Without a limit of depth, but with a gain that no split reaches, a tree is a single leaf.
 	p.MaxDepth, p.MinSplitGain = -1, 1e300
 	require.Len(t, train(t, few, p).Ensemble.Trees[0].Nodes, 1)
 }
@@ -170,7 +170,7 @@ func TestRowsAreChecked(t *testing.T) {
 	fails(t, with(func(*trial.Table) {}), p, "gbdt.Train", `"nothing"`)
 }
 
-// A set whose columns are others is refused when the job is built.
+// A set with other columns is refused when the job is built.
 func TestEvaluationSetsAreChecked(t *testing.T) {
 	table := labelled(made(33, 24, 3), func(y float64) float64 { return kernelBool(y > 3) })
 	for _, c := range []struct {
@@ -189,7 +189,7 @@ func TestEvaluationSetsAreChecked(t *testing.T) {
 	}
 }
 
-// Categories at prediction that training has not seen are missing, whatever they are.
+// Any category that training has not seen is missing at prediction.
 func TestUnseenCategories(t *testing.T) {
 	type row struct {
 		Word  string
@@ -213,7 +213,7 @@ func TestUnseenCategories(t *testing.T) {
 	trial.Fails(t, func(b *engine.Builder) {
 		engine.Collect(gbdt.Train(operators.FromSlice(b, rows), p), "model")
 	}, "bad_test.go", `monotone constraints: feature "word" is categorical: categories have no order`)
-	p.Monotone = map[string]int{"word": 0} // says nothing
+	p.Monotone = map[string]int{"word": 0} // no constraint
 	trainRows(t, rows, p)
 	p.Monotone = nil
 	fails(t, made(37, 20, 3), gbdt.Params{LabelCol: "label", CategoricalAt: []int{2}, Monotone: map[string]int{"f2": -1}},

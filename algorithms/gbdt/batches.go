@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// batches predicts for batches of rows, with the bits that single rows have: blocks of rows
-// go through the trees together, which takes a fraction of the time.
+// batches predicts for batches of rows, with the bits that single rows give. Blocks of rows go
+// through the trees together, which takes a fraction of the time.
 type batches struct {
 	*signature.Batches
 	m *Model
@@ -21,7 +21,7 @@ type batches struct {
 	x, margins, why []float64
 	valid           []bool
 	leaves          []int32
-	values          []float64 // of a vector of the row at hand
+	values          []float64 // a vector of the current row
 }
 
 // compute is model.Compute.
@@ -96,9 +96,9 @@ func (p *batches) predict(b *batch.RecordBuilder, n int) error {
 	return nil
 }
 
-// MarginsRows is Margins for the n rows of a row-major matrix: dst gets the margins row after
-// row. threads goroutines share the work, the caller's among them. It takes a fraction of the
-// time that single rows do.
+// MarginsRows is Margins for the n rows of a row-major matrix. It writes the margins to dst row
+// by row. threads goroutines share the work; the caller's is one of them. This takes a fraction
+// of the time of n calls of Margins.
 func (m *Model) MarginsRows(rows []float64, n int, dst []float64, threads int) bool {
 	if n < 0 || len(rows) != n*m.Dim || len(dst) != n*m.Ensemble.Outputs {
 		return false
@@ -114,8 +114,8 @@ func (m *Model) MarginsRows(rows []float64, n int, dst []float64, threads int) b
 	return true
 }
 
-// PredictRows is Predict for the n rows of a row-major matrix; see MarginsRows. A dst that
-// has not a value for each row is left, and gives false.
+// PredictRows is Predict for the n rows of a row-major matrix; see MarginsRows. If dst does not
+// have n values, it is left as it is, and the result is false.
 func (m *Model) PredictRows(rows []float64, n int, dst []float64, threads int) bool {
 	k := m.Ensemble.Outputs
 	margins := dst

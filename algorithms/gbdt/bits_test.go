@@ -20,7 +20,7 @@ type ranked struct {
 	Label float64
 }
 
-// queries returns n queries of a few rows whose labels go with the first feature.
+// queries returns n queries of a few rows each, whose labels rise with the first feature.
 func queries(n int) []ranked {
 	table := made(21, n*7, 3)
 	var rows []ranked
@@ -69,7 +69,7 @@ func TestSameBits(t *testing.T) {
 	}, "gbdt")
 }
 
-// Magnitudes from 1e-8 to 1e16, where any sum that depended on its order would show.
+// Magnitudes are from 1e-8 to 1e16, so that a sum that depends on its order would show.
 func TestSameBitsOfWildRows(t *testing.T) {
 	wild := trial.Wild(200, 4)
 	squares := labelled(wild, func(float64) float64 { return 0 })
@@ -90,8 +90,8 @@ func TestSameBitsOfWildRows(t *testing.T) {
 	}
 }
 
-// The same trees from rows in another order and from another number of shards, where no rows
-// are drawn: all that trees are made of are sums of integers.
+// If no rows are drawn, trees depend neither on the order of the rows nor on the number of
+// shards, as they are made from sums of integers alone.
 func TestRowsPermuted(t *testing.T) {
 	table := weighted(made(12, 200, 4))
 	wild := trial.Wild(200, 4)

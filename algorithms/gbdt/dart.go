@@ -6,13 +6,13 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// dart keeps what dropping trees needs: the leaves in which rows ended, two bytes for each
-// row and tree of up to 65,536 nodes, and the weights of the rounds.
+// dart has what dropping trees needs: the weight of each round, and the leaf in which each row
+// ended in each tree. A leaf takes two bytes where the tree has up to 65,536 nodes, else four.
 type dart struct {
-	weights []float64 // of the trees of each round
-	best    []float64 // those after the best round
-	ends    [][]ends  // of each round and output, those of the rows and of each set of its own
-	out     []int     // rounds that are dropped at the moment, from 0
+	weights []float64 // by round
+	best    []float64 // the weights after the best round
+	ends    [][]ends  // [round·outputs+output]: of the training rows, then of each set with rows of its own
+	out     []int     // rounds that are dropped now, from 0
 }
 
 // ends are the nodes in which rows ended.
@@ -23,7 +23,7 @@ type ends struct {
 
 func newDART(*state) *dart { return &dart{} }
 
-// keepBest notes that the round at hand is the best.
+// keepBest notes that the current round is the best so far.
 func (d *dart) keepBest() { d.best = append(d.best[:0], d.weights...) }
 
 // endsOf keeps node numbers.
@@ -38,7 +38,7 @@ func endsOf(leaf []int32, nodes int) ends {
 	return ends{short: short}
 }
 
-// add adds weighted values of the nodes to margins.
+// add adds to each margin the value of the node in which its row ended.
 func (e *ends) add(margin, values []float64) {
 	for i, n := range e.short {
 		margin[i] += values[n]
@@ -48,8 +48,8 @@ func (e *ends) add(margin, values []float64) {
 	}
 }
 
-// drop draws the rounds whose trees are left out while those of this one are made, and takes
-// them off the margins.
+// drop draws the rounds that are left out while the trees of this round are made, and subtracts
+// their trees from the margins.
 func (s *state) drop(round int) {
 	d, p := s.dropped, s.params
 	d.out = d.out[:0]
@@ -72,9 +72,9 @@ func (s *state) drop(round int) {
 	}
 }
 
-// restore puts the dropped rounds back, and gives weights to them and to the new one, whose
-// trees with the learning rate rate are as large together with the dropped ones as those
-// were. It returns the weight of the new round.
+// restore puts the dropped rounds back with smaller weights, and returns the weight of the new
+// round, whose learning rate is rate. The new and the dropped trees together are then as large
+// as the dropped ones were.
 func (s *state) restore(rate float64) float64 {
 	d, n := s.dropped, float64(len(s.dropped.out))
 	weight := 1.0
@@ -89,7 +89,7 @@ func (s *state) restore(rate float64) float64 {
 	return weight
 }
 
-// addRound adds the trees of a round, from 0, with a weight to all margins.
+// addRound adds the trees of round t, from 0, times a weight to all margins.
 func (s *state) addRound(t int, weight float64) {
 	for k := range s.outputs {
 		nodes := s.trees[t*s.outputs+k].Nodes

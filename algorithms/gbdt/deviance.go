@@ -6,7 +6,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// counted is what objectives share whose margin is the logarithm of the mean.
+// counted is the shared part of the objectives whose margin is the logarithm of the mean.
 type counted struct{ number }
 
 func (counted) link() Link                { return Exponential }
@@ -19,15 +19,15 @@ func (counted) check(r *Rows, i int) error {
 	return nil
 }
 
-// maxMargin bounds the margins whose powers of e are taken: beyond it nothing finite is left
-// to learn.
+// maxMargin bounds margins before e^margin is taken. e to a larger one is close to the largest
+// float64.
 const maxMargin = 690
 
-// power returns e to the margin, which it keeps from overflowing.
+// power returns e^m, with m cut to ±maxMargin, so that it does not overflow.
 func power(m float64) float64 { return kernel.Exp(max(-maxMargin, min(maxMargin, m))) }
 
-// poisson is e^m − y·m. Its hessian, e^m, is taken e^MaxDeltaStep times as large, so that
-// steps stay small where a count is far above its mean.
+// poisson is e^m − y·m. Its hessian, e^m, is multiplied by e^MaxDeltaStep, so that steps stay
+// small where a count is far above its mean.
 type poisson struct {
 	counted
 	inflate float64

@@ -2,7 +2,7 @@ package gbdt
 
 import "github.com/superstep-ml/superstep/algorithms/internal/enum"
 
-// Objective is what training makes small.
+// Objective is the loss that training minimises.
 type Objective int
 
 const (
@@ -10,26 +10,29 @@ const (
 	Squared Objective = iota
 	// Absolute is the absolute error: it predicts medians.
 	Absolute
-	// Huber is squared for errors up to HuberDelta and absolute beyond.
+	// Huber is squared for errors up to HuberDelta and linear beyond.
 	Huber
-	// Quantile is the pinball loss: it predicts Params.Quantile.
+	// Quantile is the pinball loss: it predicts the quantile Params.QuantileAt.
 	Quantile
 	// Logistic is the log-loss of two classes.
 	Logistic
 	// Softmax is the log-loss of two or more classes, with a tree for each in every round.
 	Softmax
-	// Poisson is the deviance of counts, whose logarithm is boosted.
+	// Poisson is the deviance of counts; the margin is the logarithm of the mean.
 	Poisson
-	// Gamma is the deviance of positive numbers whose deviation grows with their mean.
+	// Gamma is the deviance of positive numbers whose standard deviation is in proportion to
+	// the mean.
 	Gamma
-	// Tweedie is the deviance of numbers of 0 or more, of variance mean^TweediePower.
+	// Tweedie is the deviance of numbers of 0 or more whose variance is in proportion to
+	// mean^TweediePower.
 	Tweedie
 	// AFT is the log-likelihood of an accelerated failure time model: LabelCol is a time, or
-	// the lower end of an interval of which LabelUpperCol is the upper end.
+	// the lower end of an interval whose upper end is LabelUpperCol.
 	AFT
-	// LambdaMART ranks the rows of queries: LabelCol is their relevance, GroupCol the query.
+	// LambdaMART ranks the rows of a query: LabelCol is the relevance of a row, GroupCol its
+	// query.
 	LambdaMART
-	// Custom is what Params.Custom says.
+	// Custom is the objective in Params.CustomObjective.
 	Custom
 )
 
@@ -53,9 +56,9 @@ func (o Objective) classes() bool { return o == Logistic || o == Softmax }
 type GrowPolicy int
 
 const (
-	// DepthWise splits all nodes of a level, one exchange of histograms a level.
+	// DepthWise splits all nodes of a level at once, with one exchange of histograms.
 	DepthWise GrowPolicy = iota
-	// LossGuide splits the leaf that wins most, until there are MaxLeaves.
+	// LossGuide splits the leaf of the largest gain, until there are MaxLeaves.
 	LossGuide
 )
 
@@ -70,7 +73,7 @@ func (g GrowPolicy) MarshalText() ([]byte, error) { return policies.Text(g) }
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
 func (g *GrowPolicy) UnmarshalText(text []byte) error { return policies.Parse(g, text) }
 
-// Distribution is that of the error of the logarithm of a time, for AFT.
+// Distribution is the distribution of the error of the logarithm of a time, for AFT.
 type Distribution int
 
 const (
@@ -78,7 +81,8 @@ const (
 	NormalTime Distribution = iota
 	// LogisticTime takes it as logistic.
 	LogisticTime
-	// ExtremeTime takes it as the smallest of many (Gumbel's), so that times are Weibull's.
+	// ExtremeTime takes it as an extreme value, the smallest of many (Gumbel), so that times
+	// have a Weibull distribution.
 	ExtremeTime
 )
 
@@ -93,7 +97,7 @@ func (d Distribution) MarshalText() ([]byte, error) { return distributions.Text(
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
 func (d *Distribution) UnmarshalText(text []byte) error { return distributions.Parse(d, text) }
 
-// Link is how the value that is predicted follows from margins, which trees add to.
+// Link is the function from margins to predictions. Margins are sums of trees.
 type Link int
 
 const (
@@ -101,10 +105,10 @@ const (
 	Identity Link = iota
 	// Exponential predicts e to the margin.
 	Exponential
-	// Sigmoid takes the margin as the log odds of the second of two classes, or, of a custom
-	// objective, predicts the probability.
+	// Sigmoid takes the margin as the log odds of the second of two classes. With a custom
+	// objective the probability is predicted.
 	Sigmoid
-	// Shares takes the margins of all classes as logarithms of their odds.
+	// Shares takes the margins of the classes as logarithms of their relative odds (softmax).
 	Shares
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// libraryNames are what other libraries call an objective.
+// libraryNames has the names of an objective in other libraries.
 type libraryNames struct{ xgboost, lightgbm string }
 
 var foreignNames = map[Objective]libraryNames{
@@ -28,11 +28,11 @@ var foreignNames = map[Objective]libraryNames{
 	Poisson:    {"count:poisson", "poisson"},
 	Gamma:      {"reg:gamma", "gamma"},
 	Tweedie:    {"reg:tweedie", "tweedie"},
-	AFT:        {"survival:aft", "poisson"}, // LightGBM has none; of the same link
+	AFT:        {"survival:aft", "poisson"}, // LightGBM has none; this has the same link
 	LambdaMART: {"rank:ndcg", "lambdarank"},
 }
 
-// parameter is what other libraries call a parameter of an objective.
+// parameter has the names of a parameter of an objective, here and in other libraries.
 type parameter struct{ name, xgboost, lightgbm string }
 
 var foreignParameters = map[Objective][]parameter{
@@ -44,8 +44,8 @@ var foreignParameters = map[Objective][]parameter{
 	LambdaMART: {{"RankTruncation", "", "lambdarank_truncation_level"}},
 }
 
-// foreignOf returns what other libraries call the objective of a model, of one of the user's
-// an objective of the same link; of several outputs they know none but plain sums.
+// foreignOf returns the names of the model's objective in other libraries. A custom objective
+// gets the name of one with the same link. With several outputs only the identity link has one.
 func (m *Model) foreignOf() (libraryNames, error) {
 	switch {
 	case m.Objective != Custom:
@@ -53,7 +53,7 @@ func (m *Model) foreignOf() (libraryNames, error) {
 	case m.Ensemble.Outputs > 1 && m.Link == Identity:
 		return libraryNames{"reg:squarederror", "custom"}, nil
 	case m.Ensemble.Outputs > 1:
-		return libraryNames{}, fmt.Errorf("the custom objective %q has %d outputs of the link %v, which no objective of other libraries has", m.CustomName, m.Ensemble.Outputs, m.Link)
+		return libraryNames{}, fmt.Errorf("the custom objective %q has %d outputs of the link %v: no objective of other libraries has that", m.CustomName, m.Ensemble.Outputs, m.Link)
 	case m.Link == Exponential:
 		return libraryNames{"count:poisson", "poisson"}, nil
 	case m.Link == Sigmoid:
@@ -62,15 +62,15 @@ func (m *Model) foreignOf() (libraryNames, error) {
 	return foreignNames[Squared], nil
 }
 
-// XGBoost returns the model as one of XGBoost, which predicts the same margins in float32.
-// Rows are numbers as those of Predict: of text the codes of Code, and NaN where it gives
-// NaN. XGBoost takes what sparse rows leave out for missing; a model that takes it for 0
-// wants rows with zeros.
+// XGBoost returns the model as one of XGBoost, which predicts the same margins in float32. It
+// takes the rows of Predict: numbers, with the codes of Code for text, and NaN where Code gives
+// NaN. XGBoost treats absent values of sparse rows as missing, so a model with AbsentIsZero
+// must be given rows with explicit zeros.
 //
-// Trees are those up to the best round; after an early stop the attribute best_iteration is
-// the last of them. Of a custom objective it is one of the same link. An attribute named
-// superstep notes what XGBoost has no place for, such as the names of classes and
-// categories, and what FromXGBoost makes the same model of.
+// The trees are those up to the best round; after an early stop the attribute best_iteration is
+// the last of these rounds. A custom objective is replaced by one with the same link. The
+// attribute superstep has the facts that XGBoost has no place for, such as the names of classes
+// and categories; FromXGBoost reads it to make the same model again.
 func (m *Model) XGBoost() (*xgboost.Model, error) {
 	e, n, err := m.exported()
 	if err != nil {
@@ -87,7 +87,7 @@ func (m *Model) XGBoost() (*xgboost.Model, error) {
 		}
 	}
 	switch m.Objective {
-	case Quantile: // a list there
+	case Quantile: // a list in XGBoost
 		if v, ok := x.Parameters["quantile_alpha"]; ok {
 			x.Parameters["quantile_alpha"] = "[" + v + "]"
 		}
@@ -103,11 +103,12 @@ func (m *Model) XGBoost() (*xgboost.Model, error) {
 	return x, nil
 }
 
-// LightGBM returns the model as one of LightGBM, which predicts the same margins of the rows
-// that XGBoost tells of. Of a custom objective, and of AFT, it is an objective with the same
-// link. A parameter behind the objective, superstep, notes what LightGBM has no place for,
-// such as the names of classes and categories, and what FromLightGBM makes the same model of.
-// LightGBM predicts with it, but leaves it out of files that it writes itself.
+// LightGBM returns the model as one of LightGBM, which predicts the same margins. It takes the
+// rows that XGBoost describes. A custom objective, and AFT, are replaced by an objective with
+// the same link. The parameter superstep, after the objective, has the facts that LightGBM has
+// no place for, such as the names of classes and categories; FromLightGBM reads it to make the
+// same model again. LightGBM accepts files with this parameter, but leaves it out of files that
+// it writes.
 func (m *Model) LightGBM() (*lightgbm.Model, error) {
 	e, n, err := m.exported()
 	if err != nil {
@@ -138,7 +139,7 @@ func (m *Model) exported() (*tree.Ensemble, libraryNames, error) {
 	return e, n, err
 }
 
-// notes are what other libraries have no place for.
+// notes returns the facts that the files of other libraries have no place for.
 func (m *Model) notes(e *tree.Ensemble) foreign.Notes {
 	n := foreign.Notes{Kind: Kind, LabelType: m.Classes.Type, Classes: m.Classes.Values, Inputs: m.inputs, AbsentIsZero: m.AbsentIsZero,
 		Objective: m.Objective.String(), Parameters: m.Parameters, CustomName: m.CustomName, PredictionCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol}
@@ -146,7 +147,7 @@ func (m *Model) notes(e *tree.Ensemble) foreign.Notes {
 	return n
 }
 
-// maxWhole bounds the number of features that other libraries are given.
+// maxWhole bounds the number of features of a model for other libraries.
 const maxWhole = 1 << 22
 
 // whole returns the ensemble over all features of a row.
@@ -173,8 +174,8 @@ func (m *Model) whole() (*tree.Ensemble, error) {
 	return &e, nil
 }
 
-// foreignTypes are the types of the features in XGBoost's letters; nil of a vector, of which
-// the splits tell.
+// foreignTypes returns the types of the features in XGBoost's letters. It is nil for a vector,
+// whose types follow from the splits.
 func (m *Model) foreignTypes(e *tree.Ensemble) []string {
 	if m.inputs.IsVector() {
 		return nil
@@ -218,7 +219,8 @@ func fromXGBoost(o Objective, x *xgboost.Model) map[string]float64 {
 	return made
 }
 
-// fromLightGBM returns those that the settings of a model of LightGBM tell.
+// fromLightGBM returns the parameters of an objective that the settings of a model of LightGBM
+// have.
 func fromLightGBM(o Objective, x *lightgbm.Model) map[string]float64 {
 	return parametersOf(o, func(p parameter) string {
 		for _, line := range x.Settings {
@@ -230,7 +232,7 @@ func fromLightGBM(o Objective, x *lightgbm.Model) map[string]float64 {
 	})
 }
 
-// parametersOf returns the parameters that are numbers where they stand.
+// parametersOf returns the parameters for which find returns a number.
 func parametersOf(o Objective, find func(p parameter) string) map[string]float64 {
 	var made map[string]float64
 	for _, p := range foreignParameters[o] {

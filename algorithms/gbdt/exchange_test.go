@@ -19,7 +19,7 @@ type result struct {
 	Label    float64
 }
 
-// listed has the rows of a table as those of queries.
+// listed returns the rows of a table divided into queries.
 func listed(t trial.Table) []result {
 	var rows []result
 	for i := range t.N {
@@ -28,8 +28,8 @@ func listed(t trial.Table) []result {
 	return rows
 }
 
-// A model that goes through the files of other libraries predicts the same, in float32 where
-// theirs are.
+// A model that goes through the files of other libraries predicts the same; the predictions are
+// in float32 where those files are.
 func TestOtherLibraries(t *testing.T) {
 	table := labelled(made(61, 150, 4), func(y float64) float64 { return math.Floor(max(0, min(2, y/2))) })
 	binary := labelled(table, func(y float64) float64 { return min(y, 1) })

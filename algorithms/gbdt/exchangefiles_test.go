@@ -16,9 +16,9 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Of the files that XGBoost and LightGBM of several versions wrote, a model here predicts what
-// the packages that read them do, which they test against the libraries. The others are
-// refused for what they are.
+// Models from files of several versions of XGBoost and LightGBM predict the same as the
+// packages that read the files, which are tested against the libraries. Files of unknown
+// objectives are refused with the reason.
 func TestFilesOfOthers(t *testing.T) {
 	refused := map[string]string{
 		"ova": `"multiclassova"`, "sqrt": "predicts roots", "entropylambda": `"cross_entropy_lambda"`,
@@ -47,13 +47,13 @@ func TestFilesOfOthers(t *testing.T) {
 				x, err2 := xgboost.Decode(data)
 				require.NoError(t, err2, path)
 				if x.Predictions() < x.Ensemble.Outputs {
-					x.Objective = "multi:softprob" // the classes' numbers tell less
+					x.Objective = "multi:softprob" // compare probabilities, not class numbers
 				}
 				e, transform = x.Ensemble, x.Transform
 				m, err = gbdt.FromXGBoost(x, gbdt.ImportOptions{})
 			}
 			want, ok := refused[name]
-			if !ok && strings.Contains(path, "xgboost") { // LightGBM has one quantile alone
+			if !ok && strings.Contains(path, "xgboost") { // LightGBM has only one quantile
 				want, ok = refused["xgboost "+name]
 			}
 			if ok {
@@ -68,7 +68,7 @@ func TestFilesOfOthers(t *testing.T) {
 	require.Greater(t, read, 40)
 }
 
-// predictsAs compares a model with what an ensemble gives after its link.
+// predictsAs compares a model with the predictions of an ensemble; transform is the link.
 func predictsAs(t *testing.T, m *gbdt.Model, e *tree.Ensemble, transform func(margins, predictions []float64), path string) {
 	t.Helper()
 	r := sharding.NewRandom(1, path, 0, 0)

@@ -16,26 +16,27 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// ImportOptions say what the file of another library does not. For files that this package
-// has made the zero value is enough.
+// ImportOptions say what the file of another library does not tell. The zero value is enough
+// for files that this package made.
 type ImportOptions struct {
-	// VectorCol names a vector column to read. FeatureCols name a column for each feature,
-	// numbers or, where the model knows the names of categories, text. With neither it is the
-	// columns that the model was trained on here; else those that the features are named
-	// after; else, of features without names, the vector column "features".
+	// VectorCol names a vector column to read. FeatureCols name a column for each feature: of
+	// numbers, or of text where the model knows the names of the categories. With neither, a
+	// model that was trained here reads the columns of its training. Any other reads the
+	// columns named like its features, or, if these have no names, the vector column
+	// "features".
 	VectorCol   string
 	FeatureCols []string
-	// AbsentIsZero takes what sparse rows leave out for 0, in place of missing.
+	// AbsentIsZero says that values absent from sparse rows are 0; otherwise they are missing.
 	AbsentIsZero bool
-	// Classes are what the labels 0, 1 and so on stand for; empty means those that the model
-	// was trained with here, else these integers. An empty type means text.
+	// Classes are the classes behind the labels 0, 1 and so on. Empty means the classes of the
+	// training if the model was trained here, else these integers. An empty type means text.
 	Classes Classes
-	// BestRound takes the trees up to the round that early stopping found best, which the
-	// file of XGBoost must tell; otherwise all count, as in XGBoost's predict.
+	// BestRound takes only the trees up to the best round of early stopping; the file of
+	// XGBoost must tell it. Otherwise all trees count, as in XGBoost's predict.
 	BestRound bool
 }
 
-// meant is what the objective of another library is here.
+// meant is the counterpart here of an objective of another library.
 type meant struct {
 	objective  Objective
 	name       string // of a custom one
@@ -43,8 +44,9 @@ type meant struct {
 	parameters map[string]float64
 }
 
-// meaningOf returns what an objective is here: what notes say, if that is of the same name in
-// the library, else the one of the name, else a custom one with the link that is given.
+// meaningOf returns the counterpart of an objective by its name in the library. That is the
+// objective in notes, if the library calls it by this name; else the objective of this name;
+// else a custom one with the link that links has for it.
 func meaningOf(name string, notes *foreign.Notes, links map[string]Link, of func(n libraryNames) string) (meant, error) {
 	if notes != nil {
 		var o Objective
@@ -69,11 +71,11 @@ func meaningOf(name string, notes *foreign.Notes, links map[string]Link, of func
 	if l, ok := links[name]; ok {
 		return meant{objective: Custom, name: name, link: l}, nil
 	}
-	return meant{}, fmt.Errorf("the objective %q has no like here", name)
+	return meant{}, fmt.Errorf("the objective %q has no counterpart here", name)
 }
 
-// FromXGBoost returns the model of one that XGBoost made, which predicts the same. What is
-// like no objective here in its predictions, such as binary:hinge, is an error.
+// FromXGBoost returns a model that predicts the same as a model of XGBoost. An objective that
+// no objective here can stand for, such as binary:hinge, is an error.
 func FromXGBoost(x *xgboost.Model, o ImportOptions) (*Model, error) {
 	m, err := importXGBoost(x, o)
 	if err != nil {
@@ -127,8 +129,8 @@ func importXGBoost(x *xgboost.Model, o ImportOptions) (*Model, error) {
 	return m, nil
 }
 
-// FromLightGBM returns the model of one that LightGBM made, a forest too, which predicts the
-// same. What is like no objective here in its predictions, such as multiclassova and roots
+// FromLightGBM returns a model that predicts the same as a model of LightGBM, which may be a
+// forest. An objective that no objective here can stand for, such as multiclassova and roots
 // (reg_sqrt), is an error.
 func FromLightGBM(x *lightgbm.Model, o ImportOptions) (*Model, error) {
 	m, err := importLightGBM(x, o)
@@ -164,10 +166,10 @@ func importLightGBM(x *lightgbm.Model, o ImportOptions) (*Model, error) {
 		is.parameters = fromLightGBM(is.objective, x)
 	}
 	if _, root := x.Parameters["sqrt"]; root {
-		return nil, fmt.Errorf("the objective %q predicts roots, which has no like here", x.Objective)
+		return nil, fmt.Errorf("the objective %q predicts roots, and no objective here does", x.Objective)
 	}
 	if s, err := strconv.ParseFloat(x.Parameters["sigmoid"], 64); err == nil && s != 1 && is.objective == Logistic {
-		e = foreign.Scaled(e, s) // the log odds are s times the margin there
+		e = foreign.Scaled(e, s) // in LightGBM the log odds are s times the margin
 	}
 	if o.BestRound {
 		return nil, errors.New("the file does not tell the best round, which was asked for: LightGBM writes the rounds up to it")
@@ -178,7 +180,7 @@ func importLightGBM(x *lightgbm.Model, o ImportOptions) (*Model, error) {
 // imported makes a model of an ensemble.
 func imported(e *tree.Ensemble, is meant, notes *foreign.Notes, o ImportOptions) (*Model, error) {
 	if !is.objective.classes() && notes == nil && e.Outputs > 1 {
-		return nil, fmt.Errorf("it has %d outputs, such as targets of a regression, and one number is what is predicted here", e.Outputs)
+		return nil, fmt.Errorf("it has %d outputs, such as targets of a regression: a model here predicts one number", e.Outputs)
 	}
 	e, err := foreign.InRounds(e)
 	if err != nil {
@@ -205,7 +207,7 @@ func imported(e *tree.Ensemble, is meant, notes *foreign.Notes, o ImportOptions)
 	return m, nil
 }
 
-// importClasses says what classes stand for.
+// importClasses sets the names and the type of the classes.
 func (m *Model) importClasses(notes *foreign.Notes, o ImportOptions) error {
 	count := m.Ensemble.Outputs
 	switch {
@@ -235,7 +237,7 @@ func (m *Model) importClasses(notes *foreign.Notes, o ImportOptions) error {
 	return nil
 }
 
-// importInputs says which columns are read.
+// importInputs sets the columns that the model reads.
 func (m *Model) importInputs(o ImportOptions) error {
 	e := m.Ensemble
 	switch {
@@ -268,8 +270,8 @@ func (m *Model) importInputs(o ImportOptions) error {
 	return nil
 }
 
-// named tells whether features have names of their own, other than those that XGBoost and
-// LightGBM give.
+// named tells whether any feature has a name other than the one that XGBoost or LightGBM gives
+// by default.
 func named(features []string) bool {
 	for j, name := range features {
 		if name != featureName(j) && name != "Column_"+strconv.Itoa(j) {

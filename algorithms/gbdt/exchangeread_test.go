@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// visitor has a column of each kind; what is nil is null.
+// visitor has a column of each kind; nil is null.
 type visitor struct {
 	Age   *float64
 	Port  *string
@@ -25,7 +25,7 @@ type visitor struct {
 	Fate  string
 }
 
-// visitors are rows of which every feature tells something.
+// visitors returns rows in which every feature is informative.
 func visitors(n int) []visitor {
 	r := trial.Gaussian(3, n, 4)
 	ports := []string{"le Havre", "Queenstown: 2", "Southampton=<3>"}
@@ -48,8 +48,8 @@ func visitors(n int) []visitor {
 	return all
 }
 
-// Names of classes, columns and categories go through the files, with types as XGBoost has
-// them, so that the model is applied to the same rows.
+// Names of classes, columns and categories go through the files, with the types of XGBoost, so
+// that the model reads the same rows.
 func TestNamesInOtherLibraries(t *testing.T) {
 	rows := visitors(300)
 	p := gbdt.Params{FeatureCols: []string{"age", "port", "deck", "alone"}, CategoricalCols: []string{"deck"}, LabelCol: "fate",
@@ -82,7 +82,7 @@ func TestNamesInOtherLibraries(t *testing.T) {
 			require.InDeltaSlice(t, want, got, 1e-6)
 		}
 	}
-	// Rows that lie on thresholds, between float32 values, go the same way.
+	// Rows on thresholds, which lie between float32 values, go the same way.
 	for i := range m.Ensemble.Trees {
 		for _, n := range m.Ensemble.Trees[i].Nodes {
 			if n.Leaf() || n.Feature != 0 {
@@ -104,7 +104,7 @@ func TestNamesInOtherLibraries(t *testing.T) {
 	require.Equal(t, gbdt.Classes{Type: "utf8", Values: []string{"no", "yes"}}, other.Classes)
 }
 
-// throughXGBoost imports what is left of a model after both forms of its file.
+// throughXGBoost returns a model after it went through both file formats of XGBoost.
 func throughXGBoost(t testing.TB, x *xgboost.Model, o gbdt.ImportOptions) *gbdt.Model {
 	t.Helper()
 	text, err := x.Encode()
@@ -147,14 +147,14 @@ func stumps(outputs int, trees ...tree.Tree) *tree.Ensemble {
 	return &tree.Ensemble{Features: []string{"f0", "f1"}, Outputs: outputs, Base: make([]float64, outputs), Single: true, Trees: trees}
 }
 
-// A model that XGBoost or LightGBM trained predicts what they do.
+// Models that XGBoost or LightGBM trained predict the same here.
 func TestModelsOfOthers(t *testing.T) {
 	xgb := func(objective string, e *tree.Ensemble) *xgboost.Model {
 		x, err := xgboost.New(e, objective, e.Outputs)
 		require.NoError(t, err)
 		return x
 	}
-	// Two trees for each class in one round: those of a class are behind one another.
+	// Two trees for each class in one round: the trees of a class follow each other.
 	x := xgb("multi:softmax", stumps(3, stump(0, 1, -1), stump(0, 2, -2), stump(1, 3, -3), stump(1, 4, -4), stump(2, 5, -5), stump(2, 6, -6)))
 	x.ParallelTrees = 2
 	m := throughXGBoost(t, x, gbdt.ImportOptions{})
@@ -206,7 +206,7 @@ func TestModelsOfOthers(t *testing.T) {
 	require.Equal(t, "width", m.Inputs()[1].Column, "features with names are columns")
 }
 
-// Several outputs of an objective of the user's go through the files as sums.
+// Several outputs of a custom objective go through the files as sums.
 func TestSeveralOutputsInOtherLibraries(t *testing.T) {
 	rows := made(5, 100, 3)
 	p := gbdt.Params{LabelCol: "label", Objective: gbdt.Custom, NumTrees: 3, MaxDepth: 2, CustomObjective: &gbdt.CustomObjective{
@@ -238,7 +238,7 @@ func TestSeveralOutputsInOtherLibraries(t *testing.T) {
 	require.ErrorContains(t, err, "2 outputs")
 }
 
-// What the other side cannot hold is an error that names it.
+// What the other format cannot hold is an error that names it.
 func TestBadImports(t *testing.T) {
 	fails := func(objective string, change func(x *xgboost.Model), o gbdt.ImportOptions, want string) {
 		t.Helper()
@@ -257,7 +257,7 @@ func TestBadImports(t *testing.T) {
 	noted := func(notes string) func(x *xgboost.Model) {
 		return func(x *xgboost.Model) { x.Attributes = map[string]string{"superstep": notes} }
 	}
-	fails("binary:hinge", nil, gbdt.ImportOptions{}, `"binary:hinge" has no like here`)
+	fails("binary:hinge", nil, gbdt.ImportOptions{}, `"binary:hinge" has no counterpart here`)
 	fails("reg:gamma", nil, gbdt.ImportOptions{FeatureCols: []string{"a"}}, "1 inputs of 2 features")
 	fails("reg:gamma", nil, gbdt.ImportOptions{FeatureCols: []string{"a", "b"}, VectorCol: "v"}, "both VectorCol and FeatureCols")
 	fails("reg:gamma", nil, gbdt.ImportOptions{BestRound: true}, "does not tell the best round")
@@ -277,15 +277,15 @@ func TestBadImports(t *testing.T) {
 	fails("binary:logistic", noted(`{"kind":"gbdt","objective":"logistic","inputs":[{"column":"a","type":"vector[2]"}],"classes":["a"],"label_type":"utf8"}`), gbdt.ImportOptions{}, "1 names of classes")
 
 	for want, change := range map[string]func(x *lightgbm.Model){
-		`"multiclassova" has no like here`: func(x *lightgbm.Model) {
+		`"multiclassova" has no counterpart here`: func(x *lightgbm.Model) {
 			x.Objective, *x.Ensemble = "multiclassova", *stumps(2, stump(0, 1, -1), stump(1, 1, -1))
 		},
-		"predicts roots":      func(x *lightgbm.Model) { x.Parameters = map[string]string{"sqrt": ""} },
-		"no ensemble":         func(x *lightgbm.Model) { x.Ensemble = nil },
-		"several outputs":     func(x *lightgbm.Model) { x.Ensemble.Trees[0].Values = []float64{0, 1, 2} },
-		`the notes "superst`:  func(x *lightgbm.Model) { x.Parameters = map[string]string{"superstep": "%zz"} },
-		"has no like here":    func(x *lightgbm.Model) { x.Objective = "cross_entropy_lambda" },
-		"LightGBM writes the": func(x *lightgbm.Model) {},
+		"predicts roots":          func(x *lightgbm.Model) { x.Parameters = map[string]string{"sqrt": ""} },
+		"no ensemble":             func(x *lightgbm.Model) { x.Ensemble = nil },
+		"several outputs":         func(x *lightgbm.Model) { x.Ensemble.Trees[0].Values = []float64{0, 1, 2} },
+		`the notes "superst`:      func(x *lightgbm.Model) { x.Parameters = map[string]string{"superstep": "%zz"} },
+		"has no counterpart here": func(x *lightgbm.Model) { x.Objective = "cross_entropy_lambda" },
+		"LightGBM writes the":     func(x *lightgbm.Model) {},
 	} {
 		l, err := lightgbm.New(stumps(1, stump(0, 1, -1)), "regression", 0)
 		require.NoError(t, err)
@@ -293,13 +293,13 @@ func TestBadImports(t *testing.T) {
 		_, err = gbdt.FromLightGBM(l, gbdt.ImportOptions{BestRound: strings.HasPrefix(want, "LightGBM writes")})
 		require.ErrorContains(t, err, want)
 	}
-	// Notes of another kind are not looked at.
+	// Notes of another kind are ignored.
 	x, err := xgboost.New(stumps(1, stump(0, 1, -1)), "reg:gamma", 0)
 	require.NoError(t, err)
 	noted(`{"kind":"other"}`)(x)
 	_, err = gbdt.FromXGBoost(x, gbdt.ImportOptions{})
 	require.NoError(t, err)
-	// Nor are texts written that a file cannot hold.
+	// Text that a file cannot hold is an error.
 	m, err := gbdt.FromXGBoost(x, gbdt.ImportOptions{VectorCol: "bad\xff"})
 	require.NoError(t, err)
 	_, err = m.XGBoost()

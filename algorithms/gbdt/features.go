@@ -16,12 +16,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// maxConstrained bounds the number of features of vectors whose type does not tell it, where
-// there are constraints by feature.
+// maxConstrained bounds the feature numbers in constraints on vectors whose type does not tell
+// the number of components.
 const maxConstrained = 1 << 20
 
-// featureNames returns what finds the number of a feature by its name: that of its column,
-// or, of a vector, f and the number of the component, from 0; and what numbers are below.
+// featureNames returns a function from the name of a feature to its number, and a bound above
+// all numbers. A feature has the name of its column; a component of a vector is named f and its
+// number, from 0.
 func (p *Params) featureNames(schema *arrow.Schema) (find func(name string) (int, error), dim int, err error) {
 	if len(p.FeatureCols) > 0 {
 		return func(name string) (int, error) {
@@ -53,7 +54,7 @@ func (p *Params) featureNames(schema *arrow.Schema) (find func(name string) (int
 	}, dim, nil
 }
 
-// categorical returns what tells whether a feature is categorical by its number.
+// categorical returns a function that tells whether feature j is categorical.
 func (p *Params) categorical(schema *arrow.Schema) func(j int) bool {
 	return func(j int) bool {
 		if len(p.FeatureCols) == 0 {
@@ -68,14 +69,14 @@ func (p *Params) categorical(schema *arrow.Schema) func(j int) bool {
 // featureName is the name of a component of a vector.
 func featureName(j int) string { return "f" + strconv.Itoa(j) }
 
-// reader finds the columns of the features in a layout, those of the options where they name
-// any. Text that is no category is missing.
+// reader finds the columns of the features in a layout: those that the options name, else those
+// of the training. Text that is not one of the categories is missing.
 func (m *Model) reader(l *model.Layout, o PredictOptions) (*signature.Reader, error) {
 	m.prepare()
 	return m.inputs.BindCoded(l, o.features(), m.Dim, &signature.Coded{Codes: m.codes, Unseen: math.NaN()})
 }
 
-// categories returns the names of the categories by feature of a row.
+// categories returns the names of the categories of each feature of a row.
 func (m *Model) categories() [][]string {
 	switch {
 	case m.Columns == nil || m.Ensemble.Categories == nil:
@@ -92,7 +93,8 @@ func (m *Model) categories() [][]string {
 	return all
 }
 
-// place returns where a feature stands among those of the ensemble, −1 if it does not.
+// place returns the index of a feature among those of the ensemble; −1 if it is not one of
+// them.
 func (m *Model) place(j int) int {
 	if m.Columns == nil {
 		return j
@@ -104,7 +106,7 @@ func (m *Model) place(j int) int {
 	return -1
 }
 
-// load is fill for a point that may not fit the features of the model, for which it is false.
+// load is fill, but returns false if the point does not fit the features of the model.
 func (m *Model) load(p signature.Point, x []float64) bool {
 	if !p.Fits(m.Dim) {
 		return false
@@ -113,7 +115,7 @@ func (m *Model) load(p signature.Point, x []float64) bool {
 	return true
 }
 
-// fill writes the features that the ensemble looks at to x.
+// fill writes the features of the ensemble to x.
 func (m *Model) fill(p signature.Point, x []float64) {
 	switch {
 	case p.Indices == nil && m.Columns == nil:

@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// version is that of the payload.
+// version is the version of the payload's format.
 const version = 1
 
 type payload struct {
@@ -35,8 +35,8 @@ func (p payload) AppendJSON(dst []byte) ([]byte, error) {
 	return model.AppendApart(dst, small, "ensemble", p.Ensemble)
 }
 
-// Encode returns the model's file, the same bytes for the same model. A model that does not
-// hold together is an error.
+// Encode returns the model's file. The same model gives the same bytes. An inconsistent model
+// is an error.
 func (m *Model) Encode() ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
@@ -70,7 +70,7 @@ func Decode(file []byte) (*Model, error) {
 	return m, nil
 }
 
-// check tells what does not hold together.
+// check tells which parts of the model are inconsistent.
 func (m *Model) check() error {
 	if m.Ensemble == nil {
 		return errors.New("there is no ensemble")

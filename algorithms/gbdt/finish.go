@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 )
 
-// maxNamed is the number of features up to which a model has all of them; above it has those
-// that its trees look at.
+// maxNamed is the largest number of features of a model that keeps all of them. With more, a
+// model keeps only the features that its trees use.
 const maxNamed = 1 << 16
 
 // finish makes the model, on subtask 0.
@@ -53,8 +53,8 @@ func (q *boosting) finish(ctx *comqueue.ComContext) (model.Model, error) {
 	return m, nil
 }
 
-// assemble gives a model its ensemble: the trees of the one that is continued, then the new
-// ones, over the features of both.
+// assemble sets the model's ensemble: the trees of start, if a model is continued, then the new
+// trees e, over the features of both.
 func (m *Model) assemble(e *tree.Ensemble, layout *bins.Layout, start *Model) error {
 	names := make(map[int]*bins.Feature, len(layout.Features))
 	for i := range layout.Features {
@@ -108,8 +108,9 @@ func (m *Model) assemble(e *tree.Ensemble, layout *bins.Layout, start *Model) er
 	return nil
 }
 
-// categoriesOf returns the names of the categories of a feature, those of the model that is
-// continued first, in the order of their codes; nil for a feature that is not text.
+// categoriesOf returns the names of the categories of a feature, in the order of their codes:
+// first those of the model that is continued, then the new ones. It is nil for a feature that
+// is not text.
 func categoriesOf(f *bins.Feature, start *Model, j int) []string {
 	var old, own []string
 	if f != nil {
@@ -136,8 +137,9 @@ func categoriesOf(f *bins.Feature, start *Model, j int) []string {
 	return all
 }
 
-// seenOf returns the codes that training has seen of a feature whose categories are numbers, and
-// that of the model that is continued; nil of other features, and where that does not tell.
+// seenOf returns the codes of a feature of numeric categories that this training, or that of
+// the model it continues, has seen. It is nil for other features, and if that model does not
+// have these codes.
 func seenOf(f *bins.Feature, start *Model, j int) []int32 {
 	if f == nil || !f.Categorical || f.Names != nil {
 		return nil
@@ -155,8 +157,8 @@ func seenOf(f *bins.Feature, start *Model, j int) []int32 {
 	return nil
 }
 
-// alignCategories makes the sets of new trees, whose codes are those of the rows at hand, sets
-// of the codes that categoriesOf gives.
+// alignCategories replaces the codes in the category sets of new trees: those of the training
+// rows become those in the order of categoriesOf.
 func (m *Model) alignCategories(trees []tree.Tree, names map[int]*bins.Feature, start *Model) {
 	codes := map[int32][]int{} // by feature, the new code of each
 	for i := range trees {
@@ -192,8 +194,8 @@ func (m *Model) alignCategories(trees []tree.Tree, names map[int]*bins.Feature, 
 	}
 }
 
-// newCodes returns for each code of a feature of text the one that categoriesOf gives; nil
-// for other features.
+// newCodes maps each code of a text feature in the training rows to its index in categoriesOf.
+// It is nil for other features.
 func newCodes(f *bins.Feature, start *Model, j int) []int {
 	if f == nil || f.Names == nil {
 		return nil
@@ -210,7 +212,7 @@ func newCodes(f *bins.Feature, start *Model, j int) []int {
 	return to
 }
 
-// usedFeatures returns the features that trees look at, in ascending order.
+// usedFeatures returns the features that trees split on, in ascending order.
 func usedFeatures(trees []tree.Tree) []int32 {
 	used := []int32{}
 	for i := range trees {
@@ -237,7 +239,7 @@ func renumber(trees []tree.Tree, to func(j int32) int32) {
 	}
 }
 
-// objectiveParameters returns those of the objective that a model notes.
+// objectiveParameters returns the parameters of the objective that a model keeps.
 func (p *Params) objectiveParameters() map[string]float64 {
 	switch p.Objective {
 	case Quantile:

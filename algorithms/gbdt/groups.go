@@ -16,11 +16,11 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// WithGroups adds the number of each row's query, from 0, as a column of type int64 for
-// Params.GroupCol, where what is known of queries is how many rows each has: sizes has a row
-// for each query, in the order in which their rows stand one behind the other in d, and one
-// column, of integers of 1 or more. That they sum to the rows of d is checked before the
-// first row goes on. What is wrong with the columns is reported when the job is built, with
+// WithGroups adds an int64 column with the number of each row's query, from 0, for
+// Params.GroupCol. It serves data where only the number of rows of each query is known. sizes
+// has a row for each query, in the order of the rows in d, and one column: how many consecutive
+// rows of d the query has, 1 or more. Before the first row is passed on, the sizes are checked
+// to sum to the rows of d. Errors about the columns are reported when the job is built, with
 // the caller's line.
 func WithGroups(d, sizes *engine.Dataset, column string) *engine.Dataset {
 	const op = "gbdt.WithGroups"
@@ -52,11 +52,11 @@ func WithGroups(d, sizes *engine.Dataset, column string) *engine.Dataset {
 	})
 }
 
-// grouper is the operator behind WithGroups: it puts numbers of queries in the place of those
-// of rows, its last column.
+// grouper is the operator of WithGroups. It replaces the last column, the row numbers, by the
+// numbers of their queries.
 type grouper struct {
 	schema *arrow.Schema
-	ends   []int64 // of each query, the number of the row behind it
+	ends   []int64 // for each query, the number of the first row after it
 }
 
 // Open adds up the sizes.
@@ -90,7 +90,7 @@ func (g *grouper) Open(c *engine.Context) error {
 	return nil
 }
 
-// wholeNumbers returns the numbers of the only column.
+// wholeNumbers returns the integers of the only column.
 func wholeNumbers(recs []arrow.Record) ([]int64, error) {
 	var all []int64
 	for _, rec := range recs {
@@ -109,7 +109,7 @@ func wholeNumbers(recs []arrow.Record) ([]int64, error) {
 	return all, nil
 }
 
-// Process numbers the queries of a batch. Its rows have consecutive numbers.
+// Process numbers the queries of a batch, whose rows have consecutive numbers.
 func (g *grouper) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
 	rows := arrowrows.Record(in)
 	n := int(rows.NumRows())

@@ -15,11 +15,11 @@ import (
 // size is a row of the sizes of queries.
 type size struct{ Size int32 }
 
-// unnumbered is a row whose query is told by its place.
+// unnumbered is a row whose query follows from its position.
 type unnumbered struct{ A, B, Label float64 }
 
-// inPlace returns rows of queries of a few rows each, as their column and as their sizes
-// tell them.
+// inPlace returns rows of queries of a few rows each, once with a column of queries and once
+// with the sizes of queries.
 func inPlace() (named []ranked, placed []unnumbered, sizes []size) {
 	table := made(22, 90, 3)
 	for i, query := 0, int64(0); i < table.N; query++ {
@@ -36,8 +36,8 @@ func inPlace() (named []ranked, placed []unnumbered, sizes []size) {
 	return named, placed, sizes
 }
 
-// Sizes of queries make the groups that a column of queries makes, at any parallelism and
-// with batches that end anywhere.
+// Sizes of queries give the same groups as a column of queries, at any parallelism and with
+// batches that end anywhere.
 func TestGroupsBySize(t *testing.T) {
 	named, placed, sizes := inPlace()
 	p := gbdt.Params{Objective: gbdt.LambdaMART, FeatureCols: []string{"a", "b"}, LabelCol: "label", GroupCol: "query", NumTrees: 3, MaxDepth: 3}

@@ -14,37 +14,38 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// What decides a training from one round to the next is under keys that are kept:
+// The state that decides how a training goes on after a round is under keys that are kept:
 //
-//	boosted  the trees, and what the first superstep found of all rows: on every subtask
-//	judged   what subtask 0 measured and decided, with shard 0, which is always its
+//	boosted  the trees, and the facts about all rows from the first superstep: on every subtask
+//	judged   what subtask 0 measured and decided: kept with shard 0, which it always owns
 //
-// A state holds these very objects, so that keeping them costs nothing. All else in it follows
-// from them and from the rows, for who joins later too. Margins are what rows start from and
-// then what the trees add, in the order in which training added it, so that they are the same
-// to the bit. With DART that order takes dropped rounds off and puts them back. Which ones is
-// drawn by seed and round, and what they weigh follows from the rounds before, so that neither
-// needs to be kept. Bags, held out rows and their weights are draws as well.
+// A state points to these objects, so that keeping them costs nothing. Everything else in it
+// follows from them and from the rows, so a subtask that joins later can rebuild it. It adds
+// the trees to the margins that rows start from, in the order of the training, so that the
+// margins have the same bits. With DART this order subtracts dropped rounds and adds them
+// again. Which rounds are dropped is drawn by seed and round, and their weights follow from the
+// rounds before, so neither needs to be kept. Bags, held out rows and their weights are draws
+// as well.
 var (
 	boostedTrees = shared.Replicated[*boosted]("boosted trees", boostedCodec{})
 	judgements   = shared.PerShard("judgement", shared.Msgpack[*judgement]())
 )
 
-// boosted is how far training has come, the same on every subtask.
+// boosted is the model so far, the same on every subtask.
 type boosted struct {
-	base  []float64   // margins that the model has, of each output; nil before they are known
+	base  []float64   // base margin of each output; nil before the prior is known
 	most  float64     // largest weight of a row
 	trees []tree.Tree // round by round, one for each output, of weight 1
 }
 
-// judgement is what subtask 0 knows of the rounds so far.
+// judgement has the metrics of the rounds so far and what follows from them; subtask 0 has it.
 type judgement struct {
 	Best int // round, from 1; 0 before the first
 	Stop bool
 	Log  [][][]Value // of each round, set and metric
 }
 
-// beginKeeping makes what is kept.
+// beginKeeping puts the objects that are kept.
 func (q *boosting) beginKeeping(ctx *comqueue.ComContext) error {
 	boostedTrees.Put(ctx, &boosted{})
 	if ctx.TaskID() == 0 {
@@ -53,7 +54,7 @@ func (q *boosting) beginKeeping(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// rejoin brings the state of a subtask that joins to where training has come.
+// rejoin brings the state of a subtask that joins up to the current round.
 func (q *boosting) rejoin(s *state) error {
 	if s.base == nil {
 		return nil
@@ -92,8 +93,7 @@ func (s *state) replay() error {
 	return nil
 }
 
-// boostedCodec writes the number of outputs that have a base, the bases, the largest weight,
-// and the trees one after the other.
+// boostedCodec writes the number of bases, the bases, the largest weight, and then the trees.
 type boostedCodec struct{}
 
 // Append implements shared.Codec.

@@ -18,13 +18,13 @@ type lasting struct {
 	Lower, Upper float64
 }
 
-// forgetful is a training that has to go on from what is kept.
+// forgetful is a training that has to go on from its kept state.
 type forgetful struct {
 	name  string
 	table trial.Table
 	rows  func(b *engine.Builder) *engine.Dataset // in place of the table
 	p     gbdt.Params
-	set   bool // an evaluation set, of the same rows
+	set   bool // with an evaluation set of the same rows
 }
 
 // forgetfuls are trainings of every objective and of every way to draw rows, to weigh them, to
@@ -90,8 +90,8 @@ func forgetfuls(t *testing.T) []forgetful {
 	}
 }
 
-// Trainings go on from what is kept: trees and margins, records and where they stop have the
-// same bits where everything else is dropped between rounds.
+// Trainings go on from the kept state: trees, margins, records and the last round have the same
+// bits if everything else is dropped between rounds.
 func TestForgetfulTrainingsHaveTheSameBits(t *testing.T) {
 	for _, c := range forgetfuls(t) {
 		t.Run(c.name, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestForgetfulTrainingsHaveTheSameBits(t *testing.T) {
 	}
 }
 
-// What is kept on every subtask is the same on all, and at any parallelism.
+// The state that every subtask keeps is the same on all subtasks, and at any parallelism.
 func TestKeptTreesAreChecked(t *testing.T) {
 	table := weighted(made(63, 80, 4))
 	for _, p := range []gbdt.Params{{}, {Objective: gbdt.Quantile, Subsample: 0.6}, {DART: true, SkipDrop: -1, DropRate: 0.5, GrowPolicy: gbdt.LossGuide}} {
@@ -129,7 +129,7 @@ func TestKeptTreesAreChecked(t *testing.T) {
 	}
 }
 
-// Quantiles of weights are those of other weights in the same proportions, in all rounds.
+// Weights in the same proportions give the same quantiles, in all rounds.
 func TestQuantilesOfSmallWeights(t *testing.T) {
 	large := weighted(made(64, 120, 3))
 	small := large

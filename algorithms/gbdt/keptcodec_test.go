@@ -43,12 +43,12 @@ func TestBoostedTreesAreKept(t *testing.T) {
 	}
 }
 
-// Bytes that end anywhere but behind a round are errors.
+// Bytes that do not end after a whole round are an error.
 func TestBoostedTreesThatAreDamaged(t *testing.T) {
 	b := keptTrees()
 	data, err := boostedCodec{}.Append(nil, b)
 	require.NoError(t, err)
-	whole := 4 + 8*2 + 8 // behind which there is no tree
+	whole := 4 + 8*2 + 8 // the length without any tree
 	rounds := 0
 	for n := range data {
 		back, err := boostedCodec{}.Decode(data[:n])
@@ -68,8 +68,8 @@ func TestBoostedTreesThatAreDamaged(t *testing.T) {
 	require.ErrorIs(t, err, errBoosted)
 }
 
-// FuzzBoostedTrees: any bytes are an error or trees that are written and read again, and of those
-// any is an error or one that rows go down.
+// FuzzBoostedTrees: bytes are an error, or trees that can be written and read again. For each
+// such tree the walker returns an error or routes rows.
 func FuzzBoostedTrees(f *testing.F) {
 	rows := bins.Dense([]float64{1, 2, 3, 4, 5, 6}, 3, 2, bins.Options{})
 	for _, b := range []*boosted{{}, keptTrees()} {

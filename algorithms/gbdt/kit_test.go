@@ -16,8 +16,9 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// made returns n rows of d features in 0..1 with a label that bends and jumps with the first
-// three, and noise. Every seventh value of feature 1 is missing, and feature 2 has eight values.
+// made returns n rows of d features in 0..1. The label is a function with bends and jumps of
+// the first three features, plus noise. Every seventh value of feature 1 is missing, and
+// feature 2 has eight values.
 func made(seed uint64, n, d int) trial.Table {
 	r := sharding.NewRandom(seed, "rows", 0, 0)
 	t := trial.Table{N: n, D: d}
@@ -40,7 +41,7 @@ func made(seed uint64, n, d int) trial.Table {
 	return t
 }
 
-// labelled returns the table with labels of another kind, made of its own.
+// labelled returns the table with f applied to its labels.
 func labelled(t trial.Table, f func(y float64) float64) trial.Table {
 	t.Label = append([]float64(nil), t.Label...)
 	for i, y := range t.Label {
@@ -131,8 +132,8 @@ func shuffled(t trial.Table, seed uint64) trial.Table {
 	return s
 }
 
-// sortedQuantile returns the smallest value that a share of all are not above, or, where it
-// is exactly that share, the mean of it and the next.
+// sortedQuantile returns the smallest value such that at least the share at of all values are
+// not above it. If it is exactly that share, it returns the mean of that value and the next.
 func sortedQuantile(v []float64, at float64) float64 {
 	slices.Sort(v)
 	goal := at * float64(len(v))
@@ -144,5 +145,5 @@ func sortedQuantile(v []float64, at float64) float64 {
 }
 func stageOf(p gbdt.Params) model.Stage { return p }
 
-// renewing are the objectives whose leaves are not those of gradients.
+// renewing are the objectives that renew leaves.
 var renewing = []gbdt.Objective{gbdt.Absolute, gbdt.Quantile, gbdt.Huber}

@@ -11,15 +11,16 @@ import (
 
 // Objects of the measuring.
 var (
-	// measures has two values for each metric of each set, set by set.
+	// measures has two values for each metric of each set, set by set: a total and its divisor.
 	measures = shared.Scratch[[]float64]("measures")
-	// ordering has, for metrics of order, the number of values of each set and then, set by
-	// set, the pairs of its rows; ordered has those of all subtasks.
+	// ordering is for metrics of the order of rows. It has the number of values of each set,
+	// and then the pairs of the rows, set by set. ordered has the same from all subtasks, one
+	// after the other.
 	ordering = shared.Scratch[[]float64]("ordering")
 	ordered  = shared.Scratch[[]float64]("ordered")
 )
 
-// putBuffers puts the buffers whose lengths are those of the training.
+// putBuffers puts the buffers whose lengths depend on the training.
 func (q *boosting) putBuffers(ctx *comqueue.ComContext, s *state) {
 	measures.Put(ctx, make([]float64, 2*len(s.sets)*len(s.metrics)))
 	if s.base != nil { // the prior is known
@@ -53,7 +54,7 @@ func (q *boosting) measure(ctx *comqueue.ComContext, shard int, out []float64) e
 	return nil
 }
 
-// order puts the rows of metrics of order together.
+// order collects the pairs of this subtask for the metrics of the order of rows.
 func (q *boosting) order(ctx *comqueue.ComContext) error {
 	s := trained.Get(ctx)
 	flat, _ := ordering.Lookup(ctx)
@@ -71,7 +72,7 @@ func (q *boosting) order(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// pairsOfSet returns the pairs of a set of all subtasks, in descending order.
+// pairsOfSet returns the pairs of one set from all subtasks, in descending order.
 func pairsOfSet(all []float64, sets, set int) []pair {
 	var pairs []pair
 	for len(all) > 0 {
@@ -120,11 +121,12 @@ func (q *boosting) note(ctx *comqueue.ComContext) error {
 	return s.judge(ctx.StepNo())
 }
 
-// ranAway reports margins that have grown beyond what can be predicted with, by the first
-// metric on the rows that are trained on, given the sums of metrics: it is no number any
-// more. Metrics that may be undefined for other reasons tell nothing: those of order, of the
-// user, with an objective of the user, and of no weight. Nor does an infinite one that has never
-// been finite, but where predictions are powers of e: margins may be on their way down.
+// ranAway returns an error if the margins have diverged, that is, if the first metric on the
+// training rows is not finite. sums has the total and the divisor of this metric. Metrics that
+// may be undefined for other reasons are ignored: metrics of the order of rows, user-defined
+// metrics, all metrics of a user-defined objective, and metrics whose rows have no weight. An
+// infinite metric is no error if it was infinite after the first round too, because the margins
+// may still be falling. It is an error nevertheless if predictions are powers of e.
 func (s *state) ranAway(sums []float64) error {
 	if s.params.NoTrainMetrics || len(s.metrics) == 0 || s.params.Objective == Custom {
 		return nil
@@ -136,11 +138,11 @@ func (s *state) ranAway(sums []float64) error {
 	if math.IsInf(now, 0) && s.loss.link() != Exponential && !finite(float64(s.Log[0][0][0])) {
 		return nil
 	}
-	return fmt.Errorf("the metric %s of the rows that are trained on is %v, as margins have run away: %s", m.name, now, runaway)
+	return fmt.Errorf("the metric %s of the training rows is %v, as the margins have diverged: %s", m.name, now, runaway)
 }
 
-// judge keeps the best round, and tells whether to stop. Where the metric has been defined in no
-// round, none is the best.
+// judge updates the best round, and decides whether to stop. If the metric has been NaN in all
+// rounds by then, judge returns an error.
 func (s *state) judge(round int) error {
 	if s.params.EarlyStoppingRounds == 0 {
 		s.Best = round
@@ -165,11 +167,11 @@ func (s *state) judge(round int) error {
 	return nil
 }
 
-// stopped is the criterion of the queue.
+// stopped is the stop criterion of the queue.
 func (q *boosting) stopped(ctx *comqueue.ComContext) (bool, error) { return trained.Get(ctx).Stop, nil }
 
-// Value is a number that may be NaN, where a metric is not defined; in JSON NaN is null, as
-// are infinities.
+// Value is the value of a metric, NaN where it is not defined. In JSON, NaN and infinities are
+// null.
 type Value float64
 
 // MarshalJSON implements json.Marshaler.

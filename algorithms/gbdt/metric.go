@@ -10,17 +10,17 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// CustomMetric is a metric given by functions. They run on every subtask, several at a time,
-// and depend on their arguments alone.
+// CustomMetric is a metric given by functions. They run on every subtask, in several goroutines
+// at once, and must depend on their arguments alone.
 type CustomMetric struct {
-	// Name is that of progress and record.
+	// Name names the metric in progress reports and in Summary.Record.
 	Name string
-	// MoreIsBetter says so; otherwise less is.
+	// MoreIsBetter says that larger values are better; otherwise smaller ones are.
 	MoreIsBetter bool
-	// Sum returns a sum over rows, those of one shard, and what it is to be divided by, such
-	// as their weight. The sums of shards are added.
+	// Sum returns a sum over the rows of one shard and its divisor, such as their weight. Both
+	// are added over shards.
 	Sum func(r *Rows) (total, weight float64)
-	// Finish turns the mean into the metric; nil leaves it.
+	// Finish turns the mean into the metric; nil means that the mean is the metric.
 	Finish func(mean float64) float64
 }
 
@@ -31,23 +31,22 @@ func (m *CustomMetric) validate() error {
 	return nil
 }
 
-// metric is something that is measured: either sums over rows, or, of ordered ones, a
-// function of the rows in the order of their scores.
+// metric is a metric: either a quotient of sums over rows, or, where ordered is set, a function
+// of the rows in the order of their margins.
 type metric struct {
 	name string
 	more bool // more is better
-	// custom ones are the user's.
+	// custom says that the metric is the user's.
 	custom bool
-	// sum adds to out, two values: a total and what it is divided by. room has at least as
-	// many values as there are rows.
+	// sum adds a total and its divisor to the two values of out. room is working memory of at
+	// least as many values as there are rows.
 	sum    func(r *Rows, room []float64, out []float64)
 	finish func(mean float64) float64
-	// ordered takes the rows as pairs of margin and weight, negative for negative ones, in the
-	// descending order of margins.
+	// ordered takes the rows as pairs in descending order of margins; see pair.
 	ordered func(pairs []pair) float64
 }
 
-// value returns the metric of its sums.
+// value returns the metric that follows from its sums.
 func (m *metric) value(sums []float64) float64 {
 	v := sums[0] / sums[1]
 	if m.finish != nil {
@@ -70,8 +69,8 @@ func (m *metric) better(v, best, tolerance float64) bool {
 	return v < best-tolerance
 }
 
-// metricsOf returns what is measured, by parameters with their defaults. Metrics may have
-// working memory, so each subtask has its own.
+// metricsOf returns the metrics to measure; p has its defaults set. Metrics may have working
+// memory, so each subtask makes its own.
 func metricsOf(p *Params) ([]metric, error) {
 	names := p.Metrics
 	if names == nil {
@@ -102,7 +101,7 @@ func (m *CustomMetric) metric() metric {
 	}}
 }
 
-// defaultMetrics returns the metric that an objective is about.
+// defaultMetrics returns the metrics that belong to an objective.
 func defaultMetrics(p *Params) []string {
 	switch p.Objective {
 	case Squared:
@@ -125,8 +124,8 @@ func defaultMetrics(p *Params) []string {
 	return []string{p.Objective.String()} // huber, quantile
 }
 
-// parseMetric returns the metric of a name. Those that are by row need the rows' values,
-// which depend on the link.
+// parseMetric returns the metric of a name. Metrics of labels and predictions depend on the
+// link of the objective.
 func parseMetric(name string, p *Params) (metric, error) {
 	plain, at, cut := strings.Cut(name, "@")
 	places := 10
@@ -176,7 +175,7 @@ var allMetrics = []string{
 	"poisson_deviance", "gamma_deviance", "tweedie_deviance", "aft_nloglik", "ndcg", "map",
 }
 
-// metricsFor returns the names of those that go with an objective.
+// metricsFor returns the names of the metrics that go with an objective.
 func metricsFor(p *Params) []string {
 	var found []string
 	for _, name := range allMetrics {
@@ -210,7 +209,7 @@ func measurable(name string, p *Params) bool {
 	return false
 }
 
-// rowTerm returns what a metric is the mean of: a function of label and prediction.
+// rowTerm returns the function of label and prediction whose mean is the metric.
 func rowTerm(name string, p *Params) func(y, v float64) float64 {
 	switch name {
 	case "mae":
@@ -275,7 +274,7 @@ func valueMetric(term func(y, v float64) float64, link Link) func(r *Rows, room,
 	}
 }
 
-// values writes what is predicted for margins of a single output.
+// values writes the predictions for the margins of a single output.
 func (l Link) values(margins, dst []float64) {
 	switch l {
 	case Exponential:
@@ -287,7 +286,8 @@ func (l Link) values(margins, dst []float64) {
 	}
 }
 
-// logLoss is softplus(m) − y·m, which loses nothing where probabilities are near 0 or 1.
+// logLoss is softplus(m) − y·m. This form is exact to rounding where probabilities are near 0
+// or 1.
 func logLoss(r *Rows, room, out []float64) {
 	m, v := r.Margin[0][:r.N], room[:r.N]
 	kernel.SoftplusTo(v, m)

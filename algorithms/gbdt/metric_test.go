@@ -32,7 +32,7 @@ func measure(t *testing.T, name string, p Params, shards ...*Rows) float64 {
 	return m.value(sums)
 }
 
-// halves divides rows at a place.
+// halves divides rows at an index.
 func halves(r *Rows, at int) []*Rows {
 	cut := func(v []float64, lo, hi int) []float64 {
 		if v == nil {
@@ -50,7 +50,7 @@ func halves(r *Rows, at int) []*Rows {
 	return []*Rows{part(0, at), part(at, r.N)}
 }
 
-// Metrics are those of package evaluate, whose sums are exact.
+// Metrics are the same as those of package evaluate, whose sums are exact.
 func TestMetricsAreThoseOfEvaluate(t *testing.T) {
 	const n = 300
 	margin := random(1, n, -2, 2)

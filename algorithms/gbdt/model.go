@@ -10,47 +10,48 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// Kind is that of the models of this package.
+// Kind is the kind of the models of this package.
 const Kind = "gbdt"
 
-// Classes are the classes of a classifier: their Type is that of the column of labels, their
-// Values are texts in the order of the classes. Those of a regression are empty.
+// Classes are the classes of a classifier: Type is the type of the label column, and Values are
+// the classes as text, in their order. A regression has none.
 type Classes = signature.Classes
 
-// Model is trained trees. It is used by pointer and not changed once it predicts; any number
-// of goroutines may use one.
+// Model is an ensemble of trained trees. It is used by pointer, and must not be changed once it
+// predicts. Any number of goroutines may use one.
 //
-// Rows are given as numbers: of a feature that is text, the code of its category, see Code;
-// NaN is missing.
+// Rows are given as numbers. A feature that is text is given as the code of its category, see
+// Code. NaN is missing.
 type Model struct {
-	// Objective is what training made small, and Parameters are those of it that were not
-	// the zero values of Params, by the names of the fields; of a custom one, its name.
+	// Objective is the loss that training minimised. Parameters are its parameters that were
+	// not the zero values of Params, by the names of the fields. CustomName is the name of a
+	// custom one.
 	Objective  Objective
 	Parameters map[string]float64
 	CustomName string
-	// Link is how what is predicted follows from margins.
+	// Link is the function from margins to predictions.
 	Link Link
-	// Classes are those of a classification, in ascending order.
+	// Classes are the classes of a classification, in ascending order.
 	Classes Classes
-	// Ensemble has the trees, those of a round behind those of the rounds before it. Base are
-	// the margins that all rows start from.
+	// Ensemble has the trees, round by round. Its Base has the margins that all rows start
+	// from.
 	Ensemble *tree.Ensemble
-	// Dim is the number of features of a row. Columns are, where they are not nil, the
-	// features that the ensemble looks at, in ascending order: its features are these alone.
+	// Dim is the number of features of a row. Columns, unless nil, has the features of a row
+	// that are the features of the ensemble, in ascending order.
 	Dim     int
 	Columns []int32
-	// AbsentIsZero takes what sparse rows leave out for 0, in place of missing.
+	// AbsentIsZero says that values absent from sparse rows are 0; otherwise they are missing.
 	AbsentIsZero bool
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and "probability".
 	PredictionCol, ProbabilityCol string
-	// Summary tells about the training.
+	// Summary describes the training.
 	Summary Summary
 
 	inputs signature.Inputs
 	once   sync.Once
 	scorer *tree.Scorer
-	codes  []map[string]int32 // of text features, by feature of a row
+	codes  []map[string]int32 // of the categories of text features, by feature of a row
 	rooms  sync.Pool          // of *room
 
 	explaining  sync.Once
@@ -58,18 +59,18 @@ type Model struct {
 	unexplained error
 }
 
-// Summary tells about a training.
+// Summary describes a training.
 type Summary struct {
-	// Rows is how many rows there were, with those held out, and Weight their weight.
+	// Rows is the number of rows, with those held out, and Weight their weight.
 	Rows   int64   `json:"rows"`
 	Weight float64 `json:"weight"`
-	// Rounds is how many rounds were made; BestRound is the one after which training stopped
-	// early, whose trees are the last of the model. Both count from the first round of this
-	// training.
+	// Rounds is the number of rounds that were made. BestRound is the best of them with early
+	// stopping, else the last. The model has the trees up to it. Both count from the first
+	// round of this training.
 	Rounds    int `json:"rounds"`
 	BestRound int `json:"best_round"`
-	// Sets and Metrics are the names of what was measured on what, and Record has the values:
-	// Record[round][set][metric].
+	// Sets and Metrics are the names of the sets and of the metrics that were measured on them.
+	// The values are Record[round][set][metric].
 	Sets    []string    `json:"sets"`
 	Metrics []string    `json:"metrics"`
 	Record  [][][]Value `json:"record"`
@@ -89,15 +90,15 @@ func (m *Model) Inputs() []model.Input { return append([]model.Input(nil), m.inp
 // Rounds is the number of rounds whose trees the model has.
 func (m *Model) Rounds() int { return len(m.Ensemble.Trees) / m.Ensemble.Outputs }
 
-// prepare lays the trees out, once.
+// prepare makes the scorer and the codes, once.
 func (m *Model) prepare() {
 	m.once.Do(func() {
 		m.scorer, m.codes = m.Ensemble.Scorer(), signature.CodesOf(m.categories())
 	})
 }
 
-// Code returns the number by which rows name a category of a feature that is text, NaN for
-// one that training has not seen.
+// Code returns the number that stands for a category of a text feature in rows. It is NaN for a
+// category that training has not seen.
 func (m *Model) Code(feature int, category string) float64 {
 	m.prepare()
 	if feature >= 0 && feature < len(m.codes) {
@@ -108,7 +109,7 @@ func (m *Model) Code(feature int, category string) float64 {
 	return math.NaN()
 }
 
-// take returns working memory, which is put back by give.
+// take returns working memory; give puts it back.
 func (m *Model) take() *room {
 	m.prepare()
 	if r, ok := m.rooms.Get().(*room); ok {
@@ -119,13 +120,13 @@ func (m *Model) take() *room {
 
 func (m *Model) give(r *room) { m.rooms.Put(r) }
 
-// Margins writes the margin of each output to dst: what the trees add up to, before the
-// link. A row that has not Dim features, or a dst of another length, is left, and gives
-// false. It allocates nothing, the first calls excepted.
+// Margins writes the margin of each output to dst: the base plus the sum of the trees, before
+// the link. It returns false, and leaves dst as it is, if the row does not have Dim features or
+// dst has another length. It allocates nothing after the first calls.
 func (m *Model) Margins(row, dst []float64) bool { return m.score(signature.Dense(row), dst) }
 
-// MarginsSparse is Margins for a row of which only the given entries are there, with indices
-// that ascend within 0..Dim-1.
+// MarginsSparse is Margins for a row that has only the given entries. The indices ascend within
+// 0..Dim-1.
 func (m *Model) MarginsSparse(indices []int32, values, dst []float64) bool {
 	return m.score(signature.Sparse(indices, values), dst)
 }
@@ -141,9 +142,9 @@ func (m *Model) score(p signature.Point, dst []float64) bool {
 	return true
 }
 
-// Predict returns what is predicted for a row: a number, or, of a classification, the number
-// of the most probable class among Classes.Values, the first of equals. A row that has not
-// Dim features gives NaN. It allocates nothing, the first calls excepted.
+// Predict returns the prediction for a row: a number, or for a classification the index of the
+// most probable class in Classes.Values, the first of equals. A row that does not have Dim
+// features gives NaN. It allocates nothing after the first calls.
 func (m *Model) Predict(row []float64) float64 { return m.predict(signature.Dense(row)) }
 
 // PredictSparse is Predict for a sparse row; see MarginsSparse.
@@ -162,9 +163,9 @@ func (m *Model) predict(p signature.Point) float64 {
 	return m.decide(r.margins)
 }
 
-// PredictProbability writes the probability of each class to dst, which has a value for
-// each. A row that has not Dim features, a dst of another length and a model that is no
-// classification give false.
+// PredictProbability writes the probability of each class to dst. It returns false if the row
+// does not have Dim features, if dst does not have a value for each class, and for a
+// regression.
 func (m *Model) PredictProbability(row, dst []float64) bool {
 	return m.predictProbability(signature.Dense(row), dst)
 }
@@ -210,7 +211,7 @@ func (m *Model) decide(margins []float64) float64 {
 	return margins[0]
 }
 
-// probabilities writes those of the classes.
+// probabilities writes the probabilities of the classes.
 func (m *Model) probabilities(margins, dst []float64) {
 	if m.Link != Shares {
 		dst[0], dst[1] = kernel.Sigmoid(-margins[0]), kernel.Sigmoid(margins[0])

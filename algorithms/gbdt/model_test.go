@@ -38,7 +38,7 @@ func TestFile(t *testing.T) {
 	require.Equal(t, []string{"low", "mid", "top"}, read.Classes.Values)
 }
 
-// What does not hold together is told, and never panics.
+// An inconsistent model is an error that says why, and never a panic.
 func TestDamagedModels(t *testing.T) {
 	m, _ := softmaxModel(t)
 	for _, c := range []struct {
@@ -173,7 +173,8 @@ func TestPredictions(t *testing.T) {
 	require.False(t, m.MarginsRows(x, table.N, want, 1))
 }
 
-// What sparse rows leave out is missing, or 0, and dense rows say the same by NaN and 0.
+// Values absent from sparse rows are missing, or 0. Dense rows with NaN or 0 in their place
+// predict the same.
 func TestSparseRows(t *testing.T) {
 	const n, d = 150, 30
 	table := trial.Table{N: n, D: d, X: make([]float64, n*d)}
@@ -216,7 +217,7 @@ func TestSparseRows(t *testing.T) {
 	}
 }
 
-// Of very many declared features the model keeps those that its trees look at.
+// With very many features the model keeps only those that its trees use.
 func TestManyFeatures(t *testing.T) {
 	const d = 70_000
 	table := trial.Table{N: 60, D: d, X: make([]float64, 60*d), Sparse: true}
@@ -241,9 +242,8 @@ func TestManyFeatures(t *testing.T) {
 	require.Less(t, last(more, 0, 0), last(m, 0, 0))
 }
 
-// A continued model knows the categories of both trainings.
-// Categories that are numbers are kept as those that training has seen, with those of the model
-// that is continued.
+// A model keeps the numeric categories that its training has seen, and those of the model that
+// it continues.
 func TestCodesThatWereSeen(t *testing.T) {
 	type row struct {
 		X     float64
@@ -261,10 +261,11 @@ func TestCodesThatWereSeen(t *testing.T) {
 	p.Start = trainRows(t, rowsOf(2, 5, 9), p)
 	require.Equal(t, [][]int32{nil, {2, 5, 9}}, p.Start.Ensemble.Seen)
 	require.Equal(t, [][]int32{nil, {0, 2, 5, 9}}, trainRows(t, rowsOf(0, 9), p).Ensemble.Seen)
-	p.Start.Ensemble.Seen = nil // of a file that does not tell
+	p.Start.Ensemble.Seen = nil // as in a file that does not tell
 	require.Nil(t, trainRows(t, rowsOf(0, 9), p).Ensemble.Seen)
 }
 
+// A continued model knows the categories of both trainings.
 func TestContinueWithOtherCategories(t *testing.T) {
 	type row struct {
 		Word  string
@@ -290,7 +291,7 @@ func TestContinueWithOtherCategories(t *testing.T) {
 	}
 }
 
-// Columns of all kinds, with nulls: the operator, cells and numbers say the same.
+// Columns of all kinds, with nulls: the operator, the cells and the methods predict the same.
 func TestColumns(t *testing.T) {
 	type row struct {
 		Num  *float64

@@ -6,14 +6,14 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// Leaves that are made anew know nothing of the bounds that trees are grown within, which are
-// in units of gradients and not of labels. So where the values on the two sides of a split on
-// a constrained feature overlap, both sides are cut to the middle between their means, from
-// the root down. Cuts move values towards others of the same side alone: what holds at a
-// split above goes on to hold, and what no split forbids stays as it is.
+// Renewed leaves do not follow the bounds that trees are grown within, as these are in units of
+// gradients and not of labels. So where the values on the two sides of a split on a constrained
+// feature overlap, both sides are cut at the middle between their means, from the root down. A
+// cut moves values only towards other values below the same node, so constraints of splits
+// above still hold. Values that break no constraint stay as they are.
 
-// hull is the least and the largest value of the leaves below a node, and the sums that make
-// their mean by cover.
+// hull has the least and the largest value of the leaves below a node, and the sums for their
+// mean weighted by cover.
 type hull struct{ lo, hi, sum, cover float64 }
 
 // middle returns the mean, never outside the hull.
@@ -25,7 +25,7 @@ func (h hull) middle() float64 {
 	return max(h.lo, min(h.hi, mean))
 }
 
-// hullOf goes over the leaves below a node from left to right.
+// hullOf returns the hull of the leaves below a node, summed from left to right.
 func hullOf(t *tree.Tree, node int32) hull {
 	n := &t.Nodes[node]
 	if n.Leaf() {
@@ -46,8 +46,8 @@ func cut(t *tree.Tree, node int32, lo, hi float64) {
 	cut(t, n.Right, lo, hi)
 }
 
-// keepMonotone makes the leaves of a tree rise (1) or fall (−1) with each feature as ways has
-// it by number; features with 0 are free.
+// keepMonotone makes the leaves of a tree rise or fall with each feature f as ways[f] says: 1
+// means rise, −1 fall, 0 no constraint.
 func keepMonotone(t *tree.Tree, ways []int8) {
 	for i := range t.Nodes { // parents stand before their children
 		n := &t.Nodes[i]

@@ -1,6 +1,6 @@
 //go:build !race
 
-// These train many models for what comes out. The race detector watches the same code in
+// These tests train many models for their results. The race detector watches the same code in
 // other tests.
 
 package gbdt_test
@@ -17,8 +17,9 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// rising has leaves that rise (1) or fall (−1) with constrained features: below each split on
-// one, no leaf of a side is above any of the other.
+// rising asserts that the leaves rise (1) or fall (−1) with each constrained feature, and
+// returns the number of splits on constrained features. Below such a split, no leaf of the
+// lower side is above any leaf of the upper side.
 func rising(t *testing.T, tr *tree.Tree, ways map[int32]float64) (splits int) {
 	t.Helper()
 	var reach func(n int32) (lo, hi float64)
@@ -43,7 +44,7 @@ func rising(t *testing.T, tr *tree.Tree, ways map[int32]float64) (splits int) {
 	return splits
 }
 
-// Leaves keep monotone constraints on labels that do anything but keep them.
+// Leaves keep monotone constraints even where the labels break them.
 func TestMonotoneLeavesThatAreMadeAnew(t *testing.T) {
 	for k, o := range renewing {
 		for _, policy := range []gbdt.GrowPolicy{gbdt.DepthWise, gbdt.LossGuide} {
@@ -65,7 +66,7 @@ func TestMonotoneLeavesThatAreMadeAnew(t *testing.T) {
 	}
 }
 
-// Labels in other units have the same trees in these units.
+// Labels in other units give the same trees, with leaves in these units.
 func TestMonotoneUnits(t *testing.T) {
 	const unit = 1.0 / (1 << 20)
 	table := made(84, 200, 3)
@@ -89,7 +90,7 @@ func TestMonotoneUnits(t *testing.T) {
 	}
 }
 
-// Where the labels keep the constraints themselves, these cost little.
+// Where the labels themselves keep the constraints, these cost little.
 func TestMonotoneTruth(t *testing.T) {
 	for _, scale := range []float64{1e-4, 1e3} {
 		r := sharding.NewRandom(3, "m", 0, 0)
@@ -109,10 +110,10 @@ func TestMonotoneTruth(t *testing.T) {
 	}
 }
 
-// The loss under constraints beside that of XGBoost 3.2.0 (hist, max_depth 5, eta 0.3, 50
-// rounds) on the same rows: reg:absoluteerror and reg:quantileerror at 0.8, whose leaves,
-// made anew without regard to the constraints, break them there by 4.9 and 6.3; and
-// reg:squarederror for Huber. Keeping them may cost a little.
+// The loss under constraints is close to that of XGBoost 3.2.0 (hist, max_depth 5, eta 0.3, 50
+// rounds) on the same rows. There reg:absoluteerror and reg:quantileerror at 0.8 renew leaves
+// without regard to the constraints, and break them by 4.9 and 6.3; for Huber, reg:squarederror
+// is compared. Keeping the constraints may cost a little.
 func TestMonotoneLossBesidePeers(t *testing.T) {
 	table := trial.Table{N: 1000, D: 3}
 	part := func(i int, step float64) float64 { _, f := math.Modf(float64(i+1) * step); return f }

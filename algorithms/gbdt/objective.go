@@ -8,24 +8,24 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// loss is an objective: a sum over rows (of ranking, over queries) of weighted terms.
+// loss is an objective: a sum of weighted terms over rows (for ranking, over queries).
 type loss interface {
-	// gradients writes the first and the second derivative by each margin of each row's term,
-	// times the row's weight: grad[k][i] of output k and row i. Hessians may be larger than
-	// the true ones, which makes steps smaller, and are not below 0.
+	// gradients writes the first and the second derivative of each row's term by each of its
+	// margins, times the row's weight: grad[k][i] and hess[k][i] for output k and row i.
+	// Hessians are 0 or more. They may be larger than the true ones, which makes steps smaller.
 	gradients(r *Rows, grad, hess [][]float64) error
-	// target returns what the mean of an output's labels is taken of, for the prior.
+	// target returns the value of a row whose mean gives the prior of an output.
 	target(r *Rows, i, output int) float64
-	// base returns the margin that the mean of targets asks for.
+	// base returns the prior, a margin, for a mean of targets.
 	base(mean float64) float64
-	// check tells that a label is outside of the domain.
+	// check reports a label outside the domain.
 	check(r *Rows, i int) error
 	// link says what is predicted.
 	link() Link
 }
 
-// newLoss returns the objective of parameters with their defaults, for labels of a number of
-// classes.
+// newLoss returns the objective of p, whose defaults are set. classes is the number of classes
+// of the labels.
 func newLoss(p *Params, classes int) loss {
 	switch p.Objective {
 	case Absolute:
@@ -65,7 +65,7 @@ func (p *Params) outputs(classes int) int {
 	return 1
 }
 
-// number is what objectives share whose labels are numbers of any kind.
+// number is the shared part of the objectives whose labels are arbitrary numbers.
 type number struct{}
 
 func (number) target(r *Rows, i, _ int) float64 { return r.Label[i] }
@@ -92,8 +92,8 @@ func (*squared) gradients(r *Rows, grad, hess [][]float64) error {
 	return nil
 }
 
-// absolute is |m−y|. Its leaves are medians of what is left, so that its hessian, 1, only
-// says which splits are large enough.
+// absolute is |m−y|. Its leaves are medians of residuals, so the hessian, 1, only decides which
+// splits are large enough.
 type absolute struct{ number }
 
 func (*absolute) gradients(r *Rows, grad, hess [][]float64) error {
@@ -104,7 +104,7 @@ func (*absolute) gradients(r *Rows, grad, hess [][]float64) error {
 	return nil
 }
 
-// pinball is at·(y−m) where the label is above, (1−at)·(m−y) where it is not.
+// pinball is at·(y−m) where the label y is above the margin m, else (1−at)·(m−y).
 type pinball struct {
 	number
 	at float64
@@ -140,7 +140,7 @@ func (o *huber) gradients(r *Rows, grad, hess [][]float64) error {
 	return nil
 }
 
-// minHessian keeps rows that are all but certain from counting for nothing.
+// minHessian is a lower bound of hessians, so that rows of nearly certain labels still count.
 const minHessian = 1e-16
 
 // logistic is log(1+e^m) − y·m.
@@ -166,9 +166,9 @@ func (*logistic) gradients(r *Rows, grad, hess [][]float64) error {
 	return nil
 }
 
-// softmax is log Σ e^m − m of the true class. Of the hessian, which binds all margins, the
-// diagonal is taken, times K/(K−1) of K classes, as all margins move in the same round: the
-// step of Friedman's K-class boosting.
+// softmax is log Σ e^m − m of the true class. The hessian matrix has entries for pairs of
+// margins; only its diagonal is used. As all K margins move in the same round, it is multiplied
+// by K/(K−1): the step of Friedman's K-class boosting.
 type softmax struct{ classes int }
 
 func (*softmax) check(*Rows, int) error { return nil }
@@ -184,7 +184,7 @@ func (*softmax) target(r *Rows, i, output int) float64 {
 func (*softmax) base(mean float64) float64 { return kernel.Log(mean) }
 
 func (o *softmax) gradients(r *Rows, grad, hess [][]float64) error {
-	// hess[0] has the largest margin of each row first, and then the sum of powers.
+	// hess[0] first has the largest margin of each row, and then the sum of the exponentials.
 	top := hess[0][:r.N]
 	copy(top, r.Margin[0])
 	for _, m := range r.Margin[1:] {
@@ -232,21 +232,21 @@ func sign(v float64) float64 {
 	return 0
 }
 
-// CustomObjective is an objective given by functions. They run on every subtask, several at
-// a time, and depend on their arguments alone.
+// CustomObjective is an objective given by functions. They run on every subtask, in several
+// goroutines at once, and must depend on their arguments alone.
 type CustomObjective struct {
-	// Name stands in the model.
+	// Name is kept in the model.
 	Name string
 	// Outputs is the number of margins of a row, each of which gets a tree in every round; 0
 	// means 1.
 	Outputs int
 	// Gradients writes the first and second derivatives of the rows' losses by their margins:
 	// grad[k][i] and hess[k][i] of output k and row i, in the slices that it is given. The rows
-	// are all those of a shard. Weights, if there are any, are its to multiply with.
+	// are all those of a shard. If they have weights, Gradients multiplies by them.
 	Gradients func(r *Rows, grad, hess [][]float64) error
-	// Link says what is predicted; the zero value predicts margins.
+	// Link says what is predicted; the zero value means the margins.
 	Link Link
-	// Metric is measured where Params.Metrics is nil; without it nothing is.
+	// Metric is measured where Params.Metrics is nil; if Metric is nil too, nothing is.
 	Metric *CustomMetric
 }
 
@@ -267,8 +267,8 @@ func (c *CustomObjective) validate() error {
 // maxOutputs bounds the number of trees of a round.
 const maxOutputs = 4096
 
-// custom is an objective of the user's. It is given slices of as many values as there are rows:
-// those of the subtask are as long as its longest shard.
+// custom is an objective of the user. Its functions get slices cut to the rows of the shard;
+// the slices of the subtask are as long as its longest shard.
 type custom struct {
 	*CustomObjective
 	grad, hess [][]float64

@@ -10,7 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// termOf returns the loss of row 0 at its margins, by closed forms written down anew.
+// termOf returns the loss of row 0 at its margins, by closed forms that are independent of the
+// code.
 func termOf(p *Params, r *Rows) float64 {
 	m, y := r.Margin[0][0], r.Label[0]
 	switch p.Objective {
@@ -67,7 +68,7 @@ func aftTerm(p *Params, m float64, r *Rows) float64 {
 	return -math.Log(share(z(upper)) - share(z(lower)))
 }
 
-// cases are parameters, labels and margins for which derivatives are looked at.
+// cases returns parameters, labels and margins at which derivatives are checked.
 func cases() []struct {
 	p     Params
 	y, up float64
@@ -131,7 +132,7 @@ func TestGradientsAreDerivatives(t *testing.T) {
 			curve := 2.5 * (above - 2*here + below) / (step * step)
 			switch p.Objective {
 			case Absolute, Quantile, Huber:
-				curve = 2.5 // what stands for it
+				curve = 2.5 // the constant used in its place
 			case Softmax:
 				curve *= 3.0 / 2
 			}
@@ -140,8 +141,8 @@ func TestGradientsAreDerivatives(t *testing.T) {
 	}
 }
 
-// The gradients of LambdaMART are those of the pairs' logistic losses with the changes of
-// NDCG held fixed.
+// The gradients of LambdaMART are the derivatives of the pairs' logistic losses, with the
+// changes of NDCG held fixed.
 func TestRankGradientsAreDerivatives(t *testing.T) {
 	label := []float64{0, 2, 1, 0, 3, 1}
 	score := []float64{0.3, -0.2, 0.9, 0.1, 0.25, 0.25}
@@ -177,7 +178,8 @@ func TestRankGradientsAreDerivatives(t *testing.T) {
 			require.InDelta(t, (above-below)/(2*step), g[i], 1e-6)
 			require.InDelta(t, (above-2*here+below)/(step*step), h[i], 1e-5)
 		}
-		// Normalised, a list of equal labels and a single row have none, and pulls sum to 0.
+		// With normalisation, a list of equal labels and a single row have zero gradients, and
+		// the gradients of a list sum to 0.
 		n := newLambdaMART(truncation, true)
 		require.NoError(t, n.gradients(&Rows{N: 6, Margin: [][]float64{score}, Label: label, Groups: []int32{0, 6}}, [][]float64{g}, [][]float64{h}))
 		var sum float64

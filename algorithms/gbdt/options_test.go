@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// What is predicted never falls in a feature that is to raise it, whatever the objective.
+// Predictions never fall as a feature with the constraint 1 rises, whatever the objective.
 func TestMonotone(t *testing.T) {
 	table := made(51, 200, 3)
 	for i := range table.N {
@@ -56,7 +56,7 @@ func TestMonotone(t *testing.T) {
 	}
 }
 
-// The features on the way to a leaf are all of one set.
+// The features on the path to a leaf are all in one set.
 func TestInteractions(t *testing.T) {
 	p := gbdt.Params{LabelCol: "label", NumTrees: 10, Interactions: [][]string{{"f0", "f1"}, {"f2", "f3"}}}
 	m := train(t, made(52, 300, 5), p)
@@ -70,7 +70,7 @@ func TestInteractions(t *testing.T) {
 	require.True(t, together[[2]int32{0, 1}])
 }
 
-// ways collects the pairs of features that meet below a node.
+// ways collects the pairs of features that share a path through a node.
 func ways(t *tree.Tree, n int32, above []int32, pairs map[[2]int32]bool) {
 	node := &t.Nodes[n]
 	if node.Leaf() {
@@ -84,7 +84,7 @@ func ways(t *tree.Tree, n int32, above []int32, pairs map[[2]int32]bool) {
 	ways(t, node.Right, above, pairs)
 }
 
-// Limits of trees are kept.
+// Trees keep to their limits.
 func TestLimits(t *testing.T) {
 	table := made(53, 400, 4)
 	p := gbdt.Params{LabelCol: "label", NumTrees: 5, GrowPolicy: gbdt.LossGuide, MinSamplesLeaf: 9, MinChildWeight: 11.5}
@@ -111,7 +111,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Rows are drawn in the shares that are asked for, other rows in each round.
+// The given shares of the rows are drawn, different rows in each round.
 func TestSubsample(t *testing.T) {
 	table := made(54, 2000, 3)
 	for _, c := range []struct {
@@ -139,7 +139,7 @@ func TestSubsample(t *testing.T) {
 		}
 		require.Greater(t, len(seen), 2)
 	}
-	// Leaves that are made anew are those of the rows that were drawn, not of all.
+	// Leaves are renewed from the rows that were drawn, not from all.
 	flat := trial.Table{N: 51, D: 1, X: make([]float64, 51), Label: table.Label[:51]}
 	m := train(t, flat, gbdt.Params{LabelCol: "label", Objective: gbdt.Absolute, NumTrees: 1, LearningRate: 1, Subsample: 0.4})
 	require.Equal(t, sortedQuantile(append([]float64(nil), flat.Label...), 0.5), m.Ensemble.Base[0])
@@ -151,7 +151,7 @@ func TestSubsample(t *testing.T) {
 	require.NotEqual(t, a.Ensemble, train(t, table, p).Ensemble)
 }
 
-// DART's weights are those of its rule, and the margins of training those of the model.
+// DART's weights follow its rule, and the margins of training equal those of the model.
 func TestDART(t *testing.T) {
 	table := made(55, 200, 3)
 	p := gbdt.Params{LabelCol: "label", NumTrees: 25, MaxDepth: 3, DART: true, SkipDrop: -1, DropRate: 0.2, LearningRate: 0.4}
@@ -169,18 +169,18 @@ func TestDART(t *testing.T) {
 	require.InDelta(t, last(m, 0, 0), last(m, 1, 0), 1e-12)
 	require.Less(t, last(m, 0, 0), 0.5*float64(m.Summary.Record[0][0][0]))
 
-	// Nothing dropped is plain boosting.
+	// Without dropped rounds DART is plain boosting.
 	p.SkipDrop = 1
 	sameTrees(t, train(t, table, gbdt.Params{LabelCol: "label", NumTrees: 25, MaxDepth: 3, LearningRate: 0.4}), train(t, table, p))
 
-	// With one tree before it, dropped for certain: 1/(1+rate) for both.
+	// If the only tree before it is always dropped, both have 1/(1+rate) of the margin.
 	p.SkipDrop, p.DropRate, p.NumTrees = -1, 1, 2
 	m = train(t, table, p)
 	for i := range 2 {
 		require.InDelta(t, 1/1.4, m.Ensemble.Trees[i].Weight, 1e-12)
 	}
 
-	// Stopped early, the weights are those of the best round.
+	// After early stopping the weights are those after the best round.
 	p = gbdt.Params{LabelCol: "label", NumTrees: 200, MaxDepth: 3, DART: true, SkipDrop: -1, LearningRate: 0.8, EarlyStoppingRounds: 3}
 	test := made(56, 100, 3)
 	m = train(t, table, p, test)
@@ -188,8 +188,8 @@ func TestDART(t *testing.T) {
 	require.InDelta(t, last(m, 1, 0), metricOf(m, test), 1e-9)
 }
 
-// Censored times: of rows that are only known to have lasted longer, the model predicts more
-// than their ends.
+// Censored times: for rows that are only known to have lasted longer, the model predicts more
+// than the lower end.
 func TestCensoredTimes(t *testing.T) {
 	type row struct {
 		X            float64
@@ -222,7 +222,7 @@ func TestCensoredTimes(t *testing.T) {
 	trial.Fails(t, func(b *engine.Builder) { engine.Collect(gbdt.Train(operators.FromSlice(b, rows), p), "model") }, "0.5")
 }
 
-// Queries of any order and place are ranked: NDCG rises, and is that of package evaluate.
+// Rows of a query may be anywhere in the data: NDCG rises, and equals that of package evaluate.
 func TestRanking(t *testing.T) {
 	rows := queries(40)
 	p := gbdt.Params{Objective: gbdt.LambdaMART, FeatureCols: []string{"a", "b"}, LabelCol: "label", GroupCol: "query", NumTrees: 20, MinChildWeight: -1, Metrics: []string{"ndcg@5", "map@5"}}
@@ -263,7 +263,7 @@ func TestCrossValidation(t *testing.T) {
 	require.Less(t, last(m, 0, 0), 0.5)
 }
 
-// Rows with a weight of 2 are as good as rows that are there twice.
+// Rows with a weight of 2 count like rows that are there twice.
 func TestWeights(t *testing.T) {
 	table := made(58, 200, 3)
 	double, single := table, table
@@ -289,7 +289,7 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// Rows that are held out change nothing: not the prior, nor leaves, nor splits.
+// Rows that are held out change neither the prior, nor leaves, nor splits.
 func TestHeldOut(t *testing.T) {
 	table := made(59, 160, 3)
 	other := labelled(table, func(y float64) float64 { return y })

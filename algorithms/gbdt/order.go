@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// pair is a row as metrics of the order of rows see it: its margin, and its weight, which
-// is negative for rows of the first class. Rows of weight 0 are left out.
+// pair is a row for the metrics of the order of rows: its margin, and its weight, negated for
+// rows of the first class. Rows of weight 0 are left out.
 type pair struct{ margin, weight float64 }
 
-// sortPairs brings pairs into descending order of margins, and of weights among equal ones,
-// so that sums over them do not depend on the order in which rows came.
+// sortPairs sorts pairs by descending margin and then by descending weight, so that sums over
+// them do not depend on the original order.
 func sortPairs(pairs []pair) {
 	slices.SortFunc(pairs, func(a, b pair) int {
 		switch {
@@ -27,7 +27,7 @@ func sortPairs(pairs []pair) {
 	})
 }
 
-// appendPairs appends the rows to a list.
+// appendPairs appends the pairs of the rows to dst.
 func appendPairs(r *Rows, dst []float64) []float64 {
 	for i, m := range r.Margin[0][:r.N] {
 		w := r.weight(i)
@@ -42,7 +42,8 @@ func appendPairs(r *Rows, dst []float64) []float64 {
 	return dst
 }
 
-// runs calls f for each run of equal margins with the weights of its rows of either class.
+// runs calls f for each run of equal margins, with the total weight of its positive and of its
+// negative rows.
 func runs(pairs []pair, f func(positive, negative float64)) {
 	for i := 0; i < len(pairs); {
 		m := pairs[i].margin
@@ -58,9 +59,9 @@ func runs(pairs []pair, f func(positive, negative float64)) {
 	}
 }
 
-// areaUnderROC is the share of pairs of a positive and a negative row, by the product of
-// their weights, in which the positive one has the larger margin; equal ones count half. It
-// is NaN where one of the classes has no rows.
+// areaUnderROC is the share of pairs of a positive and a negative row in which the positive one
+// has the larger margin. Pairs are weighted by the product of the rows' weights; those of equal
+// margins count half. It is NaN where one of the classes has no rows.
 func areaUnderROC(pairs []pair) float64 {
 	var above, below, area float64 // weights so far
 	runs(pairs, func(positive, negative float64) {
@@ -74,8 +75,8 @@ func areaUnderROC(pairs []pair) float64 {
 	return area / above / below
 }
 
-// averagePrecision is the sum over distinct margins of precision times gain in recall. It is
-// NaN where there are no positive rows.
+// averagePrecision sums, over distinct margins, precision times gain in recall. It is NaN where
+// there are no positive rows.
 func averagePrecision(pairs []pair) float64 {
 	var hits, all, sum float64
 	runs(pairs, func(positive, negative float64) {
@@ -91,9 +92,9 @@ func averagePrecision(pairs []pair) float64 {
 	return sum / hits
 }
 
-// rankMetric returns the sum over queries of NDCG or average precision down to a number of
-// places. Where rows of a query have equal margins it is the mean over all their orders.
-// Queries without relevant rows are left out. The function has working memory of its own.
+// rankMetric returns a function that sums NDCG, or average precision, over queries, down to a
+// number of places. Where rows of a query have equal margins, it takes the mean over all their
+// orders. Queries without relevant rows are left out. The function keeps working memory.
 func rankMetric(precision bool, places int) func(r *Rows, room, out []float64) {
 	var l lists
 	return func(r *Rows, _, out []float64) {
@@ -115,7 +116,7 @@ func rankMetric(precision bool, places int) func(r *Rows, room, out []float64) {
 	}
 }
 
-// ndcg returns the discounted gain over that of the best order.
+// ndcg returns the discounted gain divided by that of the best order.
 func (l *lists) ndcg(score, label []float64, places int) (v float64, ok bool) {
 	ideal := l.ideal(label, places)
 	if ideal == 0 {
@@ -137,8 +138,8 @@ func (l *lists) ndcg(score, label []float64, places int) (v float64, ok bool) {
 	return sum / ideal, true
 }
 
-// precision returns the mean over the relevant rows, those of labels of 1 or more, of the
-// precision down to them; the first places alone are looked at.
+// precision returns the average precision: the mean, over relevant rows, of the precision down
+// to the row. Rows with labels of 1 or more are relevant. Only the first places count.
 func (l *lists) precision(score, label []float64, places int) (v float64, ok bool) {
 	relevant := 0
 	for _, y := range label {
@@ -161,7 +162,7 @@ func (l *lists) precision(score, label []float64, places int) (v float64, ok boo
 		}
 		n := float64(i - first)
 		for j := first; j < min(i, places) && own > 0; j++ {
-			earlier := 0.0 // of the run, given that row j is relevant
+			earlier := 0.0 // relevant rows of the run before row j, given that j is relevant
 			if n > 1 {
 				earlier = float64(j-first) * (own - 1) / (n - 1)
 			}
@@ -172,7 +173,7 @@ func (l *lists) precision(score, label []float64, places int) (v float64, ok boo
 	return sum / float64(min(places, relevant)), true
 }
 
-// pairsOf returns the pairs of a list that appendPairs made.
+// pairsOf returns the pairs in a list that appendPairs made.
 func pairsOf(flat []float64) []pair {
 	pairs := make([]pair, len(flat)/2)
 	for i := range pairs {

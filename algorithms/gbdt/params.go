@@ -1,91 +1,91 @@
 package gbdt
 
-// Params are the parameters of Train. The zero value of each field but LabelCol is its
-// default; where 0 itself is a sensible value that is not the default, a negative number
-// stands for it. Params are a stage of pipelines.
+// Params are the parameters of Train. The zero value of each field means its default; only
+// LabelCol is required. Where 0 is itself sensible and not the default, a negative number
+// stands for 0. Params are a stage of pipelines.
 type Params struct {
 	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols name
-	// columns instead: numbers, bools, and text, which is categorical. With neither the
-	// dataset's only vector column is taken. A null and a NaN are missing, and so is what a
-	// sparse vector leaves out, unless AbsentIsZero says otherwise.
+	// columns instead: numbers, bools, and text, which is categorical. With neither, the
+	// dataset's only vector column is taken. Nulls and NaNs are missing. Values absent from a
+	// sparse vector are missing too; with AbsentIsZero they are 0.
 	VectorCol    string
 	FeatureCols  []string
 	AbsentIsZero bool
-	// CategoricalCols name those of FeatureCols whose integers, 0 to 65,535, are categories;
-	// CategoricalAt are the components of the vector column whose numbers are.
+	// CategoricalCols names the columns in FeatureCols whose integers, 0 to 65,535, are
+	// categories. CategoricalAt has the components of the vector column with such integers.
 	CategoricalCols []string
 	CategoricalAt   []int
-	// LabelCol names the column of the labels: numbers, or, for Logistic and Softmax, classes
-	// of any type, whose distinct values in ascending order are the classes. Required.
+	// LabelCol names the column of the labels: numbers, or for Logistic and Softmax classes of
+	// any type. The classes are the distinct labels in ascending order. Required.
 	LabelCol string
-	// LabelUpperCol names the upper ends of the intervals in which times lie, for AFT; null
-	// and +Inf mean that nothing is known but the lower end. Empty: times are known.
+	// LabelUpperCol names the column of the upper ends of the intervals of times, for AFT. Null
+	// and +Inf mean that only the lower end is known. Empty: times are known.
 	LabelUpperCol string
 	// WeightCol names a column of row weights, numbers of 0 or more; empty: every row weighs
-	// 1. Of LambdaMART the weight of a query is that of its first row.
+	// 1. With LambdaMART a query has the weight of its first row.
 	WeightCol string
-	// MarginCols name number columns, one for each output, of the margins that rows start from
-	// in place of Base and prior. They are not part of the model, and its predictions lack
-	// them.
+	// MarginCols names number columns, one for each output, with the margins that rows start
+	// from in place of Base and prior. They are not part of the model: its predictions do not
+	// include them.
 	MarginCols []string
-	// GroupCol names the column of queries, of any type, for LambdaMART: rows of the same
-	// value are ranked against each other.
+	// GroupCol names the column of queries, of any type, for LambdaMART. Rows of the same query
+	// are ranked against each other.
 	GroupCol string
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and, for Logistic and Softmax, "probability".
 	PredictionCol, ProbabilityCol string
-	// Skip leaves rows out whose label or weight is null or NaN, and counts them as "rows
+	// Skip leaves out rows whose label or weight is null or NaN, and counts them as "rows
 	// skipped". Otherwise such a row is an error that names row and column.
 	Skip bool
 
-	// Objective is what is made small; the zero value is Squared.
+	// Objective is the loss to minimise; the zero value is Squared.
 	Objective Objective
 	// CustomObjective is the objective of Custom.
 	CustomObjective *CustomObjective
 	// QuantileAt is the quantile that Quantile predicts, in (0, 1); 0 means 0.5.
 	QuantileAt float64
-	// HuberDelta is the error from which on Huber is absolute; 0 means 1.
+	// HuberDelta is the error above which Huber is linear; 0 means 1.
 	HuberDelta float64
-	// TweediePower is that of the variance, in (1, 2); 0 means 1.5.
+	// TweediePower is p, in (1, 2), where the variance is in proportion to mean^p; 0 means 1.5.
 	TweediePower float64
 	// Time is the distribution of AFT, and TimeScale its scale; 0 means 1.
 	Time      Distribution
 	TimeScale float64
-	// RankTruncation is the number of places at the head of a list that LambdaMART makes
-	// right; 0 means 30. NoRankNormalization leaves the weights of the pairs of a query as they
-	// are; by default they are divided by the difference of the scores and, together, brought
-	// to a size that depends less on the length of the list.
+	// RankTruncation is the number of places at the head of a list that LambdaMART puts right;
+	// 0 means 30. By default the weight of a pair is divided by the difference of its scores,
+	// and the pairs of a query are then scaled together so that their sum depends less on the
+	// length of the list. NoRankNormalization turns both off.
 	RankTruncation      int
 	NoRankNormalization bool
-	// Base are the margins that rows start from: one for each output, or one for all. nil
-	// means the best constants (the prior), but 0 for LambdaMART and Custom.
+	// Base are the margins that rows start from: one for each output, or one for all. nil means
+	// the best constants (the prior), and 0 for LambdaMART and Custom.
 	Base []float64
 
 	// Start is a model that training continues: rows start from its margins, rounds count on
 	// from its rounds, and its trees are the first of the new model, followed by NumTrees
-	// rounds of new ones. It has the same features, of the same kinds, AbsentIsZero, objective
-	// and classes. It does not go with DART, which drops trees of its own training alone. nil
-	// starts anew.
+	// rounds of new ones. Its features and their kinds, AbsentIsZero, objective and classes
+	// must be the same. It does not go with DART, which drops only trees of its own training.
+	// nil starts a new model.
 	Start *Model
 
 	// NumTrees is the number of rounds, each of which makes a tree for each output; 0 means
 	// 100.
 	NumTrees int
-	// LearningRate is what the leaves of a tree are multiplied with; 0 means 0.1.
+	// LearningRate is the factor of the leaves of a tree; 0 means 0.1.
 	LearningRate float64
 	// Schedule gives the learning rate of each round, from 1, in place of LearningRate. It is
-	// called on every subtask and depends on nothing but the round.
+	// called on every subtask, and must depend on the round alone.
 	Schedule func(round int) float64
 	// GrowPolicy is the order in which nodes are split; the zero value is DepthWise.
 	GrowPolicy GrowPolicy
-	// MaxDepth is the largest number of splits on the way to a leaf; 0 means 6, and without
-	// limit for LossGuide; −1 means no limit.
+	// MaxDepth is the largest number of splits on the path to a leaf. 0 means 6, and no limit
+	// for LossGuide; −1 means no limit.
 	MaxDepth int
-	// MaxLeaves is the largest number of leaves of a tree; 0 means no limit, and 31 for
+	// MaxLeaves is the largest number of leaves of a tree. 0 means no limit, and 31 for
 	// LossGuide.
 	MaxLeaves int
 	// MaxBins is the largest number of bins of a feature of numbers, 2 to 255; 0 means 255. It
-	// does not bound categories, of which a feature may have 65,535.
+	// does not bound categories; a feature may have 65,535 of these.
 	MaxBins int
 	// MinChildWeight is the least sum of hessians in a child; 0 means 1, a negative number
 	// none.
@@ -96,42 +96,43 @@ type Params struct {
 	Lambda float64
 	// Alpha is the L1 penalty of leaves.
 	Alpha float64
-	// MinSplitGain is what a split must win at least (gamma).
+	// MinSplitGain is the least gain of a split (gamma).
 	MinSplitGain float64
-	// MaxDeltaStep bounds what a leaf is before the learning rate; 0 means no bound, and 0.7
-	// for Poisson; a negative number means no bound.
+	// MaxDeltaStep bounds the absolute value of a leaf before the learning rate. 0 means no
+	// bound, and 0.7 for Poisson; a negative number means no bound.
 	MaxDeltaStep float64
-	// MaxOneHot is the largest number of categories of which one is split off the others;
-	// features of more are split by the order of their gradients. 0 means 4.
+	// MaxOneHot is the largest number of categories of a feature that is split one category
+	// against the others. With more categories a split puts them in the order of their
+	// gradients and divides that. 0 means 4.
 	MaxOneHot int
 	// MaxCategories is the largest number of categories on the smaller side of a split. 0 means
-	// no bound, and where CategorySmooth is not 0 it means 64, and twice the root of their
-	// number for features of more than 1,024.
+	// no bound if CategorySmooth is 0. Otherwise 0 means 64, and for a feature of more than
+	// 1,024 categories twice the square root of their number.
 	MaxCategories int
-	// MinCategoryRows is the least number of rows of the categories between one split that is
-	// tried and the next, in their order, and of those on the other side; rows of a category
-	// are estimated by its hessians. 0 means no bound.
+	// MinCategoryRows is the least number of rows in the categories between one split that is
+	// tried and the next, in their order, and in those on the other side. The rows of a
+	// category are estimated from its hessians. 0 means no bound.
 	MinCategoryRows int
-	// CategorySmooth is added to the hessians of categories when they are put in order. 0 has
-	// each node learn from its rows how far categories differ by more than chance: their
-	// gradients are drawn towards each other accordingly, and where they differ by no more they
-	// are not split. A negative number means that what is seen counts as it is.
+	// CategorySmooth is added to the hessians of categories when they are put in order. With 0
+	// each node estimates from its rows how far categories differ by more than chance. It
+	// shrinks their gradients towards each other accordingly, and does not split them where
+	// they differ by no more than chance. A negative number means no smoothing.
 	CategorySmooth float64
 	// CategoryLambda is added to Lambda at splits by that order; 0 means 10, a negative number
 	// none.
 	CategoryLambda float64
-	// Monotone has, by the feature's name, 1 where what is predicted must not fall as the
-	// feature rises, −1 where it must not rise, and 0.
+	// Monotone has constraints by the name of the feature: 1 where the prediction must not fall
+	// as the feature rises, −1 where it must not rise, 0 for none.
 	Monotone map[string]int
-	// Interactions are sets of features by name. The features on the way to a leaf are all of
-	// one of the sets; a feature of no set is with no other. nil allows all.
+	// Interactions are sets of features by name. The features on the path to a leaf are all in
+	// one set. A feature in no set is combined with no other. nil allows all combinations.
 	Interactions [][]string
 
-	// Subsample is the share of the rows that are drawn anew for each round; 0 means 1.
+	// Subsample is the share of the rows that each round draws; 0 means 1.
 	Subsample float64
-	// GOSS takes the rows of the largest gradients, TopRate of them, and of the others, at
-	// random, as many as OtherRate of all, which then count for those left out; 0 means 0.2
-	// and 0.1. See Ke et al., "LightGBM", NeurIPS 2017.
+	// GOSS takes the share TopRate of the rows, those of the largest gradients, and draws the
+	// share OtherRate of all rows from the others. The drawn rows are weighted up to count for
+	// those left out. 0 means 0.2 and 0.1. See Ke et al., "LightGBM", NeurIPS 2017.
 	GOSS               bool
 	TopRate, OtherRate float64
 	// ColsampleByTree, ColsampleByLevel and ColsampleByNode are the shares of the features
@@ -140,43 +141,43 @@ type Params struct {
 	ColsampleByTree, ColsampleByLevel, ColsampleByNode float64
 	// ScalePosWeight multiplies the weights of the second class of Logistic; 0 means 1.
 	ScalePosWeight float64
-	// ClassWeights multiply the weights of rows by class, as text; those that are not named
-	// have 1. Balanced multiplies them with the total weight over the number of classes times
-	// the weight of the class. Metrics take rows with the weights of WeightCol.
+	// ClassWeights has a factor of the weights of rows for each class, as text; classes that
+	// are not named have 1. Balanced sets the factor of a class to the total weight divided by
+	// (number of classes · weight of the class). Metrics use the weights of WeightCol alone.
 	ClassWeights map[string]float64
 	Balanced     bool
 
-	// DART drops trees at random while others are made (Rashmi and Gilad-Bachrach, "DART",
-	// AISTATS 2015): in each round but a share SkipDrop of them, 0 meaning 0.5 and a negative
-	// number 0, each tree with the probability DropRate, 0 meaning 0.1, but at most MaxDrop of
-	// them, 0 meaning 50 and a negative number no bound.
+	// DART drops earlier rounds at random while new trees are made (Rashmi and Gilad-Bachrach,
+	// "DART", AISTATS 2015). With probability SkipDrop a round drops none; 0 means 0.5, a
+	// negative number 0. Otherwise it drops each earlier round with probability DropRate (0
+	// means 0.1), but at most MaxDrop of them; 0 means 50, a negative number no bound.
 	DART               bool
 	DropRate, SkipDrop float64
 	MaxDrop            int
 
 	// Metrics are measured after each round: rmse, mae, huber, quantile, logloss, error, auc,
 	// aucpr, mlogloss, merror, poisson_deviance, gamma_deviance, tweedie_deviance,
-	// aft_nloglik, ndcg and map, the last two with "@" and the number of places. nil means
-	// that of the objective.
+	// aft_nloglik, ndcg and map. The last two may be followed by "@" and the number of places.
+	// nil means the metric of the objective.
 	Metrics []string
-	// CustomMetrics are measured too, behind Metrics.
+	// CustomMetrics are measured too, after Metrics.
 	CustomMetrics []CustomMetric
-	// NoTrainMetrics measures them on evaluation sets only.
+	// NoTrainMetrics measures metrics on evaluation sets only.
 	NoTrainMetrics bool
 	// EarlyStoppingRounds ends training when the first metric on the first evaluation set has
-	// not become better by more than EarlyStoppingTolerance for so many rounds; the model then
-	// has the trees up to the best round. A metric that is NaN in all rounds, as that of an order
-	// of rows of one class is, is an error. 0 turns it off.
+	// not improved by more than EarlyStoppingTolerance for that many rounds. The model then has
+	// the trees up to the best round. It is an error if the metric is NaN in all rounds, as auc
+	// is where all rows are of one class. 0 turns it off.
 	EarlyStoppingRounds    int
 	EarlyStoppingTolerance float64
-	// ValidationFraction is the share of the rows that is held out, drawn at random, as an
-	// evaluation set named "validation", before any other; 0 means none.
+	// ValidationFraction is the share of the rows that is drawn at random and held out. They
+	// are the first evaluation set, named "validation". 0 means none.
 	ValidationFraction float64
-	// Seed is what all draws start from; 0 means the seed of the job.
+	// Seed seeds all draws; 0 means the seed of the job.
 	Seed uint64
 }
 
-// Defaults of parameters whose zero value stands for them.
+// Defaults of parameters, for a value of 0.
 const (
 	defaultTrees          = 100
 	defaultRate           = 0.1
@@ -197,8 +198,8 @@ const (
 	maxTrees              = 1 << 20
 )
 
-// withDefaults returns valid parameters with every zero replaced by what it means; of
-// numbers of which a negative one stands for 0 it is then 0. seed is that of the job.
+// withDefaults returns valid parameters with every zero replaced by the default that it means,
+// and then every negative number that means 0 by 0. seed is the seed of the job.
 func (p Params) withDefaults(seed uint64) Params {
 	set(&p.QuantileAt, 0.5)
 	set(&p.HuberDelta, 1)
@@ -239,7 +240,7 @@ func (p Params) withDefaults(seed uint64) Params {
 	return p
 }
 
-// set replaces a zero value.
+// set replaces a zero value by to.
 func set[T comparable](v *T, to T) {
 	var zero T
 	if *v == zero {
@@ -247,7 +248,7 @@ func set[T comparable](v *T, to T) {
 	}
 }
 
-// orNone replaces 0 by its meaning, and a negative number by 0.
+// orNone replaces 0 by to, and a negative number by 0.
 func orNone[T int | float64](v *T, to T) {
 	switch {
 	case *v == 0:

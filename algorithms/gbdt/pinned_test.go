@@ -10,9 +10,9 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 )
 
-// The tree of one query of two results, of which the worse stands first, has by hand the
-// pull of their pair, weighed by the change of NDCG over 0.01 plus the difference of the
-// scores.
+// The tree of one query of two results, with the worse one first, equals a computation by hand:
+// the gradient of the pair, weighted by the change of NDCG divided by 0.01 plus the difference
+// of the scores.
 func TestPairByHand(t *testing.T) {
 	type row struct {
 		X, Margin, Label float64
@@ -31,7 +31,7 @@ func TestPairByHand(t *testing.T) {
 	require.InDelta(t, g/(h+1), m.Predict([]float64{1}), 1e-9)
 }
 
-// MaxDrop rounds are dropped at most, which the weight of the last tree tells.
+// At most MaxDrop rounds are dropped: the weight of the last tree shows their number.
 func TestDropsAreBounded(t *testing.T) {
 	p := gbdt.Params{LabelCol: "label", NumTrees: 8, MaxDepth: 2, DART: true, SkipDrop: -1, DropRate: 1, LearningRate: 0.4}
 	for _, most := range []int{1, 3} {
@@ -60,7 +60,7 @@ func TestScoresOfGOSS(t *testing.T) {
 	require.InDelta(t, 20, m.Ensemble.Trees[0].Nodes[0].Cover, 1e-9)
 }
 
-// Leaves that are made anew keep MaxDeltaStep too.
+// Renewed leaves keep to MaxDeltaStep too.
 func TestStepsOfLeavesThatAreMadeAnew(t *testing.T) {
 	table := labelled(made(96, 80, 3), func(y float64) float64 { return 100 * (y - 2) })
 	for _, o := range renewing {

@@ -15,22 +15,21 @@ import (
 
 // PredictOptions change what Predict reads and writes.
 type PredictOptions struct {
-	// VectorCol or FeatureCols are read in place of the columns that the model was trained
-	// on; empty means those.
+	// VectorCol or FeatureCols are read in place of the columns of the training; empty means
+	// the columns of the training.
 	VectorCol   string
 	FeatureCols []string
-	// PredictionCol names the new column of predictions: numbers, or classes of the type of
-	// the labels; empty means "prediction".
+	// PredictionCol names the new column of predictions: numbers, or classes with the type of
+	// the labels. Empty means "prediction".
 	PredictionCol string
 	// ProbabilityCol names the new vector column of the probability of each class, in the
 	// order of Model.Classes; empty means "probability". A regression adds none.
 	ProbabilityCol string
-	// MarginCol, LeafCol and ContributionCol name further vector columns, which are added
-	// where they are not empty: the margin of each output; the number of the node in which
-	// the row ends in each tree; and what each feature adds to the margin by its Shapley
-	// value, then what is expected of a row that nothing is known of, output by output.
+	// MarginCol, LeafCol and ContributionCol name further vector columns; an empty name adds
+	// none. MarginCol has the margin of each output. LeafCol has, for each tree, the number of
+	// the node in which the row ends. ContributionCol has the values of Model.Contribute.
 	MarginCol, LeafCol, ContributionCol string
-	// Replace puts them in the place of columns of their names, which otherwise are an error.
+	// Replace replaces existing columns of the same names; otherwise they are an error.
 	Replace bool
 }
 
@@ -42,10 +41,10 @@ func (o PredictOptions) features() signature.Override {
 	return signature.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols}
 }
 
-// Predict adds to each row what a model predicts and, for classes, the probabilities of all,
-// the same as the methods of Model give. Features that are null or NaN are missing, which
-// trees know how to take; a row whose vector is null is given null. The model is a dataset of
-// one row, from Train or from Model.Dataset. Rows stay in place.
+// Predict adds to each row the prediction of a model and, for classes, the probabilities of all
+// classes, with the bits that the methods of Model give. Features that are null or NaN are
+// missing values, which trees accept. A row whose vector is null gets null. The model is a
+// dataset of one row, from Train or from Model.Dataset. Rows stay in place.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	const op = "gbdt.Predict"
 	b := model.BuilderOf(op, d)
@@ -79,7 +78,7 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	})
 }
 
-// Bind implements model.Binder, with the columns that training named.
+// Bind implements model.Binder, with the column names that training set.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	in, err := m.reader(l, PredictOptions{})
 	if err != nil {
@@ -121,7 +120,7 @@ func (m *Model) bindPredicted(l *model.Layout) (*signature.Predicted, error) {
 	return names.BindNumber(l), nil
 }
 
-// options are those of a model that is applied by itself.
+// options returns the options of a model that is applied without any.
 func (m *Model) options() PredictOptions {
 	return PredictOptions{PredictionCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol}
 }
@@ -131,7 +130,7 @@ func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
 	return Predict(d, m.Dataset(model.BuilderOf("gbdt.Model", d)), m.options())
 }
 
-// Dataset makes the model a dataset of the job, as Train returns one.
+// Dataset makes the model a dataset of the job, like the one that Train returns.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
 	return signature.Dataset("gbdt.Model", b, m.Classes, m)
 }
@@ -142,7 +141,7 @@ func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }
 
-// Save writes the model to a file: either the old one stays, or the whole new one is there.
+// Save writes the model to a file, atomically: after a failure the old file is still there.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
 // Load reads a model that Save wrote.

@@ -9,18 +9,18 @@ import (
 )
 
 // The prior is the constant that is best for all rows. It is computed in the first superstep,
-// at the end of which state.base is known, from sums of integers, so that it does not depend on
-// the order of rows.
+// which sets state.base, from sums of integers, so that it does not depend on the order of
+// rows.
 //
-// limits has of each output the largest weighted target, then the largest weight; sums has
-// the sums of both, as integers on a power-of-two scale and of what rounding left of them on
-// a finer one.
+// limits has the largest weighted target of each output, then the largest weight. sums has a
+// pair of integers for each of them: the sum of the values, rounded on a power-of-two scale,
+// and the sum of the rounding errors, on a scale finer by 2^fine.
 var (
 	limits = shared.Scratch[[]float64]("limits")
 	sums   = shared.Scratch[[]int64]("sums")
 )
 
-// priorByMean tells whether the prior follows from means of targets.
+// priorByMean tells whether the prior is computed from means of targets.
 func (s *state) priorByMean() bool {
 	switch s.params.Objective {
 	case Absolute, Quantile, Huber, LambdaMART, Custom:
@@ -52,7 +52,7 @@ func (q *boosting) measureLimits(ctx *comqueue.ComContext, shard int, out []floa
 	return nil
 }
 
-// fine is how many bits more the second of a pair of integers has.
+// fine is the number of additional bits of the second integer of a pair.
 const fine = 30
 
 // measureSums adds up weighted targets and weights.
@@ -85,7 +85,7 @@ func (q *boosting) measureSums(ctx *comqueue.ComContext, shard int, out []int64)
 	return nil
 }
 
-// meanOf returns the mean of a target.
+// meanOf returns the mean of the target of output k.
 func (s *state) meanOf(k int, top []float64, total []int64) float64 {
 	sum := func(k int) float64 {
 		whole, rest := float64(total[2*k]), float64(float64(total[2*k+1])/(1<<fine))
@@ -94,8 +94,8 @@ func (s *state) meanOf(k int, top []float64, total []int64) float64 {
 	return sum(k) / sum(s.outputs)
 }
 
-// beginPrior makes integers of weights, once their largest is known, and starts the search of the
-// quantile that is a prior.
+// beginPrior rounds weights to integers, as their largest is now known, and starts the search
+// of the quantile where the prior is one.
 func (q *boosting) beginPrior(ctx *comqueue.ComContext) error {
 	s := trained.Get(ctx)
 	if s.base != nil {
@@ -127,7 +127,7 @@ func (q *boosting) beginPrior(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// countWeights makes integers of weights.
+// countWeights rounds weights to integers, for quantiles.
 func (s *state) countWeights() {
 	if s.weight == nil {
 		return
@@ -139,20 +139,20 @@ func (s *state) countWeights() {
 	}
 }
 
-// least bounds what is not 0 of weights and weighted labels: squares of gradients and hessians
-// that are in proportion to it are far from the smallest float64.
+// least is a lower bound of the largest weight and the largest weighted label, unless 0.
+// Squares of gradients and hessians in proportion to it are far above the smallest float64.
 const least = 0x1p-400
 
-// tiny tells which weights, or labels that gradients are in proportion to, are too small for
-// squares.
+// tiny returns an error if the weights, or labels that gradients are in proportion to, are too
+// small to be squared.
 func (s *state) tiny(top []float64) error {
 	if top[s.outputs] < least {
-		return fmt.Errorf("the largest weight of a row, times that of its class, is %v: products of so small numbers lose their digits: scale weights up, nearer to 1", top[s.outputs])
+		return fmt.Errorf("the largest weight of a row, times that of its class, is %v: products of such small numbers lose digits: scale weights up, nearer to 1", top[s.outputs])
 	}
 	switch s.params.Objective {
 	case Squared, Huber, Poisson, Tweedie:
 		if v := top[0]; v > 0 && v < least {
-			return fmt.Errorf("column %q: the largest weighted label is %v: squares of so small numbers are 0: scale labels up, nearer to 1", s.params.LabelCol, v)
+			return fmt.Errorf("column %q: the largest weighted label is %v: squares of such small numbers are 0: scale labels up, nearer to 1", s.params.LabelCol, v)
 		}
 	}
 	return nil
@@ -175,7 +175,7 @@ func (q *boosting) finishPrior(ctx *comqueue.ComContext) error {
 	s.base = make([]float64, s.outputs)
 	switch {
 	case s.params.Start != nil:
-		copy(s.base, s.params.Start.Ensemble.Base) // the margins of rows have it
+		copy(s.base, s.params.Start.Ensemble.Base) // the rows' margins include it
 	case s.params.Base != nil:
 		if n := len(s.params.Base); n != 1 && n != s.outputs {
 			return fmt.Errorf("the parameter Base has %d margins for %d outputs: want one, or one for each", n, s.outputs)
@@ -196,7 +196,7 @@ func (q *boosting) finishPrior(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// startMargins gives the base to rows that come without margins.
+// startMargins sets the margins of rows to the base, unless they have margins of their own.
 func (s *state) startMargins() {
 	for k, b := range s.base {
 		if s.data.Margins == nil {
@@ -216,7 +216,7 @@ func fill(v []float64, to float64) {
 	}
 }
 
-// basesOfMeans makes margins of the means of targets.
+// basesOfMeans sets the base margins from the means of targets.
 func (s *state) basesOfMeans(top []float64, total []int64) error {
 	for k := range s.base {
 		mean := s.meanOf(k, top, total)
@@ -227,7 +227,7 @@ func (s *state) basesOfMeans(top []float64, total []int64) error {
 		if s.params.Objective.classes() {
 			return fmt.Errorf("column %q: a class has no row of positive weight to train on: leave its rows out", s.params.LabelCol)
 		}
-		return fmt.Errorf("column %q: the labels have the mean %v, of which the objective %v cannot start: set Base", s.params.LabelCol, mean, s.params.Objective)
+		return fmt.Errorf("column %q: the labels have the mean %v, from which the objective %v cannot start: set Base", s.params.LabelCol, mean, s.params.Objective)
 	}
 	return nil
 }

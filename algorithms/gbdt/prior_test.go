@@ -1,6 +1,6 @@
 //go:build !race
 
-// These train many models for what comes out. The race detector watches the same code in
+// These tests train many models for their results. The race detector watches the same code in
 // other tests.
 
 package gbdt_test
@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 )
 
-// priorOf returns what rows of one constant feature start from.
+// priorOf returns the prior of rows of one constant feature.
 func priorOf(t *testing.T, label, weight []float64, p gbdt.Params) float64 {
 	t.Helper()
 	table := trial.Table{N: len(label), D: 1, X: make([]float64, len(label)), Label: label, Weight: weight}
@@ -28,7 +28,7 @@ func priorOf(t *testing.T, label, weight []float64, p gbdt.Params) float64 {
 }
 
 // The prior of squared errors is the mean, of weights and labels of any magnitude and sign, up
-// to a rounding or two. The truth is that of rational numbers.
+// to a rounding or two. The expected value is computed with rational numbers.
 func TestPriorOfAnyMagnitude(t *testing.T) {
 	for _, size := range []float64{-1e-100, -0x1p-40, -1, 1e-90, 1e100} {
 		for _, weigh := range []float64{1e-19, 1, 1e30} {
@@ -47,7 +47,7 @@ func TestPriorOfAnyMagnitude(t *testing.T) {
 	}
 }
 
-// What large labels leave over when they cancel is there to 2^-30 of the unit of the sum.
+// Where large labels cancel, the rest is exact to 2^-30 of the unit of the sum.
 func TestPriorOfLabelsThatCancel(t *testing.T) {
 	got := priorOf(t, []float64{1e16, 0x1p-20, -1e16, 0x1p-21}, nil, gbdt.Params{})
 	require.Equal(t, 1.5*0x1p-20/4, got)
@@ -55,7 +55,7 @@ func TestPriorOfLabelsThatCancel(t *testing.T) {
 	require.Equal(t, -2*0x1p-8/4, got)
 }
 
-// Equal weights that are no powers of two give the quantiles that rows without weights have.
+// Equal weights that are not powers of two give the same quantiles as no weights.
 func TestQuantilePriorOfEqualWeights(t *testing.T) {
 	for _, n := range []int{2, 4, 10, 20, 30} {
 		label := make([]float64, n)
@@ -81,7 +81,7 @@ func TestQuantilePriorOfEqualWeights(t *testing.T) {
 	require.Equal(t, 2.5, priorOf(t, []float64{1, 2, 3}, []float64{0.1, 0.2, 0.3}, gbdt.Params{Objective: gbdt.Absolute}))
 }
 
-// Numbers of which squares or products are 0 are refused, with what to do.
+// Numbers whose squares or products are 0 are refused, with advice.
 func TestTinyNumbers(t *testing.T) {
 	table := weighted(made(95, 40, 3))
 	with := func(label, weight float64) trial.Table {
@@ -98,7 +98,7 @@ func TestTinyNumbers(t *testing.T) {
 			fails(t, with(1, weight), p, "the largest weight of a row, times that of its class, is", "scale weights up")
 		}
 		switch o {
-		case gbdt.Absolute, gbdt.Quantile, gbdt.Gamma: // of which labels' sizes are no matter
+		case gbdt.Absolute, gbdt.Quantile, gbdt.Gamma: // the size of labels does not matter
 			require.Greater(t, len(train(t, with(1e-170, 1), p).Ensemble.Trees[0].Nodes), 1, o)
 		default:
 			fails(t, with(1e-170, 1), p, `column "label": the largest weighted label is`, "scale labels up")
@@ -107,7 +107,7 @@ func TestTinyNumbers(t *testing.T) {
 			require.Greater(t, len(train(t, with(1e-50, 1e-50), p).Ensemble.Trees[0].Nodes), 9, "smaller than most, and not too small")
 		}
 	}
-	// The largest weight of all counts, wherever it stands among others.
+	// The largest weight of all rows counts, wherever its row is.
 	label, weight := make([]float64, 16), make([]float64, 16)
 	for i := range label {
 		label[i], weight[i] = float64(i), 1
@@ -120,8 +120,7 @@ func TestTinyNumbers(t *testing.T) {
 	require.Len(t, train(t, zero, gbdt.Params{LabelCol: "label"}).Ensemble.Trees[0].Nodes, 1, "0 is not tiny")
 }
 
-// Weights that exceed float64 together with those of classes are refused before they are
-// summed.
+// Weights whose products with class weights exceed float64 are refused before they are summed.
 func TestHugeNumbers(t *testing.T) {
 	table := labelled(weighted(made(96, 20, 3)), func(y float64) float64 { return kernelBool(y > 3) })
 	for i := range table.Weight {

@@ -7,14 +7,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// maxRelevance bounds the labels of rankings, of which 2 to the label is taken.
+// maxRelevance bounds the labels of rankings; a row has the gain 2^label − 1.
 const maxRelevance = 31
 
 // lambdaMART is LambdaRank's objective (Burges, "From RankNet to LambdaRank to LambdaMART",
-// MSR-TR-2010-82): each pair of rows of a query with different labels pulls the better one up
-// by the logistic loss of the difference of their margins, weighed by how much the query's
-// NDCG would change if they swapped places. Of the pairs those count of which one is among
-// the first places.
+// MSR-TR-2010-82): each pair of rows of a query with different labels has the logistic loss of
+// the difference of their margins, weighted by the change of the query's NDCG if the two
+// swapped places. Only pairs with a row among the first truncation places count.
 type lambdaMART struct {
 	truncation int
 	normalize  bool
@@ -90,16 +89,16 @@ func (o *lambdaMART) query(score, label []float64, weight float64, g, h []float6
 	}
 }
 
-// lists is working memory for lists, used again and again.
+// lists is working memory for the rows of one query at a time.
 type lists struct {
 	order    []int32
-	gains    []float64 // of the rows of a list
+	gains    []float64 // by row
 	discount []float64
 	best     []float64
 }
 
-// sort returns the numbers of the rows in descending order of their scores, of equal ones in
-// the order they have, and sets gains.
+// sort returns the numbers of the rows in descending order of their scores, and sets gains. The
+// sort is stable.
 func (l *lists) sort(score, label []float64) []int32 {
 	l.order, l.gains = l.order[:0], l.gains[:0]
 	for i, y := range label {
@@ -129,7 +128,8 @@ func (l *lists) discounts(n int) []float64 {
 	return l.discount[:n]
 }
 
-// ideal returns the discounted gain of the best order of labels down to a place.
+// ideal returns the discounted gain of the best order of the labels, down to a number of
+// places.
 func (l *lists) ideal(label []float64, places int) float64 {
 	l.best = append(l.best[:0], label...)
 	slices.Sort(l.best)

@@ -8,21 +8,22 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Where second derivatives say nothing of how far to go, leaves get the constant that is best
-// for what is left of their rows: the median for Absolute, the quantile for Quantile, and for
-// Huber the median plus the mean of the differences from it, cut to HuberDelta (Friedman,
-// "Greedy function approximation: a gradient boosting machine", Annals of Statistics 29,
-// 2001). With monotone constraints the leaves are cut so that they keep them; see keepMonotone.
+// Where second derivatives do not tell how far to step, leaves are renewed: each gets the
+// constant that is best for the residuals of its rows. It is the median for Absolute, the
+// quantile for Quantile, and for Huber the median plus the mean of the differences from it, cut
+// to ±HuberDelta (Friedman, "Greedy function approximation: a gradient boosting machine",
+// Annals of Statistics 29, 2001). With monotone constraints the values are then cut; see
+// keepMonotone.
 
-// rest has for each leaf the sum of weighted differences, and of weights.
+// rest has for each leaf the sum of weighted differences, and the sum of weights.
 var rest = shared.Scratch[[]float64]("rest")
 
-// renews tells whether an objective's leaves are made anew.
+// renews tells whether the objective renews leaves.
 func (p *Params) renews() bool {
 	return p.Objective == Absolute || p.Objective == Quantile || p.Objective == Huber
 }
 
-// beginRenewal starts the search of the quantiles of what is left.
+// beginRenewal starts the search of the quantiles of residuals.
 func (q *boosting) beginRenewal(ctx *comqueue.ComContext) error {
 	s, t := trained.Get(ctx), q.grower.State(ctx).Tree(0)
 	s.leaf = q.grower.State(ctx).Leaves(0, s.leaf)
@@ -58,7 +59,7 @@ func numberLeaves(t *tree.Tree) (number []int32, leaves int) {
 	return number, leaves
 }
 
-// sumRest adds up the differences from the median, for Huber.
+// sumRest adds up the differences of residuals from the median, for Huber.
 func (q *boosting) sumRest(ctx *comqueue.ComContext, shard int, out []float64) error {
 	s := trained.Get(ctx)
 	if s.params.Objective != Huber {

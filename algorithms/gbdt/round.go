@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 )
 
-// begin gives the grower what the trees of the round are grown for.
+// begin gives the grower the gradients and hessians of the round.
 func (q *boosting) begin(ctx *comqueue.ComContext) error {
 	s := trained.Get(ctx)
 	round := s.params.round(ctx.StepNo())
@@ -50,10 +50,10 @@ func (q *boosting) begin(ctx *comqueue.ComContext) error {
 	return err
 }
 
-// runaway is what to do where margins or labels are too large to go on.
+// runaway is the advice where margins or labels are too large to go on.
 const runaway = "lower LearningRate, bring labels and weights nearer to 1, or start from a Base or margins near the answer"
 
-// dropTrees is DART's, before the gradients are taken.
+// dropTrees is the stage of DART, before gradients are computed.
 func (q *boosting) dropTrees(ctx *comqueue.ComContext) error {
 	s := trained.Get(ctx)
 	s.drop(s.params.round(ctx.StepNo()))
@@ -88,8 +88,9 @@ func (q *boosting) take(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// addTree adds the values of a tree of a new round, with a weight, to all margins. leaves
-// writes in which nodes rows end: those that are trained on, and others.
+// addTree adds the values of a tree of a new round, times a weight, to all margins. leaves
+// writes the node in which each row ends; k is the output, and d has the training rows or other
+// rows.
 func (s *state) addTree(t *tree.Tree, weight float64, leaves func(k int, d *bins.Data, out []int32) []int32) {
 	s.values = grown(s.values, len(t.Nodes))
 	for i := range t.Nodes {

@@ -1,18 +1,18 @@
 package gbdt
 
-// Rows are rows of one shard as objectives and metrics see them: all of them, or those of an
-// evaluation set. They are views, not to be modified, and good during the call alone.
+// Rows are the rows of one shard, of the training or of an evaluation set, for objectives and
+// metrics. The slices are views: do not modify them, nor use them after the call.
 type Rows struct {
-	// N is how many there are.
+	// N is the number of rows.
 	N int
-	// Margin has for each output the margins of the rows: Margin[k][i].
+	// Margin[k][i] is the margin of row i for output k.
 	Margin [][]float64
-	// Label has numbers, or the numbers of classes. Upper has the upper ends of intervals of
-	// AFT, nil where labels are no intervals.
+	// Label has numbers, or the numbers of classes. Upper has the upper ends of the intervals
+	// of AFT; it is nil where labels are not intervals.
 	Label, Upper []float64
 	// Weight is nil where every row weighs 1.
 	Weight []float64
-	// Groups has the first row of each query and, behind the last, N; nil without queries.
+	// Groups has the first row of each query, then N; it is nil without queries.
 	Groups []int32
 }
 

@@ -10,27 +10,28 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
 )
 
-// Gradients that grow beyond all numbers end the training with what to do.
+// Gradients that overflow end the training with advice.
 func TestGradientsRunAway(t *testing.T) {
 	table := made(91, 60, 3)
 	fails(t, table, gbdt.Params{LabelCol: "label", Base: []float64{1e308}, NoTrainMetrics: true}, "round 1: the objective squared", "not finite or too large", "lower LearningRate")
 	fails(t, table, gbdt.Params{LabelCol: "label", LearningRate: 1e200, NoTrainMetrics: true}, "the objective squared", "not finite or too large", "Base")
 }
 
-// Margins that run away end the training; metrics that are undefined otherwise do not.
+// Margins that diverge end the training; a metric that is undefined for another reason does
+// not.
 func TestMarginsRunAway(t *testing.T) {
 	table := labelled(made(92, 60, 3), func(y float64) float64 { return math.Abs(y) + 0.1 })
 	for _, o := range []gbdt.Objective{gbdt.Poisson, gbdt.Gamma, gbdt.Tweedie} {
-		texts := []string{"round", o.String() + "_deviance of the rows that are trained on is", "run away", "lower LearningRate"}
+		texts := []string{"round", o.String() + "_deviance of the training rows is", "have diverged", "lower LearningRate"}
 		for _, base := range []float64{-800, 800} {
 			if o == gbdt.Gamma && base > 0 {
-				continue // whose margins come down
+				continue // its margins come down
 			}
 			fails(t, table, gbdt.Params{LabelCol: "label", Objective: o, NumTrees: 5, Base: []float64{base}}, texts...)
 		}
 		fails(t, table, gbdt.Params{LabelCol: "label", Objective: o, LearningRate: 1e10}, texts...)
 	}
-	fails(t, table, gbdt.Params{LabelCol: "label", LearningRate: 1e10}, "rmse", "run away")
+	fails(t, table, gbdt.Params{LabelCol: "label", LearningRate: 1e10}, "rmse", "have diverged")
 
 	m := train(t, table, gbdt.Params{LabelCol: "label", NumTrees: 3, Base: []float64{1e200}})
 	require.True(t, math.IsNaN(last(m, 0, 0)), "squares are beyond float64, and margins come down")
@@ -43,7 +44,7 @@ func TestMarginsRunAway(t *testing.T) {
 	two := labelled(table, func(y float64) float64 { return kernelBool(y > 2) })
 	two.Weight = slices.Repeat([]float64{1}, two.N)
 	one := two
-	one.Weight = one.Label // of the rows that are measured on, those of one class have a weight
+	one.Weight = one.Label // only the rows of one class have a weight in this set
 	m = train(t, two, gbdt.Params{LabelCol: "label", WeightCol: "weight", Objective: gbdt.Logistic, Base: []float64{0}, NumTrees: 3, Metrics: []string{"auc", "logloss"}}, one)
 	require.True(t, math.IsNaN(last(m, 1, 0)))
 	require.Less(t, last(m, 1, 1), math.Ln2)

@@ -9,8 +9,8 @@ import (
 
 // Rows are drawn by functions of (seed, purpose, shard, round, row within the shard) alone.
 
-// round returns the number of the round of a superstep, counted from the first of the model
-// that is continued.
+// round returns the number of the round of a superstep, from 1. The rounds of a model that is
+// continued count.
 func (p *Params) round(step int) int {
 	if p.Start != nil {
 		return p.Start.Rounds() + step
@@ -18,19 +18,19 @@ func (p *Params) round(step int) int {
 	return step
 }
 
-// sampling tells whether the trees of a round are of a part of the rows.
+// sampling tells whether the trees of a round use only a part of the rows.
 func (p *Params) sampling(round int) bool {
 	return p.ValidationFraction > 0 || p.Subsample < 1 || p.oneSided(round)
 }
 
 // oneSided tells whether GOSS draws rows in a round. The first 1/LearningRate rounds take all
-// of them: gradients say little before the trees do.
+// rows, as gradients tell little until a few trees are there.
 func (p *Params) oneSided(round int) bool {
 	return p.GOSS && float64(round)*p.rate(round) > 1
 }
 
-// beginSampling scores the rows for GOSS and starts the search of the score above which rows
-// are taken.
+// beginSampling scores the rows for GOSS, and starts the search of the score above which all
+// rows are taken.
 func (q *boosting) beginSampling(ctx *comqueue.ComContext) error {
 	s := trained.Get(ctx)
 	if !s.params.oneSided(s.params.round(ctx.StepNo())) {
@@ -78,7 +78,7 @@ func (s *state) eachGradient(f func(first, n int)) error {
 	return nil
 }
 
-// draw says which rows are in the bag of a round.
+// draw sets which rows are in the bag of a round.
 func (s *state) draw(round int) {
 	p := s.params
 	if !p.sampling(round) {

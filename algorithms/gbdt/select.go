@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// digitBits returns how many bits of a value a pass of a selection fixes: as many as leave the
-// counts of all groups within a few megabytes.
+// digitBits returns the number of bits of a value that a pass of a selection fixes. It keeps
+// the counts of all groups within a few megabytes.
 func digitBits(groups int) int {
 	bits := 8
 	for bits > 1 && groups<<bits > 1<<18 {
@@ -19,18 +19,19 @@ func digitBits(groups int) int {
 	return bits
 }
 
-// selection finds weighted quantiles of the values of all rows in groups, such as those of
-// the leaves of a tree, exactly: pass by pass the digits of the integers that have the order
-// of the values, from counts of weights that are integers. So it does not depend on the order
-// of rows nor on who holds them. A quantile is the smallest value down to which the weight is
-// at least the share at of the group's; where it is exactly so much, the mean of that value
-// and the next.
+// selection finds exact weighted quantiles of the values of all rows, by group, such as by leaf
+// of a tree. It is a radix selection: values are mapped to integers of the same order, and each
+// pass fixes a digit of the result from counts of integer weights. So the result does not
+// depend on the order of rows, nor on which subtask holds them. The quantile of a group is the
+// smallest value such that rows up to it have at least the share at of the group's weight. If
+// they have exactly this share, it is the mean of that value and the next.
 //
-// A queue adds the stages of a selector behind a compute function that calls begin or skip on every subtask.
+// In the queue, the stages of a selector follow a compute function that calls begin or skip on
+// every subtask.
 type selection struct {
 	at     float64
 	groups int
-	value  func(row int) float64 // of rows whose group is not −1
+	value  func(row int) float64 // called for rows whose group is not −1
 	group  []int32               // nil: all rows are of group 0
 	weight []int64               // nil: every row weighs 1
 	rows   int
@@ -40,13 +41,13 @@ type selection struct {
 
 	keys   []uint64
 	prefix []uint64
-	goal   []float64 // weight to reach, counted from the first value with the prefix
-	slack  []float64 // by which it may be missed
+	goal   []float64 // weight to reach, from the first value with the prefix on
+	slack  []float64 // tolerance of goal
 	state  []groupState
 	found  []float64
 }
 
-// groupState tells how far the search of a group has come.
+// groupState is the state of the search in a group.
 type groupState uint8
 
 const (
@@ -95,7 +96,7 @@ func (x *selector) put(ctx *comqueue.ComContext, groups, bits int) {
 	x.next.Put(ctx, grown(next, groups))
 }
 
-// stages returns what a queue adds.
+// stages returns the stages for the queue.
 func (x *selector) stages() []comqueue.Stage {
 	return []comqueue.Stage{
 		comqueue.Repeat(64, x.done,
@@ -109,16 +110,17 @@ func (x *selector) stages() []comqueue.Stage {
 	}
 }
 
-// done ends the passes.
+// done tells whether the passes are over.
 func (x *selector) done(ctx *comqueue.ComContext) (bool, error) {
 	s := x.of(ctx)
 	return !s.active || s.last(), nil
 }
 
-// last tells whether the next pass would be one too many.
+// last tells whether all passes have been made.
 func (s *selection) last() bool { return s.bits*s.pass >= 64 }
 
-// countAll counts the rows of the shards at once: integers have no order.
+// countAll counts the rows of all shards into one buffer, as sums of integers do not depend on
+// the order.
 func (x *selector) countAll(ctx *comqueue.ComContext, shards sharding.Range, out []int64) (bool, error) {
 	return true, ctx.ForShardsWithin(shards, func(shard int) error { return x.countShard(ctx, shard, out) })
 }
@@ -151,7 +153,7 @@ func (x *selector) countShard(ctx *comqueue.ComContext, shard int, out []int64) 
 	return nil
 }
 
-// narrow fixes a digit of each group.
+// narrow fixes the next digit of each group.
 func (x *selector) narrow(ctx *comqueue.ComContext) error {
 	s := x.of(ctx)
 	if !s.active {
@@ -199,7 +201,7 @@ func (s *selection) digit(g int, counts []int64) {
 	s.prefix[g] = s.prefix[g]<<s.bits | uint64(last)
 }
 
-// after finds the next value of the groups whose quantile lies between two.
+// after finds the value after the one found, for groups whose quantile lies between two values.
 func (x *selector) after(ctx *comqueue.ComContext, shard int, out []float64) error {
 	s := x.of(ctx)
 	if !s.active {
@@ -220,7 +222,7 @@ func (x *selector) after(ctx *comqueue.ComContext, shard int, out []float64) err
 	return nil
 }
 
-// finish makes the quantiles, NaN for groups without weight.
+// finish computes the quantiles. Those of groups without weight are NaN.
 func (x *selector) finish(ctx *comqueue.ComContext) error {
 	s := x.of(ctx)
 	if !s.active {
@@ -240,7 +242,7 @@ func (x *selector) finish(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// keyOf returns the integer of a number that has its place in the order of numbers.
+// keyOf maps numbers to integers of the same order.
 func keyOf(v float64) uint64 {
 	b := math.Float64bits(v + 0)
 	if b>>63 != 0 {
@@ -257,7 +259,7 @@ func valueOf(key uint64) float64 {
 	return math.Float64frombits(^key)
 }
 
-// grown returns a slice of n values, the one that is given where it has room.
+// grown returns a slice of n values; it reuses s if that has the capacity.
 func grown[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)
@@ -265,8 +267,8 @@ func grown[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// powerBelow returns the largest power of two that keeps values of at most top, n of them
-// added up, below 2^62.
+// powerBelow returns the largest power of two by which n values of at most top can be
+// multiplied so that their sum stays below 2^62.
 func powerBelow(top float64, n int64) float64 {
 	if !(top > 0) {
 		return 1
@@ -275,5 +277,5 @@ func powerBelow(top float64, n int64) float64 {
 	return math.Ldexp(1, max(-1000, min(1000, 62-bits.Len64(uint64(max(n, 1)-1))-e)))
 }
 
-// scaled returns a number as an integer, rounded half to even.
+// scaled returns v·scale as an integer, rounded half to even.
 func scaled(v, scale float64) int64 { return int64(math.RoundToEven(v * scale)) }

@@ -10,7 +10,7 @@ var _ model.Stage = Params{}
 // Kind returns "gbdt".
 func (Params) Kind() string { return Kind }
 
-// Fit is Train, without evaluation sets but the one of ValidationFraction.
+// Fit is Train without evaluation sets, except the one of ValidationFraction.
 func (p Params) Fit(rows *engine.Dataset) *engine.Dataset { return Train(rows, p) }
 
 // Apply is Predict with the parameters' columns.

@@ -12,8 +12,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// start returns the rows with the margins that training starts from, and the names of their
-// columns: those of MarginCols, or, where a model is continued, what it gives.
+// start returns the rows with the margins that training starts from, and the names of the
+// margin columns. They are MarginCols, or new columns with the margins of the model that is
+// continued.
 func (p *Params) start(d *engine.Dataset) (*engine.Dataset, []string, error) {
 	if p.Start == nil {
 		return d, p.MarginCols, nil
@@ -73,7 +74,7 @@ func (s starter) Bind(l *model.Layout) (model.Step, error) {
 	}, nil
 }
 
-// checkStart tells why a model cannot be continued.
+// checkStart adds the reasons why the model in Start cannot be continued.
 func (p *Params) checkStart(e *problems) {
 	m := p.Start
 	if m == nil {
@@ -93,20 +94,20 @@ func (p *Params) checkStart(e *problems) {
 		e.add("Start was trained with AbsentIsZero %v, and AbsentIsZero is %v: set it to %[1]v, as a model reads what sparse rows leave out in one way", m.AbsentIsZero, p.AbsentIsZero)
 	}
 	if p.DART {
-		e.add("Start and DART are both set: DART drops trees of its own training alone, so that it cannot go on as it would have: leave one of them")
+		e.add("Start and DART are both set: DART drops only trees of its own training, so it cannot continue a model: leave one of them")
 	}
 	if p.Base != nil || p.MarginCols != nil {
 		e.add("Start gives the margins to start from: leave Base and MarginCols")
 	}
 }
 
-// checkKinds tells which feature is a category in the model that is continued and a number in
-// the rows, or the other way round: splits of the one kind say nothing of the other.
+// checkKinds returns an error if a feature is categorical in the model that is continued and a
+// number in the rows, or the other way round, as a split of one kind cannot read the other.
 func (p *Params) checkKinds(layout *bins.Layout) error {
 	if p.Start == nil {
 		return nil
 	}
-	categorical := map[int]bool{} // of the features that the model looks at
+	categorical := map[int]bool{} // the features on which the model splits
 	e := p.Start.Ensemble
 	for i := range e.Trees {
 		for n := range e.Trees[i].Nodes {

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// A model is not continued where its trees would read the rows in another way than new ones.
+// A model is not continued if its trees would read the rows differently from new trees.
 func TestContinueAsItBegan(t *testing.T) {
 	table := made(90, 100, 3)
 	for i, x := range table.X {

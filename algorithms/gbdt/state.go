@@ -12,10 +12,11 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// trained has what a subtask has of a training.
+// trained is the key of the state.
 var trained = shared.Scratch[*state]("training")
 
-// state is what a subtask has of a training. Slices over rows are over those of the subtask.
+// state is the state of a training on a subtask. Slices over rows are over the rows of the
+// subtask.
 type state struct {
 	params  *Params
 	data    *bins.Data
@@ -23,37 +24,36 @@ type state struct {
 	outputs int
 	metrics []metric
 	spans   []bins.Span // by shard; those without rows are empty
-	queries [][]int32   // by shard, within it; nil without queries
+	queries [][]int32   // by shard, row numbers within it; nil without queries
 
-	// What is kept, see kept.go. Subtasks but the first judge nothing.
+	// The kept state, see kept.go. judgement is used on subtask 0 only.
 	*boosted
 	*judgement
 
-	margin [][]float64 // of the rows, for each output
-	// weight multiplies gradients: the row's weight, times that of its class, and 0 where it
-	// is held out; nil where that is 1 for all.
+	margin [][]float64 // [output][row]
+	// weight is the factor of each row's gradients: its weight times that of its class, and 0
+	// for a row that is held out. nil means 1 for all.
 	weight []float64
-	units  []int64 // weight as integers, for quantiles; nil where all are 1
-	held   []bool  // rows of the set "validation"; nil where there is none
+	units  []int64 // weight rounded to integers, for quantiles; nil where all are 1
+	held   []bool  // the rows of the set "validation"; nil where there is none
 
 	sets []*measured // the training rows and the evaluation sets
 	room []float64   // for a shard
-	view Rows        // the rows at hand
+	view Rows        // the rows of the current shard
 
-	bag     []bool  // rows of the round's trees; nil where all are
-	rows    []int32 // the same as numbers
-	leaf    []int32 // of each row, in the tree at hand
+	bag     []bool  // the rows that the round's trees use; nil means all
+	rows    []int32 // the same rows, as numbers
+	leaf    []int32 // of each row, in the current tree
 	values  []float64
 	grad    [][]float64 // for a shard
 	hess    [][]float64
 	quant   selection
 	goss    selection
-	factor  []float64 // GOSS: what the gradients of each row are multiplied with
+	factor  []float64 // GOSS: factor of the gradients of each row
 	dropped *dart
 }
 
-// measured is rows that metrics are measured on: those of the training, or of an evaluation
-// set.
+// measured is a set on which metrics are measured: the training rows, or an evaluation set.
 type measured struct {
 	name    string
 	data    *bins.Data
@@ -61,11 +61,11 @@ type measured struct {
 	queries [][]int32
 	margin  [][]float64
 	weight  []float64
-	own     bool // of other rows than those of the training
+	own     bool // it has rows of its own, not training rows
 	leaf    []int32
 }
 
-// span returns where the rows of a shard are.
+// span returns the span of the rows of a shard.
 func (s *state) span(shard int) bins.Span { return s.spans[shard] }
 
 // spansOf returns the spans of rows by shard.
@@ -77,8 +77,8 @@ func spansOf(d *bins.Data, shards int) []bins.Span {
 	return spans
 }
 
-// queriesOf returns the first rows of the queries of each shard, within it, with the number
-// of its rows behind.
+// queriesOf returns, for each shard, the first row of each query and then the number of rows.
+// Rows are numbered within the shard.
 func queriesOf(d *bins.Data, spans []bins.Span) [][]int32 {
 	if d.Groups == nil {
 		return nil
@@ -115,8 +115,9 @@ func show(r *Rows, d *bins.Data, span bins.Span, queries [][]int32, margin [][]f
 	}
 }
 
-// bytesPerRow returns what training keeps for each row: the margins, gradients, hessians,
-// their integers and the rows' order of each output; the leaf, the bag, and room to sort in.
+// bytesPerRow returns the memory of training for each row. For each output that is the margin,
+// gradient, hessian, their integers and the row's place in the order; further, the leaf, the
+// bag, and room to sort in.
 func (q *boosting) bytesPerRow(f *bins.Facts) int64 {
 	p := &q.params
 	n := int64(p.outputs(len(f.Classes)))*(8+8+16+4) + 4 + 4 + 1 + 4
@@ -131,7 +132,7 @@ func (q *boosting) bytesPerRow(f *bins.Facts) int64 {
 	return n
 }
 
-// bytesPerSetRow is that of evaluation sets: margins and the leaf.
+// bytesPerSetRow is the same for evaluation sets: margins and the leaf.
 func (q *boosting) bytesPerSetRow(f *bins.Facts) int64 {
 	return 8*int64(q.params.outputs(len(f.Classes))) + 4
 }
@@ -186,7 +187,7 @@ func (q *boosting) open(ctx *comqueue.ComContext) error {
 	return q.rejoin(s)
 }
 
-// checkFacts reports labels and weights that nothing can be learnt from.
+// checkFacts reports labels and weights from which nothing can be learnt.
 func (q *boosting) checkFacts(f *bins.Facts) error {
 	k := len(f.Classes)
 	switch {
@@ -210,7 +211,7 @@ func (q *boosting) checkFacts(f *bins.Facts) error {
 	return nil
 }
 
-// draws tells which share of the rows is none of them.
+// draws returns an error if a share of the n rows is less than one row.
 func (p *Params) draws(n int64) error {
 	var errs []error
 	for _, of := range []struct {
@@ -224,7 +225,7 @@ func (p *Params) draws(n int64) error {
 	return errors.Join(errs...)
 }
 
-// marginsOf returns room for the margins of rows, with those that rows start from.
+// marginsOf returns the margins of rows, set to those that the rows bring, if any.
 func marginsOf(d *bins.Data, outputs int) ([][]float64, error) {
 	if d.Margins != nil && d.Outputs != outputs {
 		return nil, fmt.Errorf("there are %d columns of margins for %d outputs", d.Outputs, outputs)
@@ -241,7 +242,7 @@ func marginsOf(d *bins.Data, outputs int) ([][]float64, error) {
 	return margin, nil
 }
 
-// weigh checks labels, and makes the weights of rows, of which some are held out.
+// weigh checks labels, draws the rows to hold out, and sets the weights of rows.
 func (s *state) weigh(ctx *comqueue.ComContext) error {
 	classes := s.params.classWeights(s.data.Facts)
 	fraction := s.params.ValidationFraction
@@ -278,8 +279,7 @@ func (s *state) weigh(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// classWeights returns what the weights of rows are multiplied with by class, nil for
-// nothing.
+// classWeights returns the factor of the weights of rows for each class; nil means 1.
 func (p *Params) classWeights(f *bins.Facts) []float64 {
 	if !p.Objective.classes() || p.ScalePosWeight == 1 && len(p.ClassWeights) == 0 && !p.Balanced {
 		return nil
@@ -291,7 +291,7 @@ func (p *Params) classWeights(f *bins.Facts) []float64 {
 	return w
 }
 
-// openSets makes what metrics are measured on.
+// openSets makes the sets on which metrics are measured.
 func (q *boosting) openSets(ctx *comqueue.ComContext, s *state) error {
 	train := &measured{name: "train", data: s.data, spans: s.spans, queries: s.queries, margin: s.margin, weight: s.data.Weight}
 	if s.held != nil {
@@ -332,13 +332,13 @@ func (q *boosting) openSets(ctx *comqueue.ComContext, s *state) error {
 	return nil
 }
 
-// refusal is the error about a row of one of the queue's inputs: the training rows, then the
-// evaluation sets.
+// refusal returns an error about a row of an input of the queue. Input 0 is the training rows;
+// the evaluation sets follow.
 func refusal(shard, input, row int, err error) error {
 	return &engine.RowError{Row: int64(row), Of: &engine.RowsOf{Shard: shard, Input: input}, Err: err}
 }
 
-// checkSet checks the labels of an evaluation set, which is the input of a number.
+// checkSet checks the labels of an evaluation set; input is its number, for errors.
 func (s *state) checkSet(m *measured, input int) error {
 	var r Rows
 	for _, span := range m.data.Shards {
@@ -356,7 +356,7 @@ func (s *state) checkSet(m *measured, input int) error {
 	return nil
 }
 
-// weightOf returns the weight that a row's gradients are multiplied with.
+// weightOf returns the factor of a row's gradients.
 func (s *state) weightOf(i int) float64 {
 	if s.weight == nil {
 		return 1

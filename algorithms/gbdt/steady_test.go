@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector allocates for itself, which is not what is counted here.
+// The race detector allocates too, which would distort the counts.
 
 package gbdt_test
 
@@ -35,7 +35,7 @@ func TestPredictAllocatesNothing(t *testing.T) {
 	}))
 }
 
-// What a round allocates does not grow with the rows: it is what its trees need.
+// The allocations of a round depend on its trees and do not grow with the rows.
 func TestRoundsAllocateLittle(t *testing.T) {
 	mallocs := func(n, rounds int) float64 {
 		table := labelled(made(81, n, 4), func(y float64) float64 { return kernelBool(y > 3) })

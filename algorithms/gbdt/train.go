@@ -18,29 +18,29 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Set is rows that metrics are measured on while training goes on, and that are not trained
-// on: rows with the columns of the training.
+// Set is an evaluation set: rows with the columns of the training rows, on which metrics are
+// measured after each round. They are not trained on.
 type Set struct {
-	// Name is that of progress and record.
+	// Name names the set in progress reports and in Summary.Record.
 	Name string
 	Rows *engine.Dataset
-	// Skip leaves those of the rows out whose label or weight is null or NaN, as Params.Skip
-	// does in all rows, and counts them as "rows of evaluation sets skipped". Without either
-	// such a row is an error.
+	// Skip leaves out rows whose label or weight is null or NaN, and counts them as "rows of
+	// evaluation sets skipped". Params.Skip does so in all sets. Otherwise such a row is an
+	// error.
 	Skip bool
 }
 
-// boosting has what is known of a training when the job is built; its methods are the stages
-// of the queue.
+// boosting describes a training; it is complete when the job is built. Its methods are the
+// stages of the queue.
 type boosting struct {
 	params    Params
 	table     bins.Table
 	sets      []evaluation
-	ordered   bool // a metric is of the order of rows
+	ordered   bool // some metric is of the order of rows
 	grower    *grow.Grower
 	monotone  []int8    // constraints by feature; nil without
-	quantiles *selector // where prior and leaves are quantiles
-	scores    *selector // where GOSS draws rows
+	quantiles *selector // for a prior and leaves that are quantiles
+	scores    *selector // for the rows that GOSS draws
 	label     arrow.DataType
 	schema    *arrow.Schema
 }
@@ -52,13 +52,13 @@ type evaluation struct {
 }
 
 // Train boosts trees and returns the model as a dataset of one row, whose column "model"
-// holds what Model.Encode returns. (Of a classification a second column, null, has the type
-// of the labels.) After each round all metrics are measured on the rows that are trained on,
-// as the set "train", and on the evaluation sets.
+// holds what Model.Encode returns. For a classification there is a second column, of nulls,
+// whose type is that of the labels. After each round all metrics are measured on the training
+// rows, as the set "train", and on the evaluation sets.
 //
 // Its queue is named "gbdt", has a superstep for each round, and reports each metric on each
-// set, such as "test logloss". What is wrong with the parameters or with the columns they
-// name is reported when the job is built, with the caller's line.
+// set, such as "test logloss". Errors about the parameters, or about columns that they name,
+// are reported when the job is built, with the caller's line.
 func Train(d *engine.Dataset, p Params, sets ...Set) *engine.Dataset {
 	const op = "gbdt.Train"
 	b := model.BuilderOf(op, d)
@@ -82,7 +82,7 @@ func Train(d *engine.Dataset, p Params, sets ...Set) *engine.Dataset {
 	return q.queue(b)
 }
 
-// checkSets tells what is wrong with evaluation sets.
+// checkSets returns all errors about the evaluation sets.
 func (p *Params) checkSets(sets []Set) error {
 	var e problems
 	seen := map[string]bool{"train": true}
@@ -111,7 +111,7 @@ func (p *Params) checkSets(sets []Set) error {
 	return errors.Join(e...)
 }
 
-// prepare checks columns and makes the description of the training.
+// prepare checks the columns and returns the description of the training.
 func prepare(op string, d *engine.Dataset, p Params, sets []Set) (*boosting, error) {
 	q := &boosting{params: p, schema: arrowrows.Arrow(d.Schema())}
 	kind := bins.NumberLabel
@@ -171,7 +171,7 @@ func prepare(op string, d *engine.Dataset, p Params, sets []Set) (*boosting, err
 	return q, nil
 }
 
-// columns says what is read of the rows.
+// columns returns the columns that are read; margins are the names of the margin columns.
 func (p *Params) columns(margins []string) bins.Columns {
 	return bins.Columns{
 		Vector: p.VectorCol, Features: p.FeatureCols, Categorical: p.CategoricalCols, CategoricalAt: p.CategoricalAt,
@@ -179,7 +179,7 @@ func (p *Params) columns(margins []string) bins.Columns {
 	}
 }
 
-// checkLabel returns what the objective says of a label alone, nil where it says nothing.
+// checkLabel returns the objective's check of a label by itself; nil if there is none.
 func (p *Params) checkLabel() func(v float64) error {
 	if p.Objective == Custom || p.Objective.classes() || p.LabelUpperCol != "" {
 		return nil
@@ -188,8 +188,8 @@ func (p *Params) checkLabel() func(v float64) error {
 	return func(v float64) error { return loss.check(&Rows{N: 1, Label: []float64{v}}, 0) }
 }
 
-// growth returns how trees grow, given the names of the features, which are categorical, and a
-// bound of their numbers.
+// growth returns the parameters of the grower. features finds a feature by name, categorical
+// tells whether it is categorical, and dim is a bound above all numbers.
 func (p *Params) growth(features func(name string) (int, error), categorical func(j int) bool, dim int) (grow.Params, error) {
 	g := grow.Params{
 		LeafWise: p.GrowPolicy == LossGuide, MaxDepth: p.MaxDepth, MaxLeaves: p.MaxLeaves,

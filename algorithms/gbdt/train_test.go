@@ -67,8 +67,8 @@ func TestRegressionTreeExactly(t *testing.T) {
 	}
 }
 
-// A tree of one leaf is a Newton step from the prior, which for these objectives is 0: what
-// is left is the prior alone.
+// A tree of one leaf is a Newton step from the prior. For these objectives the step is 0, so
+// only the prior is left.
 func TestPriors(t *testing.T) {
 	n := 40
 	table := trial.Table{N: n, D: 1, X: make([]float64, n), Label: make([]float64, n), Weight: make([]float64, n)}
@@ -151,7 +151,7 @@ func TestQuantiles(t *testing.T) {
 		for x := range 3 {
 			require.InDelta(t, quantile(func(i int) bool { return leaf(i%3) == leaf(x) }, at), m.Predict([]float64{float64(x)}), 1e-9, at)
 		}
-		// Weights are as good as rows that are there several times.
+		// Integer weights count like rows that are there several times.
 		double, weighted := table, table
 		double.X, double.Label = append([]float64(nil), table.X...), append([]float64(nil), table.Label...)
 		weighted.Weight = make([]float64, table.N)
@@ -172,7 +172,7 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-// Huber's leaves: the median and the mean of what differs from it, cut.
+// Huber's leaves are the median plus the mean of the cut differences from it.
 func TestHuberLeaves(t *testing.T) {
 	table := trial.Table{N: 5, D: 1, X: make([]float64, 5), Label: []float64{1, 2, 3, 10, -4}}
 	m := train(t, table, gbdt.Params{LabelCol: "label", Objective: gbdt.Huber, HuberDelta: 2, NumTrees: 1, LearningRate: 1})
@@ -180,7 +180,7 @@ func TestHuberLeaves(t *testing.T) {
 	require.InDelta(t, 2+(-1+0+1+2-2)/5.0, m.Predict([]float64{0}), 1e-12)
 }
 
-// Every objective learns: its metric falls from the start, and is what it is said to be.
+// Every objective learns: its metric falls, and equals a computation row by row.
 func TestObjectivesLearn(t *testing.T) {
 	base := made(1, learnRows, 5)
 	positive := labelled(base, func(y float64) float64 { return math.Exp(y / 3) })
@@ -215,7 +215,7 @@ func TestObjectivesLearn(t *testing.T) {
 	}
 }
 
-// metricOf computes a model's metric anew, row by row.
+// metricOf computes a model's metric again, row by row.
 func metricOf(m *gbdt.Model, table trial.Table) float64 {
 	var sum float64
 	for i := range table.N {
@@ -270,7 +270,7 @@ func TestEarlyStopping(t *testing.T) {
 	p.NumTrees, p.EarlyStoppingRounds = best, 0
 	sameTrees(t, train(t, part(table, 0, 200), p), m)
 
-	// Without an own set, a part of the rows is held out, and is not trained on.
+	// Without an evaluation set, a part of the rows is held out and not trained on.
 	p.NumTrees, p.EarlyStoppingRounds, p.ValidationFraction = 300, 5, 0.25
 	m = train(t, table, p)
 	require.Equal(t, []string{"train", "validation"}, m.Summary.Sets)
@@ -295,7 +295,7 @@ func TestMetricsOfSets(t *testing.T) {
 	require.Equal(t, []string{"test"}, train(t, table, p, part(table, 0, 9)).Summary.Sets)
 }
 
-// A metric and an objective of one's own, the same as those that are built in.
+// A custom metric and a custom objective give the same as the built-in ones.
 func TestCustom(t *testing.T) {
 	table := weighted(labelled(made(4, 300, 4), func(y float64) float64 { return kernelBool(y > 3) }))
 	p := gbdt.Params{LabelCol: "label", WeightCol: "weight", Objective: gbdt.Logistic, NumTrees: 8, Base: []float64{0}}
@@ -337,7 +337,7 @@ func TestCustom(t *testing.T) {
 		p.CustomObjective.Gradients = func(_ *gbdt.Rows, _, hess [][]float64) error { hess[0] = own; return nil }
 		fails(t, table, p, `custom objective "bad": it has put slices of its own in the place of those of output 0`)
 	}
-	// There are values for the rows of the shard and no more, on any number of subtasks.
+	// The slices are exactly as long as the shard has rows, on any number of subtasks.
 	p.CustomObjective.Gradients = func(r *gbdt.Rows, grad, hess [][]float64) error {
 		for i := range grad[0] {
 			grad[0][i], hess[0][i] = r.Margin[0][i]-r.Label[i], 1
@@ -354,8 +354,8 @@ func TestCustom(t *testing.T) {
 	sameTrees(t, one, two)
 }
 
-// Early stopping by a metric that no round has is an error, and rounds that have none are no
-// better than others.
+// Early stopping is an error if the metric is NaN in all rounds. A round with NaN is never the
+// best if another round has a number.
 func TestStoppingByNothing(t *testing.T) {
 	table := labelled(made(4, 60, 4), func(y float64) float64 { return kernelBool(y > 3) })
 	alike := table
@@ -367,7 +367,7 @@ func TestStoppingByNothing(t *testing.T) {
 			engine.Collect(gbdt.Train(table.Dataset(b), p, gbdt.Set{Name: "test", Rows: alike.Dataset(b)}), "model")
 		}, fmt.Sprintf(`no round is the best of %d: the metric auc on the set "test"`, min(rounds, 4)))
 	}
-	// The steps of some rounds are needed until this metric is a number, which then falls.
+	// This metric is NaN in the first rounds, and then a number that falls.
 	late := gbdt.CustomMetric{Name: "late", Sum: func(r *gbdt.Rows) (total, weight float64) {
 		m := math.Abs(r.Margin[0][0])
 		if m < 0.3 {
@@ -382,7 +382,7 @@ func TestStoppingByNothing(t *testing.T) {
 	require.Equal(t, 12, m.Summary.BestRound)
 }
 
-// Training goes on where a model ended, as if it had never stopped.
+// Training continues a model as if it had never stopped.
 func TestContinue(t *testing.T) {
 	table := labelled(made(5, 150, 4), func(y float64) float64 { return math.Floor(max(0, min(2, y/2))) })
 	for _, c := range []gbdt.Params{
@@ -406,7 +406,7 @@ func TestContinue(t *testing.T) {
 	}
 }
 
-// Margins that rows bring are where training starts, and are no part of the model.
+// Training starts from the margins of the rows, and they are not part of the model.
 func TestMargins(t *testing.T) {
 	type row struct {
 		A, B, Offset, Label, Rest float64

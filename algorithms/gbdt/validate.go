@@ -12,40 +12,40 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 )
 
-// problems collects what is wrong.
+// problems collects errors.
 type problems []error
 
 func (e *problems) add(format string, a ...any) { *e = append(*e, fmt.Errorf(format, a...)) }
 
-// share asks for a number in (0, 1], or 0 for its default.
+// share checks that v is in (0, 1], or 0 for the default.
 func (e *problems) share(name string, v float64) {
 	if !(v >= 0 && v <= 1) {
 		e.add("%s is %v: want a share above 0, at most 1, or 0 for the default", name, v)
 	}
 }
 
-// finite asks for a number.
+// finite checks that v is neither NaN nor infinite.
 func (e *problems) finite(name string, v float64) {
 	if !finite(v) {
 		e.add("%s is %v: want a number", name, v)
 	}
 }
 
-// positive asks for a number of 0 or more.
+// positive checks that v is finite and 0 or more.
 func (e *problems) positive(name string, v float64) {
 	if !(v >= 0 && finite(v)) {
 		e.add("%s is %v: want a number of 0 or more", name, v)
 	}
 }
 
-// count asks for a number from least to most.
+// count checks that v is from least to most.
 func (e *problems) count(name string, v, least, most int) {
 	if v < least || v > most {
 		e.add("%s is %d: want %d to %d", name, v, least, most)
 	}
 }
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns all errors about the parameters, joined.
 func (p Params) Validate() error {
 	var e problems
 	p.checkColumns(&e)
@@ -63,7 +63,7 @@ func (p *Params) checkColumns(e *problems) {
 	}
 	if (p.GroupCol != "") != (p.Objective == LambdaMART) && p.Objective != Custom {
 		if p.GroupCol == "" {
-			e.add("GroupCol is empty: LambdaMART ranks the rows of queries, name their column")
+			e.add("GroupCol is empty: LambdaMART ranks the rows of each query, so name the column of queries")
 		} else {
 			e.add("GroupCol is for LambdaMART and Custom, and Objective is %v", p.Objective)
 		}

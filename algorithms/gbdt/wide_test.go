@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// citizen is a row of which the label is what its city says and what its age adds.
+// citizen is a row whose label is the sum of a term of its city and a term of its age.
 type citizen struct {
 	City  string  `column:"city"`
 	Code  int64   `column:"code"`
@@ -19,7 +19,7 @@ type citizen struct {
 	Label float64 `column:"label"`
 }
 
-// citizens are rows of as many cities, with codes of their own from all over the range.
+// citizens returns rows from a number of cities, whose codes are spread over the whole range.
 func citizens(seed uint64, n, cities int) []citizen {
 	r := sharding.NewRandom(seed, "citizens", 0, 0)
 	rows := make([]citizen, n)
@@ -31,11 +31,11 @@ func citizens(seed uint64, n, cities int) []citizen {
 	return rows
 }
 
-// worth is what a city says, between −1 and 1 without a trend.
+// worth is the term of a city in the label, between −1 and 1 without a trend.
 func worth(city int) float64 { return math.Sin(float64(city * city)) }
 
-// TestManyCategoriesGoOn: a model that is continued on rows of other categories keeps those it
-// had.
+// TestManyCategoriesGoOn: a model that is continued on rows of other categories keeps its own
+// categories.
 func TestManyCategoriesGoOn(t *testing.T) {
 	p := gbdt.Params{FeatureCols: []string{"city", "age"}, LabelCol: "label", NumTrees: 5}
 	first := trainRows(t, citizens(1, 1500, 300), p)

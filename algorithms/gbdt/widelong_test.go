@@ -1,6 +1,6 @@
 //go:build !race
 
-// These train on many rows for what comes out. The race detector watches the same code in
+// These tests train on many rows for their results. The race detector watches the same code in
 // other tests.
 
 package gbdt_test
@@ -18,9 +18,9 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// TestManyCategories: hundreds of categories are told apart, as text and as codes; the metric
-// of an evaluation set, which sees bins, is that of predictions, which see values; and what
-// training has not seen goes where missing values go.
+// TestManyCategories: hundreds of categories are told apart, as text and as codes. The metric
+// of an evaluation set, computed from bins, equals that of predictions from values. Categories
+// that training has not seen go where missing values go.
 func TestManyCategories(t *testing.T) {
 	rows, held := citizens(1, 3000, 400), citizens(2, 500, 400)
 	for _, feature := range []string{"city", "code"} {
@@ -53,8 +53,8 @@ func TestManyCategories(t *testing.T) {
 	}
 }
 
-// TestCategoriesOfNoise: categories that say nothing, be they dozens or thousands, cost next to
-// nothing on other rows.
+// TestCategoriesOfNoise: uninformative categories, dozens or thousands, hardly raise the loss
+// on other rows.
 func TestCategoriesOfNoise(t *testing.T) {
 	const n = 4000
 	for _, cities := range []int{40, 400, 4000} {

@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// A column of text that is missing in every row of the training is a column of text all the
-// same: whatever stands there at prediction is missing, and files say so.
+// A text column that is null in every training row is still a text column. At prediction any
+// text in it is missing, and files keep this.
 func TestTextMissingInEveryRow(t *testing.T) {
 	type row struct {
 		Word     *string

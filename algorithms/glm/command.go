@@ -21,7 +21,7 @@ func (p Params) Command() model.Command {
 			optim.StepFlag,
 			{Name: "no-inference", Param: "NoInference", Tag: `help:"Leave out standard errors, statistics and p values, which take one more read of the rows."`},
 			{Name: "family", Param: "Family", Tag: `placeholder:"FAMILY" help:"Distribution of the label: gaussian (the default), binomial, poisson, gamma or tweedie." default:"gaussian"`},
-			{Name: "link", Param: "Link", Tag: `placeholder:"LINK" help:"What of the mean is linear, such as identity, log or logit (default: what suits the family)." default:"auto"`},
+			{Name: "link", Param: "Link", Tag: `placeholder:"LINK" help:"Function of the mean that is linear in the features, such as identity, log or logit (default: what suits the family)." default:"auto"`},
 			{Name: "power", Param: "Power", Tag: `want:">1..<2|>2.." of:"family=tweedie" placeholder:"POWER" help:"Of tweedie: the power of the mean that the variance is in proportion to (default: 1.5)."`},
 		}),
 	}

@@ -10,32 +10,32 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// deviance is half the unit deviance of a family whose variance is mean^power, or that of
-// proportions, as an objective.Loss of the linked mean. Its second derivatives are those
-// expected, the Fisher information, with which Newton's method is iteratively reweighted
+// deviance is an objective.Loss of the linked mean: half the unit deviance of a family. The
+// variance of the family is mean^power, or that of a proportion. The second derivatives are the
+// expected ones, the Fisher information. With these, Newton's method is iteratively reweighted
 // least squares (Nelder and Wedderburn, Generalized linear models, Journal of the Royal
-// Statistical Society A 135, 1972; McCullagh and Nelder, Generalized Linear Models). See
-// logarithmic for steps that are made of others.
+// Statistical Society A 135, 1972; McCullagh and Nelder, Generalized Linear Models). The
+// exception is logarithmic, which has the derivatives themselves for some steps.
 type deviance struct {
 	family Family
 	link   Link
 	power  float64
 	// shift is added to margins, so that parameters of 0 give the mean of all labels.
 	shift float64
-	// withStatistics adds two constants that change nothing, but whose second derivatives are
-	// Pearson's statistic and the part of the log-likelihood that is no deviance: so the sums
-	// over the rows come with the last matrix, and need no read of their own.
+	// withStatistics adds two constants that do not change the loss. Their second derivatives
+	// are Pearson's statistic and the part of the log-likelihood that is no deviance. So the
+	// sums of both over the rows come with the last matrix and need no read of their own.
 	withStatistics bool
 }
 
-// Places of the statistics among the constants.
+// Indices of the statistics among the constants.
 const (
 	pearsonTally = iota
 	saturatedTally
 	statistics
 )
 
-// powers are those of the variance.
+// powers has the power of each family: the variance is the mean to this power.
 var powers = [...]float64{Gaussian: 0, Poisson: 1, Gamma: 2}
 
 // devianceOf returns the loss of parameters that are valid.
@@ -66,15 +66,15 @@ func (l deviance) Shape(f *rows.Facts) (objective.Shape, error) {
 	return s, nil
 }
 
-// unit returns what counts as a large slope: the slope by the mean is the difference from
-// the label over mean^power, and that by the margin has the slope of the mean besides.
+// unit returns the size of a large slope. The slope by the mean is the difference from the
+// label over mean^power. The slope by the margin is this times the slope of the mean.
 func (l deviance) unit(f *rows.Facts) float64 {
 	mean, apart := math.Abs(f.LabelMean), f.LabelStd
 	switch {
 	case l.family == Binomial:
 		return 1
 	case l.family != Gaussian:
-		apart = mean // what is not negative deviates by about its mean, or less
+		apart = mean // labels of 0 or more differ from their mean by about the mean, or less
 	case apart == 0:
 		apart = mean
 	}
@@ -101,7 +101,7 @@ func (l deviance) Refuses(y float64) string {
 	case y < 0:
 		return fmt.Sprintf("%v is negative: values of the family %v are 0 or more", y, l.family)
 	case l.power >= 2 && y == 0:
-		return fmt.Sprintf("%v is not above 0, as values of the family %v are, with this power", y, l.family)
+		return fmt.Sprintf("%v is not above 0: values of the family %v are above 0 with this power", y, l.family)
 	}
 	return ""
 }
@@ -139,7 +139,8 @@ func (l deviance) put(b *objective.Batch, i int, slope, information, mean, varia
 	if !l.withStatistics {
 		return
 	}
-	// By margins a and b ≤ a, at (a(a+1)/2+b)·N, and the constants are margins 1 and 2.
+	// The second derivative by margins a and b ≤ a is at (a(a+1)/2+b)·N. The constants are
+	// margins 1 and 2.
 	r := b.Label[i] - mean
 	b.Curve[2*b.N+i] = float64(r*r) / variance
 	if l.family == Poisson {
@@ -147,10 +148,10 @@ func (l deviance) put(b *objective.Batch, i int, slope, information, mean, varia
 	}
 }
 
-// logarithmic is At with the link Log: with mean^(1−power) and mean^(2−power), there is
-// nothing else to be found of the mean, and no difference of large numbers. Steps are made of
-// the second derivatives as they are where these are positive, as they are everywhere with
-// powers up to 2.
+// logarithmic is At with the link Log. It computes mean^(1−power) and mean^(2−power), needs
+// nothing else of the mean, and subtracts no large numbers. For steps with powers above 1 it
+// writes the second derivatives themselves where these are positive; with powers up to 2 they
+// always are.
 func (l deviance) logarithmic(b *objective.Batch, m, room []float64) {
 	p := l.power
 	for i, x := range m {
@@ -187,8 +188,8 @@ func (l deviance) logarithmic(b *objective.Batch, m, room []float64) {
 	}
 }
 
-// ofLabel is the part of half the deviance that no mean changes, of powers other than 0, 1
-// and 2.
+// ofLabel returns the part of half the deviance that does not depend on the mean, for powers
+// other than 0, 1 and 2.
 func (l deviance) ofLabel(y float64) float64 {
 	if y == 0 {
 		return 0
@@ -196,12 +197,12 @@ func (l deviance) ofLabel(y float64) float64 {
 	return kernel.Pow(y, 2-l.power) / ((l.power - 1) * (2 - l.power))
 }
 
-// direct is At where the mean is the margin or its inverse. A mean that the family does not
-// have is an infinite loss, so that steps there are shortened.
+// direct is At where the mean is the margin or its inverse. Where the family cannot have the
+// mean, the loss is infinite, so that a step to it is shortened.
 func (l deviance) direct(b *objective.Batch, m []float64) {
 	p := l.power
 	for i, x := range m {
-		mean, by := x, 1.0 // and its derivative by the margin
+		mean, by := x, 1.0 // by is the derivative of the mean by the margin
 		if l.link == Inverse {
 			mean = 1 / x
 			by = -float64(mean * mean)
@@ -237,7 +238,7 @@ func (l deviance) direct(b *objective.Batch, m []float64) {
 	}
 }
 
-// proportions is At of the family Binomial.
+// proportions is At for the family Binomial.
 func (l deviance) proportions(b *objective.Batch, m []float64) {
 	for i, x := range m {
 		var mean, rest, logMean, logRest float64 // rest = 1−mean
@@ -277,8 +278,8 @@ func (l deviance) proportions(b *objective.Batch, m []float64) {
 	}
 }
 
-// saturated returns how far below 0 the log-likelihood of a count is where the mean is the
-// count itself: log y! − y·log y + y.
+// saturated returns minus the log-likelihood of a count y whose mean is y itself, which is log
+// y! − y·log y + y.
 func saturated(y float64) float64 {
 	if y == 0 {
 		return 0
@@ -286,7 +287,7 @@ func saturated(y float64) float64 {
 	return linearmodel.LogGamma(y+1) - float64(y*kernel.Log(y)) + y
 }
 
-// mean returns the mean of a margin.
+// mean returns the mean that has a margin.
 func (l Link) mean(margin float64) float64 {
 	switch l {
 	case Log:
@@ -299,7 +300,8 @@ func (l Link) mean(margin float64) float64 {
 	return margin
 }
 
-// of returns the margin of a mean; it is not finite where the mean has none.
+// of returns the margin of a mean. The margin is not finite where the link is not defined for
+// the mean.
 func (l Link) of(mean float64) float64 {
 	switch l {
 	case Log:

@@ -23,8 +23,9 @@ func at(l objective.Loss, k int, y, margin float64) objective.Batch {
 	return b
 }
 
-// TestDerivatives: slopes are those of the loss, and information is the mean over the
-// distribution of labels of the slope's square times the dispersion, as it is defined.
+// TestDerivatives compares slopes with differences of the loss, and the information with its
+// definition: the expected square of the slope, over the distribution of labels, times the
+// dispersion.
 func TestDerivatives(t *testing.T) {
 	for _, c := range []struct {
 		p       glm.Params
@@ -92,7 +93,7 @@ func TestDerivatives(t *testing.T) {
 	}
 }
 
-// TestMeansThatAreNone have an infinite loss.
+// TestMeansThatAreNone: the loss is infinite at a mean that the family cannot have.
 func TestMeansThatAreNone(t *testing.T) {
 	for _, c := range []struct {
 		p      glm.Params

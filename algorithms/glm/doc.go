@@ -1,5 +1,5 @@
-// Package glm trains generalised linear models by iteratively reweighted least squares:
-// of values with the normal, binomial, Poisson, gamma and Tweedie distributions.
+// Package glm trains generalised linear models by iteratively reweighted least squares. Labels
+// have a normal, binomial, Poisson, gamma or Tweedie distribution.
 //
 //	made := glm.Train(rows, glm.Params{LabelCol: "claims", OffsetCol: "log_years", Family: glm.Poisson})
 //	engine.Collect(made, "model")
@@ -16,12 +16,11 @@
 //
 //	Σ u·½·d(y, μ) / Σ u + L1·Σ |s·w| + ½·L2·Σ (s·w)²
 //
-// where s is the standard deviation of the feature, or 1 with NoStandardize, so that by
-// default a penalty does not depend on the units of features. The intercept c is not
-// penalised, and coefficients are those of the features as they are in any case.
-// scikit-learn's PoissonRegressor, GammaRegressor and TweedieRegressor of alpha have L2 =
-// alpha and NoStandardize. (Its C of other models would be L2 = 1/(C·W), with W the total
-// weight.)
+// where s is the standard deviation of the feature, or 1 with NoStandardize. So by default a
+// penalty does not depend on the units of features. The intercept c is not penalised.
+// Coefficients are always for unscaled features. L2 = alpha with NoStandardize gives
+// scikit-learn's PoissonRegressor, GammaRegressor and TweedieRegressor. (The C of its other
+// models would be L2 = 1/(C·W), with W the total weight.)
 //
 //	family    variance   links, the first by default
 //	Gaussian  1          identity, log
@@ -32,30 +31,31 @@
 //
 // # Exposure
 //
-// Counts that were made over different times, areas or numbers are given with the logarithm
-// of these as offset, or as rates, counts divided by them, with these as weights: with the
-// link Log the coefficients of Poisson are the same, and so are their standard errors.
+// Counts may be made over different times, areas or numbers: their exposures. Either give the
+// logarithm of the exposure as offset, or give rates, which are counts divided by exposures,
+// with the exposures as weights. With the family Poisson and the link Log, both ways give the
+// same coefficients and standard errors.
 //
 // # How
 //
-// Newton's method with the expected second derivatives, the Fisher information, is
-// iteratively reweighted least squares, here with a line search: a step that leads to a mean
-// which the family does not have, such as one below 0, is shortened. It starts at the mean
-// of all labels. Of Gamma and Tweedie with the link Log the steps are made of the second
-// derivatives themselves where these are positive, as they always are with a power up to 2:
-// where labels are far from their means, those expected take several times as many steps, of
-// which each leaves the same part of the error. L-BFGS takes over beyond 256 features, and
-// OWL-QN where there is an L1 penalty; package optim has the references.
+// Newton's method with the expected second derivatives, the Fisher information, is iteratively
+// reweighted least squares. Here it has a line search: a step is shortened if it leads to a
+// mean that the family cannot have, such as one below 0. It starts at the mean of all labels.
+// For Gamma and Tweedie with the link Log, steps use the second derivatives themselves where
+// these are positive, as they always are with a power up to 2. Where labels are far from their
+// means, the expected ones take several times as many steps, each of which only reduces the
+// error by the same factor. L-BFGS is used beyond 256 features, and OWL-QN with an L1 penalty;
+// package optim has the references.
 //
 // # Dispersion, standard errors, AIC
 //
-// Without a penalty the summary has the table of standard errors from the Fisher information
-// at the optimum. Where the dispersion is known to be 1, of Binomial and Poisson, it has z
-// statistics and p values by the normal distribution; else the dispersion is estimated by
-// Pearson's statistic over the residual degrees of freedom, rows less coefficients, and it
-// has t statistics and p values by Student's distribution. Columns that are constant, or
-// that others determine, are no error: the table says which they are. Deviance, null
-// deviance, dispersion and AIC are among the summary's measures, by the conventions of R's
-// glm: the null model is fitted with the offset. NoInference leaves out what all this takes
-// beyond the coefficients.
+// Without a penalty the summary has the table of standard errors from the Fisher information at
+// the optimum. For Binomial and Poisson the dispersion is known to be 1, and the table has z
+// statistics and p values by the normal distribution. For the other families the dispersion is
+// estimated as Pearson's statistic over the residual degrees of freedom, rows less
+// coefficients, and the table has t statistics and p values by Student's distribution. Columns
+// that are constant or determined by others are no error: the table names them. Deviance, null
+// deviance, dispersion and AIC are among the summary's measures, by the conventions of R's glm:
+// the null model is fitted with the offset. NoInference leaves out all that needs more reads of
+// the rows than the coefficients.
 package glm

@@ -8,7 +8,7 @@ import (
 type Family int
 
 const (
-	// Gaussian values have a variance that does not depend on the mean.
+	// Gaussian values have the same variance at every mean.
 	Gaussian Family = iota
 	// Binomial values are 0 and 1, or proportions from 0 to 1 with the number of trials as
 	// weight.
@@ -17,14 +17,14 @@ const (
 	Poisson
 	// Gamma values are above 0, with a variance in proportion to the square of the mean.
 	Gamma
-	// Tweedie values have a variance in proportion to mean^Power: with a Power between 1 and 2
-	// they are 0 or more, and sums of a Poisson number of Gamma values.
+	// Tweedie values have a variance in proportion to mean^Power. With a Power between 1 and 2
+	// they are 0 or more: each is a sum of a Poisson number of Gamma values.
 	Tweedie
 )
 
 var families = enum.Names[Family]{Type: "Family", What: "family", Names: []string{"gaussian", "binomial", "poisson", "gamma", "tweedie"}}
 
-// Link is what of the mean is linear in the features.
+// Link is the function of the mean that is linear in the features.
 type Link int
 
 const (
@@ -32,7 +32,7 @@ const (
 	Auto Link = iota
 	// Identity is the mean itself.
 	Identity
-	// Log is its logarithm.
+	// Log is the logarithm of the mean.
 	Log
 	// Logit is log(mean/(1−mean)).
 	Logit
@@ -42,7 +42,7 @@ const (
 
 var linkNames = enum.Names[Link]{Type: "Link", What: "link", Names: []string{"auto", "identity", "log", "logit", "inverse"}}
 
-// links are those that make sense of each family, the first by default.
+// links has the links that each family allows, the default first.
 var links = [...][]Link{
 	Gaussian: {Identity, Log},
 	Binomial: {Logit, Log, Identity},

@@ -13,31 +13,35 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// Measures of fit in Summary.Measures. Deviances are those of the weighted rows, not
-// divided by the dispersion.
+// Measures of fit in Summary.Measures. Deviances are of the weighted rows, and are not divided
+// by the dispersion.
 const (
 	// Deviance is twice the weighted sum of the losses.
 	Deviance = "deviance"
-	// NullDeviance is that with an intercept alone, which is fitted with the offset if there
-	// is one; without an intercept that of no coefficients at all. Not defined where the labels
-	// have no such mean, as counts that are all 0, and with NoInference not with an offset or
-	// a start.
+	// NullDeviance is the deviance of a model with an intercept alone, fitted with the offset
+	// if there is one. With NoIntercept it is the deviance of a model without coefficients. It
+	// is not defined where no intercept gives the mean of the labels, such as counts that are
+	// all 0. With NoInference it is also undefined if there is a start, or both an offset and
+	// an intercept.
 	NullDeviance = "null_deviance"
-	// Dispersion is 1 for the families Binomial and Poisson; for the others it is
-	// PearsonChiSquared over the residual degrees of freedom; where there is a table.
+	// Dispersion is 1 for the families Binomial and Poisson. For the others it is
+	// PearsonChiSquared over the residual degrees of freedom. It is given where there is a
+	// table of standard errors.
 	Dispersion = "dispersion"
-	// PearsonChiSquared is the weighted sum of squared residuals over their variances but for
-	// the dispersion; where there is a table. For Poisson, one well above the residual degrees
-	// of freedom tells that counts vary more than the family says.
+	// PearsonChiSquared is the weighted sum of squared residuals over their variances without
+	// the dispersion. It is given where there is a table of standard errors. For Poisson, a
+	// value well above the residual degrees of freedom tells that counts vary more than the
+	// family says.
 	PearsonChiSquared = "pearson_chi_squared"
-	// AIC is 2·coefficients − 2·log-likelihood, where there is a table, by the conventions of
-	// R's glm. For Gaussian, Gamma, and Tweedie with the Power 3, inverse Gaussian, the
-	// dispersion is one more coefficient, and the likelihood takes deviance/observations for
-	// it. Weights multiply log-likelihoods, as if a row stood there so often, but for Gaussian
-	// they divide the variance, and for Binomial they are the numbers of trials: with labels
-	// other than 0 and 1 the trials and the successes, weight·label, must be whole numbers.
-	// For Poisson the factorial of labels that are no whole numbers is Γ(label+1). Other powers
-	// of Tweedie have no density in closed form, and no AIC.
+	// AIC is 2·coefficients − 2·log-likelihood, by the conventions of R's glm. It is given
+	// where there is a table of standard errors. For Gaussian, Gamma, and Tweedie with the
+	// Power 3, inverse Gaussian, the dispersion is one more coefficient, and the likelihood
+	// takes deviance/observations for it. A weight multiplies the log-likelihood, as if the row
+	// occurred that many times, except in two families. For Gaussian it divides the variance.
+	// For Binomial it is the number of trials: if there are labels other than 0 and 1, the
+	// trials and the successes, weight·label, must be whole numbers. For Poisson the factorial
+	// of a label is Γ(label+1). Tweedie with other powers has no density in closed form, and no
+	// AIC.
 	AIC = "aic"
 )
 
@@ -65,8 +69,8 @@ func (p Params) finish(f *linearmodel.Fit) (model.Model, error) {
 	return m, p.table(f, loss, s, known)
 }
 
-// besideOf returns what the queue of the null model found or, where it was not needed, what
-// the start of training tells of it.
+// besideOf returns what the queue of the null model found. Where that queue was not needed, the
+// start of training tells the same.
 func (p Params) besideOf(f *linearmodel.Fit, loss deviance, s *linearmodel.Summary) (nullRow, error) {
 	known := nullRow{Loss: math.NaN()}
 	if p.beside() {
@@ -97,16 +101,16 @@ func (p Params) besideOf(f *linearmodel.Fit, loss deviance, s *linearmodel.Summa
 	return known, nil
 }
 
-// zerosAndOnes says whether labels from 0 to 1 are all one of both: then they have the
-// largest variance about their mean.
+// zerosAndOnes says whether labels from 0 to 1 are all 0 or 1: only then do they have the
+// largest variance that their mean allows.
 func zerosAndOnes(f *rows.Facts) bool {
 	largest := float64(f.LabelMean * (1 - f.LabelMean))
 	return math.Abs(float64(f.LabelStd*f.LabelStd)-largest) <= 1e-9*largest
 }
 
-// table makes the table of standard errors, and what depends on it.
+// table makes the table of standard errors, and the measures that depend on it.
 func (p Params) table(f *linearmodel.Fit, loss deviance, s *linearmodel.Summary, beside nullRow) error {
-	// The statistics are the last parameters: without their rows the triangle is that of the
+	// The statistics are the last parameters. Without their rows the triangle is that of the
 	// coefficients.
 	n := len(f.Result.Parameters)
 	at := func(statistic int) float64 {
@@ -148,8 +152,8 @@ func (p Params) table(f *linearmodel.Fit, loss deviance, s *linearmodel.Summary,
 	return nil
 }
 
-// byStudent makes z statistics t statistics, as the dispersion was estimated. Without
-// residual degrees of freedom there are none.
+// byStudent turns z statistics into t statistics, because the dispersion was estimated. Without
+// residual degrees of freedom there are no statistics.
 func byStudent(table *linearmodel.Inference) {
 	table.Statistic = "t"
 	for i := range table.Terms {

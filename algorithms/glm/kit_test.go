@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// train trains on a table, whose columns are those of trial.
+// train trains on a table with the columns of trial.
 func train(t testing.TB, table trial.Table, p glm.Params) *glm.Model {
 	t.Helper()
 	m, err := glm.ModelOf(trial.Run(t, trains(table, p)), "model")
@@ -26,7 +26,7 @@ func trains(table trial.Table, p glm.Params) func(b *engine.Builder) {
 	}
 }
 
-// columns names the columns of a table in parameters.
+// columns returns parameters that name the columns of a table.
 func columns(table trial.Table, p glm.Params) glm.Params {
 	p.LabelCol = "label"
 	if table.Weight != nil {
@@ -38,7 +38,8 @@ func columns(table trial.Table, p glm.Params) glm.Params {
 	return p
 }
 
-// counts returns n rows of d features, and labels above 0 whose mean they change.
+// counts returns n rows of d features. Labels are above 0, and their mean depends on the
+// features.
 func counts(n, d int) trial.Table {
 	table := trial.Gaussian(uint64(7*n+d), n, d)
 	for i := range n {
@@ -52,7 +53,7 @@ func counts(n, d int) trial.Table {
 	return table
 }
 
-// heart returns the first columns, and labels 0 and 1.
+// heart returns the first d columns of the heart data, with labels 0 and 1.
 func heart(t testing.TB, d int) trial.Table {
 	all := trial.Heart(t)
 	table := trial.Table{N: all.N, D: d}

@@ -11,38 +11,40 @@ import (
 // Model is a trained generalised linear model. It is used by pointer and not changed once
 // it predicts; any number of goroutines may use one.
 //
-// Coefficients has one row, and Intercepts one value, those of the linked mean, on the
-// scale of the features as they are.
+// Coefficients has one row, and Intercepts one value. Both are for the linked mean and unscaled
+// features.
 type Model struct {
 	linearmodel.Model `json:"-"`
-	// Family and Link are those that the model was trained with, never Auto.
+	// Family and Link are what the model was trained with. Link is never Auto.
 	Family Family `json:"family"`
 	Link   Link   `json:"link"`
-	// Power is that of the family Tweedie, else 0.
+	// Power is the power of the mean in the variance of the family Tweedie, and 0 for other
+	// families.
 	Power float64 `json:"power,omitempty"`
 	// PredictionCol names the column of predictions; empty means "prediction".
 	PredictionCol string `json:"prediction_column,omitempty"`
 }
 
-// Summary tells about a training, and Inference is its table of standard errors.
+// Summary describes a training. Inference is its table of standard errors. Term is a line of
+// the table.
 type (
 	Summary   = linearmodel.Summary
 	Inference = linearmodel.Inference
 	Term      = linearmodel.Term
 )
 
-// Predict returns the mean that is predicted for a row, with an offset of 0. A row that has
-// not Dim features gives NaN. It allocates nothing, the first call excepted.
+// Predict returns the predicted mean of a row with an offset of 0. A row with other than Dim
+// features gives NaN. Only the first call allocates.
 func (m *Model) Predict(x []float64) float64 { return m.Mean(m.Margin(x)) }
 
-// PredictSparse is Predict for a row of which only the entries that are not 0 are given,
-// with their indices in ascending order. Indices that do not ascend or lie outside 0..Dim-1
-// give NaN.
+// PredictSparse is Predict for a sparse row: its entries that are not 0, and their indices in
+// ascending order. Indices that do not ascend or lie outside 0..Dim-1 give NaN.
 func (m *Model) PredictSparse(indices []int32, values []float64) float64 {
 	return m.Mean(m.SparseMargin(indices, values))
 }
 
-// Mean returns the mean for a linked mean: Margin or SparseMargin of a row, and its offset.
+// Mean returns the mean for a linked mean, which is the Margin or SparseMargin of a row plus
+// its offset.
 func (m *Model) Mean(margin float64) float64 { return m.Link.mean(margin) }
 
 // payload is what a model's file holds.
@@ -56,13 +58,13 @@ const version = 1
 // Kind implements model.Model.
 func (m *Model) Kind() string { return kind }
 
-// Encode returns the model's file, the same bytes for the same model. A model that does not
-// hold together is an error.
+// Encode returns the model's file, the same bytes for the same model. A model that is not valid
+// is an error.
 func (m *Model) Encode() ([]byte, error) {
 	return linearmodel.Encode(m.check(), kind, version, &m.Model, payload{m.Payload(), m})
 }
 
-// check tells what does not hold together.
+// check returns an error if the model is not valid.
 func (m *Model) check() error {
 	if m.Margins() != 1 {
 		return fmt.Errorf("there are coefficients of %d margins, want 1", m.Margins())
@@ -74,7 +76,7 @@ func (m *Model) check() error {
 }
 
 // Decode reads what Encode wrote. Input that is truncated, altered, of another kind or of a
-// newer version is an error that says so.
+// newer version is an error, which says so.
 func Decode(file []byte) (*Model, error) {
 	p := payload{Model: &Model{}}
 	if err := linearmodel.Decode(file, kind, version, &p, &p.Payload, &p.Model.Model); err != nil {
@@ -95,8 +97,8 @@ func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }
 
-// Dataset makes the model a dataset of the job, as Train returns one, so that a saved model
-// can be given to Predict.
+// Dataset makes the model a dataset of the job, like the one that Train returns, so that a
+// saved model can be given to Predict.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return model.Dataset(b, m) }
 
 // Transform implements model.Model: it is Predict with the columns of training.
@@ -111,23 +113,23 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 
 // PredictOptions change what Predict reads and writes.
 type PredictOptions struct {
-	// VectorCol, FeatureCols and OffsetCol are read in place of the columns that the model was
-	// trained on; empty means those.
+	// VectorCol, FeatureCols and OffsetCol name the columns to read. Empty means the columns
+	// that the model was trained on.
 	VectorCol   string
 	FeatureCols []string
 	OffsetCol   string
 	// PredictionCol names the new float64 column of means; empty means "prediction".
 	PredictionCol string
-	// Replace puts it in the place of a column of its name, which otherwise is an error.
+	// Replace lets the new column replace one of the same name, which otherwise is an error.
 	Replace bool
-	// Skip gives rows that hold a NaN or an infinity null in place of failing the run. Rows
-	// with nulls are given null in either case.
+	// Skip predicts null for rows that hold a NaN or an infinity, which otherwise fail the run.
+	// For rows that hold a null the prediction is null in either case.
 	Skip bool
 }
 
-// Predict adds the mean that a model predicts to each row, with the bits that
-// Model.Predict, PredictSparse and Mean return. The model is a dataset of one row, from
-// Train or from Model.Dataset. Rows stay in place.
+// Predict adds the predicted mean to each row, with the same bits as Model.Predict,
+// PredictSparse and Mean. The model is a dataset of one row, from Train or from Model.Dataset.
+// Rows stay in place.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	return linearmodel.PredictNumber("glm.Predict", "GLMPredict", d, made, linearmodel.PredictOptions(o), Decode, (*Model).Mean)
 }

@@ -19,8 +19,8 @@ var (
 	_ model.Stage  = glm.Params{}
 )
 
-// TestOperatorRowsAndCellsHaveTheSameBits compares the operator, the in-process calls on
-// dense and on sparse rows, and the step that pipelines run, which allocate nothing.
+// TestOperatorRowsAndCellsHaveTheSameBits compares the operator, the in-process calls on dense
+// and on sparse rows, and the step that pipelines run. Calls and step allocate nothing.
 func TestOperatorRowsAndCellsHaveTheSameBits(t *testing.T) {
 	table := counts(60, 3)
 	for i := range table.N {

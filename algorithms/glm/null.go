@@ -12,15 +12,15 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// What is to be known of labels, weights and offsets beside the training itself takes a
-// queue of its own, before it, where training does not begin at the null model, or the
-// likelihood has parts that are no deviance. It never looks at a feature.
+// A queue of its own, before training, fits the null model where training does not begin at it,
+// and sums the parts of the likelihood that are no deviance. It reads labels, weights and
+// offsets, and never a feature.
 //
-// Each superstep sums loss, slope and information of the null model, whose only parameter is
-// the intercept, at one value of it, and takes a step of Fisher scoring, or half of the last
-// one where the loss grew. The sums are per shard and up the tree over shards.
+// The only parameter of the null model is the intercept. Each superstep sums loss, slope and
+// information at one value of it, then takes a step of Fisher scoring, or half of the last step
+// if the loss grew. Sums are made per shard, then up the tree over shards.
 
-// Places of the sums, each weighted but the last two.
+// Indices of the sums. All but the last two are weighted.
 const (
 	nullLoss = iota
 	nullSlope
@@ -33,17 +33,18 @@ const (
 
 const (
 	nullSteps = 100
-	// inverseGaussian is the Power of the family Tweedie whose density is that of the inverse
-	// Gaussian distribution; there is no closed form of the others.
+	// inverseGaussian is the Power with which Tweedie is the inverse Gaussian distribution,
+	// whose density has a closed form. Other powers have none.
 	inverseGaussian = 3
-	// nullTol is the fall of the loss, relative to it, that a step must promise.
+	// nullTol is the least expected decrease, as a share of the loss, for which a step is
+	// taken.
 	nullTol = 1e-15
-	// whole is how far from a whole number a count may be, for labels that were divided by
-	// their weights.
+	// whole is how far a count may be from a whole number, because labels were divided by their
+	// weights.
 	whole = 1e-6
 )
 
-// Objects of the queue, and its row as the training has it.
+// Objects of the queue, and the broadcast of its row to the training.
 var (
 	nullTotals = shared.Scratch[[]float64]("sums")
 	nullWork   = shared.Scratch[*nullEvaluator]("null model")
@@ -51,8 +52,8 @@ var (
 	besides    = comqueue.BroadcastRows("found null model")
 )
 
-// nullRow is what the queue finds. Loss is the mean loss of the null model, NaN where it has
-// no optimum.
+// nullRow is the result of the queue. Loss is the mean loss of the null model, or NaN if there
+// is no optimum.
 type nullRow struct {
 	Loss   float64 `column:"loss"`
 	Labels float64 `column:"labels"`
@@ -60,7 +61,7 @@ type nullRow struct {
 	Broken float64 `column:"broken"`
 }
 
-// beside says whether the queue is needed.
+// beside says whether the queue of the null model is needed.
 func (p Params) beside() bool {
 	if p.NoInference {
 		return false
@@ -70,7 +71,7 @@ func (p Params) beside() bool {
 	return p.Start != nil || p.OffsetCol != "" && !p.NoIntercept || (weighs || labels) && p.infers()
 }
 
-// addNull adds the queue over checked rows.
+// addNull adds the queue of the null model, over checked rows.
 func (p Params) addNull(b *engine.Builder, t rows.Table) *engine.Dataset {
 	loss := p.devianceOf(false)
 	return t.Init(comqueue.New(b, kind+" null")).
@@ -115,18 +116,18 @@ func (p Params) addNull(b *engine.Builder, t rows.Table) *engine.Dataset {
 		Exec()
 }
 
-// nullSearch is where the search for the intercept stands.
+// nullSearch is the state of the search for the intercept.
 type nullSearch struct {
-	At          float64 // where the sums of the superstep are taken
+	At          float64 // the intercept at which the superstep takes the sums
 	Best, Step  float64 // the best intercept so far, and the step tried from it
-	Loss, Slope float64 // there
-	Found, Done bool    // Found: the loss there is finite
+	Loss, Slope float64 // at Best
+	Found, Done bool    // Found: the loss at Best is finite
 
 	Weight               float64 // of all rows
 	Labels, Logs, Broken float64 // see nullRow, of the latest superstep
 }
 
-// nullStart begins with the mean of the labels, moved by that of the offsets.
+// nullStart begins at the margin of the mean label, less the mean offset.
 func (p Params) nullStart(f *rows.Facts) *nullSearch {
 	if p.NoIntercept {
 		return &nullSearch{Weight: f.Weight}
@@ -134,13 +135,13 @@ func (p Params) nullStart(f *rows.Facts) *nullSearch {
 	return &nullSearch{At: p.link().of(f.LabelMean) - f.OffsetMean, Weight: f.Weight}
 }
 
-// take takes the sums at s.At and says where the next are to be taken. Where the intercept
-// is fixed the first are all.
+// take takes the sums at s.At and sets s.At to where the next are to be taken. A fixed
+// intercept needs only the first.
 func (s *nullSearch) take(sums []float64, fixed bool) {
 	loss, slope, information := sums[nullLoss], sums[nullSlope], sums[nullInformation]
 	switch {
 	case s.Done:
-	case s.At-s.At != 0: // labels whose mean no intercept gives
+	case s.At-s.At != 0: // no intercept gives the mean of the labels
 		s.Done = true
 	case loss-loss == 0 && (!s.Found || loss <= s.Loss):
 		s.Best, s.Loss, s.Slope, s.Found = s.At, loss, slope, true
@@ -159,7 +160,8 @@ func (s *nullSearch) take(sums []float64, fixed bool) {
 	}
 }
 
-// promises says whether the step may lower the loss by more than its rounding.
+// promises says whether the step may lower the loss by more than the rounding error of the
+// loss.
 func (s *nullSearch) promises() bool { return math.Abs(s.Step*s.Slope) > nullTol*s.Loss }
 
 // nullEvaluator sums over the rows of a subtask.
@@ -169,7 +171,7 @@ type nullEvaluator struct {
 	batch objective.Batch
 }
 
-// nullChunk is how many rows are evaluated at a time. No bit depends on it.
+// nullChunk is the number of rows evaluated at a time. Results do not depend on it.
 const nullChunk = 256
 
 // sum adds the rows of a shard to out.
@@ -215,11 +217,10 @@ func (e *nullEvaluator) sum(rows *rows.Block, intercept float64, out []float64) 
 	}
 }
 
-// ofLabels returns the part of a row's log-likelihood that its label and weight decide, as
-// the families have it: for Binomial how far below 0 it is where the proportion is the one
-// expected, of w·y successes in w trials, which is 0 for labels 0 and 1; for Gamma and the
-// inverse Gaussian family w·log y. It is false where successes or trials are no whole
-// numbers.
+// ofLabels returns the part of a row's log-likelihood that depends only on label and weight, as
+// far as the family needs it. For Binomial it is minus the log-likelihood of w·y successes in w
+// trials where y is the expected proportion; labels 0 and 1 give 0. For Gamma and the inverse
+// Gaussian family it is w·log y. ok is false where successes or trials are no whole numbers.
 func (l deviance) ofLabels(w, y float64) (part float64, ok bool) {
 	switch {
 	case l.power == 2 || l.power == inverseGaussian:

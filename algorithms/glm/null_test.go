@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 )
 
-// proportions has rows of k successes in m trials, with m as weight, and rows without any.
+// proportions returns rows of k successes in m trials, with m as weight; some have no trials.
 func proportions() (table trial.Table, k []float64) {
 	table = trial.Gaussian(8, 60, 2)
 	for i := range table.N {
@@ -23,7 +23,8 @@ func proportions() (table trial.Table, k []float64) {
 	return table, k
 }
 
-// TestAICOfTrials compares with the densities of binomial counts, and asks for counts.
+// TestAICOfTrials compares AIC with the densities of binomial counts. Trials that are no whole
+// numbers have no AIC.
 func TestAICOfTrials(t *testing.T) {
 	table, k := proportions()
 	m := train(t, table, glm.Params{Family: glm.Binomial, Tol: 1e-12})
@@ -52,8 +53,8 @@ func TestAICOfTrials(t *testing.T) {
 	require.False(t, ok, "proportions of unknown numbers of trials")
 }
 
-// TestNullDeviance of models with an offset: rows that weigh nothing, parallelism, and what
-// the labels mean change nothing; where a mean is not to be had there is none.
+// TestNullDeviance compares the null deviance of models with an offset with its closed form,
+// with rows of weight 0 among the rows. Where no intercept gives the mean there is none.
 func TestNullDeviance(t *testing.T) {
 	table := counts(80, 2)
 	for i := range table.N {

@@ -16,73 +16,76 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Params are the parameters of Train. The zero value of each field but LabelCol is its
-// default.
+// Params are the parameters of Train. The zero value of every field means its default; only
+// LabelCol has none.
 type Params struct {
 	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols name
-	// number columns instead, which are joined in their order. With neither the dataset's only
-	// vector column is taken.
+	// number columns instead, and are joined in their order. With neither, the features are the
+	// dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
 	// LabelCol names the column of numbers whose mean is to be predicted. Required.
 	LabelCol string
-	// WeightCol names a column of row weights, numbers of 0 or more: how many observations a
-	// row is the mean of, such as the exposure of a rate. Empty: every row weighs 1.
+	// WeightCol names a column of row weights, numbers of 0 or more. A weight is the number of
+	// observations whose mean the row is, such as the exposure of a rate. Empty means that
+	// every row weighs 1.
 	WeightCol string
 	// OffsetCol names a column of numbers that are added to the linked mean, such as the
-	// logarithm of an exposure with the link Log, in training and wherever the model is
-	// applied to a dataset; empty: none.
+	// logarithm of an exposure with the link Log. They are added in training and wherever the
+	// model is applied to a dataset. Empty means no offset.
 	OffsetCol string
 	// PredictionCol names the column of predicted means; empty means "prediction".
 	PredictionCol string
-	// Skip leaves rows out in which something is null, NaN or infinite, and counts them as
-	// "rows skipped". Otherwise such a row is an error that names row and column.
+	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
+	// skipped". Without it such a row is an error, which names row and column.
 	Skip bool
 
 	// Family is the distribution of the label; the zero value is Gaussian.
 	Family Family
-	// Link is what of the mean is linear; the zero value decides by the family.
+	// Link is the function of the mean that is linear in the features; the zero value takes the
+	// default link of the family.
 	Link Link
-	// Power is that of the variance of the family Tweedie, above 1 and not 2; 0 means 1.5.
+	// Power is the power of the mean in the variance of the family Tweedie, above 1 and not 2;
+	// 0 means 1.5.
 	Power float64
 
 	// NoIntercept leaves the intercept out.
 	NoIntercept bool
-	// NoStandardize puts the penalty on the coefficients of the features as they are, in place
-	// of those of features divided by their standard deviations. Without a penalty it changes
-	// nothing.
+	// NoStandardize puts the penalty on the coefficients of unscaled features. By default it is
+	// on the coefficients of features divided by their standard deviations. Without a penalty
+	// NoStandardize changes nothing.
 	NoStandardize bool
 	// L1 and L2 are the strengths of the penalty, 0 or more: L1·Σ|w| + ½·L2·Σw² is added to the
 	// mean of the weighted half deviances. The intercept is not penalised. scikit-learn's
 	// alpha is L2 with NoStandardize.
 	L1, L2 float64
-	// NoInference leaves out the dispersion, the table of standard errors, and what is made of
-	// them, for which the last matrix is needed once more, d² numbers and a read of the rows;
-	// and the search for the null model where there is an offset or a start, a few reads of
-	// labels and offsets. The table is made without a penalty where the type of the feature
-	// column says that there are at most 256 features.
+	// NoInference leaves out the table of standard errors, with the dispersion and AIC, which
+	// need the last matrix once more: d² numbers and a read of the rows. It also leaves out the
+	// search for the null model where there is an offset or a start, which needs a few reads of
+	// labels and offsets. The table is made only without a penalty, and only where the type of
+	// the feature column says that there are at most 256 features.
 	NoInference bool
 
-	// Method is the optimiser; the zero value takes OWLQN with an L1 penalty, else Newton's
-	// method, which is iteratively reweighted least squares, up to 256 features in dense
-	// columns (about 30 otherwise), and LBFGS beyond that, which it leaves for Newton's method
-	// where features of up to 512 parameters correlate.
+	// Method is the optimiser. With an L1 penalty the zero value means OWLQN. Otherwise it
+	// means Newton's method, which is iteratively reweighted least squares, up to 256 features
+	// in dense columns (about 30 in others), and LBFGS beyond that. LBFGS changes to Newton's
+	// method if features correlate and there are at most 512 parameters.
 	Method optim.Method
 	// MaxIter is the largest number of iterations; 0 means 100.
 	MaxIter int
-	// Tol ends training when the largest component of the gradient, by standardised
-	// coefficients, is at most Tol times the larger of 1 and that at the start; 0 means 1e-8, a
-	// negative value turns the test off.
+	// Tol ends training when the largest component of the gradient by standardised coefficients
+	// is at most Tol·max(1, its value at the start). 0 means 1e-8; a negative value turns the
+	// test off.
 	Tol float64
-	// LossTol and StepTol end training when the objective falls by at most LossTol relatively,
-	// or no parameter moves more than StepTol; 0 turns the test off.
+	// LossTol ends training when the objective falls by at most LossTol of its value, and
+	// StepTol when no parameter moves more than StepTol; 0 turns the test off.
 	LossTol, StepTol float64
 	// Stochastic are the settings of the method SGD.
 	Stochastic optim.Stochastic
-	// Start is a model to start from, of the same features, family and link; nil: coefficients
-	// of 0, and an intercept for the mean of the labels.
+	// Start is a model to start from, of the same features, family and link. nil means
+	// coefficients of 0, and the intercept that gives the mean of the labels.
 	Start *Model
-	// Seed is what the draws of SGD start from; 0 means the seed of the job.
+	// Seed is the seed of the draws of SGD; 0 means the seed of the job.
 	Seed uint64
 }
 
@@ -94,7 +97,7 @@ const (
 	manyFeatures = 256
 )
 
-// link returns the link that is meant.
+// link returns the link in use, never Auto.
 func (p Params) link() Link {
 	if p.Link == Auto {
 		return links[p.Family][0]
@@ -102,7 +105,7 @@ func (p Params) link() Link {
 	return p.Link
 }
 
-// power returns the power that is meant.
+// power returns the power in use, never 0.
 func (p Params) power() float64 {
 	if p.Power == 0 {
 		return defaultPower
@@ -110,7 +113,7 @@ func (p Params) power() float64 {
 	return p.Power
 }
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns all errors in the parameters.
 func (p Params) Validate() error {
 	errs := []error{p.common().Validate()}
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
@@ -133,7 +136,7 @@ func (p Params) Validate() error {
 	return errors.Join(errs...)
 }
 
-// fitting makes coefficients those of a loss.
+// fitting adapts the coefficients of a model to the shift and the constants of a loss.
 func fitting(c *objective.Coefficients, loss objective.Loss) {
 	l := loss.(deviance)
 	c.Intercepts[0] -= l.shift
@@ -142,7 +145,7 @@ func fitting(c *objective.Coefficients, loss objective.Loss) {
 	}
 }
 
-// checkFamily tells what does not go together.
+// checkFamily returns an error if family, link and power do not go together.
 func checkFamily(f Family, l Link, power float64) error {
 	if f < Gaussian || f > Tweedie {
 		return fmt.Errorf("%v is none of the package's constants", f)
@@ -160,7 +163,7 @@ func checkFamily(f Family, l Link, power float64) error {
 	return nil
 }
 
-// common returns what all linear models share.
+// common returns the parameters that all linear models share.
 func (p Params) common() linearmodel.Params {
 	if p.Tol == 0 {
 		p.Tol = defaultTol
@@ -172,13 +175,13 @@ func (p Params) common() linearmodel.Params {
 	}
 }
 
-// infers reports whether the last matrix may be asked for.
+// infers reports whether a table of standard errors may be wanted, and so the last matrix.
 func (p Params) infers() bool {
 	return !p.NoInference && p.L1 == 0 && p.L2 == 0 && p.Method != optim.SGD
 }
 
 // bothOutcomes refuses labels of Binomial that are all 0, or all 1, as every classifier refuses
-// a single class. Labels that are not from 0 to 1 it leaves to the loss, which tells the row.
+// a single class. Labels outside 0 to 1 are left to the loss, whose error names the row.
 func (p Params) bothOutcomes(f *rows.Facts) error {
 	least, most, mean := f.LabelMin, f.LabelMax, f.LabelMean
 	switch {
@@ -187,13 +190,13 @@ func (p Params) bothOutcomes(f *rows.Facts) error {
 	case least == most && (least == 0 || least == 1):
 		return rows.TwoClasses(p.LabelCol, []string{strconv.Itoa(int(least))})
 	case mean == 0 || mean == 1:
-		return fmt.Errorf("the weighted mean of column %q is %v, as if every label were: rows with other labels weigh nothing, or too little beside them to count; "+
+		return fmt.Errorf("the weighted mean of column %q is %v, as if every label were %[2]v: rows with other labels have weight 0, or too little weight to count; "+
 			"leave such rows out, or give some a weight", p.LabelCol, mean)
 	}
 	return nil
 }
 
-// loss returns the loss whose parameters start at the mean of the labels.
+// loss returns the loss, shifted so that parameters of 0 give the mean of the labels.
 func (p Params) loss(f *rows.Facts) (objective.Loss, error) {
 	if err := p.bothOutcomes(f); err != nil {
 		return nil, err
@@ -208,13 +211,13 @@ func (p Params) loss(f *rows.Facts) (objective.Loss, error) {
 	return l, nil
 }
 
-// Train fits a generalised linear model and returns it as a dataset of one row, whose
-// column "model" holds what Model.Encode returns. Collect it and read it with ModelOf, or
-// give it to Predict.
+// Train fits a generalised linear model and returns it as a dataset of one row. Its column
+// "model" holds the bytes that Model.Encode returns. Collect the dataset and read it with
+// ModelOf, or give it to Predict.
 //
-// Its queue is named "glm" and reports "loss", the objective, "gradient norm", "step" and
-// "reads" for the start and every iteration. What is wrong with the parameters or with the
-// columns they name is reported when the job is built, with the caller's line.
+// The queue is named "glm". For the start and every iteration it reports "loss", which is the
+// objective, "gradient norm", "step" and "reads". Errors in the parameters, or in the columns
+// that they name, are reported when the job is built, with the caller's line.
 func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	const op = "glm.Train"
 	if _, refused := model.Begin(op, d, p.Validate()); refused != nil {

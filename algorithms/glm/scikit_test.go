@@ -11,9 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
-// TestTables compares coefficients, standard errors, statistics, p values and measures of
-// every family and link with those that iteratively reweighted least squares in another
-// language and the formulas of textbooks give, dense and sparse.
+// TestTables compares coefficients, standard errors, statistics, p values and measures, for
+// every family and link, dense and sparse. The reference is iteratively reweighted least
+// squares in another language, with the formulas of textbooks.
 func TestTables(t *testing.T) {
 	type table struct {
 		Family            glm.Family
@@ -84,7 +84,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestPenaltiesAreScikitLearns converts alpha to L2, on coefficients as they are.
+// TestPenaltiesAreScikitLearns takes scikit-learn's alpha as L2, with NoStandardize.
 func TestPenaltiesAreScikitLearns(t *testing.T) {
 	type fit struct {
 		Family       glm.Family

@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector allocates for itself, which is not what is counted here.
+// The race detector allocates too, which would spoil the counts.
 
 package glm_test
 
@@ -15,10 +15,10 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Supersteps allocate nothing: a training of many allocates what one of few does, but for
-// the lists of what was reported, which grow, and chance in the Go runtime. What writing the
-// model's file takes, which grows with the record, is measured apart and left out. An
-// allocation for each shard would be 8 or more.
+// Supersteps allocate nothing: a training of many supersteps allocates as much as one of few.
+// Exceptions are the growing lists of reported values, and chance in the Go runtime. Writing
+// the model's file allocates more for a longer record; this is measured apart and subtracted.
+// An allocation for each shard would be 8 or more.
 func TestSuperstepsAllocateNothing(t *testing.T) {
 	const few = 3
 	for name, table := range map[string]trial.Table{"dense": counts(1000, 8), "sparse": counts(1000, 8)} {
@@ -26,7 +26,7 @@ func TestSuperstepsAllocateNothing(t *testing.T) {
 		for _, p := range []glm.Params{{Family: glm.Poisson, Method: optim.GD, L2: 1e-4}, {Family: glm.Gamma, Method: optim.OWLQN, L2: 1e-4}} {
 			many := 22
 			if p.Method == optim.OWLQN {
-				many = 13 // it is at the optimum soon after
+				many = 13 // soon after that it is at the optimum
 			}
 			t.Log(name, p.Method)
 			trial.StepAllocations(t, 6, few, many, func(b *engine.Builder, steps int) *engine.Dataset {

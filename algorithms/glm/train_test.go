@@ -42,10 +42,10 @@ func TestSameBits(t *testing.T) {
 	}
 }
 
-// TestLabelsFarFromTheModel: labels that spread over many orders of magnitude make the second
-// derivatives others than those expected; still there are few iterations to the optimum, where
-// Σ x·(y − mean)/mean^(power−1) is 0. The standard errors are those of the expected ones: of
-// Gamma with the link Log, (XᵀX)⁻¹ times the dispersion.
+// TestLabelsFarFromTheModel: where labels spread over many orders of magnitude, the second
+// derivatives are far from the expected ones. Still there are few iterations to the optimum,
+// where Σ x·(y − mean)/mean^(power−1) is 0. Standard errors are from the expected derivatives:
+// for Gamma with the link Log, from (XᵀX)⁻¹ times the dispersion.
 func TestLabelsFarFromTheModel(t *testing.T) {
 	table := trial.Gaussian(3, 200, 1)
 	for i := range table.N {
@@ -83,14 +83,14 @@ func TestLabelsFarFromTheModel(t *testing.T) {
 	}
 }
 
-// TestFarFromTheStart: without an intercept training begins at a mean of 1, and a first gradient
-// of the size of the labels is no measure of a small one.
+// TestFarFromTheStart: without an intercept, training begins at a mean of 1. The first gradient
+// is then of the size of the labels, and must not decide what a small gradient is.
 func TestFarFromTheStart(t *testing.T) {
 	for _, scale := range []float64{1e-8, 100, 1e8} {
 		table := trial.TableOf([]float64{scale, 2 * scale, 3 * scale, 5 * scale}, []float64{1, 0}, []float64{1, 0}, []float64{0, 1}, []float64{0, 1})
 		for _, p := range []glm.Params{{Family: glm.Gamma, Link: glm.Log}, {Family: glm.Tweedie, Link: glm.Log}, {Family: glm.Poisson}, {Family: glm.Tweedie, Link: glm.Log, Power: 3}} {
 			if p.Power == 3 && scale == 1e8 {
-				continue // all that is told of means of 1 is that there is much to gain far away
+				continue // from a mean of 1 the loss only tells that the optimum is far away
 			}
 			p.NoIntercept = true
 			m := train(t, table, p)
@@ -154,8 +154,8 @@ func TestBadRows(t *testing.T) {
 	}, "row 0 of the shard", "component 1 is NaN")
 }
 
-// TestOutcomes: labels of Binomial whose mean is 0 or 1 are one class only where they are all
-// alike; others are told with their row, or with their weights.
+// TestOutcomes: labels of Binomial whose mean is 0 or 1 are a single class only where they are
+// all alike. Otherwise the error names the row of a bad label, or the weights.
 func TestOutcomes(t *testing.T) {
 	binomial := func(weight float64, labels ...float64) trial.Table {
 		table := trial.Gaussian(3, len(labels), 2)
@@ -170,20 +170,20 @@ func TestOutcomes(t *testing.T) {
 		return table
 	}
 	for text, table := range map[string]trial.Table{
-		`every label in column "label" is "0": a classifier needs two classes or more`:                                                                      binomial(1, 0, 0, 0, 0),
-		`every label in column "label" is "1": a classifier needs two classes or more`:                                                                      binomial(1, 1, 1, 1),
-		"row 0 of the shard: the label -1 is no proportion: values of the family binomial are from 0 to 1":                                                  binomial(1, 1, -1, 1, -1),
-		"row 0 of the shard: the label 2 is no proportion":                                                                                                  binomial(1, 2, 0, 2, 0),
-		"row 0 of the shard: the label -1 is no proportion":                                                                                                 binomial(1, -1, -1, -1),
-		`the weighted mean of column "label" is 0, as if every label were: rows with other labels weigh nothing`:                                            binomial(0, 0, 1, 0, 1),
-		`the weighted mean of column "label" is 1, as if every label were: rows with other labels weigh nothing, or too little beside them to count; leave`: binomial(0, 1, 1, 0.5),
+		`every label in column "label" is "0": a classifier needs two classes or more`:                                                                   binomial(1, 0, 0, 0, 0),
+		`every label in column "label" is "1": a classifier needs two classes or more`:                                                                   binomial(1, 1, 1, 1),
+		"row 0 of the shard: the label -1 is no proportion: values of the family binomial are from 0 to 1":                                               binomial(1, 1, -1, 1, -1),
+		"row 0 of the shard: the label 2 is no proportion":                                                                                               binomial(1, 2, 0, 2, 0),
+		"row 0 of the shard: the label -1 is no proportion":                                                                                              binomial(1, -1, -1, -1),
+		`the weighted mean of column "label" is 0, as if every label were 0: rows with other labels have weight 0`:                                       binomial(0, 0, 1, 0, 1),
+		`the weighted mean of column "label" is 1, as if every label were 1: rows with other labels have weight 0, or too little weight to count; leave`: binomial(0, 1, 1, 0.5),
 	} {
 		trial.Fails(t, trains(table, glm.Params{Family: glm.Binomial}), text)
 	}
 }
 
-// TestRowsThatTellLittle: one row, all labels alike, more features than rows, classes that
-// a plane separates, counts that are all 0.
+// TestRowsThatTellLittle trains on one row, on equal labels, on more features than rows, on
+// classes that a plane separates, and on counts that are all 0.
 func TestRowsThatTellLittle(t *testing.T) {
 	for _, family := range []glm.Family{glm.Gaussian, glm.Poisson, glm.Gamma, glm.Tweedie} {
 		m := train(t, trial.TableOf([]float64{7}, []float64{2, 3}), glm.Params{Family: family})
@@ -215,7 +215,7 @@ func TestRowsThatTellLittle(t *testing.T) {
 	require.False(t, ok, "an intercept alone has no optimum")
 }
 
-// TestCollinearAndConstantColumns: the table names them, and the predictions are those
+// TestCollinearAndConstantColumns: the table names such columns, and the predictions are as
 // without them.
 func TestCollinearAndConstantColumns(t *testing.T) {
 	table := counts(100, 2)
@@ -237,7 +237,6 @@ func TestCollinearAndConstantColumns(t *testing.T) {
 	}
 }
 
-// TestNoInterceptAndNoInference.
 func TestNoInterceptAndNoInference(t *testing.T) {
 	table := counts(60, 3)
 	m := train(t, table, glm.Params{Family: glm.Poisson, NoIntercept: true, Tol: 1e-11})
@@ -252,7 +251,7 @@ func TestNoInterceptAndNoInference(t *testing.T) {
 	require.InDeltaSlice(t, []float64{0, 0, 0}, score[:], 1e-6)
 	null, ok := m.Summary.Measure(glm.NullDeviance)
 	require.True(t, ok)
-	want := 0.0 // of means of 1
+	want := 0.0 // the deviance at means of 1
 	for i, y := range table.Label {
 		want += 2 * table.Weight[i] * (y*math.Log(y) - (y - 1))
 	}
@@ -263,7 +262,7 @@ func TestNoInterceptAndNoInference(t *testing.T) {
 	require.InDeltaSlice(t, with.Coefficients[0], without.Coefficients[0], 1e-7)
 }
 
-// TestL1MakesZeros of features that tell nothing.
+// TestL1MakesZeros: with an L1 penalty, features that tell nothing have coefficients of 0.
 func TestL1MakesZeros(t *testing.T) {
 	table := trial.Gaussian(5, 300, 8)
 	for i := range table.N {
@@ -276,7 +275,7 @@ func TestL1MakesZeros(t *testing.T) {
 	require.InDelta(t, 0.4, m.Coefficients[0][2], 0.05, "0.5 less the penalty over the information, 1")
 }
 
-// TestStart: training from a model of the same rows is at its end.
+// TestStart: training that starts from a model of the same rows ends at once.
 func TestStart(t *testing.T) {
 	table := counts(200, 3)
 	moved := counts(200, 3)

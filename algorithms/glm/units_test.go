@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestUnitsOfLabels trains on the same labels in other units: by an identity the
-// coefficients change with the unit, by a logarithm only the intercept does.
+// TestUnitsOfLabels trains on the same labels in other units. With the link Identity the
+// coefficients change with the unit; with Log only the intercept does.
 func TestUnitsOfLabels(t *testing.T) {
 	table := trial.Gaussian(31, 80, 2)
 	label := make([]float64, table.N)
@@ -51,8 +51,8 @@ func TestUnitsOfLabels(t *testing.T) {
 	}
 }
 
-// TestGaussianWithLabelsOfAllMagnitudes: the sums for the table of standard errors, whose
-// squares are beyond everything else then, do not keep the coefficients from their optimum.
+// TestGaussianWithLabelsOfAllMagnitudes: the sums for the table of standard errors are then far
+// larger than all other sums. The coefficients still reach their optimum.
 func TestGaussianWithLabelsOfAllMagnitudes(t *testing.T) {
 	for seed := range uint64(4) {
 		table := trial.Gaussian(20+seed, 120, 4)

@@ -74,7 +74,7 @@ func TestRowsAreChecked(t *testing.T) {
 	fails(t, ok, gmm.Params{Start: start}, "the points have 2 components, Start has 3")
 	fails(t, trial.Table{N: 1, D: 20000, X: make([]float64, 20000)}, gmm.Params{K: 1}, "diagonal covariances")
 
-	// Rows that are skipped leave no trace.
+	// Skipped rows do not change the model.
 	bad := with(func(t *trial.Table) { t.X, t.N = append(t.X, math.NaN(), 1), t.N+1 })
 	require.Equal(t, train(t, ok, gmm.Params{K: 1}).Means, train(t, bad, gmm.Params{K: 1, Skip: true}).Means)
 }
@@ -112,8 +112,8 @@ func TestPredictChecks(t *testing.T) {
 	}
 }
 
-// TestTheStartNamesTheColumns of the user, whether k-means, which gives the first
-// components, or the look at all rows finds first what is wrong with them.
+// TestTheStartNamesTheColumns: errors in rows name the user's columns, also where k-means,
+// which gives the initial components, finds them before the facts of the rows do.
 func TestTheStartNamesTheColumns(t *testing.T) {
 	type point struct {
 		At     []float64 `column:"at"`

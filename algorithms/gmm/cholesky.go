@@ -2,8 +2,8 @@ package gmm
 
 import "math"
 
-// decompose writes to l the Cholesky factor of a + shift·I, both lower triangles row by
-// row, and reports whether the matrix is safely positive definite.
+// decompose writes the Cholesky factor of a + shift·I to l. a and l are lower triangles, row by
+// row. It returns false unless the matrix is safely positive definite.
 func decompose(a []float64, n int, shift float64, l []float64) bool {
 	var largest float64
 	for i := range n {
@@ -32,7 +32,7 @@ func decompose(a []float64, n int, shift float64, l []float64) bool {
 	return true
 }
 
-// invert writes the inverse of the lower triangle l to the n by n matrix out, row by row.
+// invert writes the inverse of the lower triangle l to the n×n matrix out, row by row.
 func invert(l []float64, n int, out []float64) {
 	clear(out[:n*n])
 	for c := range n {

@@ -8,23 +8,23 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// mixture is the parameters of K components in d dimensions, and what follows from them
-// for the densities of rows. Once prepared it is only read.
+// mixture has the parameters of k components in d dimensions, and numbers derived from them for
+// the densities of rows. Once prepared it is only read.
 type mixture struct {
 	shape   Covariance
 	k, d    int
-	values  []float64 // the three that follow, one behind the other
+	values  []float64 // holds weights, means and covariances, one after the other
 	weights []float64
 	means   []float64 // k*d
-	// covariances has size(d) numbers a component, those of Tied once; of matrices the lower
-	// triangles row by row.
+	// covariances has size(d) numbers for each component, and for Tied only once. Matrices are
+	// lower triangles, row by row.
 	covariances []float64
 
 	constant []float64        // by component: log weight − ½(d·log 2π + log |S|)
 	whiten   []*kernel.Packed // Full, Tied: the inverse of the Cholesky factor of S
 	scale    []float64        // Diagonal, Spherical: 1/σ, k*d
-	lower    []float64        // room for a Cholesky factor
-	square   []float64        // room for its inverse
+	lower    []float64        // scratch space for a Cholesky factor
+	square   []float64        // scratch space for its inverse
 }
 
 func newMixture(shape Covariance, k, d int) *mixture {
@@ -43,7 +43,7 @@ func newMixture(shape Covariance, k, d int) *mixture {
 	return m
 }
 
-// shapes returns how many covariances there are.
+// shapes returns the number of covariances.
 func (m *mixture) shapes() int {
 	if m.shape == Tied {
 		return 1
@@ -51,7 +51,7 @@ func (m *mixture) shapes() int {
 	return m.k
 }
 
-// covariance returns that of a component, as stored.
+// covariance returns the covariance of a component, as stored.
 func (m *mixture) covariance(c int) []float64 {
 	if m.shape == Tied {
 		c = 0
@@ -63,12 +63,12 @@ func (m *mixture) covariance(c int) []float64 {
 // log2Pi is log 2π.
 const log2Pi = 1.8378770664093454835606594728112352797
 
-// errPoint says that a component has no extent.
-var errPoint = errors.New("all of its rows are the same point: set Regularization to a variance that counts as none")
+// errPoint is the error for a component whose variances are all 0.
+var errPoint = errors.New("all of its rows are the same point: set Regularization to a negligible variance")
 
-// prepare computes what follows from weights, means and covariances. Where a matrix has no
-// inverse it adds to the diagonal, in the covariance itself, the first of a growing row of
-// numbers that gives it one.
+// prepare computes the numbers derived from weights, means and covariances. If a matrix has no
+// inverse, prepare tries growing additions to its diagonal. The first that gives it one stays
+// in m.covariances.
 func (m *mixture) prepare() error {
 	size := m.shape.size(m.d)
 	for s := range m.shapes() {
@@ -97,8 +97,8 @@ func (m *mixture) prepare() error {
 	return nil
 }
 
-// prepareMatrix makes what whitens rows of a component, and returns the logarithm of the
-// root of the determinant.
+// prepareMatrix computes the whitening matrix of a component, and returns the logarithm of the
+// square root of the determinant.
 func (m *mixture) prepareMatrix(s int, cov []float64) (float64, error) {
 	var mean float64
 	for j := range m.d {
@@ -127,7 +127,7 @@ func (m *mixture) prepareMatrix(s int, cov []float64) (float64, error) {
 	return logs, nil
 }
 
-// prepareScales is prepareMatrix for variances.
+// prepareScales is prepareMatrix for Diagonal and Spherical.
 func (m *mixture) prepareScales(s int, cov []float64) (float64, error) {
 	var largest float64
 	for _, v := range cov {
@@ -150,7 +150,7 @@ func (m *mixture) prepareScales(s int, cov []float64) (float64, error) {
 	return logs, nil
 }
 
-// shifted writes the n rows of x less the mean of a component to t.
+// shifted writes the n rows of x, less the mean of a component, to t.
 func (m *mixture) shifted(x []float64, n, c int, t []float64) {
 	d := m.d
 	mean := m.means[c*d : (c+1)*d]
@@ -162,23 +162,23 @@ func (m *mixture) shifted(x []float64, n, c int, t []float64) {
 	}
 }
 
-// work is room for the densities of up to chunk rows. It belongs to one goroutine.
+// work is scratch space for the densities of up to chunk rows. It belongs to one goroutine.
 type work struct {
 	x, t, y []float64 // rows of d
 	square  []float64
 	log     []float64 // rows of k
 }
 
-// chunk is how many rows are taken at a time, so that they stay in the cache while the
-// components go over them.
+// chunk is the number of rows taken at a time. They stay in the cache while all components are
+// computed for them.
 const chunk = 64
 
 func newWork(n, k, d int) *work {
 	return &work{x: make([]float64, d), t: make([]float64, n*d), y: make([]float64, n*d), square: make([]float64, n), log: make([]float64, n*k)}
 }
 
-// densities writes to w.log, for each of the n rows of x and each component, the logarithm
-// of its weight times its density there. What it computes for a row depends on that row
+// densities writes to w.log, for each of the n rows of x and each component, the logarithm of
+// the component's weight times its density at the row. The results for a row depend on that row
 // alone.
 func (m *mixture) densities(x []float64, n int, w *work) {
 	d, k := m.d, m.k
@@ -202,9 +202,9 @@ func (m *mixture) densities(x []float64, n int, w *work) {
 	}
 }
 
-// posterior turns the logarithms of a row, as densities gives them, into probabilities in
-// place, and returns the logarithm of the density of the row. Both are NaN where no
-// component has a density that is a number.
+// posterior turns the logarithms of a row from densities into probabilities, in place, and
+// returns the logarithm of the mixture's density at the row. Both are NaN if no component has a
+// finite log-density.
 func posterior(log []float64) float64 {
 	largest, sum := kernel.Softmax(log)
 	return largest + kernel.Log(sum)

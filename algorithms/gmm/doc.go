@@ -7,9 +7,9 @@
 //	soft := gmm.Predict(points, mixture, gmm.PredictOptions{})
 //	engine.Collect(mixture, "mixture")
 //
-// Train returns a dataset of one row that holds the model. Predict adds the columns
-// "component", the most probable one, and "probabilities", of all of them. After the run
-// the model is brought to the caller, used, kept and read again:
+// Train returns a dataset of one row that holds the model. Predict adds the column "component",
+// the most probable one, and the column "probabilities", of all components. After the run the
+// caller takes the model from the result, uses it, saves it and loads it again:
 //
 //	m, err := gmm.ModelOf(result, "mixture")
 //	component, probability := m.Predict([]float64{5.1, 3.5})
@@ -20,25 +20,24 @@
 //
 // # What is computed
 //
-// The density of a point x is Σ w[c]·N(x; m[c], S[c]) over the K components. Training
-// looks for weights w, means m and covariances S under which the rows are likely: it
-// raises the mean over rows of the logarithm of the density, by expectation maximisation
-// (Dempster, Laird and Rubin, Journal of the Royal Statistical Society B 39, 1977). A
-// superstep computes the probability of each component for each row, with the largest
-// exponent taken out of every sum, and reduces weight, first and second moments of each
-// component, about its current mean, so that nothing is lost for data far from the
-// origin. The likelihood never falls but by rounding and by what Regularization takes. Training
-// ends when the mean log-likelihood rises by at most Tol, or after MaxIter updates; the
-// model's likelihood is that of its own parameters.
+// The density of a point x is Σ w[c]·N(x; m[c], S[c]) over the K components. Training maximises
+// the mean log-density of the rows over weights w, means m and covariances S, by expectation
+// maximisation (Dempster, Laird and Rubin, Journal of the Royal Statistical Society B 39,
+// 1977). A superstep computes the probability of each component for each row, with the
+// log-sum-exp trick. It then reduces the weight and the first and second moments of each
+// component. Moments are about the component's current mean, so that data far from the origin
+// lose no precision. The likelihood never falls, except by rounding and by Regularization.
+// Training ends when the mean log-likelihood rises by at most Tol, or after MaxIter updates.
+// The model's likelihood is for its final parameters.
 //
-// Where the first components come from decides which optimum is found: from k-means,
-// from given means, from a column that assigns rows to components, or from a model; of
-// several Restarts, each from a k-means of its own, the most likely mixture is returned.
+// The initial components decide which optimum is found. They come from k-means, from given
+// means, from a column that assigns rows to components, or from a model. Each of several
+// Restarts begins with its own k-means, and the most likely mixture is returned.
 //
-// A component that loses all of its rows stays where it is, with weight 0, and is
-// predicted no more. A covariance that rounding leaves without an inverse gets the least
-// addition to its diagonal that helps; one of rows that are all the same point is an error
-// where Regularization is off.
+// A component that loses all of its rows keeps its mean, with weight 0, and is not predicted.
+// If rounding makes a covariance singular, the smallest of a sequence of numbers that gives it
+// an inverse is added to its diagonal. Without Regularization, a component whose rows are all
+// the same point is an error.
 //
 // # The same bits
 //
@@ -47,9 +46,9 @@
 //
 // # The plan
 //
-// Train adds the operator that checks rows, the queue of their facts, the queues of
-// kmeans where that begins, and the queue "gmm", which reports "log-likelihood" per
-// superstep, the mean over rows. Files: params.go; density.go and cholesky.go the mixture
-// as arithmetic; train.go and em.go the queue; model.go and file.go the model; features.go
-// and predict.go how rows reach it.
+// Train adds the operator that checks rows, the queue of their facts, the queues of package
+// kmeans if it gives the initial components, and the queue "gmm". That reports
+// "log-likelihood", the mean over rows, for each superstep. Files: params.go; density.go and
+// cholesky.go the arithmetic of the mixture; train.go and em.go the queue; model.go the model;
+// file.go its file; predict.go prediction in a job.
 package gmm

@@ -19,15 +19,15 @@ import (
 
 // A superstep of the queue is an iteration of EM:
 //
-//	preallocate  once, and where a subtask joins: views of the rows, room for the rest
+//	preallocate  once, and on a subtask that joins: views of the rows, scratch space
 //	expect       per shard: the log-likelihood and the moments of each component
 //	AllReduce
 //	maximise     the next weights, means and covariances, or the end
 //
-// The moments of component c are Σ r, Σ r·t and the lower triangle of Σ r·t·tᵀ (its
-// diagonal only, for Diagonal and Spherical; the sum over all components, for Tied), where
-// r is the row's weight times the probability of c and t = x − mean of c. The first
-// superstep takes for r what training begins with, unless that is a mixture.
+// The moments of component c are Σ r, Σ r·t and the lower triangle of Σ r·t·tᵀ (its diagonal
+// only, for Diagonal and Spherical; the sum over all components, for Tied), where r is the
+// row's weight times the probability of c and t = x − mean of c. In the first superstep r comes
+// from the initial assignment of rows to components, unless training begins from a mixture.
 //
 // The superstep that finds the end evaluates the mixture without changing it.
 
@@ -40,24 +40,24 @@ var (
 	fitting  = shared.Scratch[*fit]("fit")
 )
 
-// state is how far training has come, the same on every subtask.
+// state is the progress of training, the same on every subtask.
 type state struct {
-	Assigning bool // the superstep takes the first components from what is given
+	Assigning bool // the superstep computes the first mixture from the initial assignment
 	Updates   int
 	Stop      bool
 	Converged bool
-	Record    []float64 // mean log-likelihood before each update, and that of the end
+	Record    []float64 // mean log-likelihood before each update, and at the end
 }
 
-// fit is what a subtask has of a training.
+// fit is the state of a training on a subtask.
 type fit struct {
 	data *rows.Data
 	mix  *mixture
 	work *work
 	gram kernel.Gram
-	r    []float64 // of a chunk and component
+	r    []float64 // weight times probability, of a chunk and one component
 	near *kernel.Centers
-	hard []int32 // components that rows of a chunk belong to at first
+	hard []int32 // initial components of the rows of a chunk
 	dist []float64
 }
 
@@ -100,7 +100,7 @@ func (q em) preallocate(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// second returns how many second moments a component has.
+// second returns the number of second moments of a component.
 func (q em) second(d int) int {
 	if q.params.Covariance == Spherical {
 		return d
@@ -108,8 +108,8 @@ func (q em) second(d int) int {
 	return q.params.Covariance.size(d)
 }
 
-// begin sets the means that the first moments are about, and, with a model to start from,
-// the rest of the mixture.
+// begin sets the means about which the first moments are taken. With a model to start from it
+// sets the whole mixture.
 func (q em) begin(ctx *comqueue.ComContext, f *fit) error {
 	d := f.mix.d
 	switch {
@@ -163,7 +163,8 @@ func (q em) expect(ctx *comqueue.ComContext, shard int, out []float64) error {
 	return nil
 }
 
-// assign gives each row of a chunk, in f.work.log, to its first component alone.
+// assign writes to f.work.log, for each row of a chunk, 1 for its initial component and 0 for
+// the others.
 func (f *fit) assign(b *rows.Block, first int) error {
 	k := f.mix.k
 	if f.near != nil {
@@ -185,7 +186,7 @@ func (f *fit) assign(b *rows.Block, first int) error {
 	return nil
 }
 
-// expectRows computes the probabilities of a chunk's rows and adds their log-likelihood.
+// expectRows computes the probabilities of a chunk's rows and adds their log-likelihood to out.
 func (f *fit) expectRows(b *rows.Block, first int, out []float64) error {
 	k := f.mix.k
 	f.mix.densities(b.Dense, b.N, f.work)
@@ -232,8 +233,7 @@ func (f *fit) addMoments(b *rows.Block, out []float64) {
 	}
 }
 
-// maximise takes the reduced moments and makes the next mixture, unless this one is the
-// last.
+// maximise makes the next mixture from the reduced moments, unless training ends.
 func (q em) maximise(ctx *comqueue.ComContext) error {
 	f, s, sums := fitting.Get(ctx), progress.Get(ctx), moments.Get(ctx)
 	weight := f.data.Facts.Weight
@@ -261,7 +261,7 @@ func (q em) maximise(ctx *comqueue.ComContext) error {
 	return q.update(f, sums, weight)
 }
 
-// full reports a component that begins without rows.
+// full returns an error if a component begins without rows.
 func (f *fit) full(sums []float64) error {
 	for c := range f.mix.k {
 		if !(sums[1+c*(1+f.mix.d)] > 0) {
@@ -306,8 +306,8 @@ func (q em) update(f *fit, sums []float64, total float64) error {
 	return m.prepare()
 }
 
-// covarianceOf writes the covariance of a component of weight r to cov, given its second
-// moments about a point that its mean is shift away from.
+// covarianceOf writes the covariance of a component of weight r to cov. second are its second
+// moments about a point, and shift is the component's mean less that point.
 func (shape Covariance) covarianceOf(second, shift []float64, r float64, cov []float64) {
 	switch shape {
 	case Diagonal:
@@ -340,7 +340,7 @@ func subtractOuter(v []float64, factor float64, cov []float64) {
 	}
 }
 
-// regularize adds to the variances of a covariance.
+// regularize adds Regularization to the variances of a covariance.
 func (q em) regularize(cov []float64, d int) {
 	if q.params.Covariance == Diagonal || q.params.Covariance == Spherical {
 		for j := range cov {
@@ -353,12 +353,12 @@ func (q em) regularize(cov []float64, d int) {
 	}
 }
 
-// done is the criterion.
+// done is the convergence criterion.
 func (q em) done(ctx *comqueue.ComContext) (bool, error) { return progress.Get(ctx).Stop, nil }
 
 // output makes the model.
 func (q em) output(ctx *comqueue.ComContext) (model.Model, error) {
-	if err := q.preallocate(ctx); err != nil { // of a subtask that joins to close the queue
+	if err := q.preallocate(ctx); err != nil { // for a subtask that joined to close the queue
 		return nil, err
 	}
 	f, s := fitting.Get(ctx), progress.Get(ctx)

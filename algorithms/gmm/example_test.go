@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// A job that fits two components to numbers, and tells which one each belongs to.
+// A job that fits two components to numbers, and predicts the component of each.
 func Example() {
 	type sample struct {
 		Height float64 `column:"height"`

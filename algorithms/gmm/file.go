@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// version is that of the payload, which is the Model without what the summary has.
+// version is the version of the payload, which is the Model without the fields of the summary.
 const version = 1
 
 type summary struct {
@@ -21,8 +21,8 @@ type summary struct {
 	Record        []float64 `json:"record"`
 }
 
-// Encode returns the model's file, the same bytes for the same model. A model that does
-// not hold together, or holds a NaN or an infinity, is an error.
+// Encode returns the model's file, the same bytes for the same model. A model that is not
+// valid, or holds a NaN or an infinity, is an error.
 func (m *Model) Encode() ([]byte, error) {
 	return model.EncodeWhole(m.check(), Kind, version, m.columns,
 		summary{m.LogLikelihood, m.Rows, m.Weight, m.Iterations, m.Converged, m.Record}, m)
@@ -41,7 +41,7 @@ func Decode(file []byte) (*Model, error) {
 	return model.Whole(m, m.check())
 }
 
-// check tells what does not hold together.
+// check returns an error if the model is not valid.
 func (m *Model) check() error {
 	k := len(m.Weights)
 	shapes := k
@@ -78,7 +78,7 @@ func (m *Model) check() error {
 	return m.checkShapes()
 }
 
-// checkShapes checks means and covariances: their sizes, and that covariances have inverses.
+// checkShapes checks the sizes of means and covariances, and that covariances have inverses.
 func (m *Model) checkShapes() error {
 	for _, part := range []struct {
 		name string
@@ -101,7 +101,7 @@ func (m *Model) checkShapes() error {
 	return mix.prepare()
 }
 
-// Save writes the model to a file: either the old one stays, or the whole new one is there.
+// Save writes the model to a file. The file is either the old one or the whole new one.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
 // Load reads a model that Save wrote.

@@ -19,8 +19,8 @@ func iris(t testing.TB) trial.Table {
 	return table
 }
 
-// blobs returns n points around k centres that are apart by about 4 standard deviations in
-// each of d dimensions, with a full covariance.
+// blobs returns n points in d dimensions around k centres, with a full covariance. Centres are
+// about 4 standard deviations apart in each dimension.
 func blobs(seed uint64, n, d, k int) trial.Table {
 	t := trial.Gaussian(seed, n, d)
 	r := sharding.NewRandom(seed, "blobs", 0, 0)
@@ -36,7 +36,7 @@ func blobs(seed uint64, n, d, k int) trial.Table {
 	return t
 }
 
-// train returns the model of a table.
+// train returns a model trained on a table.
 func train(t testing.TB, table trial.Table, p gmm.Params, options ...engine.Option) *gmm.Model {
 	t.Helper()
 	return trial.Train(t, func(b *engine.Builder) *engine.Dataset { return gmm.Train(table.Dataset(b), p) }, gmm.ModelOf, options...)

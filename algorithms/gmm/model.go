@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// Kind is that of the models of this package.
+// Kind is the kind of this package's models.
 const Kind = "gmm"
 
 // Model is a trained mixture. It is used by pointer and not changed once it predicts; any
@@ -18,24 +18,25 @@ const Kind = "gmm"
 type Model struct {
 	// Covariance is the shape of the components.
 	Covariance Covariance `json:"covariance"`
-	// Dim is the number of components of points.
+	// Dim is the number of dimensions of points.
 	Dim int `json:"dim"`
-	// Weights are those of the components; they sum to 1. A component of weight 0 lost its
-	// rows in training.
+	// Weights are the weights of the components; they sum to 1. A component of weight 0 lost
+	// its rows in training.
 	Weights []float64 `json:"weights"`
 	// Means holds the mean of each component.
 	Means [][]float64 `json:"means"`
-	// Covariances holds, for each component, for Tied once: the lower triangle of the
-	// matrix, row by row, for Full and Tied; a variance for each feature for Diagonal; one
-	// variance for Spherical. Matrix writes it out.
+	// Covariances holds the covariance of each component, and for Tied only one. For Full and
+	// Tied it is the lower triangle of the matrix, row by row; for Diagonal a variance for each
+	// feature; for Spherical one variance. Matrix returns it as a full matrix.
 	Covariances [][]float64 `json:"covariances"`
-	// LogLikelihood is that of the training rows: Σ weight·log density.
+	// LogLikelihood is the log-likelihood of the training rows: Σ weight·log density.
 	LogLikelihood float64 `json:"-"`
-	// Rows is how many rows the mixture was trained on, Weight their total weight.
+	// Rows is the number of rows that the mixture was trained on, and Weight their total
+	// weight.
 	Rows   int64   `json:"-"`
 	Weight float64 `json:"-"`
-	// Iterations is the number of updates, and Converged tells that the last one raised the
-	// mean log-likelihood by at most Tol.
+	// Iterations is the number of updates. Converged tells whether the last one raised the mean
+	// log-likelihood by at most Tol.
 	Iterations int  `json:"-"`
 	Converged  bool `json:"-"`
 	// PredictionCol and ProbabilityCol name the columns that Transform and Bind add; empty
@@ -46,10 +47,10 @@ type Model struct {
 	Record []float64 `json:"-"`
 
 	columns signature.Inputs
-	options PredictOptions // of Predict
+	options PredictOptions // those given to Predict
 	once    sync.Once
 	mix     *mixture
-	works   sync.Pool // of *work
+	works   sync.Pool // *work
 }
 
 var _ model.Binder = (*Model)(nil)
@@ -81,11 +82,11 @@ func (m *Model) Matrix(component int) [][]float64 {
 	return out
 }
 
-// Parameters returns how many free numbers the mixture has.
+// Parameters returns the number of free parameters of the mixture.
 func (m *Model) Parameters() int { return m.Covariance.parameters(len(m.Weights), m.Dim) }
 
-// AIC is Akaike's criterion on the training rows: 2·Parameters − 2·LogLikelihood. Of
-// several mixtures for the same rows the one with the least is taken.
+// AIC is Akaike's criterion on the training rows: 2·Parameters − 2·LogLikelihood. Of several
+// mixtures for the same rows, the one with the least AIC is preferred.
 func (m *Model) AIC() float64 { return float64(2*m.Parameters()) - float64(2*m.LogLikelihood) }
 
 // BIC is the Bayesian criterion: log(Weight)·Parameters − 2·LogLikelihood. See AIC.
@@ -93,11 +94,11 @@ func (m *Model) BIC() float64 {
 	return float64(kernel.Log(m.Weight)*float64(m.Parameters())) - float64(2*m.LogLikelihood)
 }
 
-// Predict returns the most probable component of a point, of several the lowest, and its
-// probability. A point that has not Dim components, or is too far away for any density to
-// be told, gives -1 and NaN.
+// Predict returns the most probable component of a point, and the lowest if several are equal,
+// and its probability. A point with other than Dim dimensions, or too far away for any density
+// to be finite, gives -1 and NaN.
 //
-// It allocates nothing, the first calls excepted.
+// Only the first calls allocate.
 func (m *Model) Predict(x []float64) (component int, probability float64) {
 	if len(x) != m.Dim {
 		return -1, math.NaN()
@@ -122,9 +123,9 @@ func best(p []float64) (int, float64) {
 	return at, p[at]
 }
 
-// Probabilities writes the probability of each component for a point to out, which has
-// room for one each, and returns the logarithm of the density there. All are NaN where
-// Predict gives -1. It allocates nothing, the first calls excepted.
+// Probabilities writes the probability of each component for a point to out, which must have a
+// value for each, and returns the logarithm of the density at the point. All are NaN where
+// Predict gives -1. Only the first calls allocate.
 func (m *Model) Probabilities(x, out []float64) float64 {
 	if len(x) != m.Dim {
 		for c := range m.Weights {
@@ -155,7 +156,7 @@ func (m *Model) evaluate(x []float64, w *work) float64 {
 	return posterior(w.log)
 }
 
-// take1 returns room for one row.
+// take1 returns scratch space for one row.
 func (m *Model) take1() *work {
 	m.once.Do(m.prepare)
 	if w, ok := m.works.Get().(*work); ok {
@@ -164,8 +165,8 @@ func (m *Model) take1() *work {
 	return newWork(1, m.mix.k, m.mix.d)
 }
 
-// prepare lays the mixture out. Models that were trained or decoded pass; one put together
-// by hand whose covariances have no inverse gives NaN.
+// prepare builds the mixture. This cannot fail for models that were trained or decoded. A model
+// put together by hand whose covariances have no inverse gives NaN.
 func (m *Model) prepare() {
 	m.mix = newMixture(m.Covariance, len(m.Weights), m.Dim)
 	m.fill(m.mix)
@@ -188,7 +189,7 @@ func (m *Model) fill(to *mixture) {
 	}
 }
 
-// take views a mixture as means and covariances of the model.
+// take sets means and covariances of the model to slices of a mixture.
 func (m *Model) take(from *mixture) {
 	for c := range from.k {
 		m.Means = append(m.Means, from.means[c*from.d:(c+1)*from.d])
@@ -198,12 +199,12 @@ func (m *Model) take(from *mixture) {
 	}
 }
 
-// Transform adds the columns of Predict to rows, by the model's names.
+// Transform adds the columns of Predict to rows, under the model's names.
 func (m *Model) Transform(rows *engine.Dataset) *engine.Dataset {
 	return Predict(rows, m.Dataset(model.BuilderOf("gmm.Model", rows)), PredictOptions{ComponentCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol})
 }
 
-// Dataset makes the model a dataset of the job, as Train returns one.
+// Dataset makes the model a dataset of the job, like the one that Train returns.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return model.Dataset(b, m) }
 
 // ModelOf returns the model that was collected under a name from the dataset that Train

@@ -28,7 +28,7 @@ func TestModelFile(t *testing.T) {
 	}
 }
 
-// A file whose checksum is right may hold nonsense all the same.
+// A file with the right checksum may still hold a model that is not valid.
 func TestModelsAreChecked(t *testing.T) {
 	for _, c := range []struct {
 		change func(m *gmm.Model)
@@ -71,8 +71,8 @@ func TestFileOfVersion1(t *testing.T) {
 	require.Equal(t, 1, component)
 }
 
-// What the operator, the methods and a bound model compute is the same, at once in
-// several goroutines, and allocates nothing.
+// The operator, the methods and a bound model give the same predictions, also in several
+// goroutines at once, and allocate nothing.
 func TestPredictEverywhereTheSame(t *testing.T) {
 	table := blobs(4, 100, 3, 3)
 	for _, shape := range shapes {
@@ -125,7 +125,7 @@ func TestPredictEverywhereTheSame(t *testing.T) {
 	require.True(t, math.IsNaN(out[0]))
 }
 
-// What the model adds may have other names, which it keeps.
+// The columns that the model adds may have other names, which the model keeps.
 func TestNamesOfOutputs(t *testing.T) {
 	table := blobs(4, 60, 2, 2)
 	p := gmm.Params{K: 2, MaxIter: 3, PredictionCol: "part", ProbabilityCol: "p"}
@@ -165,7 +165,7 @@ func TestNamesOfOutputs(t *testing.T) {
 	require.Equal(t, map[string]int{"features": 0, "part": 1, "p": 2}, layout.Columns())
 }
 
-// Features may be number columns, and vectors beside them.
+// Features may be number columns together with vector columns.
 func TestFeatureColumns(t *testing.T) {
 	type row struct {
 		X float64   `column:"x"`

@@ -12,46 +12,45 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Params are the parameters of Train. The zero value of each field but K is its default.
-// Params are a stage of pipelines.
+// Params are the parameters of Train. The zero value of every field means its default; only K
+// has none. Params are a stage of pipelines.
 type Params struct {
-	// VectorCol names the column of the points, a dense vector; FeatureCols name number
-	// columns instead. With neither the dataset's only vector column is taken.
+	// VectorCol names the column of the points, a dense vector. FeatureCols name number columns
+	// instead. With neither, the points are the dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
 	// WeightCol names a column of row weights, numbers of 0 or more; empty means that every
 	// row weighs 1.
 	WeightCol string
-	// K is the number of components, at least 1. Required; with Means or Start, 0 means as
-	// many as those have.
+	// K is the number of components, at least 1. Required; only with Means or Start, 0 means
+	// the number that these have.
 	K int
 	// Covariance is the shape of the components; the zero value is Full.
 	Covariance Covariance
-	// MaxIter is the largest number of updates after the first components; 0 means 200.
+	// MaxIter is the largest number of updates after the first mixture; 0 means 200.
 	MaxIter int
-	// Tol ends training once the mean log-likelihood of a row rose by at most this in an
-	// update. 0 means 1e-6; a negative value means exactly 0: go on until nothing rises.
+	// Tol ends training when an update raises the mean log-likelihood of a row by at most Tol.
+	// 0 means 1e-6. A negative value means exactly 0: training goes on until nothing rises.
 	Tol float64
 	// Regularization is added to all variances, in squared units of the features; 0 means
 	// 1e-6, a negative value means none.
 	Regularization float64
-	// Restarts is how often training begins anew from another k-means; the most likely
-	// mixture is returned. 0 means 1.
+	// Restarts is the number of trainings, each from another k-means; the most likely mixture
+	// is returned. 0 means 1.
 	Restarts int
-	// Means are the first means: each row belongs at first to the nearest one.
+	// Means are the initial means. Each row belongs at first to the nearest one.
 	Means [][]float64
-	// ComponentCol names a column of the component, 0 to K-1, that each row belongs to at
-	// first.
+	// ComponentCol names a column with the initial component of each row, 0 to K-1.
 	ComponentCol string
 	// PredictionCol and ProbabilityCol name the columns that the model adds; empty means
 	// "component" and "probabilities".
 	PredictionCol, ProbabilityCol string
-	// Start is a mixture to go on from, of the same Covariance.
+	// Start is a mixture to start from, of the same Covariance.
 	Start *Model
-	// Seed is what the draws of k-means start from; 0 means the seed of the job.
+	// Seed is the seed of the draws of k-means; 0 means the seed of the job.
 	Seed uint64
-	// Skip leaves rows out in which something is null, NaN or infinite; otherwise such a row
-	// is an error.
+	// Skip leaves out rows that hold a null, a NaN or an infinity. Without it such a row is an
+	// error.
 	Skip bool
 }
 
@@ -69,12 +68,12 @@ func (Params) Kind() string { return Kind }
 // Fit is Train.
 func (p Params) Fit(rows *engine.Dataset) *engine.Dataset { return Train(rows, p) }
 
-// Apply is Predict with the names of the parameters.
+// Apply is Predict with the parameters' column names.
 func (p Params) Apply(rows, m *engine.Dataset) *engine.Dataset {
 	return Predict(rows, m, PredictOptions{ComponentCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol})
 }
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns all errors in the parameters.
 func (p Params) Validate() error {
 	var errs []error
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
@@ -127,7 +126,7 @@ func (p Params) Validate() error {
 
 const maxRestarts = 1000
 
-// checkMeans reports what is first wrong with the given means.
+// checkMeans returns the first error in the given means.
 func (p Params) checkMeans() error {
 	if len(p.Means) == 0 || p.K > 0 && p.K != len(p.Means) {
 		return fmt.Errorf("there are %d Means but K is %d", len(p.Means), p.K)
@@ -145,7 +144,7 @@ func (p Params) checkMeans() error {
 	return nil
 }
 
-// checkStart reports what is wrong with the model to start from.
+// checkStart returns an error if the model to start from does not suit the parameters.
 func (p Params) checkStart() error {
 	if err := p.Start.check(); err != nil {
 		return fmt.Errorf("model Start: %w", err)
@@ -159,7 +158,7 @@ func (p Params) checkStart() error {
 	return nil
 }
 
-// withDefaults returns valid parameters with every zero replaced by what it means.
+// withDefaults returns valid parameters with every zero replaced by its default.
 func (p Params) withDefaults(jobSeed uint64) Params {
 	switch {
 	case p.Means != nil:
@@ -172,7 +171,7 @@ func (p Params) withDefaults(jobSeed uint64) Params {
 	return p
 }
 
-// columns says what is read of the rows.
+// columns returns the columns to read.
 func (p Params) columns() rows.Columns {
 	return rows.Columns{Vector: p.VectorCol, Features: p.FeatureCols, Label: p.ComponentCol, Weight: p.WeightCol, Skip: p.Skip}
 }
@@ -181,11 +180,11 @@ func (p Params) columns() rows.Columns {
 type Covariance int
 
 const (
-	// Full gives each component a covariance matrix of its own.
+	// Full gives each component its own covariance matrix.
 	Full Covariance = iota
 	// Diagonal gives each component a variance for each feature.
 	Diagonal
-	// Spherical gives each component one variance, the mean of those of its features.
+	// Spherical gives each component one variance, the mean of the variances of its features.
 	Spherical
 	// Tied gives all components the same covariance matrix.
 	Tied
@@ -202,7 +201,7 @@ func (c Covariance) MarshalText() ([]byte, error) { return covariances.Text(c) }
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
 func (c *Covariance) UnmarshalText(text []byte) error { return covariances.Parse(c, text) }
 
-// size returns how many numbers the covariance of a component is, in d dimensions.
+// size returns the number of values that store a covariance in d dimensions.
 func (c Covariance) size(d int) int {
 	switch c {
 	case Diagonal:
@@ -213,7 +212,7 @@ func (c Covariance) size(d int) int {
 	return triangle(d)
 }
 
-// parameters returns how many free numbers a mixture has.
+// parameters returns the number of free parameters of a mixture.
 func (c Covariance) parameters(k, d int) int {
 	shapes := k
 	if c == Tied {
@@ -224,5 +223,6 @@ func (c Covariance) parameters(k, d int) int {
 
 func finite(v float64) bool { return v-v == 0 }
 
-// triangle is the size of the lower triangle of an n by n matrix, kept row by row.
+// triangle returns the size of the lower triangle of an n×n matrix. Row by row, it is also the
+// offset of row n.
 func triangle(n int) int { return n * (n + 1) / 2 }

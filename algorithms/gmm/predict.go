@@ -16,8 +16,8 @@ import (
 
 // PredictOptions change what Predict reads and writes.
 type PredictOptions struct {
-	// VectorCol or FeatureCols are read in place of the columns that the mixture was trained
-	// on; empty means those.
+	// VectorCol or FeatureCols name the columns to read. Empty means the columns that the
+	// mixture was trained on.
 	VectorCol   string
 	FeatureCols []string
 	// ComponentCol names the new int64 column of the most probable component; empty means
@@ -28,16 +28,17 @@ type PredictOptions struct {
 	ProbabilityCol string
 	// DensityCol, if not empty, names a new float64 column of the logarithm of the density.
 	DensityCol string
-	// Replace puts them in the place of columns of their names, which otherwise are an error.
+	// Replace lets the new columns replace those of the same names, which otherwise are an
+	// error.
 	Replace bool
-	// Skip gives rows that hold a NaN or an infinity null in place of failing the run. Rows
-	// with nulls are given null in either case.
+	// Skip predicts null for rows that hold a NaN or an infinity, which otherwise fail the run.
+	// For rows that hold a null the prediction is null in either case.
 	Skip bool
 }
 
-// Predict adds to each row of points its most probable component of a mixture and the
-// probabilities of all, the same as the methods of Model return. The mixture is a dataset
-// of one row, from Train or from Model.Dataset. Rows stay in place.
+// Predict adds to each row of points the most probable component of a mixture and the
+// probabilities of all components. They are those that the methods of Model return. The mixture
+// is a dataset of one row, from Train or from Model.Dataset. Rows stay in place.
 func Predict(points, mixture *engine.Dataset, o PredictOptions) *engine.Dataset {
 	const op = "gmm.Predict"
 	if _, refused := model.Begin(op, points, o.features().Check()); refused != nil {
@@ -56,15 +57,15 @@ func Predict(points, mixture *engine.Dataset, o PredictOptions) *engine.Dataset 
 	})
 }
 
-// componentName and probabilityName return the name of an added column, given what it was
-// named.
+// componentName and probabilityName return the name of an added column, given the name in the
+// options, which may be empty.
 func componentName(named string) string   { return cmp.Or(named, "component") }
 func probabilityName(named string) string { return cmp.Or(named, "probabilities") }
 
 func (o PredictOptions) component() string   { return componentName(o.ComponentCol) }
 func (o PredictOptions) probability() string { return probabilityName(o.ProbabilityCol) }
 
-// features says which columns are read.
+// features returns the columns to read.
 func (o PredictOptions) features() signature.Override {
 	return signature.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip}
 }
@@ -89,7 +90,7 @@ func (o PredictOptions) names() string {
 	return names
 }
 
-// Bind implements model.Binder, with the columns that the model names, or those of Predict.
+// Bind implements model.Binder. Columns are those named by Predict, or else by the model.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	o := m.options
 	in, err := m.columns.Bind(l, o.features(), m.Dim)

@@ -14,13 +14,12 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Train fits a mixture to the rows of points and returns the model as a dataset of one
-// row, whose column model.Column holds what Model.Encode returns.
+// Train fits a mixture to the rows of points and returns the model as a dataset of one row. Its
+// column model.Column holds the bytes that Model.Encode returns.
 //
-// Its queue is named "gmm", those of further restarts "gmm 2", "gmm 3", and so on; each
-// reports "log-likelihood", the mean over rows, for every superstep. What is wrong with
-// the parameters or with the columns they name is reported when the job is built, with the
-// caller's line.
+// Its queue is named "gmm", and the queues of further restarts "gmm 2", "gmm 3" and so on. Each
+// reports "log-likelihood", the mean over rows, for every superstep. Errors in the parameters,
+// or in the columns that they name, are reported when the job is built, with the caller's line.
 func Train(points *engine.Dataset, p Params) *engine.Dataset {
 	const op = "gmm.Train"
 	b, refused := model.Begin(op, points, p.Validate())
@@ -49,7 +48,8 @@ func Train(points *engine.Dataset, p Params) *engine.Dataset {
 	return made
 }
 
-// suits reports what is wrong with columns that can be told when the job is built.
+// suits returns an error if the columns do not suit the parameters, as far as is known when the
+// job is built.
 func (p Params) suits(t rows.Table) error {
 	d := t.Dim()
 	switch {
@@ -66,7 +66,8 @@ func (p Params) suits(t rows.Table) error {
 // maxStatistics bounds the bytes of one buffer of moments.
 const maxStatistics = 1 << 30
 
-// affordable reports moments that are too large, and a start of other dimensions.
+// affordable returns an error if the moments take too much memory, or if Start has other
+// dimensions.
 func (p Params) affordable(d int) error {
 	if p.Start != nil && d != p.Start.Dim {
 		return fmt.Errorf("the points have %d components, Start has %d", d, p.Start.Dim)
@@ -78,7 +79,8 @@ func (p Params) affordable(d int) error {
 	return nil
 }
 
-// likelier returns the row of the more likely model; of equals that of the earlier restart.
+// likelier returns the row of the more likely model, and that of the earlier restart if both
+// are equal.
 func likelier(left, right model.EncodedRow) model.EncodedRow {
 	a, err := Decode([]byte(left.Model))
 	if err != nil {
@@ -94,7 +96,7 @@ func likelier(left, right model.EncodedRow) model.EncodedRow {
 	return left
 }
 
-// addQueue adds a training queue, and that of its k-means where it begins with one.
+// addQueue adds a training queue, and the queues of its k-means if it begins with one.
 func (q em) addQueue(b *engine.Builder, name string, seed uint64) *engine.Dataset {
 	queue := q.table.Init(comqueue.New(b, name))
 	if q.fromKMeans() {
@@ -113,7 +115,7 @@ func (q em) addQueue(b *engine.Builder, name string, seed uint64) *engine.Datase
 		Exec()
 }
 
-// fromKMeans says that training begins with k-means.
+// fromKMeans reports whether training begins with k-means.
 func (q em) fromKMeans() bool {
 	return q.params.Means == nil && q.params.ComponentCol == "" && q.params.Start == nil
 }

@@ -12,17 +12,19 @@ import (
 type assigner interface {
 	// set copies the centres, k*d values.
 	set(centers []float64)
-	// accumulate assigns the rows of a shard, the subtask's at-th, and adds them to sums,
-	// d sums and a weight for each centre. It returns their inertia. near is the
-	// assignment of the superstep before, or any guess.
+	// accumulate assigns the rows of a shard and adds them to sums, d sums and a weight for
+	// each centre. at is the place of the shard among those of the subtask. near holds the
+	// assignment of the superstep before, or any guess, and gets the new one. It returns the
+	// inertia of the rows.
 	accumulate(b *block, at int, near []int32, sums []float64) float64
-	// costs writes what each of the rows [lo, hi), at most chunkRows, adds to the objective
-	// per unit of weight, after accumulate with the same centres.
+	// costs writes what each of the rows [lo, hi) adds to the objective per unit of weight.
+	// There are at most chunkRows of them. accumulate was called before, with the same centres.
 	costs(b *block, lo, hi int, near []int32, cost []float64)
 }
 
-// newAssigner returns what is fastest for the rows: bounds prune the distances of dense
-// rows where there is room for any, if there is to be more than one superstep.
+// newAssigner returns the fastest assigner for the rows. If again says that more than one
+// superstep is to come, bounds prune the distances of dense rows where there is room for
+// bounds.
 func newAssigner(in input, k int, open blocks, d int, again bool) assigner {
 	groups := 0
 	if again {
@@ -48,7 +50,8 @@ func (in input) valueSize() int {
 	return 8
 }
 
-// sampledRows is about how many rows tell a subtask whether bounds are worth it.
+// sampledRows is about the number of rows from which a subtask decides whether bounds are worth
+// it.
 const sampledRows = 256
 
 // pruned assigns with a pruner.

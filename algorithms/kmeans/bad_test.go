@@ -129,7 +129,7 @@ func TestMisuseIsToldWhenBuilding(t *testing.T) {
 			require.Contains(t, got, want)
 		}
 	}
-	// What follows a misuse says nothing of its own.
+	// Steps after a misuse add no message of their own.
 	got := built(t, func(_ *engine.Builder, rows *engine.Dataset) {
 		model := kmeans.Train(rows, kmeans.Params{VectorCol: "name", K: 1})
 		kmeans.Train(model, kmeans.Params{VectorCol: "features", K: 1})
@@ -226,7 +226,8 @@ func TestMoreClustersThanPoints(t *testing.T) {
 		_, err = tryTrain(t, same, kmeans.Params{K: 4, Init: init})
 		require.ErrorContains(t, err, "4 clusters are more than the 3 distinct points")
 	}
-	// Points whose squared distance is below the least float64 count as one, and it is told.
+	// Points whose squared distance is below the least float64 count as one, and the message
+	// says so.
 	tiny := rowsOf([]float64{1e-170}, []float64{2e-170}, []float64{0})
 	for _, p := range []kmeans.Params{
 		{K: 2}, {K: 2, Init: kmeans.KMeansPlusPlus}, {Init: kmeans.Given, Centers: [][]float64{{0}, {1}}},
@@ -234,8 +235,8 @@ func TestMoreClustersThanPoints(t *testing.T) {
 		_, err := tryTrain(t, tiny, p)
 		require.ErrorContains(t, err, "points less than about 1e-160 apart count as one: scale such features up", "%v", p.Init)
 	}
-	// The mean of equal rows may differ from them by rounding: then the cluster
-	// that no row is left for stays empty, and training ends all the same.
+	// The mean of equal rows may differ from them by rounding. Then one cluster gets no row and
+	// stays empty, and training ends all the same.
 	tenths := rowsOf([]float64{0.1}, []float64{0.1}, []float64{0.1}, []float64{7})
 	o, err := tryTrain(t, tenths, kmeans.Params{Init: kmeans.Given, Centers: [][]float64{{0}, {1}, {8}}})
 	if err != nil {

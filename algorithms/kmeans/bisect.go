@@ -10,16 +10,15 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// BisectingParams are the parameters of TrainBisecting. Of Params, MaxIter is the largest
-// number of updates within a bisection, Tol ends a bisection, Init must be left at its
-// zero value, since bisections draw their own first centres, and Precision must be
-// Double.
+// BisectingParams are the parameters of TrainBisecting. Among Params, MaxIter is the largest
+// number of updates within a bisection, and Tol ends a bisection. Init must be left at its zero
+// value, since bisections draw their own first centres. Precision must be Double.
 type BisectingParams struct {
 	Params
 	// Split says which cluster is cut in two next; the zero value is LargestInertia.
 	Split Split
-	// Trials is how often each cut is tried, from other rows; the one of least inertia
-	// counts. 0 means 3.
+	// Trials is how often each cut is tried, each time from other rows. The trial of least
+	// inertia counts. 0 means 3.
 	Trials int
 }
 
@@ -46,7 +45,7 @@ func (s Split) MarshalText() ([]byte, error) { return splits.Text(s) }
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
 func (s *Split) UnmarshalText(text []byte) error { return splits.Parse(s, text) }
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns everything that is wrong with the parameters.
 func (p BisectingParams) Validate() error {
 	errs := p.Params.problems()
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
@@ -60,24 +59,25 @@ func (p BisectingParams) Validate() error {
 	return errors.Join(append(errs, p.Params.doubleOnly("bisections")...)...)
 }
 
-// TrainBisecting is Train by bisecting k-means: it begins with all rows in one cluster
-// and cuts one cluster in two, by k-means with two centres, until there are K. A
-// superstep of it reads the rows of one cluster only, so that all K-1 cuts together read
-// each row about log2 K times as often as one bisection has supersteps; it suits large K,
-// and its clusters are of more even size.
+// TrainBisecting is Train by bisecting k-means: it begins with all rows in one cluster and cuts
+// one cluster in two, by k-means with two centres, until there are K. A superstep reads the
+// rows of one cluster only. All K-1 cuts together therefore read each row about log2 K times as
+// often as one bisection has supersteps. This suits large K, and gives clusters of more even
+// size.
 //
-// The result is a model like that of Train, with the centres of the K last clusters, in
-// the order in which they were cut off. It predicts the nearest centre. That need not be
-// the cluster to which the cuts led a row, and gives an inertia that is no larger; one
-// more pass evaluates the centres, so that sizes and inertia of the model are those of
-// predicting the training rows. Given to Train as Centers they may be improved further.
+// The result is a model like that of Train, with the centres of the last K clusters, in the
+// order in which they were cut off. It predicts the nearest centre. This need not be the
+// cluster to which the cuts led a row, and gives an inertia that is no larger. One more pass
+// evaluates the centres, so that sizes and inertia of the model are those of predicting the
+// training rows. To improve the centres further, give them to Train as Centers.
 //
-// Its queue is named "kmeans bisecting" and reports "clusters", and "inertia" of the best
-// trial in each superstep of a bisection.
+// Its queue is named "kmeans bisecting". It reports "clusters", and in each superstep of a
+// bisection the "inertia" of the best trial.
 func TrainBisecting(points *engine.Dataset, p BisectingParams) *engine.Dataset {
 	p.Trials = cmp.Or(p.Trials, defaultTrials)
 	if p.K == 1 && p.Validate() == nil {
-		// Nothing to cut: the mean of all rows, wherever its search begins.
+		// There is nothing to cut: the only centre is the mean of all rows, wherever training
+		// begins.
 		p.Init = Random
 		return Train(points, p.Params)
 	}

@@ -11,8 +11,8 @@ import (
 // The stages of bisecting k-means that move the centres of the trials and cut a cluster by
 // the best one; see bisectqueue.go.
 
-// assign adds the rows of the leaf to the sums of every trial that has not settled, or
-// divides them by the best one.
+// assign adds the rows of the leaf to the sums of every trial that has not settled. In the
+// phase cut it divides them by the best trial instead.
 func (t bisecting) assign(ctx *comqueue.ComContext, shard int, out []float64) error {
 	w, state := bisectScratch.Get(ctx), bisectState.Get(ctx)
 	rows := w.target(shard, state.Target)
@@ -35,8 +35,8 @@ func (t bisecting) assign(ctx *comqueue.ComContext, shard int, out []float64) er
 	return nil
 }
 
-// divide moves the rows of a shard that are nearer to the second centre of the best
-// trial to a new leaf, the next, and adds weight and inertia of both sides to out.
+// divide takes the rows of a shard in the leaf that is cut. It moves those nearer to the second
+// centre of the best trial to a new leaf, and adds weight and inertia of both sides to out.
 func (t bisecting) divide(w *bisectWork, state *bisectingState, shard int, rows []int32, leaf []int64, out []float64) {
 	search := w.search[state.Best]
 	w.spare = w.spare[:0]
@@ -114,7 +114,7 @@ func (t bisecting) update(ctx *comqueue.ComContext, w *bisectWork, state *bisect
 	return nil
 }
 
-// addLeaf makes the two sides leaves.
+// addLeaf makes a leaf of each of the two sides.
 func (t bisecting) addLeaf(ctx *comqueue.ComContext, w *bisectWork, state *bisectingState, sums []float64) error {
 	d, trial := state.Dim, state.Trials[state.Best]
 	side := func(a int) bisectLeaves {

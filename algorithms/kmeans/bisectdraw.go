@@ -8,8 +8,8 @@ import (
 // The stages of bisecting k-means that draw the first centres of the trials; see
 // bisectqueue.go.
 
-// draw fills the shard's slots with the winner of each trial's race among its rows: the
-// row's number plus 1, and its time.
+// draw runs a race for each trial among the rows of a shard, and fills the shard's slots with
+// the winners: the row's number plus 1, and its time.
 func (t bisecting) draw(ctx *comqueue.ComContext, shard int, out []float64) error {
 	if len(out) == 0 {
 		return nil
@@ -85,8 +85,8 @@ func (t bisecting) gatherDraws(ctx *comqueue.ComContext, shard int, out []float6
 	return nil
 }
 
-// takeDraws makes the drawn rows centres. A leaf in which no trial finds a second row
-// that differs from the first stays whole.
+// takeDraws makes the drawn rows centres. A leaf stays whole if no trial finds a second row in
+// it that differs from the first.
 func (t bisecting) takeDraws(w *bisectWork, state *bisectingState, rows []float64) error {
 	d, most := state.Dim, 0
 	want := int(state.Phase) + 1

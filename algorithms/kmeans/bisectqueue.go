@@ -17,10 +17,10 @@ import (
 //	             have settled or have had their updates
 //	cut          the rows go to the nearer centre of the best trial
 //
-// A draw is a race: each row gets a number from the exponential distribution, divided by
-// its share, and the smallest of all shards wins (Efraimidis and Spirakis, Weighted random
-// sampling with a reservoir, 2006). Each shard keeps the numbers of its rows by cluster,
-// so that a superstep reads the rows of one cluster alone.
+// A draw is a race: each row gets a time from the exponential distribution, divided by the
+// row's share, and the least time of all shards wins (Efraimidis and Spirakis, Weighted random
+// sampling with a reservoir, 2006). Each shard lists its rows by cluster, so that a superstep
+// reads the rows of one cluster alone.
 
 // bisectPhase says what a superstep does.
 type bisectPhase int
@@ -42,15 +42,15 @@ var (
 	bisectScratch = shared.Scratch[*bisectWork]("work")
 )
 
-// bisectingState is how far the queue has come, the same on every subtask.
+// bisectingState is the progress of the queue. It is the same on every subtask.
 type bisectingState struct {
 	Dim     int
 	Leaves  []bisectLeaves
 	Phase   bisectPhase
 	Target  int // the leaf being cut
-	Cuts    int // begun so far, failed ones too
+	Cuts    int // begun so far, failed ones included
 	Trials  []bisectTrial
-	Best    int // trial that is cut by
+	Best    int // the trial whose centres make the cut
 	Updates int // of this bisection
 	Moves   int // updates of all bisections
 	Done    bool
@@ -64,7 +64,7 @@ type bisectLeaves struct {
 	Whole   bool // its rows are all alike
 }
 
-// bisectTrial is two centres in the making.
+// bisectTrial holds the two centres of a trial, which are still moved.
 type bisectTrial struct {
 	Centers []float64 // 2·d
 	Inertia float64
@@ -72,16 +72,16 @@ type bisectTrial struct {
 	Settled bool
 }
 
-// bisectWork is what a subtask needs besides.
+// bisectWork holds what a subtask needs besides the state.
 type bisectWork struct {
 	blocks
-	order  [][]int32          // by shard: its rows, those of a leaf together, in order
-	span   [][]sharding.Range // by shard and leaf: where they stand
+	order  [][]int32          // by shard: the numbers of its rows, grouped by leaf, ascending within each
+	span   [][]sharding.Range // by shard and leaf: its range in order
 	gather *gatherer
 	search []*searcher // by trial, for two centres
 	one    []*searcher // by trial, for the first centre
 	next   []float64
-	picked []pick // by trial; shard -1: none
+	picked []pick // by trial; shard -1 means none
 	spare  []int32
 }
 
@@ -114,8 +114,8 @@ func (t bisecting) preallocate(ctx *comqueue.ComContext) {
 	bisectSums.Put(ctx, nil)
 }
 
-// open makes what the supersteps use, from the measures of the first, and the buffers of
-// this superstep.
+// open makes what all supersteps use, once the first has measured the shards, and the buffers
+// of this superstep.
 func (t bisecting) open(ctx *comqueue.ComContext) error {
 	if !bisectScratch.Has(ctx) {
 		if err := t.openRows(ctx); err != nil {
@@ -175,7 +175,8 @@ func (t bisecting) openRows(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// listByLeaf returns the rows in the order of their leaves, and where each leaf's stand.
+// listByLeaf returns the rows in the order of their leaves, and the range of each leaf in that
+// order. span gets room for that many leaves.
 func listByLeaf(leaf []int64, leaves, room int) (order []int32, span []sharding.Range) {
 	span = make([]sharding.Range, leaves, max(leaves, room))
 	for _, a := range leaf {
@@ -195,7 +196,7 @@ func listByLeaf(leaf []int64, leaves, room int) (order []int32, span []sharding.
 	return order, span
 }
 
-// setTrials lays the centres of the trials out for the searches that are to come.
+// setTrials gives the centres of the trials to their searchers.
 func (t bisecting) setTrials(w *bisectWork, state *bisectingState) {
 	for i, trial := range state.Trials {
 		if trial.Drawn > 0 {

@@ -28,8 +28,8 @@ func wild(n, d int) data {
 	return m
 }
 
-// placement is a parallelism, and how many workers the subtasks are divided among; 0
-// runs the job as a whole.
+// placement is a parallelism p and the number of workers that share the subtasks. With 0
+// workers the job runs as a whole.
 type placement struct{ p, workers int }
 
 // requireSame asserts that two outcomes are the same, bit for bit.

@@ -22,7 +22,7 @@ type block struct {
 	d      int
 	dense  []float64  // row-major n×d, where the rows are dense
 	single []float32  // the same in single precision
-	sparse kernel.CSR // where they are not
+	sparse kernel.CSR // where the rows are sparse
 	w      []float64  // weights; nil where every row weighs 1
 }
 
@@ -76,8 +76,8 @@ func (b *block) expand(i int, cosine bool, dst []float64) {
 	copy(dst[:b.d], row)
 }
 
-// dimension returns the number of components that the rows of a frame show, 0
-// where there are no rows.
+// dimension returns the number of components that the rows of a frame have, as far as the frame
+// shows it. It is 0 where there are no rows.
 func (in input) dimension(f *comqueue.Frame) int {
 	switch {
 	case f.Rows() == 0:
@@ -137,7 +137,7 @@ func (in input) open(f *comqueue.Frame, d int) (block, error) {
 	return b, nil
 }
 
-// openSingle is open for vectors of float32, of one length or of any.
+// openSingle is open for vectors of float32, of fixed or variable length.
 func (in input) openSingle(f *comqueue.Frame, b block) (block, error) {
 	lo, hi := 0, 0
 	var values *array.Float32
@@ -170,8 +170,9 @@ func (in input) wrongLength(row, got, want int) error {
 // points is the checked data of every queue of this package.
 var points = comqueue.PartitionedRows("points")
 
-// state returns what queues keep on the heap for the rows of a shard: the nearest centre and
-// the cost of each, where a sparse one begins, and the bounds of training with k centres.
+// state returns a function that estimates the bytes that queues keep on the heap for the rows
+// of a shard: the nearest centre and the cost of each row, where each sparse row begins, and
+// the bounds of training with k centres.
 func (in input) state(k int) func(ctx *comqueue.ComContext, f *comqueue.Frame) int64 {
 	return func(_ *comqueue.ComContext, f *comqueue.Frame) int64 {
 		each := 4 + 8
@@ -203,8 +204,8 @@ type blocks struct {
 
 func (b blocks) at(shard int) *block { return &b.block[shard-b.lo] }
 
-// chunkRows is how many rows are searched at a time where their distances are
-// needed: they stay in the first-level cache on the way to their use.
+// chunkRows is how many rows are searched at a time where their distances are needed. The
+// distances of so few rows are still in the first-level cache when they are used.
 const chunkRows = 256
 
 // sameDirection is the cosine distance below which two vectors count as having
@@ -240,7 +241,7 @@ func newSearcher(in input, k, d int) *searcher {
 	return s
 }
 
-// set copies the centres, k*d values; those of cosine distance have norm 1.
+// set copies the centres, k*d values. For cosine distance they have norm 1.
 func (s *searcher) set(centers []float64) {
 	switch {
 	case s.single != nil:
@@ -270,8 +271,9 @@ func (s *searcher) assign(b *block, near []int32, dist []float64) {
 	}
 }
 
-// accumulate assigns the rows of b and adds them to sums, d sums and a weight for
-// each centre; near is the guess of the superstep before. It returns the inertia.
+// accumulate assigns the rows of b and adds them to sums, d sums and a weight for each centre.
+// near holds a guess, such as the assignment of the superstep before, and gets the assignment.
+// It returns the inertia.
 func (s *searcher) accumulate(b *block, near []int32, sums []float64) float64 {
 	switch {
 	case s.in.cosine:
@@ -303,8 +305,8 @@ func (s *searcher) accumulateCosine(b *block, near []int32, sums []float64) floa
 	return inertia
 }
 
-// setRows is set for centres that are rows of the data or their directions, as
-// while initialising: distances to sparse rows are then exact, see costs.
+// setRows is set for centres that are rows of the data or their directions, as during
+// initialisation. costs then gives exact distances to sparse rows.
 func (s *searcher) setRows(centers []float64, k int) {
 	s.set(centers)
 	if s.sparse == nil || s.in.cosine {
@@ -323,11 +325,11 @@ func (s *searcher) setRows(centers []float64, k int) {
 	}
 }
 
-// costs writes, for each of at most chunkRows rows of b, the nearest centre and
-// what the row adds to the objective per unit of weight: the squared distance, or
-// the cosine distance. After setRows it is 0 where the row is the centre (for
-// cosine, has its direction) and nowhere else: the kernels for sparse rows lose
-// short distances, so they are computed again for the nearest centre.
+// costs writes for each row of b the nearest centre, and what the row adds to the objective per
+// unit of weight: the squared distance, or the cosine distance. b has at most chunkRows rows.
+// After setRows this is 0 where the row is the centre (for cosine, has its direction) and
+// nowhere else. The kernels for sparse rows lose short distances to rounding, so the distance
+// to the nearest centre is computed again.
 func (s *searcher) costs(b *block, near []int32, cost []float64) {
 	s.assign(b, near, cost)
 	for i, v := range cost[:b.n] {
@@ -348,9 +350,9 @@ func (s *searcher) costs(b *block, near []int32, cost []float64) {
 	}
 }
 
-// squaredDistance returns the squared Euclidean distance of two sparse vectors,
-// with the bits of kernel.SquaredDistance of the same vectors written out: what
-// is absent from both adds a zero there.
+// squaredDistance returns the squared Euclidean distance of two sparse vectors. It has the bits
+// of kernel.SquaredDistance for the dense form of the vectors, where components that are absent
+// from both add zeros.
 func squaredDistance(xCol []int32, x []float64, yCol []int32, y []float64) float64 {
 	var sum float64
 	i, j := 0, 0
@@ -372,8 +374,8 @@ func squaredDistance(xCol []int32, x []float64, yCol []int32, y []float64) float
 	return sum
 }
 
-// draws returns the random numbers of a purpose at a shard, or of the whole queue
-// with shard -1.
+// draws returns the random numbers for a purpose and step on a shard. Shard -1 stands for the
+// whole queue.
 func draws(seed uint64, purpose string, shard, step int) sharding.Random {
 	return sharding.NewRandom(seed, purpose, shard, step)
 }

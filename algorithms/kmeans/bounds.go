@@ -8,45 +8,43 @@ import (
 
 // Lower bounds on distances, and why skipping what they rule out changes no bit.
 //
-// For a row and a group of centres a bound is a number that no centre of the group,
-// the row's own left out, is nearer than. When centres move, a distance shrinks by no
-// more than the centre moved (triangle inequality); so a bound taken in one superstep
-// holds in later ones, less the farthest move of the group in each. One bound a row is
-// Hamerly's algorithm (Making k-means even faster, SDM 2010), one a centre Elkan's
-// (Using the triangle inequality to accelerate k-means, ICML 2003), and one a group
-// the one of Ding, Zhao, Shen, Musuvathi and Mytkowicz (Yinyang k-means, ICML 2015).
+// A bound belongs to a row and a group of centres. No centre of the group is nearer to the row
+// than the bound, the row's own centre left out. When a centre moves, a distance shrinks by no
+// more than the centre moved (triangle inequality). So a bound taken in one superstep holds in
+// later ones, less the farthest move of the group in each of them. With one bound per row this
+// is Hamerly's algorithm (Making k-means even faster, SDM 2010), with one per centre Elkan's
+// (Using the triangle inequality to accelerate k-means, ICML 2003), and with one per group that
+// of Ding, Zhao, Shen, Musuvathi and Mytkowicz (Yinyang k-means, ICML 2015).
 //
-// What is kept is the bound plus the drift of the group when it was taken, where the
-// drift is the sum of all its farthest moves. Then moves need no pass over the
-// bounds: what is left of one is the number kept less the drift of today.
+// The drift of a group is the sum of its farthest moves so far. The number kept is the bound
+// plus the drift of the group when the bound was taken. So moves need no pass over the bounds:
+// today's bound is the number kept less today's drift.
 //
 // # Rounding
 //
-// The nearest centre is defined by the bits of computed squared distances, of equal
-// ones the lowest centre. A centre may be skipped if its computed squared distance
-// D' would be greater than that of the row's own centre, D. Let u be the unit of
-// rounding of the distances' type, e = (d+2)·u the bound of the relative error of a
-// squared distance where nothing underflows, and s = 4(d+8)·u. Everything below is
-// computed in float64, whose unit is u or less.
+// The nearest centre is defined by the bits of computed squared distances; of equal ones the
+// lowest centre counts. A centre may be skipped if its computed squared distance D' would be
+// greater than that of the row's own centre, D. Let u be the unit of rounding of the distances'
+// type, e = (d+2)·u the bound of the relative error of a squared distance where nothing
+// underflows, and s = 4(d+8)·u. Everything below is computed in float64, whose unit is u or
+// less.
 //
-//   - Taking: of a group's least computed squared distance m, √m·(1−s) is a bound on
-//     true distances: √(m/(1+e)) ≥ √m·(1−e/2), and the roundings of root, difference
-//     and product are far below the rest of s. An m that is too small for this, where
-//     squares underflow, gives the bound 0; one that is infinite means a distance of at
-//     least the root of the largest number, which is taken instead.
-//   - Keeping: bound + drift is scaled down by 1 − 2⁻²² before it is rounded to
-//     float32, which is more than the errors of the sum and of both roundings. What is
-//     below float32's normal numbers is kept as 0, what is above as the largest.
-//   - Moving: of a computed squared distance m between a centre's old and new place,
-//     √max(m, tiny)·(1+s) is no less than the true move, and each sum that adds it to
-//     the drift is scaled up by 1 + 2⁻⁵¹: so differences of drifts are no less than
-//     what they stand for.
-//   - Asking: the centres of a group are skipped if kept − drift ≥ r with
-//     r = √max(D, 4·tiny)·(1+s). The difference is wrong by one rounding relative to
-//     itself, so the true distance δ of each is at least r·(1−u), and
-//     D' ≥ δ²·(1−e) ≥ max(D, 4·tiny)·(1−3u)²·(1+s)²·(1−e) > max(D, 4·tiny), as
-//     2s > e+6u; nothing underflows at 4·tiny. An infinite D is never less than
-//     anything: such rows are searched.
+//   - Taking: let m be a group's least computed squared distance. Then √m·(1−s) is a bound on
+//     true distances, since √(m/(1+e)) ≥ √m·(1−e/2), and the roundings of root, difference and
+//     product are far below the rest of s. An m that is too small for this, where squares
+//     underflow, gives the bound 0. An infinite m means a distance of at least the root of the
+//     largest number, which is taken instead.
+//   - Keeping: bound + drift is scaled down by 1 − 2⁻²² before it is rounded to float32. This
+//     is more than the errors of the sum and of both roundings. A number below float32's normal
+//     numbers is kept as 0, one above them as the largest.
+//   - Moving: let m be the computed squared distance between a centre's old and new place. Then
+//     √max(m, tiny)·(1+s) is no less than the true move. Each sum that adds it to the drift is
+//     scaled up by 1 + 2⁻⁵¹, so differences of drifts are no less than the true moves.
+//   - Asking: the centres of a group are skipped if kept − drift ≥ r with r = √max(D,
+//     4·tiny)·(1+s). The difference has the relative error of one rounding, so the true
+//     distance δ to each centre is at least r·(1−u), and D' ≥ δ²·(1−e) ≥ max(D,
+//     4·tiny)·(1−3u)²·(1+s)²·(1−e) > max(D, 4·tiny), as 2s > e+6u; nothing underflows at
+//     4·tiny. An infinite D rules nothing out: such rows are searched.
 //
 // A kept number of 0 means that nothing is known: no r is that small.
 
@@ -87,15 +85,15 @@ func (l limits) moves(m float64) float64 { return math.Sqrt(max(m, l.tiny)) * (1
 // drifts adds a move to a drift.
 func drifts(drift, move float64) float64 { return (drift + move) * (1 + 0x1p-51) }
 
-// boundsShare is the largest part of the size of the rows that their bounds may have.
+// boundsShare is the largest size of bounds, as a share of the size of their rows.
 const boundsShare = 0.25
 
-// groupWidth is how many centres a group has where there is room for that many
-// bounds: the distances of eight are computed together.
+// groupWidth is how many centres a group has, unless there is too little room for so many
+// bounds: the distances of eight centres are computed together.
 const groupWidth = 8
 
-// groupsFor returns how many bounds a row of d values of a size in bytes gets for k
-// centres; 0 where there is no room for any, or nothing to gain.
+// groupsFor returns how many bounds a row of d values, of size bytes each, gets for k centres.
+// It is 0 where there is no room for any.
 func groupsFor(k, d, size int) int {
 	return min((k+groupWidth-1)/groupWidth, int(boundsShare*float64(d*size))/4)
 }

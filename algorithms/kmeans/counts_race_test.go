@@ -2,7 +2,7 @@
 
 package kmeans_test
 
-// Sizes of the tests under the race detector, which is after order in time: the plain
+// Sizes of the tests under the race detector. These look for unordered accesses; the plain
 // tests compare the numbers.
 const (
 	wildRows      = 400
@@ -13,5 +13,5 @@ const (
 // placements are how these tests divide a job: as a whole and as workers.
 var placements = []placement{{1, 0}, {3, 0}, {5, 2}, {16, 3}}
 
-// fewPlacements are for what differs from a case at all placements in little that they see.
+// fewPlacements are for cases that differ little from one that runs at all placements.
 var fewPlacements = []placement{{1, 0}, {16, 3}, {3, 0}}

@@ -21,5 +21,5 @@ var placements = func() (all []placement) {
 	return all
 }()
 
-// fewPlacements are for what differs from a case at all placements in little that they see.
+// fewPlacements are for cases that differ little from one that runs at all placements.
 var fewPlacements = placements

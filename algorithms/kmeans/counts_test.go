@@ -12,5 +12,5 @@ const (
 // placements are how the quick tests divide a job: as a whole and as workers.
 var placements = []placement{{1, 0}, {2, 0}, {3, 0}, {5, 2}, {16, 3}, {8, 0}}
 
-// fewPlacements are for what differs from a case at all placements in little that they see.
+// fewPlacements are for cases that differ little from one that runs at all placements.
 var fewPlacements = []placement{{1, 0}, {16, 3}, {8, 0}, {3, 0}}

@@ -1,5 +1,5 @@
-// Package kmeans clusters points around K centres: k-means by Lloyd's algorithm,
-// Euclidean or by cosine, with row weights, over dense or sparse vectors.
+// Package kmeans clusters points around K centres: k-means by Lloyd's algorithm, with Euclidean
+// or cosine distance and row weights, over dense or sparse vectors.
 //
 // # Training and predicting in a job
 //
@@ -9,51 +9,49 @@
 //	operators.WriteCSV(clusters, "clusters.csv", operators.CSVWriteOptions{})
 //	engine.Collect(model, "model")
 //
-// Train returns a dataset of one row that holds the model; Predict adds the
-// columns "cluster" and "distance" to the points. After the run the model is
-// brought to the caller, used, kept and read again:
+// Train returns a dataset of one row that holds the model; Predict adds the columns "cluster"
+// and "distance" to the points. After the run the caller gets the model, uses it, saves it and
+// loads it again:
 //
 //	m, err := kmeans.ModelOf(result, "model")
 //	cluster, distance := m.Predict([]float64{5.1, 3.5})
 //	err = m.Save("model.json")
 //	m, err = kmeans.Load("model.json")
 //
-// A Model needs no job: its Predict may be called by any number of goroutines. In
-// a job Model.Dataset makes it a dataset for Predict. Parameters and models are also what
-// package model calls stages and models, for pipelines and for files of any kind.
+// A Model needs no job: its Predict may be called by any number of goroutines. In a job
+// Model.Dataset makes it a dataset for Predict. Parameters are stages as package model defines
+// them, and models are its models: they fit into pipelines and into model files of any kind.
 //
 // # Other trainings, the same model
 //
-// TrainMiniBatch looks at a batch of rows in each superstep, where passes over all rows
-// take too long. TrainBisecting cuts clusters in two until there are K, where K is large.
+// TrainMiniBatch reads a batch of rows in each superstep; it is for data where passes over all
+// rows take too long. TrainBisecting cuts clusters in two until there are K; it is for large K.
 // Both end with one pass over all rows that evaluates the centres.
 //
 // # What is computed
 //
-// Training looks for K centres of small inertia: the sum over rows of weight times
-// squared distance to the nearest centre. In each superstep every row is assigned
-// to its nearest centre, of several at the same distance the lowest, and every
-// centre moves to the weighted mean of its rows. It ends when no centre moved
-// farther than Params.Tol, or after Params.MaxIter updates; one more superstep then
-// evaluates the centres, so that the model's sizes and inertia are exactly those
-// that predicting the training rows gives. By Cosine rows count by their direction
-// alone; see there.
+// Training looks for K centres of small inertia: the sum over rows of weight times squared
+// distance to the nearest centre. In each superstep every row is assigned to its nearest centre
+// (of several at the same distance, to the lowest), and every centre moves to the weighted mean
+// of its rows. It ends when no centre moved farther than Params.Tol, or after Params.MaxIter
+// updates; one more superstep then evaluates the centres, so that the model's sizes and inertia
+// are exactly those that predicting the training rows gives. With Cosine only the direction of
+// a row counts; see there.
 //
-// For dense rows and Euclidean distance most distances are never computed: a row within
-// half the way from its centre to that centre's nearest neighbour stays; for others scores
-// in single precision name the nearest centre wherever rounding cannot matter (see
-// kernel.Assigner); and where there are many centres and they move little, bounds rule
-// out the groups of centres that are too far away (Hamerly, Elkan, Yinyang; see bounds.go).
-// Every assignment, centre and inertia has the bits that it has without. Bounds take at
-// most a quarter of the rows' room, are used where a sample of the rows says that they
-// save time, and are not part of the state of training: where it resumes they are taken
-// anew.
+// For dense rows and Euclidean distance most distances are never computed. A row stays with its
+// centre if the distance between them is less than half that from the centre to its nearest
+// neighbour. For other rows, scores in single precision name the nearest centre wherever
+// rounding cannot matter (see kernel.Assigner). Where there are many centres that move little,
+// bounds rule out the groups of centres that are too far away (Hamerly, Elkan, Yinyang; see
+// bounds.go). Every assignment, centre and inertia has the same bits as if every distance were
+// computed. Bounds take at most a quarter of the rows' room, and are used where a sample of the
+// rows says that they save time. They are not part of the state of training: a resumed training
+// takes them anew.
 //
-// Params.Precision has dense rows kept and compared as float32.
+// With the precision Single, dense rows are kept and compared as float32.
 //
-// A cluster that no row of positive weight is nearest to is given the row that is
-// farthest from its own centre, ties going by order of rows. K above the number
-// of distinct points is an error.
+// A cluster without rows of positive weight is given the row that is farthest from its own
+// centre; ties go by the order of rows. K above the number of distinct points is an error.
 //
 // The first centres decide which optimum is found. Params.Init chooses among
 // k-means||, the default, k-means++, random rows and given centres; the first two
@@ -62,10 +60,9 @@
 //
 // # The same bits
 //
-// A model is a function of the rows, their order, the number of shards, the
-// parameters and the seed. Parallelism, batch sizes and processors change none of
-// its bits: sums go per shard and up the tree over shards, and a draw depends on
-// seed, shard and row.
+// A model is a function of the rows, their order, the number of shards, the parameters and the
+// seed. Parallelism, batch sizes and processors change none of its bits: rows are summed per
+// shard and then up the tree over shards, and a draw depends on seed, shard and row.
 //
 // # The plan
 //

@@ -66,8 +66,8 @@ func ExampleModel_Predict() {
 	// Output: 1 5
 }
 
-// Many clusters of many rows: cut in two again and again, then improved by a few updates
-// over all rows.
+// For many clusters of many rows, clusters are cut in two again and again. A few updates over
+// all rows then improve the centres.
 func ExampleTrainBisecting() {
 	type reading struct {
 		Values []float64 `column:"values,dim=1"`

@@ -2,8 +2,8 @@ package kmeans
 
 import "github.com/superstep-ml/superstep/algorithms/internal/rows"
 
-// gatherer copies rows of a block that do not stand together into one that the
-// searches take, at most chunkRows at a time. It belongs to one goroutine.
+// gatherer copies scattered rows of a block into one block for the searchers, at most chunkRows
+// at a time. It belongs to one goroutine.
 type gatherer struct {
 	to     block
 	dense  []float64

@@ -7,10 +7,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// grouping divides centres into groups of equal size, give or take one, of centres
-// that are near each other: they are skipped together, and move alike. It is found by
-// cutting the centres in two along the line through two that are far apart, and each
-// half again. Which centres share a group makes nothing but speed.
+// grouping divides centres into groups whose sizes differ by at most one. The centres of a
+// group are near each other, so they are skipped together and move alike. The centres are cut
+// in two along the line through two centres that are far apart, and each half is cut again.
+// Which centres share a group matters for speed alone.
 type grouping[T kernel.Float] struct {
 	d      int
 	groups int
@@ -19,7 +19,7 @@ type grouping[T kernel.Float] struct {
 	sides  []side
 }
 
-// side is how much nearer a centre is to one of two others.
+// side is the squared distance of a centre to one of two others, less that to the other.
 type side struct {
 	much   float64
 	center int32
@@ -33,7 +33,7 @@ func newGrouping[T kernel.Float](k, d, groups int) grouping[T] {
 	return grouping[T]{d: d, groups: groups, of: make([]int32, k), member: make([]int32, k), sides: make([]side, k)}
 }
 
-// span returns where the centres of the groups [lo, hi) stand in member.
+// span returns the range in member of the centres of the groups [lo, hi).
 func (g *grouping[T]) span(lo, hi int) (from, to int) {
 	k := len(g.member)
 	return lo * k / g.groups, hi * k / g.groups
@@ -54,7 +54,7 @@ func (g *grouping[T]) divide(centers []T) {
 	}
 }
 
-// cut orders the centres of the groups [lo, hi) so that each group has its own.
+// cut reorders the centres of the groups [lo, hi) in member, so that each group gets its own.
 func (g *grouping[T]) cut(centers []T, lo, hi int) {
 	if hi-lo < 2 {
 		return
@@ -76,7 +76,7 @@ func (g *grouping[T]) cut(centers []T, lo, hi int) {
 	g.cut(centers, mid, hi)
 }
 
-// farthest returns the centre that is farthest from one.
+// farthest returns the centre in own that is farthest from the centre numbered from.
 func (g *grouping[T]) farthest(centers []T, own []int32, from int32) int32 {
 	at, most := from, -1.0
 	for _, a := range own {
@@ -92,8 +92,8 @@ func (g *grouping[T]) distance(centers []T, a, b int32) float64 {
 	return float64(squared(x, y))
 }
 
-// squared returns the squared distance of x and y, in their own precision, with the
-// bits of kernel.SquaredDistance for float64.
+// squared returns the squared distance of x and y in their own precision. For float64 it has
+// the bits of kernel.SquaredDistance.
 func squared[T kernel.Float](x, y []T) T {
 	y = y[:len(x)]
 	var sum T

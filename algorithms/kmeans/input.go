@@ -35,9 +35,9 @@ func vectorOf(schema *arrow.Schema, name string) (rows.Column, error) {
 	return c, c.Bind(schema)
 }
 
-// checkPoints adds the operator that every training begins with: it checks the
-// vectors and weights of the points and joins those of a shard into one batch,
-// which the queues that initialise and that train then share without a copy.
+// checkPoints adds the operator that every training begins with. It checks the vectors and
+// weights of the points and joins those of a shard into one batch. The queues for
+// initialisation and training then share this batch without a copy.
 func checkPoints(points *engine.Dataset, p Params) (*engine.Dataset, input, error) {
 	schema := arrowrows.Arrow(points.Schema())
 	vector, err := vectorOf(schema, p.VectorCol)
@@ -102,7 +102,7 @@ func (in input) refuseZeros(c *rows.Checker, columns []arrow.Array) {
 	}
 }
 
-// zeros reports whether every one of some values is 0.
+// zeros reports whether all values are 0.
 func zeros(values []float64) bool {
 	for _, v := range values {
 		if v != 0 {

@@ -155,7 +155,7 @@ type outcome struct {
 	movement    []float64
 }
 
-// checked returns an option whose allocator fails the test where memory is left.
+// checked returns an option whose allocator fails the test if memory is not released.
 func checked(t testing.TB) engine.Option {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	t.Cleanup(func() { mem.AssertSize(t, 0) })
@@ -224,9 +224,9 @@ func iris(t testing.TB) data {
 	return m
 }
 
-// referenceLloyd is k-means as a textbook has it, with none of the package's code:
-// until no centre moves farther than tol, at most maxIter times. It returns the
-// centres, the nearest centre of each row, and the inertia of those centres.
+// referenceLloyd is k-means as a textbook has it, with none of the package's code. It ends when
+// no centre moves farther than tol, or after maxIter updates. It returns the centres, the
+// nearest centre of each row, and the inertia of those centres.
 func referenceLloyd(m data, first [][]float64, maxIter int, tol float64) (centers [][]float64, near []int, inertia float64) {
 	for _, c := range first {
 		centers = append(centers, append([]float64(nil), c...))

@@ -31,9 +31,9 @@ import (
 //	AllReduce
 //	update          the new centres and how far they moved
 //
-// Every subtask updates its own replica of the centres from the same sums. After
-// the update that ends training one more superstep evaluates the centres without
-// moving them, so that sizes and inertia of the model are those of its centres.
+// Every subtask updates its own replica of the centres from the same sums. After the update
+// that ends training, one more superstep evaluates the centres without moving them, so that
+// sizes and inertia of the model are those of its centres.
 
 // Objects of the training queue.
 var (
@@ -46,11 +46,11 @@ var (
 	lloydScratch   = shared.Scratch[*lloydWork]("work")
 )
 
-// lloydState is how far training has come, the same on every subtask.
+// lloydState is the progress of training. It is the same on every subtask.
 type lloydState struct {
 	Before   int  // how often the centres were moved by the queue that made them
 	Updates  int  // how often the centres moved
-	Settled  bool // the last update was the last one needed
+	Settled  bool // no further update is needed
 	Reseeded bool // the last update gave rows to empty clusters
 	Stop     bool // the centres are evaluated
 	Sizes    []float64
@@ -58,15 +58,15 @@ type lloydState struct {
 	History  []Superstep
 }
 
-// lloydWork is what a subtask needs besides.
+// lloydWork holds what a subtask needs besides the state.
 type lloydWork struct {
 	blocks
 	near   [][]int32 // nearest centre by shard and row; a guess between supersteps
 	assign assigner
 	cost   []float64 // of a chunk of rows
-	next   []float64 // centres being made
+	next   []float64 // the next centres
 	empty  []int     // clusters without weight
-	chosen []farRow  // rows that reseed them, in the same order
+	chosen []farRow  // rows that reseed these clusters, in the same order
 }
 
 // lloyd has the parameters of a training queue; its methods are the stages.
@@ -187,8 +187,8 @@ func (t lloyd) findEmpty(ctx *comqueue.ComContext) error {
 	}
 	state.History = append(state.History, Superstep{Inertia: state.Inertia})
 	ctx.Report("inertia", state.Inertia)
-	// Empty clusters are given rows even after the centres have settled, but once:
-	// where that moved nothing farther than Tol it would again and again.
+	// Empty clusters are given rows even after the centres have settled, but only once: if that
+	// moves no centre farther than Tol, it would happen again and again.
 	last := state.Updates == t.params.MaxIter || state.Settled && (len(w.empty) == 0 || state.Reseeded)
 	if last {
 		state.Stop = true
@@ -252,8 +252,8 @@ func (t lloyd) center(sum []float64, weight float64, old, next []float64) {
 	}
 }
 
-// unit writes the unit vector of v, not all zeros, to dst, which may be v. It
-// scales by the largest component first, whose square might overflow.
+// unit writes the unit vector of v to dst, which may be v. v is not all zeros. It scales by the
+// largest component first, since its square might overflow.
 func unit(v, dst []float64) {
 	var top float64
 	for _, x := range v {
@@ -288,7 +288,7 @@ func (t lloyd) model(ctx *comqueue.ComContext) (model.Model, error) {
 	return m, nil
 }
 
-// resize puts a buffer of n elements, unless it has that length.
+// resize puts a buffer of n elements, unless the present one has that length.
 func resize(ctx *comqueue.ComContext, key shared.Key[[]float64], n int) {
 	if len(key.Get(ctx)) != n {
 		key.Put(ctx, make([]float64, n))

@@ -13,17 +13,16 @@ import (
 // result of least inertia counts.
 
 const (
-	// localRuns is how often the candidates are clustered,
+	// localRuns is the largest number of times that the candidates are clustered.
 	localRuns = 8
-	// localWork how many products of candidates, clusters and components all runs
-	// but the first may take in a pass together,
+	// localWork limits all runs but the first together: in a pass they may take this many
+	// products of candidates, clusters and components.
 	localWork = 1 << 24
-	// localIterations how often centres are updated in a run.
+	// localIterations is the largest number of updates of centres in a run.
 	localIterations = 100
 )
 
-// local clusters weighted points, of which at least K are distinct and have a
-// weight.
+// local clusters weighted points. At least K of them are distinct and have a weight.
 type local struct {
 	t      lloyd
 	b      block
@@ -113,8 +112,8 @@ func (l *local) costs(row int, cost []float64) {
 	}
 }
 
-// lloyd moves centres until they stay, and returns their inertia. A cluster that
-// loses its points keeps its centre.
+// lloyd moves centres until they settle, and returns their inertia. A cluster that loses its
+// points keeps its centre.
 func (l *local) lloyd(ctx context.Context, centers []float64) float64 {
 	k, d := l.t.params.K, l.b.d
 	for update := 0; ; update++ {

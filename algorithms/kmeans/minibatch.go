@@ -11,25 +11,25 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Mini-batch k-means (Sculley, Web-scale k-means clustering, WWW 2010). Each superstep
-// draws a batch of rows, assigns them to their nearest centres, and moves each centre
-// towards its rows with a rate of one over the number it has had: so that it is the mean
-// of all rows that were ever assigned to it, whose sum is what is kept. The rows of a
-// batch move no centre before all are assigned, as in Sculley's algorithm.
+// Mini-batch k-means (Sculley, Web-scale k-means clustering, WWW 2010). Each superstep draws a
+// batch of rows, assigns them to their nearest centres, and moves each centre towards its rows.
+// The rate is one over the number of rows that the centre has had. So a centre is the mean of
+// all rows that were ever assigned to it, and their sum is kept. The rows of a batch move no
+// centre before all are assigned, as in Sculley's algorithm.
 //
-// A shard gives a batch rows in proportion to its own, drawn with replacement, each draw
-// being a function of seed, shard and superstep alone.
+// The number of rows that a shard gives to a batch is in proportion to its own. They are drawn
+// with replacement, and each draw depends on seed, shard and superstep alone.
 
-// MiniBatchParams are the parameters of TrainMiniBatch. Of Params, MaxIter is the largest
-// number of batches, where 0 means 1000, Tol ends training once a batch moved no centre
-// farther, and Precision must be Double.
+// MiniBatchParams are the parameters of TrainMiniBatch. Among Params, MaxIter is the largest
+// number of batches, and 0 means 1000. Tol ends training once a batch moved no centre farther.
+// Precision must be Double.
 type MiniBatchParams struct {
 	Params
 	// BatchSize is the number of rows in a batch; 0 means 1024.
 	BatchSize int
-	// Patience ends training after as many batches in succession without a new least of
-	// the smoothed inertia: the mean of the batches' inertias with weights that fall off
-	// within about half a pass over the data. 0 means 10; negative means to go on.
+	// Patience ends training after this many batches in succession without a new minimum of the
+	// smoothed inertia. That is the mean of the batches' inertias, with weights that fall off
+	// within about half a pass over the data. 0 means 10; a negative number means no such end.
 	Patience int
 }
 
@@ -39,7 +39,7 @@ const (
 	defaultPatience  = 10
 )
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns everything that is wrong with the parameters.
 func (p MiniBatchParams) Validate() error {
 	errs := p.Params.problems()
 	if p.BatchSize < 0 || p.BatchSize > math.MaxInt32 {
@@ -48,7 +48,7 @@ func (p MiniBatchParams) Validate() error {
 	return errors.Join(append(errs, p.Params.doubleOnly("mini-batches")...)...)
 }
 
-// doubleOnly tells whether the precision is one that only Train knows.
+// doubleOnly returns an error for the precision Single, which only Train knows.
 func (p Params) doubleOnly(who string) []error {
 	if p.Precision == Single {
 		return []error{fmt.Errorf("Precision is single: %s compute in double precision", who)}
@@ -56,10 +56,10 @@ func (p Params) doubleOnly(who string) []error {
 	return nil
 }
 
-// TrainMiniBatch is Train by mini-batches: each superstep looks at a batch of rows in
-// place of all. It reaches an inertia a few percent above that of Train after reading a
-// small part of the rows as often; one more pass evaluates the centres, so that sizes and
-// inertia of the model are those of predicting the training rows.
+// TrainMiniBatch is Train by mini-batches: each superstep reads a batch of rows instead of all.
+// Its inertia is a few percent above that of Train, and it reads a small part of the rows that
+// Train reads. One more pass evaluates the centres, so that sizes and inertia of the model are
+// those of predicting the training rows.
 //
 // Its queue is named "kmeans mini-batch" and reports "inertia", smoothed and per unit of
 // weight, and "movement" for every batch. A centre that no row of a batch is nearest to
@@ -79,20 +79,20 @@ var (
 	batchScratch = shared.Scratch[*batchWork]("work")
 )
 
-// batchesState is how far the queue has come, the same on every subtask.
+// batchesState is the progress of the queue. It is the same on every subtask.
 type batchesState struct {
 	Dim      int
-	Before   []float64 // rows in the shards before each, and in all
+	Before   []float64 // rows in the shards before each shard; at the end, in all
 	Centers  []float64
 	Sums     []float64 // d sums and a weight for each centre, of all batches
 	Batches  int
 	Smoothed float64
-	Least    float64 // of Smoothed
+	Least    float64 // least value of Smoothed
 	Since    int     // batches since then
 	Settled  bool
 }
 
-// batchWork is what a subtask needs besides.
+// batchWork holds what a subtask needs besides the state.
 type batchWork struct {
 	blocks
 	gather *gatherer
@@ -120,7 +120,7 @@ func (t miniBatch) addQueue(b *engine.Builder, rows, centers *engine.Dataset) *e
 		Exec()
 }
 
-// open makes what the supersteps use, from the measures of the first.
+// open makes what all supersteps use, once the first has measured the shards.
 func (t miniBatch) open(ctx *comqueue.ComContext) error {
 	if batchScratch.Has(ctx) {
 		return nil
@@ -216,15 +216,15 @@ func (t miniBatch) move(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// smooth adds the inertia of a batch to the smoothed one. A batch without weight says
-// nothing.
+// smooth adds the inertia of a batch to the smoothed one. A batch without weight leaves it
+// unchanged.
 func (t miniBatch) smooth(state *batchesState, inertia, weight float64) {
 	state.Batches++
 	if weight == 0 {
 		return
 	}
 	inertia /= weight
-	// Half a pass over the rows outweighs all before, as scikit-learn has it.
+	// The last half pass over the rows outweighs everything before it, as in scikit-learn.
 	rate := min(2*float64(t.params.BatchSize)/(state.Before[len(state.Before)-1]+1), 1)
 	if state.Batches > 1 {
 		inertia = state.Smoothed + float64(rate*(inertia-state.Smoothed))
@@ -249,7 +249,7 @@ func (t miniBatch) output(ctx *comqueue.ComContext) ([]centerRow, error) {
 	return found(centerRows(state.Centers, state.Dim), state.Batches, stopped), err
 }
 
-// found says of centres how often they were updated, and whether that was enough.
+// found notes how often the centres in rows were updated, and whether that was enough.
 func found(rows []centerRow, updates int, settled bool) []centerRow {
 	for i := range rows {
 		rows[i].Updates, rows[i].Settled = int64(updates), settled

@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// Model is a set of trained centres. It is used by pointer and not changed once
-// it predicts; any number of goroutines may use one.
+// Model is a set of trained centres. It is used by pointer, and must not be changed after its
+// first prediction. Any number of goroutines may use it.
 type Model struct {
 	// Centers holds the centre of each cluster; a cluster's number is its index.
 	Centers [][]float64
@@ -22,23 +22,24 @@ type Model struct {
 	// Inertia is the sum over rows of weight times squared distance to their centre
 	// (of weight times distance, for Cosine).
 	Inertia float64
-	// Iterations is how often the centres were updated: of mini-batches their number, of
-	// bisections that of all together.
+	// Iterations is how often the centres were updated. After TrainMiniBatch it is the number
+	// of batches, after TrainBisecting the number of updates of all bisections.
 	Iterations int
-	// Converged tells that the last update moved no centre farther than Tol.
+	// Converged says that the last update moved no centre farther than Tol.
 	Converged bool
-	// Distance is the one the model was trained with.
+	// Distance is the distance that the model was trained with.
 	Distance Distance
 	// Dim is the number of components of points and centres.
 	Dim int
-	// VectorCol names the column the model was trained on, and VectorType its type as
-	// schemas print it; empty means vector[Dim].
+	// VectorCol names the column that the model was trained on. VectorType is the type of the
+	// column as schemas print it; empty means vector[Dim].
 	VectorCol, VectorType string
 	// PredictionCol and DistanceCol name the columns that Transform and Bind add; empty means
 	// "cluster" and "distance".
 	PredictionCol, DistanceCol string
-	// History has an entry for every superstep over all rows: for each update of the
-	// centres and one for the final ones, or, of mini-batches and bisections, just that.
+	// History has an entry for every superstep over all rows: one for each update of the
+	// centres and one for the final centres. After TrainMiniBatch and TrainBisecting it has
+	// only the last.
 	History []Superstep
 
 	once   sync.Once
@@ -48,10 +49,10 @@ type Model struct {
 
 // Superstep is what was reported in one superstep of training.
 type Superstep struct {
-	// Inertia is that of the centres at its beginning.
+	// Inertia is that of the centres at the beginning of the superstep.
 	Inertia float64 `json:"inertia"`
-	// Movement is how far the centre that moved farthest did, 0 in the last
-	// superstep, which moves none.
+	// Movement is the largest distance that a centre moved. It is 0 in the last superstep,
+	// which moves none.
 	Movement float64 `json:"movement"`
 }
 
@@ -69,12 +70,12 @@ func (m *Model) prepare() {
 	})
 }
 
-// Predict returns the cluster of a point and the distance to its centre; of
-// centres at the same distance the lowest number. A point that has not Dim
-// components, or whose distances are all NaN, gives -1 and NaN. By cosine a point
-// of zeros is at distance 1 of every centre.
+// Predict returns the cluster of a point and the distance to its centre. Of centres at the same
+// distance the one with the lowest number counts. A point gives -1 and NaN if it does not have
+// Dim components, or if its distances are all NaN. With Cosine a point of zeros is at distance
+// 1 from every centre.
 //
-// It allocates nothing, the first call excepted.
+// Only the first call allocates.
 func (m *Model) Predict(x []float64) (cluster int, distance float64) {
 	m.prepare()
 	if len(x) != m.Dim {
@@ -86,9 +87,8 @@ func (m *Model) Predict(x []float64) (cluster int, distance float64) {
 	return kernel.Nearest(x, m.dense)
 }
 
-// PredictSparse is Predict for a point of which only the non-zero components are
-// given, with their indices in increasing order. Indices that do not increase or
-// lie outside 0..Dim-1 give -1 and NaN.
+// PredictSparse is Predict for a point given by its non-zero components and their indices, in
+// increasing order. Indices that do not increase or lie outside 0..Dim-1 give -1 and NaN.
 func (m *Model) PredictSparse(indices []int32, values []float64) (cluster int, distance float64) {
 	m.prepare()
 	if !signature.Sparse(indices, values).Fits(m.Dim) {
@@ -112,7 +112,8 @@ func (m *Model) Inputs() []model.Input {
 	return []model.Input{{Column: m.VectorCol, Type: kind}}
 }
 
-// Transform adds cluster and distance to points, as Predict does, by the model's names.
+// Transform adds cluster and distance to points, as Predict does, under the names that the
+// model has for them.
 func (m *Model) Transform(points *engine.Dataset) *engine.Dataset {
 	return Predict(points, m.Dataset(model.BuilderOf("kmeans.Model.Transform", points)), PredictOptions{VectorCol: m.VectorCol, ClusterCol: m.PredictionCol, DistanceCol: m.DistanceCol})
 }
@@ -165,7 +166,7 @@ func finiteValues(values []float64) bool {
 	return true
 }
 
-// Dataset makes the model a dataset of the job, as Train returns one, so that a
+// Dataset makes the model a dataset of the job, like the one that Train returns, so that a
 // saved model can be given to Predict.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return model.Dataset(b, m) }
 

@@ -163,7 +163,8 @@ func forged(t *testing.T, inputs, summary, payload string) []byte {
 	return text
 }
 
-// A model is a model like all others: read by kind, applied in jobs and to single rows.
+// A k-means model is used like all other models: read by kind, applied in jobs and to single
+// rows.
 func TestCommonModel(t *testing.T) {
 	m := iris(t)
 	o := train(t, m, kmeans.Params{K: 3})
@@ -308,7 +309,8 @@ func TestPredictingAllocatesNothingAndIsConcurrent(t *testing.T) {
 	}))
 }
 
-// What the model adds may have other names, which it keeps, whichever way it was trained.
+// The columns that a model adds may have other names. The model keeps these, whichever way it
+// was trained.
 func TestNamesOfOutputs(t *testing.T) {
 	m := iris(t)
 	p := kmeans.Params{VectorCol: "features", K: 2, PredictionCol: "group", DistanceCol: "far"}

@@ -76,15 +76,16 @@ type modelPayload struct {
 	DistanceCol   string      `json:"distance_column,omitempty"`
 }
 
-// Encode returns the model's file, the same bytes for the same model. A model that does
-// not hold together, or holds a NaN or an infinity, is an error.
+// Encode returns the model's file, the same bytes for the same model. A model whose parts
+// contradict each other, or that holds a NaN or an infinity, is an error.
 func (m *Model) Encode() ([]byte, error) {
 	return model.EncodeWhole(m.check(), modelKind, modelVersion, m.Inputs(),
 		modelSummary{m.Inertia, m.Iterations, m.Converged, historyColumns(m.History)},
 		modelPayload{m.Distance, m.Dim, m.Centers, m.Sizes, m.PredictionCol, m.DistanceCol})
 }
 
-// check tells what does not hold together.
+// check returns the first contradiction between the model's parts, or the first number out of
+// range.
 func (m *Model) check() error {
 	k := len(m.Centers)
 	switch {
@@ -153,8 +154,8 @@ func Decode(text []byte) (*Model, error) {
 	return model.Whole(m, m.check())
 }
 
-// Save writes the model to a file, as Encode gives it and a line end. It writes aside and
-// renames, so that the file is either the old one or the whole new one.
+// Save writes the text of Encode and a line end to a file. It writes a temporary file and
+// renames it, so that the file is either the old one or the whole new one.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
 // Load reads a model that Save wrote.

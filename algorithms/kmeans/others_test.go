@@ -68,10 +68,10 @@ func (tr trainer) try(t testing.TB, m data, p kmeans.Params, options ...engine.O
 	return o, nil
 }
 
-// otherPeers holds the mean inertia over 10 seeds (random_state 0 to 9) of
-// MiniBatchKMeans(k, init="k-means++", n_init=1, batch_size=256, max_iter=100) and of
-// BisectingKMeans(k, init="k-means++", n_init=3) of scikit-learn 1.9.1, given the points
-// of mixture, computed by predict of the model on them.
+// otherPeers holds mean inertias of scikit-learn 1.9.1 over 10 seeds (random_state 0 to 9), for
+// the points of mixture. They are those of MiniBatchKMeans(k, init="k-means++", n_init=1,
+// batch_size=256, max_iter=100) and of BisectingKMeans(k, init="k-means++", n_init=3), each
+// computed from the model's predictions for the points.
 var otherPeers = []struct {
 	seed                 uint64
 	n, d, clusters       int
@@ -100,8 +100,8 @@ func TestOthersAreAsGoodAsScikitLearn(t *testing.T) {
 	}
 }
 
-// What the model says of its clusters is what predicting the training rows says, and
-// its bits depend on neither parallelism nor batches.
+// Sizes and inertia of a model are those of predicting the training rows, and its bits depend
+// on neither parallelism nor batches.
 func TestOthersGiveTheSameBits(t *testing.T) {
 	points := map[string]data{"iris": iris(t), "wild": wild(400, 3)}
 	sparse := wild(300, 6)
@@ -254,7 +254,7 @@ func TestBisectionIsTwoMeans(t *testing.T) {
 	}
 }
 
-// By size, the clusters of one dense blob and one far point are cut where the rows are.
+// Given a dense blob and one far point, LargestSize cuts the blob.
 func TestWhichClusterIsCut(t *testing.T) {
 	m := mixture(8, 400, 1, 1, 0.01)
 	m.x[0], m.x[1] = 1e6, 2e6

@@ -8,20 +8,19 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// k-means|| (Bahmani et al., Scalable k-means++, VLDB 2012). The first superstep
-// takes one row, drawn by weight, as the only candidate. Each further one is a
-// round: every row becomes a candidate with a probability of Oversampling times
-// its share of the cost, which is the weighted sum of squared distances to the
-// nearest candidate. The rows of all shards are gathered in the order of shards
-// and rows. After the rounds each candidate weighs what the rows nearest to it do,
-// and subtask 0 clusters the candidates.
+// k-means|| (Bahmani et al., Scalable k-means++, VLDB 2012). The first superstep takes one row,
+// drawn by weight, as the only candidate. Each further one is a round: every row becomes a
+// candidate with a probability of Oversampling times its share of the cost, which is the
+// weighted sum of squared distances to the nearest candidate. The rows of all shards are
+// gathered in the order of shards and rows. After the rounds each candidate gets the weight of
+// the rows nearest to it, and subtask 0 clusters the candidates.
 
 // Objects of the queue.
 var (
 	parallelState   = shared.Replicated("state", shared.Msgpack[*parallelInitState]())
 	parallelCosts   = shared.PerShard("costs", shared.Float64s()) // by row, per unit of weight
 	parallelNearest = shared.PerShard("nearest", shared.Int64s()) // candidate by row
-	// By candidate, of which nothing is there before the last superstep.
+	// By candidate; empty before the last superstep.
 	memberWeights   = shared.Replicated("membersAllReduce", shared.Float64s())
 	sampleCounts    = shared.Scratch[[]float64]("countsAllReduce")  // by shard
 	sampleRows      = shared.Scratch[[]float64]("samplesAllReduce") // d values each
@@ -29,7 +28,7 @@ var (
 	parallelScratch = shared.Scratch[*parallelInitWork]("work")
 )
 
-// parallelInitState is how far the queue has come, the same on every subtask.
+// parallelInitState is the progress of the queue. It is the same on every subtask.
 type parallelInitState struct {
 	Dim        int
 	Rounds     int // made so far
@@ -39,7 +38,7 @@ type parallelInitState struct {
 	Enough     bool      // no more rounds
 }
 
-// parallelInitWork is what a subtask needs besides.
+// parallelInitWork holds what a subtask needs besides the state.
 type parallelInitWork struct {
 	blocks
 	sampled [][]int32 // by shard: the rows of this round
@@ -78,7 +77,7 @@ func (t parallelInit) preallocate(ctx *comqueue.ComContext) {
 	memberWeights.Put(ctx, nil)
 }
 
-// open makes what the supersteps use, from the measures of the first.
+// open makes what all supersteps use, once the first has measured the shards.
 func (t parallelInit) open(ctx *comqueue.ComContext) error {
 	if parallelScratch.Has(ctx) {
 		return nil
@@ -188,14 +187,14 @@ func (t parallelInit) addCandidates(ctx *comqueue.ComContext) error {
 func (t parallelInit) cost(ctx *comqueue.ComContext, shard int, out []float64) error {
 	b := parallelScratch.Get(ctx).at(shard)
 	for i, cost := range parallelCosts.Get(ctx, shard) {
-		if weight := b.weight(i); weight > 0 { // else a cost beyond the range would give NaN
+		if weight := b.weight(i); weight > 0 { // 0 times a cost beyond the range would be NaN
 			out[0] += float64(weight * cost)
 		}
 	}
 	return nil
 }
 
-// judge decides whether there are candidates enough.
+// judge decides whether there are enough candidates.
 func (t parallelInit) judge(ctx *comqueue.ComContext) error {
 	state := parallelState.Get(ctx)
 	state.Cost = parallelCost.Get(ctx)[0]
@@ -227,7 +226,7 @@ func (t parallelInit) weigh(ctx *comqueue.ComContext, shard int, out []float64) 
 	return nil
 }
 
-// complete is the criterion: there are candidates enough.
+// complete is the criterion: there are enough candidates.
 func (t parallelInit) complete(ctx *comqueue.ComContext) (bool, error) {
 	return parallelState.Get(ctx).Enough, nil
 }

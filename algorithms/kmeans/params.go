@@ -17,9 +17,9 @@ type Params struct {
 	// VectorCol names the column of the points: a dense vector (operators.Vectorize
 	// makes one) or a sparse one. Required.
 	VectorCol string
-	// K is the number of clusters, at least 1 and at most the number of distinct
-	// points, of which those less than about 1e-160 apart count as one, as the squares of
-	// such distances are 0. Required; with Init Given, 0 means as many as there are Centers.
+	// K is the number of clusters, at least 1 and at most the number of distinct points. Points
+	// less than about 1e-160 apart count as one, since the squares of such distances are 0.
+	// Required; with Init Given, 0 means as many as there are Centers.
 	K int
 	// MaxIter is the largest number of times the centres are updated; 0 means 100.
 	MaxIter int
@@ -46,9 +46,9 @@ type Params struct {
 	// PredictionCol and DistanceCol name the columns that the model adds; empty means
 	// "cluster" and "distance".
 	PredictionCol, DistanceCol string
-	// Precision is that of rows and distances; the zero value is Double.
+	// Precision is the precision of rows and distances; the zero value is Double.
 	Precision Precision
-	// Seed is what the random draws start from; 0 means the seed of the job.
+	// Seed is the seed of the random draws; 0 means the seed of the job.
 	Seed uint64
 	// NonFinite says what becomes of rows whose vector is null or holds a NaN or an
 	// infinity; the zero value refuses them.
@@ -61,7 +61,7 @@ const (
 	defaultInitSteps = 3
 )
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns everything that is wrong with the parameters.
 func (p Params) Validate() error { return errors.Join(p.problems()...) }
 
 // problems lists what is wrong with the parameters.
@@ -159,18 +159,18 @@ func (p Params) withDefaults(jobSeed uint64) Params {
 type Init int
 
 const (
-	// KMeansParallel samples a few times K candidates in InitSteps rounds, each row
-	// with a probability in proportion to weight times squared distance to the
-	// candidates so far, and clusters those (k-means||, Bahmani, Moseley, Vattani,
-	// Kumar and Vassilvitskii, VLDB 2012). It takes InitSteps+1 passes over the data.
+	// KMeansParallel samples a few times K candidates in InitSteps rounds and clusters them
+	// (k-means||, Bahmani, Moseley, Vattani, Kumar and Vassilvitskii, VLDB 2012). The
+	// probability of a row is in proportion to its weight times its squared distance to the
+	// candidates so far. It takes InitSteps+1 passes over the data.
 	KMeansParallel Init = iota
 	// Random takes K distinct rows, each row of positive weight being as likely as
 	// any other. It is the quickest and often ends in a worse optimum.
 	Random
-	// KMeansPlusPlus takes one row after the other, each with a probability in
-	// proportion to weight times squared distance to the centres so far, the best of
-	// 2+⌊ln K⌋ trials at a time (greedy k-means++, Arthur and Vassilvitskii, SODA
-	// 2007). It takes 2·K passes over the data.
+	// KMeansPlusPlus takes one row after the other, each time the best of 2+⌊ln K⌋ trials
+	// (greedy k-means++, Arthur and Vassilvitskii, SODA 2007). A trial draws a row with a
+	// probability in proportion to weight times squared distance to the centres so far. It
+	// takes 2·K passes over the data.
 	KMeansPlusPlus
 	// Given starts from Params.Centers.
 	Given
@@ -194,11 +194,10 @@ const (
 	// Euclidean is the length of the difference. A centre is the weighted mean of
 	// its points, inertia the weighted sum of squared distances.
 	Euclidean Distance = iota
-	// Cosine is 1 − cos of the angle between two vectors (spherical k-means). A
-	// centre is the unit vector of the weighted mean of its points' unit vectors,
-	// inertia the weighted sum of distances, which are half the squared lengths of
-	// the differences of unit vectors. Points of zeros have no direction and are
-	// refused in training.
+	// Cosine is 1 − cos of the angle between two vectors (spherical k-means). A centre is the
+	// unit vector of the weighted mean of its points' unit vectors, inertia the weighted sum of
+	// distances. A distance is half the squared length of the difference of two unit vectors.
+	// Points of zeros have no direction and are refused in training.
 	Cosine
 )
 
@@ -219,12 +218,12 @@ type Precision int
 const (
 	// Double takes rows as float64 and computes in float64.
 	Double Precision = iota
-	// Single takes dense rows as float32, a vector32 column without a copy, and computes
-	// distances in float32, for Euclidean distance only: half the memory, and more
-	// distances a second. Sums are float64 and centres are rounded to float32 after each
-	// update. A squared distance has a relative error of at most (d+2)·2⁻²⁴ for d
-	// components, and so has the inertia; rows whose nearest centres are equally far to
-	// within that may be counted for either. A model predicts in float64 all the same.
+	// Single takes dense rows as float32 and computes distances in float32: half the memory,
+	// and more distances a second. It needs Euclidean distance. A vector32 column is not
+	// copied. Sums are float64, and centres are rounded to float32 after each update. A squared
+	// distance has a relative error of at most (d+2)·2⁻²⁴ for d components, and so has the
+	// inertia; a row whose two nearest centres are equally far within this error may count for
+	// either. A model predicts in float64 all the same.
 	Single
 )
 

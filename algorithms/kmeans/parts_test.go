@@ -100,7 +100,7 @@ func requireCodec[T any](t *testing.T, want T) {
 	require.Equal(t, want, got)
 }
 
-// The rows of a leaf stand together, in order, as dividing leaves would have left them.
+// The rows of a leaf stand together in ascending order, as after dividing leaves.
 func TestRowsByLeaf(t *testing.T) {
 	order, span := listByLeaf([]int64{1, 0, 2, 1, 1, 0}, 4, 5)
 	require.Equal(t, []int32{1, 5, 0, 3, 4, 2}, order)

@@ -9,12 +9,12 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Greedy k-means++ takes a centre per superstep. The subtasks draw the same
-// trials, each a row with a probability in proportion to its cost: what it adds to
-// the objective, times its weight, given the centres so far. A trial is a number
-// between 0 and the total cost; walking the shards' costs in order tells the shard
-// it falls into, whose owner walks the rows. The costs that each trial would leave
-// are gathered per shard, and the trial with the least total becomes a centre.
+// Greedy k-means++ takes a centre per superstep. The subtasks draw the same trials. A trial is
+// a row, drawn with a probability in proportion to its cost: its weight times what it adds to
+// the objective, given the centres so far. A draw is a number between 0 and the total cost.
+// Walking the shards' costs in order finds the shard that the number falls into, and the owner
+// of the shard walks its rows. The costs that each trial would leave are gathered per shard,
+// and the trial with the least total becomes a centre.
 
 // Objects of the queue.
 var (
@@ -25,22 +25,22 @@ var (
 	plusScratch = shared.Scratch[*plusPlusWork]("work")
 )
 
-// plusPlusState is how far the queue has come, the same on every subtask.
+// plusPlusState is the progress of the queue. It is the same on every subtask.
 type plusPlusState struct {
 	Dim     int
 	Centers []float64
 	Shards  []float64 // the cost of each shard, given the centres
 }
 
-// plusPlusWork is what a subtask needs besides.
+// plusPlusWork holds what a subtask needs besides the state.
 type plusPlusWork struct {
 	blocks
 	trials []place
 	search []*searcher // by trial
 }
 
-// place is where a trial falls: a row of a shard, found by walking its costs up
-// to rest.
+// place is where a draw falls: a row of a shard, found by walking the costs of the shard's rows
+// up to rest.
 type place struct {
 	shard int
 	rest  float64
@@ -73,8 +73,8 @@ func (t plusPlus) preallocate(ctx *comqueue.ComContext) {
 	plusTotals.Put(ctx, nil)
 }
 
-// trials returns how many rows are tried for the next centre. The first one
-// leaves nothing to compare.
+// trials returns how many rows are tried for the next centre. For the first centre one row is
+// enough.
 func (t plusPlus) trials(state *plusPlusState) int {
 	if len(state.Centers) == 0 {
 		return 1
@@ -82,8 +82,7 @@ func (t plusPlus) trials(state *plusPlusState) int {
 	return localTrials(t.params.K)
 }
 
-// localTrials is the number of trials that Arthur and Vassilvitskii's own code
-// makes.
+// localTrials is the number of trials in Arthur and Vassilvitskii's own code.
 func localTrials(k int) int { return 2 + int(kernel.Log(float64(k))) }
 
 // draw opens the shards, once, and says where the trials of this superstep fall.
@@ -109,7 +108,7 @@ func (t plusPlus) draw(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// open makes what the supersteps use, from the measures of the first.
+// open makes what all supersteps use, once the first has measured the shards.
 func (t plusPlus) open(ctx *comqueue.ComContext) error {
 	if plusScratch.Has(ctx) {
 		return nil
@@ -145,7 +144,7 @@ func (t plusPlus) open(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// sum adds in increasing order.
+// sum adds the values from the first to the last.
 func sum(values []float64) float64 {
 	var total float64
 	for _, v := range values {
@@ -154,9 +153,9 @@ func sum(values []float64) float64 {
 	return total
 }
 
-// locate finds the place that a number from 0 up to the sum of the costs falls
-// on: the first i with which the sum exceeds it. Rounding may carry it past all of
-// them; then it is the last that costs anything, up to its end.
+// locate finds the place of target, a number from 0 up to the sum of the costs: the first i for
+// which the sum of the costs up to i exceeds target. Rounding may carry target past all of
+// them. Its place is then the end of the last that costs anything.
 func locate(costs []float64, target float64) place {
 	last := place{0, math.Inf(1)}
 	for i, cost := range costs {
@@ -171,8 +170,7 @@ func locate(costs []float64, target float64) place {
 	return last
 }
 
-// row returns the row of a block that a place falls on; the rows cost weight times
-// cost.
+// row returns the row of a block that a place falls on. costs are per unit of weight.
 func (p place) row(b *block, costs []float64) int {
 	target, last := p.rest, 0
 	for i, cost := range costs {
@@ -209,7 +207,7 @@ func (t plusPlus) setTrials(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// try fills, for each trial, the slot of the shard with what it would cost.
+// try fills the slot of the shard for each trial with the cost that the trial would leave.
 func (t plusPlus) try(ctx *comqueue.ComContext, shard int, out []float64) error {
 	w, all := plusScratch.Get(ctx), plusCosts.Get(ctx, shard)
 	first := len(plusState.Get(ctx).Centers) == 0
@@ -224,7 +222,7 @@ func (t plusPlus) try(ctx *comqueue.ComContext, shard int, out []float64) error 
 				if !first {
 					cost = min(cost, all[lo+j])
 				}
-				if weight := part.weight(j); weight > 0 { // else a cost beyond the range would give NaN
+				if weight := part.weight(j); weight > 0 { // 0 times a cost beyond the range would be NaN
 					total += float64(cost * weight)
 				}
 			}

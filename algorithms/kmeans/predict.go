@@ -28,12 +28,13 @@ type PredictOptions struct {
 	// DistanceCol names the new float64 column of distances to the cluster's centre;
 	// empty means "distance".
 	DistanceCol string
-	// NonFinite says what becomes of rows whose vector holds a NaN or an infinity:
-	// Refuse fails, Skip gives them null. A null vector is given null in either case.
+	// NonFinite says what becomes of rows whose vector holds a NaN or an infinity: Refuse fails
+	// the run, Skip gives them null. A null vector gets null in either case.
 	NonFinite NonFinite
 }
 
-// clusterName and distanceName return the name of an added column, given what it was named.
+// clusterName and distanceName return the name of an added column; named is the name asked for,
+// or empty.
 func clusterName(named string) string  { return cmp.Or(named, "cluster") }
 func distanceName(named string) string { return cmp.Or(named, "distance") }
 
@@ -63,12 +64,12 @@ func Predict(points, trained *engine.Dataset, o PredictOptions) *engine.Dataset 
 // predictor computes the columns of Predict for batches, on one goroutine.
 type predictor struct {
 	column    arrow.Field // of the points
-	vector    int         // where it is
+	vector    int         // its index
 	nonFinite NonFinite
 
 	model  *Model
 	search *kernel.Assigner[float64] // of Euclidean distance
-	first  int                       // row of the shard that the batch begins with
+	first  int                       // the batch's first row, by its number in the shard
 }
 
 func newPredictor(schema *arrow.Schema, o PredictOptions) (predictor, error) {
@@ -159,7 +160,7 @@ func (p *predictor) compute(c *engine.Context, first int, in engine.Batch) ([]co
 // assign finds the clusters of a batch; valid tells which rows get one.
 func (p *predictor) assign(vectors arrow.Array, near []int32, dist []float64, valid []bool) error {
 	p.model.prepare()
-	// Without nulls and with what the model expects, the kernels take the whole batch.
+	// If no vector is null and all have Dim components, the kernels take the whole batch.
 	if data, dim, ok := batch.DenseView(vectors); ok && dim == p.model.Dim {
 		if p.model.Distance == Cosine {
 			kernel.AssignCosine(data, len(near), p.model.dense, near, dist)
@@ -208,8 +209,8 @@ func (p *predictor) assignRows(column arrow.Array, near []int32, dist []float64,
 	return nil
 }
 
-// checkFinite refuses rows that hold a NaN or an infinity, or takes their cluster
-// away.
+// checkFinite refuses rows that hold a NaN or an infinity. With Skip it takes their cluster
+// away instead.
 func (p *predictor) checkFinite(vectors arrow.Array, valid []bool) error {
 	for at := 0; at < len(valid); {
 		row, component, bad := batch.FirstNonFinite(vectors, at)

@@ -16,8 +16,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// TestSparseRowsFarFromTheOrigin: the same rows give the same model, dense or
-// sparse, also where what they share is much larger than what tells them apart.
+// TestSparseRowsFarFromTheOrigin: the same rows give the same model, dense or sparse, also
+// where they are much farther from the origin than from each other.
 func TestSparseRowsFarFromTheOrigin(t *testing.T) {
 	type dense struct {
 		X []float64 `column:"x,dim=2"`
@@ -55,8 +55,8 @@ func TestSparseRowsFarFromTheOrigin(t *testing.T) {
 	}
 }
 
-// Batches that an operator of a program makes are as it made them: indices that no reader
-// would have let through are refused by training and by predicting.
+// Nothing checks the batches that a program's own operator makes. So training and predicting
+// refuse indices that every reader would have refused.
 func TestSparseIndicesThatAreRefused(t *testing.T) {
 	dt, err := batch.SparseType(4)
 	require.NoError(t, err)
@@ -77,7 +77,7 @@ func TestSparseIndicesThatAreRefused(t *testing.T) {
 			require.NoError(t, err)
 			view, ok := batch.SparseView(arr)
 			require.True(t, ok)
-			copy(view.Indices, c.indices) // behind the back of what checks them
+			copy(view.Indices, c.indices) // after they were checked
 			return b.Add(engine.Spec{
 				Op: "Damage", Schema: arrowrows.Schema(schema), Inputs: []engine.Port{{From: operators.FromSlice(b, []int64{1})}},
 				Operator: func() engine.Operator { return damage{array.NewRecord(schema, []arrow.Array{arr}, 1)} },
@@ -99,7 +99,7 @@ func TestSparseIndicesThatAreRefused(t *testing.T) {
 	}
 }
 
-// damage emits a batch for each that it gets.
+// damage emits its batch once for each batch that it gets.
 type damage struct{ batch arrow.Record }
 
 func (damage) Open(*engine.Context) error                         { return nil }

@@ -6,12 +6,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// pruner assigns dense rows to their nearest centres by Euclidean distance, with the
-// bits that computing every distance would give, and skips the distances that bounds
-// rule out; see bounds.go. It computes the distance of each row to its own centre in
-// any case, as the inertia needs it. A pruner belongs to one goroutine; the bounds of
-// each shard are kept by the caller and are disposable: zeros say that nothing is
-// known, and any superstep may begin with them.
+// pruner assigns dense rows to their nearest centres by Euclidean distance. It skips the
+// distances that bounds rule out, and still gives the bits of computing every distance; see
+// bounds.go. It always computes the distance of a row to its own centre, since the inertia
+// needs it. A pruner belongs to one goroutine. The caller keeps the bounds of each shard, and
+// may replace them by zeros before any superstep: zeros say that nothing is known.
 type pruner[T kernel.Float] struct {
 	k, d    int
 	limits  limits
@@ -25,13 +24,13 @@ type pruner[T kernel.Float] struct {
 	epoch   int                 // counts how often the groups were made
 	keep    bool                // whether there is room for bounds
 
-	// Where bounds rule out little, as while centres still move far, every searches all
-	// centres with less effort, with the same bits and no bounds.
+	// every searches all centres without bounds, with the same bits. This takes less effort
+	// where bounds rule out little, as while centres still move far.
 	every   *kernel.Assigner[T]
 	bounded bool // in this superstep
 	fresh   bool // this superstep's bounds are its first
 	pause   int  // supersteps until bounds are considered again
-	wait    int  // how many that will be if they are not worth it then
+	wait    int  // the next pause, if bounds are not worth it then
 	sample  []T  // some of the rows
 	asked   int  // rows since set that were beyond the reach of their centre
 	pend    int  // groups that had to be searched for them
@@ -45,18 +44,18 @@ type pruner[T kernel.Float] struct {
 	dist    []float64
 }
 
-// bounds are the bounds of the rows of a shard, as many a row as there are groups.
+// bounds holds the bounds of the rows of a shard: for each row, one for each group.
 type bounds struct {
 	low   []float32
-	epoch int // of the groups they are for
+	epoch int // of the groups that low is for
 }
 
-// longestWait is how many supersteps at most go by without asking whether bounds are worth
-// it, which takes groups of centres and the distances of a sample.
+// longestWait is the largest number of supersteps before it is asked again whether bounds are
+// worth it. Asking takes new groups of centres and the distances of a sample.
 const longestWait = 7
 
-// newPruner returns a pruner for k centres in d dimensions that keeps as many bounds a
-// row as groups says. With 0 it keeps none.
+// newPruner returns a pruner for k centres in d dimensions. It keeps groups bounds for each
+// row; with 0 it keeps none.
 func newPruner[T kernel.Float](k, d, groups int) *pruner[T] {
 	keep := groups > 0
 	groups = max(groups, 1)
@@ -130,7 +129,7 @@ func (p *pruner[T]) set(centers []float64) {
 	p.asked, p.pend = 0, 0
 }
 
-// farthestMove returns how far the centre of a group that moved farthest did.
+// farthestMove returns the largest distance that a centre of group g moved.
 func (p *pruner[T]) farthestMove(g int) (most float64) {
 	for _, a := range p.near.member[p.first[g]:p.first[g+1]] {
 		most = max(most, p.move[a])
@@ -139,19 +138,20 @@ func (p *pruner[T]) farthestMove(g int) (most float64) {
 }
 
 // The cost of a superstep for a row that is beyond the reach of its centre, in units of
-// kernel.Assigner.Effort, as measured. With bounds a row costs askCost for each group, and
-// a group that is searched searchCost and searchTimes what its features do, since it is
-// searched for one row at a time. What both ways do for every row is left out.
+// kernel.Assigner.Effort, as measured. With bounds a row costs askCost for each group. A group
+// that is searched costs searchCost more, and searchTimes for each component of its centres,
+// since it is searched for one row at a time. Work that is the same without bounds is left out.
 const (
 	askCost     = 24
 	searchCost  = 900
 	searchTimes = 2
-	// gain is the share of the cost of searching all centres that bounds must be expected
-	// to stay below where there are none yet.
+	// gain decides when bounds are introduced: their expected cost must be below this share of
+	// the cost of searching all centres.
 	gain = 0.5
 )
 
-// cost returns the cost of rows of which some groups have to be searched.
+// cost returns the cost of rows with bounds. searched counts the groups searched for all of
+// them.
 func (p *pruner[T]) cost(rows, searched int) float64 {
 	groups := len(p.part)
 	one := float64(searchTimes*p.k*p.d)/float64(groups) + searchCost
@@ -161,15 +161,15 @@ func (p *pruner[T]) cost(rows, searched int) float64 {
 // costOfEvery returns the cost of rows for which all centres are searched.
 func (p *pruner[T]) costOfEvery(rows int) float64 { return float64(rows) * p.every.Effort() }
 
-// expensive reports whether the superstep before would have cost less without bounds,
-// which it had and did not have to take.
+// expensive reports whether the superstep before would have cost less without bounds. It is
+// false for a superstep that took its first bounds.
 func (p *pruner[T]) expensive() bool {
 	return !p.fresh && p.cost(p.asked, p.pend) > p.costOfEvery(p.asked)
 }
 
-// worthIt reports whether bounds that this superstep takes are likely to rule out enough
-// in the next: it tries that on a few rows, with centres that move as they last did. It
-// decides about speed alone.
+// worthIt reports whether bounds taken in this superstep are likely to rule out enough in the
+// next. It tries this on a sample of rows, with centres that move as they last did. It matters
+// for speed alone.
 func (p *pruner[T]) worthIt() bool {
 	rows := len(p.sample) / p.d
 	if rows == 0 {
@@ -204,9 +204,9 @@ func (p *pruner[T]) worthIt() bool {
 	return p.cost(asked, searched) < gain*p.costOfEvery(asked)
 }
 
-// accumulate assigns the n rows of x, whose assignment of the superstep before is in
-// near, adds them to sums, and returns their inertia, with the bits of
-// kernel.Assigner.Accumulate.
+// accumulate assigns the n rows of x, adds them to sums, and returns their inertia, with the
+// bits of kernel.Assigner.Accumulate. near holds the assignment of the superstep before, and
+// gets the new one.
 func (p *pruner[T]) accumulate(x []T, n int, w []float64, near []int32, b *bounds, sums []float64) float64 {
 	if !p.bounded {
 		return p.every.Accumulate(x, n, w, near, sums, 0)
@@ -235,8 +235,8 @@ func (p *pruner[T]) accumulate(x []T, n int, w []float64, near []int32, b *bound
 	return inertia
 }
 
-// assign finds the nearest centre of every row of a chunk, which begins at row lo of the
-// bounds, and leaves the squared distances in p.key.
+// assign finds the nearest centre of every row of a chunk, and leaves the squared distances in
+// p.key. The bounds of the chunk begin at row lo of b.
 func (p *pruner[T]) assign(x []T, near []int32, b *bounds, lo int) {
 	p.own(x, near)
 	if p.k == 1 {
@@ -275,8 +275,9 @@ func (p *pruner[T]) own(x []T, near []int32) {
 	kernel.OwnDistances(x, len(near), p.d, p.centers, near, p.key)
 }
 
-// search looks for a centre nearer to a row than its own, a, at the squared distance
-// key, in the pending groups, and takes new bounds for these.
+// search looks in the pending groups for a centre nearer to row x than its own. That is a, at
+// the squared distance key. It takes new bounds for the groups searched, and returns the
+// nearest centre with its squared distance.
 func (p *pruner[T]) search(x []T, a int32, key T, kept []float32, pending []int32) (int32, T) {
 	groups := len(p.part)
 	whole := 4*len(pending) >= 3*groups
@@ -288,7 +289,8 @@ func (p *pruner[T]) search(x []T, a int32, key T, kept []float32, pending []int3
 		}
 	}
 	best, arg := math.Float64bits(float64(key)), a
-	// The group that arg is in and the least distance of its other centres, once known.
+	// home is the group that arg is in, and second the least distance of its other centres,
+	// once known.
 	home, second := int32(-1), uint64(0)
 	for _, g := range pending {
 		from, to := p.first[g], p.first[g+1]
@@ -306,7 +308,7 @@ func (p *pruner[T]) search(x []T, a int32, key T, kept []float32, pending []int3
 		}
 	}
 	if home >= 0 {
-		// A group of one centre has no other: as far as can be.
+		// A group of one centre has no other: this counts as infinitely far.
 		kept[home] = p.limits.keeps(math.Float64frombits(min(second, infinity)), p.drift[home])
 	}
 	if arg != a {
@@ -316,8 +318,8 @@ func (p *pruner[T]) search(x []T, a int32, key T, kept []float32, pending []int3
 	return arg, T(math.Float64frombits(best))
 }
 
-// leastOf returns the bits of the least of some numbers of 0 or more. As integers they
-// order as the numbers do, and select without a branch.
+// leastOf returns the bits of the least number; none is negative. As integers, the bits order
+// as the numbers do, and the least is found without a branch.
 func leastOf[T kernel.Float](out []T) uint64 {
 	if len(out) != 8 {
 		least := math.Float64bits(float64(out[0]))
@@ -332,8 +334,8 @@ func leastOf[T kernel.Float](out []T) uint64 {
 		min(min(math.Float64bits(float64(o[4])), math.Float64bits(float64(o[5]))), min(math.Float64bits(float64(o[6])), math.Float64bits(float64(o[7])))))
 }
 
-// twoLeast returns the place of the least number, of equal ones the first, and the bits
-// of the least of the others.
+// twoLeast returns the place of the least number (the first of equal ones) and the bits of the
+// least of the others.
 func twoLeast[T kernel.Float](out []T) (at int, second uint64) {
 	least, second := math.Float64bits(float64(out[0])), uint64(math.MaxUint64)
 	for l, v := range out[1:] {

@@ -214,8 +214,8 @@ func (p *pruner[T]) skipped(before []int32, b *bounds) (n int) {
 	return n
 }
 
-// A bound that were a rounding too high would show here: rows exactly between two
-// centres, which move by the smallest steps there are.
+// A bound that is one rounding too high would show here: the rows are exactly between two
+// centres, and the centres move by the smallest possible steps.
 func TestTiesAreNotPruned(t *testing.T) {
 	for _, at := range []float64{0, 1, 1e8, 1e-8} {
 		for _, gap := range []float64{1, 3, 0.1} {

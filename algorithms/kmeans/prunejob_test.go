@@ -9,9 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Whole trainings in which bounds prune, at any parallelism: subtasks decide by their own
-// rows when to use them, and still every bit is the same. The centres, sizes and inertia
-// are those of the textbook.
+// In whole trainings, subtasks decide by their own rows when to use bounds, and every bit is
+// the same at any parallelism. Centres, sizes and inertia are those of the textbook.
 func TestPrunedTrainings(t *testing.T) {
 	m := mixture(41, 6000, 8, 24, 0.3)
 	var first [][]float64

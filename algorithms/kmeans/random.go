@@ -10,10 +10,10 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Random initialisation gives every row a random number and takes the distinct
-// rows with the smallest. Each superstep gathers the smallest of every shard that
-// equal no row taken so far, so that it takes at least one more, and usually all
-// that are missing.
+// Random initialisation gives every row a random number and takes the distinct rows with the
+// smallest numbers. Each superstep gathers from every shard the rows with the smallest numbers
+// that equal no row taken so far. So it takes at least one more row, and usually all that are
+// missing.
 
 // Objects of the queue.
 var (
@@ -25,10 +25,10 @@ var (
 	randomScratch = shared.Scratch[*randomWork]("work")
 )
 
-// randomWork is what a subtask needs besides.
+// randomWork holds what a subtask needs besides the state.
 type randomWork struct {
 	blocks
-	picked []pick // whose vectors are being gathered
+	picked []pick // rows whose vectors are being gathered
 }
 
 // pick is a row with its random number.
@@ -70,8 +70,8 @@ func (t randomInit) preallocate(ctx *comqueue.ComContext) {
 	randomRows.Put(ctx, nil)
 }
 
-// Every initialisation begins by measuring the shards. A shard's slot in the
-// buffer holds its rows, their weight and their dimension.
+// Every initialisation begins by measuring the shards. A shard's slot in the buffer holds the
+// number of its rows, their weight and their dimension.
 const massSize = 3
 
 // begin begins a queue that measures the shards. preallocate makes room for its objects, once on
@@ -159,8 +159,8 @@ func (t randomInit) missing(ctx *comqueue.ComContext) int {
 	return t.params.K - len(randomTaken.Get(ctx))/randomDim.Get(ctx)
 }
 
-// findSmallest fills the shard's slots with the smallest draws among its rows
-// that have a weight and equal no row taken: the row's number plus 1, and the draw.
+// findSmallest finds the smallest draws among the rows of a shard that have a weight and equal
+// no row taken. It fills the shard's slots with them: the row's number plus 1, and the draw.
 func (t randomInit) findSmallest(ctx *comqueue.ComContext, shard int, out []float64) error {
 	b, m := randomScratch.Get(ctx).at(shard), t.missing(ctx)
 	random := draws(t.params.Seed, "kmeans random", shard, 0)
@@ -251,7 +251,7 @@ func (t randomInit) take(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// addDistinct appends the rows of d values that equal no row before.
+// addDistinct appends to taken the rows of more that equal no row before. A row has d values.
 func addDistinct(in input, taken, more []float64, d int) []float64 {
 	search := newSearcher(input{layout: rows.DenseRows, cosine: in.cosine}, 1, d)
 	near, cost := make([]int32, chunkRows), make([]float64, chunkRows)

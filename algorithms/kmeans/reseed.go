@@ -30,7 +30,7 @@ func (r farRow) before(o farRow) bool {
 	return r.row < o.row
 }
 
-// insert keeps the first n rows of an ordered list.
+// insert puts r in its place in an ordered list, and keeps the first n rows.
 func insert(list []farRow, n int, r farRow) []farRow {
 	if len(list) == n {
 		if n == 0 || !r.before(list[n-1]) {
@@ -110,15 +110,14 @@ func (t lloyd) gatherReseeds(ctx *comqueue.ComContext, shard int, out []float64)
 	return nil
 }
 
-// applyReseeds moves the chosen rows in the sums from the cluster they are in to
-// an empty one. A row stays in the sums of its old cluster as well where that
-// would be empty without it.
+// applyReseeds moves each chosen row, in the sums, from its cluster to an empty one. If the old
+// cluster would be empty without the row, the row stays in its sums as well.
 func (t lloyd) applyReseeds(w *lloydWork, rows, sums []float64) {
 	d := len(w.next) / t.params.K
 	for i := range w.chosen {
 		x, weight, old := rows[i*(d+2):i*(d+2)+d], rows[i*(d+2)+d], int(rows[i*(d+2)+d+1])
 		from, to := sums[old*(d+1):(old+1)*(d+1)], sums[w.empty[i]*(d+1):(w.empty[i]+1)*(d+1)]
-		// What is left of the weight after rounding must be more than rounding.
+		// The weight that is left must be more than a rounding error.
 		keep := !(from[d]-weight > 1e-12*from[d])
 		for j, v := range x {
 			v = float64(weight * v)

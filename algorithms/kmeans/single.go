@@ -5,8 +5,8 @@ package kmeans
 // order, so that its relative error is at most (d+2)·2⁻²⁴; its root enters the inertia
 // in float64.
 
-// roundSingle rounds values to float32 in place. It reports whether all of them are in
-// its range.
+// roundSingle rounds values to float32 in place. It reports whether all of them are in the
+// range of float32.
 func roundSingle(values []float64) bool {
 	ok := true
 	for i, v := range values {

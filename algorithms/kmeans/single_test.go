@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// In single precision the result is that of double precision to within the rounding of
-// float32, of which the inertia has d+2 at most.
+// In single precision the result is that of double precision up to the rounding of float32. The
+// inertia has at most d+2 such roundings.
 func TestSinglePrecisionIsAccurate(t *testing.T) {
 	m := mixture(17, 3000, 6, 5, 0.4)
 	for i, v := range m.x {

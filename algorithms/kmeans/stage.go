@@ -19,7 +19,7 @@ func (p Params) Kind() string { return modelKind }
 // Fit is Train.
 func (p Params) Fit(points *engine.Dataset) *engine.Dataset { return Train(points, p) }
 
-// Apply adds cluster and distance, as Predict does, by the names of the parameters.
+// Apply adds cluster and distance, as Predict does, under the names in the parameters.
 func (p Params) Apply(points, trained *engine.Dataset) *engine.Dataset {
 	return Predict(points, trained, PredictOptions{VectorCol: p.VectorCol, ClusterCol: p.PredictionCol, DistanceCol: p.DistanceCol, NonFinite: p.NonFinite})
 }

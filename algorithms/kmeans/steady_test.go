@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector allocates for itself, which is not what is counted here.
+// The race detector makes allocations of its own, which must not be counted here.
 
 package kmeans_test
 
@@ -14,9 +14,9 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Supersteps allocate nothing: a training of many allocates what one of few does,
-// but for the lists of what was reported, which grow by doubling, and for chance
-// in the Go runtime.
+// Supersteps allocate nothing. A training of many supersteps allocates as much as one of few.
+// Two things are allowed for: the lists of reports, which grow by doubling, and chance in the
+// Go runtime.
 func TestSuperstepsAllocateNothing(t *testing.T) {
 	const few, many = 10, 40
 	m := mixture(31, 4000, 6, 1, 3)

@@ -10,14 +10,14 @@ import (
 // row, whose column "model" holds what Model.Encode returns. Collect it and read
 // it with ModelOf, or give it to Predict.
 //
-// Its queue is named "kmeans" and reports "inertia" and "movement" for every
-// superstep. What is wrong with the parameters or with the columns they name is
-// reported when the job is built, with the caller's line.
+// Its queue is named "kmeans" and reports "inertia" and "movement" for every superstep.
+// Mistakes in the parameters, or in the columns that they name, are reported when the job is
+// built, with the caller's line.
 func Train(points *engine.Dataset, p Params) *engine.Dataset {
 	return trainBy("kmeans.Train", points, p, p.Validate(), true, firstCenters)
 }
 
-// trainBy adds a training that begins from the centres given. Where it does not go on from there,
+// trainBy adds a training that begins from the centres of the given function. If on is false,
 // Lloyd's algorithm only evaluates them.
 func trainBy(op string, points *engine.Dataset, p Params, problem error, on bool, centers func(b *engine.Builder, rows *engine.Dataset, in input, p Params) *engine.Dataset) *engine.Dataset {
 	b, refused := model.Begin(op, points, problem)
@@ -39,8 +39,8 @@ func trainBy(op string, points *engine.Dataset, p Params, problem error, on bool
 // centerRow is a row of the datasets of first centres.
 type centerRow struct {
 	Center []float64 `column:"center"`
-	// Updates is how often the centres were moved so far, and Settled that it was enough;
-	// the same in every row.
+	// Updates is how often the centres were moved so far, and Settled says that this was
+	// enough. Both are the same in every row.
 	Updates int64 `column:"updates"`
 	Settled bool  `column:"settled"`
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Inertia of the best three clusters of iris, as scikit-learn's KMeans has it: of
-// the bundled file, and of the measurements that Fisher printed, from which the
-// widespread file of the UCI repository differs in two flowers.
+// Inertia of the best three clusters of iris, as scikit-learn's KMeans computes it: first for
+// the bundled file, then for the measurements that Fisher printed. The widespread file of the
+// UCI repository differs from these in two flowers.
 const (
 	irisInertia   = 78.940841426146
 	fisherInertia = 78.851441426146
@@ -67,7 +67,7 @@ func TestGeneratedEqualsTheReference(t *testing.T) {
 	}
 }
 
-// What the model says of its clusters is what predicting the training rows says.
+// Sizes and inertia of a model are those of predicting the training rows.
 func TestModelDescribesItsCenters(t *testing.T) {
 	m := mixture(6, 500, 3, 5, 2)
 	m.w = make([]float64, m.n)
@@ -141,7 +141,7 @@ func TestWeightsCountAsRepeatedRows(t *testing.T) {
 		require.Equal(t, plain.model.Sizes, weighted.model.Sizes)
 		require.InEpsilon(t, plain.model.Inertia, weighted.model.Inertia, 1e-9)
 	}
-	// Any initialisation leaves rows without weight alone.
+	// No initialisation takes rows without weight.
 	for i := range m.n {
 		m.w[i] = 0
 		if i%3 == 0 {
@@ -187,7 +187,7 @@ func TestEmptyClustersGetTheFarthestRows(t *testing.T) {
 	require.Equal(t, []float64{3, 1, 1}, o.model.Sizes)
 	require.Equal(t, 0.5, o.model.Inertia)
 
-	// Rows of the same distance go by their order, and rows without weight never.
+	// Rows of the same distance are taken in order, and rows without weight never.
 	m = rowsOf([]float64{5}, []float64{-5}, []float64{0}, []float64{8})
 	m.w = []float64{2, 1, 1, 0}
 	p.Centers = [][]float64{{0}, {100}}
@@ -208,7 +208,7 @@ func TestEmptyClustersGetTheFarthestRows(t *testing.T) {
 	require.Equal(t, []float64{1, 1, 1}, o.model.Sizes)
 	require.Zero(t, o.model.Inertia)
 
-	// However far the centres are given, training ends as from good ones.
+	// However far away the given centres are, training ends as from good ones.
 	m = iris(t)
 	p = kmeans.Params{Init: kmeans.Given, Centers: [][]float64{m.row(0), {1e5, 0, 0, 0}, {0, 1e5, 0, 0}}}
 	for i, at := range []placement{{1, 0}, {2, 2}, {5, 3}} {

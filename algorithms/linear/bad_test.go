@@ -67,8 +67,8 @@ func TestBadRows(t *testing.T) {
 	require.NotNil(t, predict(t, table, m, linear.PredictOptions{})[2])
 }
 
-// TestTinyFeatures: those whose squares are no numbers any more are refused, dense and sparse;
-// larger ones, and constant ones of any size, are not.
+// TestTinyFeatures: features whose squares underflow are refused, dense and sparse. Larger
+// ones, and constant ones of any size, are not.
 func TestTinyFeatures(t *testing.T) {
 	plain := target(30, 2)
 	want := train(t, plain, linear.Params{})
@@ -138,7 +138,8 @@ func TestModelOfVersion1(t *testing.T) {
 	require.Equal(t, "features[2]", m.Summary.Inference.Terms[2].Name)
 }
 
-// TestSparseRowsOfManyFeatures keep coefficients only of the features that occur.
+// TestSparseRowsOfManyFeatures: a model of sparse rows only has coefficients of features that
+// occur.
 func TestSparseRowsOfManyFeatures(t *testing.T) {
 	const size = 20_000_000
 	mem := memory.NewGoAllocator()

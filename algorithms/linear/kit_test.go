@@ -10,14 +10,14 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// train trains on a table, whose columns are those of trial.
+// train trains on a table with the columns of trial.
 func train(t testing.TB, table trial.Table, p linear.Params, options ...engine.Option) *linear.Model {
 	t.Helper()
 	p = columns(table, p)
 	return trial.Train(t, func(b *engine.Builder) *engine.Dataset { return linear.Train(table.Dataset(b), p) }, linear.ModelOf, options...)
 }
 
-// columns names the columns of a table in parameters.
+// columns returns parameters that name the columns of a table.
 func columns(table trial.Table, p linear.Params) linear.Params {
 	p.LabelCol = "label"
 	if table.Weight != nil {
@@ -55,8 +55,8 @@ func abalone(t testing.TB) trial.Table {
 	return trial.Fields(t, trial.Lines(t, "abalone.csv"), ",", 1, 8)
 }
 
-// solve returns x with A·x = b for a symmetric positive definite matrix of n rows, by
-// Gauss' elimination with pivots.
+// solve returns x with A·x = b for a symmetric positive definite matrix of n rows, by Gaussian
+// elimination with pivoting.
 func solve(a [][]float64, b []float64) []float64 {
 	n := len(b)
 	for k := range n {

@@ -12,17 +12,17 @@ import (
 // Model is a trained regression. It is used by pointer and not changed once it predicts;
 // any number of goroutines may use one.
 //
-// Coefficients has one row, and Intercepts one value, on the scale of the features as they
-// are.
+// Coefficients has one row, and Intercepts one value. Both are for unscaled features.
 type Model struct {
 	linearmodel.Model `json:"-"`
-	// Huber is the parameter of that name that the model was trained with.
+	// Huber is the parameter Huber of the training.
 	Huber float64 `json:"huber"`
 	// PredictionCol names the column of predictions; empty means "prediction".
 	PredictionCol string `json:"prediction_column,omitempty"`
 }
 
-// Summary tells about a training, and Inference is its table of standard errors.
+// Summary describes a training. Inference is its table of standard errors. Term is a line of
+// the table.
 type (
 	Summary   = linearmodel.Summary
 	Inference = linearmodel.Inference
@@ -31,30 +31,31 @@ type (
 
 // Measures of fit in Summary.Measures.
 const (
-	// RSquared is the part of the label's weighted variance, without an intercept of its
-	// square, that the model explains. It is defined for squares without an offset.
+	// RSquared is the part of the label's weighted variance that the model explains. Without an
+	// intercept it is the part of the weighted mean square. It is defined for least squares
+	// without an offset.
 	RSquared = "r_squared"
-	// AdjustedRSquared takes the number of coefficients into account; where there is a table.
+	// AdjustedRSquared is RSquared adjusted for the number of coefficients. It needs the table
+	// of standard errors.
 	AdjustedRSquared = "adjusted_r_squared"
 	// ResidualStdError is the square root of the weighted residual sum of squares over the
-	// residual degrees of freedom; where there is a table.
+	// residual degrees of freedom. It needs the table of standard errors.
 	ResidualStdError = "residual_std_error"
-	// FStatistic tests all coefficients but the intercept at once, FPValue is its p value;
-	// where there is a table.
+	// FStatistic tests all coefficients but the intercept at once. FPValue is its p value. They
+	// need the table of standard errors.
 	FStatistic = "f_statistic"
 	FPValue    = "f_p_value"
-	// MeanSquaredError is the weighted mean of squared residuals, for squares.
+	// MeanSquaredError is the weighted mean of squared residuals. It is defined for least
+	// squares.
 	MeanSquaredError = "mean_squared_error"
 )
 
-// Predict returns the prediction for a row, to which the caller adds the offset if there is
-// one. A row that has not Dim features gives NaN. It allocates nothing, the first call
-// excepted.
+// Predict returns the prediction for a row without its offset, which the caller adds. A row
+// with other than Dim features gives NaN. Only the first call allocates.
 func (m *Model) Predict(x []float64) float64 { return m.Margin(x) }
 
-// PredictSparse is Predict for a row of which only the entries that are not 0 are given,
-// with their indices in ascending order. Indices that do not ascend or lie outside 0..Dim-1
-// give NaN.
+// PredictSparse is Predict for a sparse row: its entries that are not 0, and their indices in
+// ascending order. Indices that do not ascend or lie outside 0..Dim-1 give NaN.
 func (m *Model) PredictSparse(indices []int32, values []float64) float64 {
 	return m.SparseMargin(indices, values)
 }
@@ -111,13 +112,13 @@ const version = 1
 // Kind implements model.Model.
 func (m *Model) Kind() string { return kind }
 
-// Encode returns the model's file, the same bytes for the same model. A model that does not
-// hold together is an error.
+// Encode returns the model's file, the same bytes for the same model. A model that is not valid
+// is an error.
 func (m *Model) Encode() ([]byte, error) {
 	return linearmodel.Encode(m.check(), kind, version, &m.Model, payload{m.Payload(), m})
 }
 
-// check tells what does not hold together.
+// check returns an error if the model is not valid.
 func (m *Model) check() error {
 	if m.Margins() != 1 {
 		return fmt.Errorf("there are coefficients of %d margins, want 1", m.Margins())
@@ -129,7 +130,7 @@ func (m *Model) check() error {
 }
 
 // Decode reads what Encode wrote. Input that is truncated, altered, of another kind or of a
-// newer version is an error that says so.
+// newer version is an error, which says so.
 func Decode(file []byte) (*Model, error) {
 	p := payload{Model: &Model{}}
 	if err := linearmodel.Decode(file, kind, version, &p, &p.Payload, &p.Model.Model); err != nil {
@@ -150,8 +151,8 @@ func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }
 
-// Dataset makes the model a dataset of the job, as Train returns one, so that a saved model
-// can be given to Predict.
+// Dataset makes the model a dataset of the job, like the one that Train returns, so that a
+// saved model can be given to Predict.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return model.Dataset(b, m) }
 
 // Transform implements model.Model: it is Predict with the columns of training.
@@ -166,23 +167,23 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 
 // PredictOptions change what Predict reads and writes.
 type PredictOptions struct {
-	// VectorCol, FeatureCols and OffsetCol are read in place of the columns that the model was
-	// trained on; empty means those.
+	// VectorCol, FeatureCols and OffsetCol name the columns to read. Empty means the columns
+	// that the model was trained on.
 	VectorCol   string
 	FeatureCols []string
 	OffsetCol   string
 	// PredictionCol names the new float64 column of predictions; empty means "prediction".
 	PredictionCol string
-	// Replace puts it in the place of a column of its name, which otherwise is an error.
+	// Replace lets the new column replace one of the same name, which otherwise is an error.
 	Replace bool
-	// Skip gives rows that hold a NaN or an infinity null in place of failing the run. Rows
-	// with nulls are given null in either case.
+	// Skip predicts null for rows that hold a NaN or an infinity, which otherwise fail the run.
+	// For rows that hold a null the prediction is null in either case.
 	Skip bool
 }
 
-// Predict adds the prediction of a model to each row, with the bits that Model.Predict and
-// PredictSparse return. The model is a dataset of one row, from Train or from
-// Model.Dataset. Rows stay in place.
+// Predict adds the prediction to each row, with the same bits as Model.Predict and
+// PredictSparse. The model is a dataset of one row, from Train or from Model.Dataset. Rows stay
+// in place.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	return linearmodel.PredictNumber("linear.Predict", "LinearPredict", d, made, linearmodel.PredictOptions(o), Decode, linearmodel.Same)
 }

@@ -12,68 +12,69 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Params are the parameters of Train. The zero value of each field but LabelCol is its
-// default; without a penalty they are those of least squares. Regression, Ridge, Lasso and
-// ElasticNet set the penalty.
+// Params are the parameters of Train. The zero value of every field means its default; only
+// LabelCol has none. The defaults are least squares without a penalty. Regression, Ridge, Lasso
+// and ElasticNet set the penalty.
 type Params struct {
 	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols name
-	// number columns instead, which are joined in their order. With neither the dataset's only
-	// vector column is taken.
+	// number columns instead, and are joined in their order. With neither, the features are the
+	// dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
 	// LabelCol names the column of numbers to be predicted. Required.
 	LabelCol string
-	// WeightCol names a column of row weights, numbers of 0 or more; empty: every row weighs 1.
+	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
+	// weighs 1.
 	WeightCol string
-	// OffsetCol names a column of numbers that are added to the predictions as they are, in
-	// training and wherever the model is applied to a dataset; empty: none.
+	// OffsetCol names a column of numbers that are added to the predictions, in training and
+	// wherever the model is applied to a dataset. Empty means no offset.
 	OffsetCol string
 	// PredictionCol names the column of predictions; empty means "prediction".
 	PredictionCol string
-	// Skip leaves rows out in which something is null, NaN or infinite, and counts them as
-	// "rows skipped". Otherwise such a row is an error that names row and column.
+	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
+	// skipped". Without it such a row is an error, which names row and column.
 	Skip bool
 
 	// NoIntercept leaves the intercept out.
 	NoIntercept bool
-	// NoStandardize puts the penalty on the coefficients of the features as they are, in place
-	// of those of features divided by their standard deviations. Without a penalty it changes
-	// nothing.
+	// NoStandardize puts the penalty on the coefficients of unscaled features. By default it is
+	// on the coefficients of features divided by their standard deviations. Without a penalty
+	// NoStandardize changes nothing.
 	NoStandardize bool
 	// L1 and L2 are the strengths of the penalty, 0 or more: L1·Σ|w| + ½·L2·Σw² is added to the
 	// mean weighted loss. The intercept is not penalised.
 	L1, L2 float64
-	// Huber makes the loss linear in residuals beyond it, in the units of the label, so that
-	// outliers count for less; 0 means squares, ½·residual², throughout.
+	// Huber, in the unit of the label, makes the loss linear in residuals beyond it, so that
+	// outliers count for less. 0 means least squares: the loss is ½·residual² everywhere.
 	Huber float64
-	// NoInference leaves out the table of standard errors, t and p values, which takes one
-	// more read of the rows. It is made for least squares without a penalty where the type of
-	// the feature column says that there are at most 256 features.
+	// NoInference leaves out the table of standard errors, t and p values, and saves the read
+	// of the rows that it needs. The table is made only for least squares without a penalty,
+	// and only where the type of the feature column says that there are at most 256 features.
 	NoInference bool
 
-	// Method is the optimiser; the zero value takes OWLQN with an L1 penalty, else Newton's
-	// method, which for squares is the solution of the normal equations, up to 256 features in
-	// dense columns (32 otherwise), and LBFGS beyond that, which it leaves for Newton's method
-	// where features of up to 512 parameters correlate.
+	// Method is the optimiser. With an L1 penalty the zero value means OWLQN. Otherwise it
+	// means Newton's method, which for least squares solves the normal equations, up to 256
+	// features in dense columns (32 in others), and LBFGS beyond that. LBFGS changes to
+	// Newton's method if features correlate and there are at most 512 parameters.
 	Method optim.Method
 	// MaxIter is the largest number of iterations; 0 means 100.
 	MaxIter int
 	// Tol ends training when the largest component of the gradient, by standardised
-	// coefficients, is at most Tol times the larger of 1 and that at the start; 0 means 1e-6, a
-	// negative value turns the test off.
+	// coefficients, is at most Tol·max(1, its value at the start). 0 means 1e-6; a negative
+	// value turns the test off.
 	Tol float64
-	// LossTol and StepTol end training when the objective falls by at most LossTol relatively,
-	// or no parameter moves more than StepTol; 0 turns the test off.
+	// LossTol ends training when the objective falls by at most LossTol of its value, and
+	// StepTol when no parameter moves more than StepTol; 0 turns the test off.
 	LossTol, StepTol float64
 	// Stochastic are the settings of the method SGD.
 	Stochastic optim.Stochastic
-	// Start is a model to start from, of the same features; nil: zeros.
+	// Start is a model to start from, of the same features; nil means zeros.
 	Start *Model
-	// Seed is what the draws of SGD start from; 0 means the seed of the job.
+	// Seed is the seed of the draws of SGD; 0 means the seed of the job.
 	Seed uint64
 }
 
-// Regression returns the parameters of least squares: p without a penalty.
+// Regression returns p without a penalty, for least squares.
 func Regression(p Params) Params { return ElasticNet(0, 0, p) }
 
 // Ridge returns p with the penalty ½·l2·Σw². With W the total weight, scikit-learn's
@@ -83,15 +84,15 @@ func Ridge(l2 float64, p Params) Params {
 	return p
 }
 
-// Lasso returns p with the penalty l1·Σ|w|, which makes coefficients 0. scikit-learn's
+// Lasso returns p with the penalty l1·Σ|w|, which makes some coefficients 0. scikit-learn's
 // Lasso(alpha) is l1 = alpha and NoStandardize.
 func Lasso(l1 float64, p Params) Params {
 	p.L1, p.L2 = l1, 0
 	return p
 }
 
-// ElasticNet returns p with the penalty strength·(ratio·Σ|w| + ½·(1−ratio)·Σw²), that of
-// scikit-learn's ElasticNet(strength, ratio) with NoStandardize.
+// ElasticNet returns p with the penalty strength·(ratio·Σ|w| + ½·(1−ratio)·Σw²). scikit-learn's
+// ElasticNet(strength, ratio) has the same penalty, with NoStandardize.
 func ElasticNet(strength, ratio float64, p Params) Params {
 	p.L1, p.L2 = strength*ratio, strength*(1-ratio)
 	return p
@@ -103,7 +104,7 @@ const (
 	manyFeatures = 256
 )
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns all errors in the parameters.
 func (p Params) Validate() error {
 	errs := []error{p.common().Validate()}
 	if !(p.Huber >= 0) || math.IsInf(p.Huber, 0) {
@@ -112,7 +113,7 @@ func (p Params) Validate() error {
 	return errors.Join(errs...)
 }
 
-// common returns what all linear models share.
+// common returns the parameters that all linear models share.
 func (p Params) common() linearmodel.Params {
 	return linearmodel.Params{
 		VectorCol: p.VectorCol, FeatureCols: p.FeatureCols, LabelCol: p.LabelCol, WeightCol: p.WeightCol, OffsetCol: p.OffsetCol,
@@ -129,13 +130,13 @@ func (p Params) loss() objective.Loss {
 	return objective.Squared{}
 }
 
-// Train fits a linear regression and returns the model as a dataset of one row, whose
-// column "model" holds what Model.Encode returns. Collect it and read it with ModelOf, or
-// give it to Predict.
+// Train fits a linear regression and returns the model as a dataset of one row. Its column
+// "model" holds the bytes that Model.Encode returns. Collect the dataset and read it with
+// ModelOf, or give it to Predict.
 //
-// Its queue is named "linear" and reports "loss", the objective, "gradient norm", "step"
-// and "reads" for the start and every iteration. What is wrong with the parameters or with
-// the columns they name is reported when the job is built, with the caller's line.
+// Its queue is named "linear" and reports for the start and every iteration "loss", which is
+// the objective, "gradient norm", "step" and "reads". Errors in the parameters, or in the
+// columns that they name, are reported when the job is built, with the caller's line.
 func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	const op = "linear.Train"
 	if _, refused := model.Begin(op, d, p.Validate()); refused != nil {

@@ -81,8 +81,8 @@ func numbersTable(nulls bool) arrow.Record {
 	return array.NewRecord(arrow.NewSchema(fields, nil), columns, 20)
 }
 
-// TestFeatureColumns are joined in their order; single precision, integers and bools among
-// them.
+// TestFeatureColumns: feature columns are joined in their order, also those of single
+// precision, integers and bools.
 func TestFeatureColumns(t *testing.T) {
 	features := []string{"f", "a", "v", "c"}
 	record := numbersTable(false)
@@ -137,7 +137,7 @@ func TestFeatureColumns(t *testing.T) {
 	}, "null")
 }
 
-// TestStepErrors name the column.
+// TestStepErrors: errors of the step name the column.
 func TestStepErrors(t *testing.T) {
 	m := train(t, target(30, 2), linear.Params{})
 	_, err := m.Bind(model.NewLayout("feature"))
@@ -166,7 +166,8 @@ func TestStepErrors(t *testing.T) {
 	require.True(t, math.IsNaN(m.PredictSparse([]int32{1, 0}, []float64{1, 2})))
 }
 
-// TestVectorsOfAnyKind: ragged, single precision and sparse without a size.
+// TestVectorsOfAnyKind trains on ragged vectors, on single precision, and on sparse vectors
+// without a size.
 func TestVectorsOfAnyKind(t *testing.T) {
 	type dense struct {
 		X []float32 `column:"x"`

@@ -21,8 +21,8 @@ func trains(table trial.Table, p linear.Params) func(b *engine.Builder) {
 	}
 }
 
-// TestPublishedLeastSquares: rows 1 and 2 of a case of four rows and four coefficients that
-// has been published with the predictions below. The first feature is constant.
+// TestPublishedLeastSquares has a published case of four rows and four coefficients, whose
+// first feature is constant. It checks the published predictions of the first two rows.
 func TestPublishedLeastSquares(t *testing.T) {
 	table := trial.TableOf([]float64{16.8, 6.7, 6.9, 8.0}, []float64{1, 7, 9}, []float64{1, 3, 3}, []float64{1, 2, 4}, []float64{1, 3, 4})
 	for _, method := range []optim.Method{optim.Auto, optim.LBFGS} {
@@ -34,15 +34,15 @@ func TestPublishedLeastSquares(t *testing.T) {
 	}
 }
 
-// TestStandardErrorsBesideTwins: features that have nothing to do with those that determine
-// each other have the standard errors that they have without the determined one; those that
-// share a coefficient have none, as the share of each is not told by the rows.
+// TestStandardErrorsBesideTwins adds a feature that others determine. Features that are not
+// involved keep their standard errors. The others have none, because the rows do not tell how
+// they share their coefficients.
 func TestStandardErrorsBesideTwins(t *testing.T) {
 	table := target(80, 4)
 	want := train(t, table, linear.Params{}).Summary.Inference
 	for name, c := range map[string]struct {
 		more   func(x []float64) float64
-		shared []int // besides the feature that is added, which is the last
+		shared []int // in addition to the added feature, which is the last
 	}{
 		"a twin":         {func(x []float64) float64 { return x[1] }, []int{1}},
 		"two and a sum":  {func(x []float64) float64 { return x[1] - 2*x[3] + 5 }, []int{1, 3}},
@@ -69,7 +69,8 @@ func TestStandardErrorsBesideTwins(t *testing.T) {
 	}
 }
 
-// target gives random rows a label that is linear in them, with noise, and weights.
+// target returns random rows with weights, and with labels that are linear in the features plus
+// noise.
 func target(n, d int) trial.Table {
 	table := trial.Gaussian(3, n, d)
 	noise := trial.Gaussian(4, n, 1)
@@ -86,8 +87,8 @@ func target(n, d int) trial.Table {
 	return table
 }
 
-// closedForm solves the normal equations of mean weighted squares, ½·residual², and
-// ½·l2·|f·w|², where f is the deviation of the feature, or 1.
+// closedForm solves the normal equations of the mean weighted ½·residual² plus ½·l2·|f·w|²,
+// where f is the standard deviation of the feature, or 1.
 func closedForm(table trial.Table, l2 float64, standardise bool) (coefficients []float64, objective float64) {
 	d := table.D
 	mean, std := make([]float64, d), make([]float64, d)
@@ -156,8 +157,8 @@ func closedForm(table trial.Table, l2 float64, standardise bool) (coefficients [
 	return append(w, intercept), objective
 }
 
-// TestOptimumIsTheClosedForm of least squares and ridge regression, by all methods, on dense
-// and sparse rows.
+// TestOptimumIsTheClosedForm compares least squares and ridge regression with their closed
+// form, for all methods and for dense and sparse rows.
 func TestOptimumIsTheClosedForm(t *testing.T) {
 	table := target(200, 6)
 	shifted := table
@@ -190,8 +191,8 @@ func TestOptimumIsTheClosedForm(t *testing.T) {
 	}
 }
 
-// TestCoefficientsAreScikitLearns: those of lasso and elastic net with their zeros, and of
-// ridge with alpha = L2·rows.
+// TestCoefficientsAreScikitLearns compares lasso and elastic net, zeros included, and ridge
+// with alpha = L2·rows.
 func TestCoefficientsAreScikitLearns(t *testing.T) {
 	type fit struct {
 		Data         string
@@ -268,8 +269,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestHuber holds the solution to its definition: the clipped residuals are orthogonal to
-// the features, and an outlier moves it little.
+// TestHuber checks the condition of the optimum, that clipped residuals are orthogonal to the
+// features, and that an outlier changes the solution little.
 func TestHuber(t *testing.T) {
 	table := target(150, 3)
 	table.Label[7] += 1e6
@@ -300,8 +301,8 @@ func TestHuber(t *testing.T) {
 	require.Equal(t, delta, m.Huber)
 }
 
-// TestCollinearAndConstantColumns: they are told, nothing is NaN, the predictions are those
-// without them, and coefficients are shared rather than opposed.
+// TestCollinearAndConstantColumns: the table names such columns, nothing is NaN, and
+// predictions are as without them. Coefficients are shared, and not large with opposite signs.
 func TestCollinearAndConstantColumns(t *testing.T) {
 	table := target(100, 2)
 	more := table
@@ -323,7 +324,7 @@ func TestCollinearAndConstantColumns(t *testing.T) {
 			for i := range table.N {
 				require.InDelta(t, want.Predict(table.Row(i)), got.Predict(more.Row(i)), 1e-6)
 			}
-			// Twins have the same coefficient in the solution of least change.
+			// Equal columns have the same coefficient in the solution nearest to the start.
 			require.InDelta(t, got.Coefficients[0][1], got.Coefficients[0][3], 1e-3*abs(got.Coefficients[0][1]))
 			first, _ := want.Summary.Measure(linear.AdjustedRSquared)
 			second, _ := got.Summary.Measure(linear.AdjustedRSquared)
@@ -332,7 +333,7 @@ func TestCollinearAndConstantColumns(t *testing.T) {
 	}
 }
 
-// TestMoreFeaturesThanRows: the rows are met exactly, and there is no table.
+// TestMoreFeaturesThanRows: the model fits the labels exactly, and there is no table.
 func TestMoreFeaturesThanRows(t *testing.T) {
 	table := target(8, 20)
 	m := train(t, table, linear.Params{Tol: 1e-9})
@@ -349,7 +350,7 @@ func TestMoreFeaturesThanRows(t *testing.T) {
 	require.InDelta(t, 5, train(t, one, linear.Params{}).Predict(one.Row(0)), 1e-9)
 }
 
-// TestConstantLabel has nothing to explain.
+// TestConstantLabel: where all labels are equal, there is no variance to explain.
 func TestConstantLabel(t *testing.T) {
 	table := target(30, 2)
 	for i := range table.Label {
@@ -390,7 +391,7 @@ func TestSameBits(t *testing.T) {
 	}
 }
 
-// TestStart: training from the optimum has nothing to do.
+// TestStart: training that starts at the optimum ends at once.
 func TestStart(t *testing.T) {
 	table := target(200, 4)
 	p := linear.Ridge(0.02, linear.Params{Method: optim.LBFGS, Tol: 1e-8})
@@ -402,8 +403,8 @@ func TestStart(t *testing.T) {
 	require.InEpsilon(t, cold.Summary.Objective, warm.Summary.Objective, 1e-12)
 }
 
-// TestNoInference leaves the table out, and the read of the rows that it takes; the
-// coefficients keep their bits.
+// TestNoInference: there is no table and no read of the rows for it. The coefficients keep
+// their bits.
 func TestNoInference(t *testing.T) {
 	table := trial.Gaussian(4, 80, 3)
 	for i := range table.N {

@@ -21,7 +21,7 @@ func (p Params) Command() model.Command {
 		Name: "logistic", About: "classes by logistic regression, of two or more", Curve: true, Coefficients: true,
 		Flags: slices.Concat(linearmodel.PenaltyFlags, optim.Flags, []model.Flag{
 			optim.StepFlag,
-			{Name: "family", Param: "Family", Tag: `placeholder:"NAME" help:"How classes are modelled: binary, multinomial, or auto (the default), by their number." default:"auto"`},
+			{Name: "family", Param: "Family", Tag: `placeholder:"NAME" help:"Model of the classes: binary, multinomial, or auto (the default), which decides by the number of classes." default:"auto"`},
 		}, model.ClassWeightFlags, []model.Flag{
 			{Name: "inference", Param: "Inference", Tag: `help:"Add standard errors, z and p values to the coefficients: for two classes, without a penalty."`},
 			{Name: "threshold", Param: "Threshold", Tag: `want:">0..<1" placeholder:"PROBABILITY" help:"Probability above which the second of two classes is predicted (default: 0.5)."`},

@@ -11,14 +11,14 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// train trains on a table, whose columns are those of trial.
+// train trains on a table with the columns of trial.
 func train(t testing.TB, table trial.Table, p logistic.Params, options ...engine.Option) *logistic.Model {
 	t.Helper()
 	p = columns(table, p)
 	return trial.Train(t, func(b *engine.Builder) *engine.Dataset { return logistic.Train(table.Dataset(b), p) }, logistic.ModelOf, options...)
 }
 
-// columns names the columns of a table in parameters.
+// columns returns parameters that name the columns of a table.
 func columns(table trial.Table, p logistic.Params) logistic.Params {
 	p.LabelCol = "label"
 	if table.Weight != nil {
@@ -30,7 +30,7 @@ func columns(table trial.Table, p logistic.Params) logistic.Params {
 	return p
 }
 
-// probabilities predicts a row.
+// probabilities returns the predicted probabilities for a row.
 func probabilities(t testing.TB, m *logistic.Model, x []float64) []float64 {
 	t.Helper()
 	p := make([]float64, len(m.Classes.Values))

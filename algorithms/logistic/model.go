@@ -14,14 +14,15 @@ import (
 // Model is a trained regression. It is used by pointer and not changed once it predicts;
 // any number of goroutines may use one.
 //
-// Of a binary model Coefficients has one row, and Intercepts one value, those of the log
-// odds of the second class; of a multinomial one they have one for each class. They are on
-// the scale of the features as they are.
+// In a binary model Coefficients has one row, and Intercepts one value, for the log odds of the
+// second class. In a multinomial model they have one for each class. Both are for unscaled
+// features.
 type Model struct {
 	linearmodel.Model `json:"-"`
 	// Classes are the classes in ascending order, and the type of their column.
 	Classes linearmodel.Classes `json:"-"`
-	// Threshold is the probability of the second of two classes above which it is predicted.
+	// Threshold is for two classes: the second is predicted where its probability is above
+	// Threshold.
 	Threshold float64 `json:"threshold"`
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and "probability".
@@ -29,7 +30,8 @@ type Model struct {
 	ProbabilityCol string `json:"probability_column,omitempty"`
 }
 
-// Summary tells about a training, and Inference is its table of standard errors.
+// Summary describes a training. Inference is its table of standard errors. Term is a line of
+// the table.
 type (
 	Summary   = linearmodel.Summary
 	Inference = linearmodel.Inference
@@ -38,24 +40,24 @@ type (
 
 // Measures of fit in Summary.Measures.
 const (
-	// LogLikelihood is that of the weighted rows.
+	// LogLikelihood is the log-likelihood of the weighted rows.
 	LogLikelihood = "log_likelihood"
-	// NullLogLikelihood is that with an intercept alone; defined with an intercept, without
-	// class weights and offset.
+	// NullLogLikelihood is the log-likelihood with an intercept alone. It is defined for a
+	// model with an intercept, and without class weights and offset.
 	NullLogLikelihood = "null_log_likelihood"
-	// PseudoRSquared is McFadden's, 1 − LogLikelihood/NullLogLikelihood.
+	// PseudoRSquared is McFadden's 1 − LogLikelihood/NullLogLikelihood.
 	PseudoRSquared = "pseudo_r_squared"
-	// AIC is 2·coefficients − 2·LogLikelihood; where there is a table.
+	// AIC is 2·coefficients − 2·LogLikelihood. It needs the table of standard errors.
 	AIC = "aic"
 )
 
 // binary reports whether two classes share one set of coefficients.
 func (m *Model) binary() bool { return m.Margins() == 1 }
 
-// Predict returns the number, among Classes.Values, of the class that is predicted for a
-// row: of two the second if its probability is above Threshold, else the most probable one,
-// the first of equals. A row that has not Dim features, or has a NaN, gives -1. It
-// allocates nothing, the first call excepted. Offsets count as 0.
+// Predict returns the index in Classes.Values of the predicted class of a row. In a binary
+// model that is the second class if its probability is above Threshold. In a multinomial model
+// it is the most probable class, and the first if several are equal. A row with other than Dim
+// features, or with a NaN, gives -1. The offset counts as 0. Only the first call allocates.
 func (m *Model) Predict(x []float64) int {
 	if m.binary() {
 		return m.decide(m.Margin(x))
@@ -63,9 +65,8 @@ func (m *Model) Predict(x []float64) int {
 	return m.Largest(x)
 }
 
-// PredictSparse is Predict for a row of which only the entries that are not 0 are given,
-// with their indices in ascending order. Indices that do not ascend or lie outside 0..Dim-1
-// give -1.
+// PredictSparse is Predict for a sparse row: its entries that are not 0, and their indices in
+// ascending order. Indices that do not ascend or lie outside 0..Dim-1 give -1.
 func (m *Model) PredictSparse(indices []int32, values []float64) int {
 	if m.binary() {
 		return m.decide(m.SparseMargin(indices, values))
@@ -73,9 +74,9 @@ func (m *Model) PredictSparse(indices []int32, values []float64) int {
 	return m.SparseLargest(indices, values)
 }
 
-// PredictProbability writes the probability of each class to dst, which has a value for
-// each. A row that has not Dim features, or a dst of another length, is left, and gives
-// false. It allocates nothing, the first call excepted.
+// PredictProbability writes the probability of each class to dst, which must have a value for
+// each. It returns false, and leaves dst as it is, for a dst of another length and for a row
+// with other than Dim features. Only the first call allocates.
 func (m *Model) PredictProbability(x, dst []float64) bool {
 	if len(dst) != len(m.Classes.Values) || !m.MarginsTo(x, dst[:m.Margins()]) {
 		return false
@@ -93,7 +94,7 @@ func (m *Model) PredictProbabilitySparse(indices []int32, values, dst []float64)
 	return true
 }
 
-// decide returns the class for the log odds of the second one.
+// decide returns the class, given the log odds of the second class.
 func (m *Model) decide(margin float64) int {
 	switch p := kernel.Sigmoid(margin); {
 	case p != p:
@@ -104,8 +105,8 @@ func (m *Model) decide(margin float64) int {
 	return 0
 }
 
-// largest returns the class with the largest margin, the first of equals, as
-// linearmodel.Model.Largest does: NaN is never the largest, and −1 if all are NaN.
+// largest returns the class with the largest margin, and the first if several are equal, as
+// linearmodel.Model.Largest does. NaN is never the largest. If all are NaN, largest returns −1.
 func largest(margins []float64) int {
 	best, at := math.Inf(-1), -1
 	for a, v := range margins {
@@ -116,7 +117,7 @@ func largest(margins []float64) int {
 	return at
 }
 
-// probabilities turns the margins at the head of dst into probabilities.
+// probabilities replaces the margins at the start of dst by the probabilities of all classes.
 func (m *Model) probabilities(dst []float64) {
 	if m.binary() {
 		dst[0], dst[1] = kernel.Sigmoid(-dst[0]), kernel.Sigmoid(dst[0])
@@ -171,13 +172,13 @@ const version = 1
 // Kind implements model.Model.
 func (m *Model) Kind() string { return kind }
 
-// Encode returns the model's file, the same bytes for the same model. A model that does not
-// hold together is an error.
+// Encode returns the model's file, the same bytes for the same model. A model that is not valid
+// is an error.
 func (m *Model) Encode() ([]byte, error) {
 	return linearmodel.Encode(m.check(), kind, version, &m.Model, payload{m.Payload(), m.Classes, m})
 }
 
-// check tells what does not hold together.
+// check returns an error if the model is not valid.
 func (m *Model) check() error {
 	k := len(m.Classes.Values)
 	if err := m.Classes.Check(2); err != nil {
@@ -193,7 +194,7 @@ func (m *Model) check() error {
 }
 
 // Decode reads what Encode wrote. Input that is truncated, altered, of another kind or of a
-// newer version is an error that says so.
+// newer version is an error, which says so.
 func Decode(file []byte) (*Model, error) {
 	p := payload{Model: &Model{}}
 	if err := linearmodel.Decode(file, kind, version, &p, &p.Payload, &p.Model.Model); err != nil {
@@ -215,6 +216,6 @@ func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }
 
-// Dataset makes the model a dataset of the job, as Train returns one, so that a saved model
-// can be given to Predict.
+// Dataset makes the model a dataset of the job, like the one that Train returns, so that a
+// saved model can be given to Predict.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return m.Classes.Dataset(b, m) }

@@ -45,7 +45,7 @@ func TestModelOfVersion1(t *testing.T) {
 	require.Equal(t, strings.TrimSpace(string(text)), string(again))
 }
 
-// TestModelsThatDoNotHoldTogether are not written.
+// TestModelsThatDoNotHoldTogether: models that are not valid are not written.
 func TestModelsThatDoNotHoldTogether(t *testing.T) {
 	fresh := func() *logistic.Model {
 		m := &logistic.Model{Threshold: 0.5}

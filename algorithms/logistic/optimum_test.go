@@ -13,9 +13,9 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
-// reference is the objective of k classes as a textbook has it, on features less
-// their weighted means and divided by their weighted deviations: mean weighted cross entropy and ½·L2·|w|². Two classes with
-// one margin have k = 1.
+// reference is the textbook objective of k classes: mean weighted cross entropy plus ½·L2·|w|².
+// Features are standardised by weighted means and standard deviations. k = 1 means two classes
+// with one margin.
 type reference struct {
 	table trial.Table
 	k     int
@@ -116,7 +116,8 @@ func (r *reference) evaluate(v, g []float64) float64 {
 	return loss
 }
 
-// minimum asks gonum, for as long as it makes any progress.
+// minimum returns the minimum that gonum finds. gonum iterates as long as it makes any
+// progress.
 func (r *reference) minimum(t *testing.T) float64 {
 	t.Helper()
 	p := optimize.Problem{
@@ -125,7 +126,7 @@ func (r *reference) minimum(t *testing.T) float64 {
 	}
 	n := r.k * (r.table.D + 1)
 	result, err := optimize.Minimize(p, make([]float64, n), &optimize.Settings{GradientThreshold: 1e-12, Converger: optimize.NeverTerminate{}, MajorIterations: 2000}, &optimize.BFGS{})
-	require.NotNil(t, result, err) // at the last place of precision its line search gives up, with an error
+	require.NotNil(t, result, err) // err is not checked: rounding may end the line search
 	return result.F
 }
 
@@ -143,7 +144,8 @@ func (r *reference) at(m *logistic.Model) float64 {
 	return r.evaluate(v, nil)
 }
 
-// threeClasses gives random rows classes 0, 1 and 2, with noise, weights and scales.
+// threeClasses returns random rows with weights, and with classes 0, 1 and 2 that depend on the
+// features plus noise. Features have different scales.
 func threeClasses(n, d int) trial.Table {
 	table := trial.Gaussian(5, n, d)
 	noise := trial.Gaussian(6, n, 3)
@@ -168,7 +170,7 @@ func threeClasses(n, d int) trial.Table {
 	return table
 }
 
-// twoClasses is threeClasses with the last two joined.
+// twoClasses is threeClasses with the last two classes joined.
 func twoClasses(n, d int) trial.Table {
 	table := threeClasses(n, d)
 	for i, y := range table.Label {
@@ -177,7 +179,7 @@ func twoClasses(n, d int) trial.Table {
 	return table
 }
 
-// TestOptimumIsThatOfAnIndependentSolver compares final values of the objective.
+// TestOptimumIsThatOfAnIndependentSolver compares the final values of the objective.
 func TestOptimumIsThatOfAnIndependentSolver(t *testing.T) {
 	shifted := twoClasses(200, 4)
 	for i := range shifted.N {
@@ -210,7 +212,7 @@ func TestOptimumIsThatOfAnIndependentSolver(t *testing.T) {
 	}
 }
 
-// TestBalancedAndClassWeights: class weights are row weights.
+// TestBalancedAndClassWeights: class weights act like row weights.
 func TestBalancedAndClassWeights(t *testing.T) {
 	table := twoClasses(200, 3)
 	var first, all float64
@@ -243,7 +245,8 @@ func TestBalancedAndClassWeights(t *testing.T) {
 	trial.Fails(t, trains(table, logistic.Params{ClassWeights: map[string]float64{"7": 1}}), `"7", which is no class`)
 }
 
-// TestSoftmaxOfTwoClassesIsBinary: with coefficients for both classes a penalty counts half.
+// TestSoftmaxOfTwoClassesIsBinary: with coefficients for both classes, twice the penalty gives
+// the binary model.
 func TestSoftmaxOfTwoClassesIsBinary(t *testing.T) {
 	table := trial.Heart(t)
 	one := train(t, table, logistic.Params{L2: 0.05, Tol: 1e-10})
@@ -255,8 +258,8 @@ func TestSoftmaxOfTwoClassesIsBinary(t *testing.T) {
 	}
 }
 
-// TestL1ZeroPattern holds coefficients to the conditions of the optimum: those that are 0
-// have a gradient within L1, others one of exactly that size.
+// TestL1ZeroPattern checks the conditions of the optimum. Where a coefficient is 0, the
+// gradient is at most L1 in size; elsewhere it is L1 in size.
 func TestL1ZeroPattern(t *testing.T) {
 	table := higgs(t)
 	const l1 = 0.02

@@ -14,77 +14,78 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Params are the parameters of Train. The zero value of each field but LabelCol is its
-// default.
+// Params are the parameters of Train. The zero value of every field means its default; only
+// LabelCol has none.
 type Params struct {
 	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols name
-	// number columns instead, which are joined in their order. With neither the dataset's only
-	// vector column is taken.
+	// number columns instead, and are joined in their order. With neither, the features are the
+	// dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
-	// LabelCol names the column of the classes, of any type: its distinct values in ascending
-	// order, numbers by value, text by bytes, false before true, are the classes. Required.
+	// LabelCol names the column of the labels, of any type. The classes are its distinct values
+	// in ascending order: numbers by value, text by bytes, false before true. Required.
 	LabelCol string
-	// WeightCol names a column of row weights, numbers of 0 or more; empty: every row weighs 1.
+	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
+	// weighs 1.
 	WeightCol string
 	// OffsetCol names a column of numbers that are added to the margins of two classes, in
-	// training and wherever the model is applied to a dataset; empty: none.
+	// training and wherever the model is applied to a dataset. Empty means no offset.
 	OffsetCol string
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and "probability".
 	PredictionCol, ProbabilityCol string
-	// Skip leaves rows out in which something is null, NaN or infinite, and counts them as
-	// "rows skipped". Otherwise such a row is an error that names row and column.
+	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
+	// skipped". Without it such a row is an error, which names row and column.
 	Skip bool
 
-	// Family says how classes are modelled; the zero value decides by their number.
+	// Family is the model of the classes; the zero value decides by their number.
 	Family Family
-	// ClassWeights multiply the weights of the rows of classes, by the class as text; classes
-	// that are not named keep theirs. Balanced makes all classes weigh the same instead. The
-	// deviations that features are scaled by are those of the rows without either.
+	// ClassWeights multiply the weights of rows by class. The keys are classes as texts; rows
+	// of other classes keep their weights. Balanced makes all classes weigh the same instead.
+	// Neither changes the standard deviations by which features are scaled.
 	ClassWeights map[string]float64
 	Balanced     bool
-	// Threshold is the probability of the second of two classes above which it is predicted,
-	// above 0 and below 1; 0 means 0.5.
+	// Threshold is for two classes: the second is predicted where its probability is above
+	// Threshold. It is above 0 and below 1; 0 means 0.5.
 	Threshold float64
 
 	// NoIntercept leaves the intercepts out.
 	NoIntercept bool
-	// NoStandardize puts the penalty on the coefficients of the features as they are, in place
-	// of those of features divided by their standard deviations. Without a penalty it changes
-	// nothing.
+	// NoStandardize puts the penalty on the coefficients of unscaled features. By default it is
+	// on the coefficients of features divided by their standard deviations. Without a penalty
+	// NoStandardize changes nothing.
 	NoStandardize bool
 	// L1 and L2 are the strengths of the penalty, 0 or more: L1·Σ|w| + ½·L2·Σw² is added to the
 	// mean weighted loss. Intercepts are not penalised. With W the total weight, scikit-learn's
 	// C is L2 = 1/(C·W) and NoStandardize.
 	L1, L2 float64
-	// Inference asks for the table of standard errors, z and p values, which takes one more
+	// Inference asks for the table of standard errors, z and p values, which needs one more
 	// read of the rows. It is for two classes without a penalty.
 	Inference bool
 
-	// Method is the optimiser; the zero value takes OWLQN with an L1 penalty, else Newton's
-	// method up to 32 parameters, with more than two classes over 7 dense features or more up
-	// to 64, and LBFGS beyond that, which it leaves for Newton's method where features of up
-	// to 512 parameters correlate.
+	// Method is the optimiser. With an L1 penalty the zero value means OWLQN. Otherwise it
+	// means Newton's method up to 32 parameters (up to 64 for more than two classes over 7
+	// dense features or more), and LBFGS beyond that. LBFGS changes to Newton's method if
+	// features correlate and there are at most 512 parameters.
 	Method optim.Method
 	// MaxIter is the largest number of iterations; 0 means 100.
 	MaxIter int
 	// Tol ends training when the largest component of the gradient, by standardised
-	// coefficients, is at most Tol times the larger of 1 and that at the start; 0 means 1e-6, a
-	// negative value turns the test off.
+	// coefficients, is at most Tol·max(1, its value at the start). 0 means 1e-6; a negative
+	// value turns the test off.
 	Tol float64
-	// LossTol and StepTol end training when the objective falls by at most LossTol relatively,
-	// or no parameter moves more than StepTol; 0 turns the test off.
+	// LossTol ends training when the objective falls by at most LossTol of its value, and
+	// StepTol when no parameter moves more than StepTol; 0 turns the test off.
 	LossTol, StepTol float64
 	// Stochastic are the settings of the method SGD.
 	Stochastic optim.Stochastic
-	// Start is a model to start from, of the same features and classes; nil: zeros.
+	// Start is a model to start from, of the same features and classes; nil means zeros.
 	Start *Model
-	// Seed is what the draws of SGD start from; 0 means the seed of the job.
+	// Seed is the seed of the draws of SGD; 0 means the seed of the job.
 	Seed uint64
 }
 
-// Family is how classes are modelled.
+// Family is a model of the classes.
 type Family int
 
 const (
@@ -93,8 +94,8 @@ const (
 	// Binary gives two classes one set of coefficients: the margin is the log odds of the
 	// second class.
 	Binary
-	// Multinomial gives each class coefficients of its own: probabilities are in proportion
-	// to the exponentials of the margins.
+	// Multinomial gives each class its own coefficients: probabilities are proportional to the
+	// exponentials of the margins.
 	Multinomial
 )
 
@@ -121,7 +122,7 @@ const (
 	defaultThreshold   = 0.5
 )
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns all errors in the parameters.
 func (p Params) Validate() error {
 	errs := []error{p.common().Validate()}
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
@@ -152,7 +153,7 @@ func (p Params) Validate() error {
 	return errors.Join(errs...)
 }
 
-// common returns what all linear models share.
+// common returns the parameters that all linear models share.
 func (p Params) common() linearmodel.Params {
 	return linearmodel.Params{
 		VectorCol: p.VectorCol, FeatureCols: p.FeatureCols, LabelCol: p.LabelCol, WeightCol: p.WeightCol, OffsetCol: p.OffsetCol,
@@ -161,7 +162,7 @@ func (p Params) common() linearmodel.Params {
 	}
 }
 
-// loss returns the loss for the classes that there are.
+// loss returns the loss for the classes of the labels.
 func (p Params) loss(f *rows.Facts) (objective.Loss, error) {
 	k := len(f.Classes)
 	if err := rows.TwoClasses(p.LabelCol, f.Classes); err != nil {
@@ -182,15 +183,15 @@ func (p Params) loss(f *rows.Facts) (objective.Loss, error) {
 	return objective.Softmax{}, nil
 }
 
-// Train fits a logistic regression and returns the model as a dataset of one row, whose
-// column "model" holds what Model.Encode returns. Collect it and read it with ModelOf, or
-// give it to Predict. (A second column, null, has the type of the labels.)
+// Train fits a logistic regression and returns the model as a dataset of one row. Its column
+// "model" holds the bytes that Model.Encode returns. Collect the dataset and read it with
+// ModelOf, or give it to Predict. (A second column has the type of the labels; it is null.)
 //
-// Its queue is named "logistic" and reports "loss", the objective, "gradient norm", "step"
-// and "reads" for the start and every iteration. What is wrong with the parameters or with
-// the columns they name is reported when the job is built, with the caller's line. Where
-// classes are separable and there is no penalty, there is no optimum: training stops with
-// the reason "diverging", and the run's report counts a warning.
+// Its queue is named "logistic" and reports for the start and every iteration "loss", which is
+// the objective, "gradient norm", "step" and "reads". Errors in the parameters, or in the
+// columns that they name, are reported when the job is built, with the caller's line. Where
+// classes are separable and there is no penalty, there is no optimum: training stops with the
+// reason "diverging", and the run's report counts a warning.
 func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	const op = "logistic.Train"
 	if _, refused := model.Begin(op, d, p.Validate()); refused != nil {

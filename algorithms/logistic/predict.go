@@ -10,8 +10,8 @@ import (
 
 // PredictOptions change what Predict reads and writes.
 type PredictOptions struct {
-	// VectorCol, FeatureCols and OffsetCol are read in place of the columns that the model was
-	// trained on; empty means those.
+	// VectorCol, FeatureCols and OffsetCol name the columns to read. Empty means the columns
+	// that the model was trained on.
 	VectorCol   string
 	FeatureCols []string
 	OffsetCol   string
@@ -21,17 +21,17 @@ type PredictOptions struct {
 	// ProbabilityCol names the new column of vectors with the probability of each class, in
 	// the order of Model.Classes; empty means "probability".
 	ProbabilityCol string
-	// Replace puts them in the place of columns of their names, which otherwise are an error.
+	// Replace lets the new columns replace those of the same names, which otherwise are an
+	// error.
 	Replace bool
-	// Skip gives rows that hold a NaN or an infinity null in place of failing the run. Rows
-	// with nulls are given null in either case.
+	// Skip predicts null for rows that hold a NaN or an infinity, which otherwise fail the run.
+	// For rows that hold a null the prediction is null in either case.
 	Skip bool
 }
 
-// Predict adds to each row the class that a model predicts and the probabilities of all
-// classes, with the bits that Model.Predict, PredictProbability and their sparse forms
-// give. The model is a dataset of one row, from Train or from Model.Dataset. Rows stay in
-// place.
+// Predict adds to each row the predicted class and the probabilities of all classes, with the
+// same bits as Model.Predict, PredictProbability and their sparse forms. The model is a dataset
+// of one row, from Train or from Model.Dataset. Rows stay in place.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	named := linearmodel.PredictOptions{
 		VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, OffsetCol: o.OffsetCol, PredictionCol: o.PredictionCol, Replace: o.Replace, Skip: o.Skip,
@@ -39,7 +39,8 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	return linearmodel.PredictClass("logistic.Predict", "LogisticPredict", d, made, named, cmp.Or(o.ProbabilityCol, defaultProbability), Decode, (*Model).scores)
 }
 
-// scores returns the classes, and what gives class and probabilities of a row's margins.
+// scores returns the classes, and a function from a row's margins to its class and
+// probabilities.
 func (m *Model) scores() (linearmodel.Classes, func(margins []float64) (int, []float64)) {
 	room := make([]float64, len(m.Classes.Values))
 	return m.Classes, func(margins []float64) (int, []float64) {
@@ -48,15 +49,15 @@ func (m *Model) scores() (linearmodel.Classes, func(margins []float64) (int, []f
 	}
 }
 
-// classAndProbabilities returns the class that is predicted at the margins at the head of
-// dst, and turns them into probabilities.
+// classAndProbabilities returns the class predicted from the margins at the start of dst, and
+// replaces these by the probabilities of all classes.
 func (m *Model) classAndProbabilities(dst []float64) int {
 	class := m.classOf(dst[:m.Margins()])
 	m.probabilities(dst)
 	return class
 }
 
-// classOf returns the class that is predicted at margins.
+// classOf returns the class predicted from margins.
 func (m *Model) classOf(margins []float64) int {
 	if m.binary() {
 		return m.decide(margins[0])

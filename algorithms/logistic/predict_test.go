@@ -105,8 +105,8 @@ func TestPredictOfRowsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// TestPredictRowsThatCannotBe: nulls get null; NaN fails, naming row and column, or is
-// skipped.
+// TestPredictRowsThatCannotBe: a row with a null has a null prediction. A NaN is an error that
+// names row and column, or is skipped.
 func TestPredictRowsThatCannotBe(t *testing.T) {
 	mem := memory.NewGoAllocator()
 	m := train(t, trial.TableOf([]float64{0, 0, 1, 1, 0, 1}, []float64{1}, []float64{2}, []float64{3}, []float64{4}, []float64{3.5}, []float64{2}), logistic.Params{L2: 0.1})
@@ -133,7 +133,7 @@ func TestPredictRowsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestPredictRefuses what cannot be applied.
+// TestPredictRefuses: Predict refuses rows and options that do not suit the model.
 func TestPredictRefuses(t *testing.T) {
 	table := trial.Heart(t)
 	m := train(t, table, logistic.Params{L2: 0.01})
@@ -161,7 +161,8 @@ func TestPredictRefuses(t *testing.T) {
 	trial.Run(t, apply(table, logistic.PredictOptions{PredictionCol: "label", Replace: true}))
 }
 
-// TestOffset is added wherever the model is applied to columns, but not in-process.
+// TestOffset: the offset is added wherever the model is applied to columns, but not by
+// in-process calls.
 func TestOffset(t *testing.T) {
 	table := twoClasses(80, 2)
 	for i := range table.N {

@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
-// TestProbabilitiesAreScikitLearns converts C to L2 = 1/(C·rows), on coefficients as they
-// are, and compares every probability, of dense and of sparse rows, by all methods.
+// TestProbabilitiesAreScikitLearns takes L2 = 1/(C·rows) with NoStandardize, and compares every
+// probability, for dense and sparse rows and all methods.
 func TestProbabilitiesAreScikitLearns(t *testing.T) {
 	type fit struct {
 		C             float64
@@ -46,7 +46,8 @@ func TestProbabilitiesAreScikitLearns(t *testing.T) {
 	}
 }
 
-// TestTableOfStandardErrors compares with Newton's method in another language.
+// TestTableOfStandardErrors compares the table with that of Newton's method in another
+// language.
 func TestTableOfStandardErrors(t *testing.T) {
 	type table struct {
 		B, SE, Z, P []float64

@@ -52,7 +52,7 @@ func TestSameBits(t *testing.T) {
 	}
 }
 
-// TestStart: training from the optimum has nothing to do.
+// TestStart: training that starts at the optimum ends at once.
 func TestStart(t *testing.T) {
 	for name, table := range map[string]trial.Table{"binary": twoClasses(200, 4), "softmax": threeClasses(200, 4)} {
 		for _, sparse := range []bool{false, true} {
@@ -74,8 +74,8 @@ func TestStart(t *testing.T) {
 	trial.Fails(t, trains(three, logistic.Params{Start: two}), "the model to start from", `its classes are ["0" "1"]`)
 }
 
-// TestMethodFollowsTheShape: Newton's method is the default up to 32 parameters, and up to 64
-// of several margins of dense rows that fill vector registers.
+// TestMethodFollowsTheShape: Newton's method is the default up to 32 parameters. For several
+// margins it is the default up to 64, where dense rows fill vector registers.
 func TestMethodFollowsTheShape(t *testing.T) {
 	for _, c := range []struct {
 		d, classes int
@@ -94,8 +94,8 @@ func TestMethodFollowsTheShape(t *testing.T) {
 	}
 }
 
-// correlated returns rows of d features of which each is nearly the one before, and labels
-// that depend on all of them.
+// correlated returns rows of d features, each of which correlates with the one before, and
+// labels that depend on all of them.
 func correlated(n, d int, correlation float64) trial.Table {
 	table := trial.Gaussian(uint64(n+d), n, d)
 	own := math.Sqrt(1 - correlation*correlation)
@@ -117,9 +117,9 @@ func correlated(n, d int, correlation float64) trial.Table {
 	return table
 }
 
-// TestNewtonTakesOver: where features correlate the default goes over to Newton's method, and
-// is at its optimum after far fewer iterations than LBFGS needs; where they do not it stays
-// with LBFGS. It does so at the same iteration everywhere.
+// TestNewtonTakesOver: if features correlate, the default changes to Newton's method, and needs
+// far fewer iterations than LBFGS. If they do not, it stays with LBFGS. The change is at the
+// same iteration at any parallelism.
 func TestNewtonTakesOver(t *testing.T) {
 	for _, d := range []int{40, 90} {
 		table := correlated(400, d, 0.99)
@@ -145,7 +145,7 @@ func TestNewtonTakesOver(t *testing.T) {
 	}
 }
 
-// TestSGDTakesManyRowsAtATime: of sparse rows of one shard, however many a step takes.
+// TestSGDTakesManyRowsAtATime: a step of SGD may take any number of sparse rows of one shard.
 func TestSGDTakesManyRowsAtATime(t *testing.T) {
 	for _, n := range []int{243, 244, 257, 300} {
 		table := trial.Gaussian(3, n, 3)
@@ -159,7 +159,7 @@ func TestSGDTakesManyRowsAtATime(t *testing.T) {
 	}
 }
 
-// TestParametersWhoseSquaresOverflow: without a penalty nothing asks for the squares.
+// TestParametersWhoseSquaresOverflow: without a penalty the squares are not needed.
 func TestParametersWhoseSquaresOverflow(t *testing.T) {
 	p := logistic.Params{Method: optim.SGD, MaxIter: 2, Stochastic: optim.Stochastic{Rate: 1e200}}
 	m := train(t, correlated(200, 3, 0), p)
@@ -169,8 +169,9 @@ func TestParametersWhoseSquaresOverflow(t *testing.T) {
 	require.False(t, m.Summary.Converged)
 }
 
-// TestQuasiSeparable: where a column keeps rows of one class apart, and no penalty its
-// coefficient, that is said, though LBFGS alone would take a small gradient for the optimum.
+// TestQuasiSeparable: a column separates some rows of one class, and no penalty bounds its
+// coefficient. Training reports this, although LBFGS alone would take a small gradient for the
+// optimum.
 func TestQuasiSeparable(t *testing.T) {
 	table := correlated(1000, 40, 0.95)
 	for i := range table.N {
@@ -188,8 +189,8 @@ func TestQuasiSeparable(t *testing.T) {
 	require.True(t, train(t, table, logistic.Params{MaxIter: 300}).Summary.Converged)
 }
 
-// TestNoMoreIterations: looking on where the last step left much of the gradient ends with
-// MaxIter, too.
+// TestNoMoreIterations: when training goes on because the last step left much of the gradient,
+// MaxIter still ends it.
 func TestNoMoreIterations(t *testing.T) {
 	table := trial.TableOf([]float64{1, 1, 1, 1, 0, 1, 0, 1, 0, 1}, []float64{1}, []float64{1}, []float64{1}, []float64{0}, []float64{0}, []float64{0}, []float64{0}, []float64{0}, []float64{0}, []float64{0})
 	whole := train(t, table, logistic.Params{Tol: 1e-4})
@@ -201,7 +202,7 @@ func TestNoMoreIterations(t *testing.T) {
 	}
 }
 
-// TestSeparable: without a penalty there is no optimum, and that is said.
+// TestSeparable: without a penalty there is no optimum, and training reports this.
 func TestSeparable(t *testing.T) {
 	table := trial.TableOf([]float64{0, 0, 0, 1, 1, 1}, []float64{-3}, []float64{-2}, []float64{-1}, []float64{1}, []float64{2}, []float64{4})
 	for _, method := range []optim.Method{optim.Auto, optim.LBFGS} {
@@ -223,7 +224,7 @@ func TestSeparable(t *testing.T) {
 	require.NotContains(t, r.Summary(), "warnings")
 }
 
-// TestCollinearAndConstantColumns: no NaN, and the predictions are those without them.
+// TestCollinearAndConstantColumns: nothing is NaN, and predictions are as without such columns.
 func TestCollinearAndConstantColumns(t *testing.T) {
 	table := twoClasses(150, 2)
 	more := table
@@ -244,8 +245,8 @@ func TestCollinearAndConstantColumns(t *testing.T) {
 	}
 }
 
-// TestMoreFeaturesThanRows: with a penalty the optimum is one; without, classes are
-// separable.
+// TestMoreFeaturesThanRows: with a penalty there is one optimum. Without a penalty the classes
+// are separable.
 func TestMoreFeaturesThanRows(t *testing.T) {
 	table := twoClasses(12, 30)
 	m := train(t, table, logistic.Params{L2: 0.1, Tol: 1e-9})
@@ -254,8 +255,8 @@ func TestMoreFeaturesThanRows(t *testing.T) {
 	require.Equal(t, optim.Diverging, train(t, table, logistic.Params{}).Summary.Reason)
 }
 
-// TestLabelsOfAnyType: classes are in the order of their values, and predicted in the type
-// of their column.
+// TestLabelsOfAnyType: classes are in the order of their values, and predictions have the type
+// of the labels.
 func TestLabelsOfAnyType(t *testing.T) {
 	mem := memory.NewGoAllocator()
 	x := []float64{-2, -1.5, -1, 1, 1.5, 2, -1.2, 0.9}
@@ -264,7 +265,7 @@ func TestLabelsOfAnyType(t *testing.T) {
 		dt            arrow.DataType
 		texts         [2]string
 		classes       []string
-		firstIsSecond bool // in the order of classes
+		firstIsSecond bool // the first text is the second class
 	}{
 		{arrow.FixedWidthTypes.Boolean, [2]string{"false", "true"}, []string{"false", "true"}, false},
 		{arrow.PrimitiveTypes.Int64, [2]string{"10", "9"}, []string{"9", "10"}, true},

@@ -20,9 +20,9 @@ func (Params) Command() model.Command {
 		Flags: slices.Concat([]model.Flag{
 			model.TaskFlag,
 			{Name: "hidden", Param: "Hidden", Tag: `want:"1..1048576" placeholder:"UNITS" help:"Units of the hidden layers, in order (default: one layer of 32)."`},
-			{Name: "activation", Param: "Activation", Tag: `placeholder:"NAME" help:"What hidden units make of their sums: relu (the default), tanh or logistic." default:"relu"`},
+			{Name: "activation", Param: "Activation", Tag: `placeholder:"NAME" help:"Activation function of the hidden units: relu (the default), tanh or logistic." default:"relu"`},
 			{Name: "l2", Param: "L2", Tag: `want:"0.." placeholder:"STRENGTH" help:"Strength of the penalty on weights (default: 0)."`},
-			{Name: "no-standardize", Param: "NoStandardize", Tag: `help:"Take features as they are, not less their means and divided by their deviations."`},
+			{Name: "no-standardize", Param: "NoStandardize", Tag: `help:"Do not subtract the means of features and divide by their standard deviations."`},
 		}, optim.Flags),
 	}
 }

@@ -2,5 +2,5 @@
 
 package mlp_test
 
-// All the networks of scikit-learn are compared with.
+// The comparison runs on all reference networks of scikit-learn.
 const comparedNetworks = 4

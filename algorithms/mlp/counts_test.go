@@ -2,5 +2,6 @@
 
 package mlp_test
 
-// How many of the networks of scikit-learn are compared with; counts_soak_test.go has all.
+// The number of reference networks of scikit-learn in the comparison. With the tag soak it runs
+// on all.
 const comparedNetworks = 1

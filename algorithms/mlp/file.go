@@ -7,7 +7,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// version is that of the payload.
+// version is the version of the payload.
 const version = 1
 
 type payload struct {
@@ -16,8 +16,8 @@ type payload struct {
 	*Model
 }
 
-// Encode returns the model's file, the same bytes for the same model. A model that does
-// not hold together is an error.
+// Encode returns the model's file, the same bytes for the same model. A model that is not valid
+// is an error.
 func (m *Model) Encode() ([]byte, error) {
 	return model.EncodeWhole(m.check(), Kind, version, m.columns, m.Summary, payload{m.Task, m.Classes, m})
 }
@@ -34,7 +34,7 @@ func Decode(file []byte) (*Model, error) {
 	return model.Whole(m, m.check())
 }
 
-// check tells what does not hold together.
+// check returns an error if the model is not valid.
 func (m *Model) check() error {
 	d, err := m.columns.CheckDim(m.Dim, m.Columns)
 	outputs := outputs(m.Task, len(m.Classes.Values))
@@ -46,7 +46,7 @@ func (m *Model) check() error {
 	case len(m.Shift) != d || len(m.Scale) != d:
 		return fmt.Errorf("there are %d shifts and %d scales of %d features", len(m.Shift), len(m.Scale), d)
 	case len(m.Layers) == 0 || len(m.Layers[len(m.Layers)-1].Biases) != outputs:
-		return fmt.Errorf("the last layer has not %d outputs, as it must", outputs)
+		return fmt.Errorf("the last layer must have %d outputs", outputs)
 	}
 	for j, v := range m.Shift {
 		if !finite(v) || !finite(m.Scale[j]) || m.Columns != nil && v != 0 {
@@ -56,7 +56,7 @@ func (m *Model) check() error {
 	return m.checkLayers(d)
 }
 
-// checkLayers checks that layers fit each other, and that their values are numbers.
+// checkLayers checks that the sizes of the layers agree, and that their values are finite.
 func (m *Model) checkLayers(inputs int) error {
 	for l, layer := range m.Layers {
 		units := len(layer.Biases)

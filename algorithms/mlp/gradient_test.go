@@ -12,13 +12,13 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// opened returns the loss over n random rows of d features and 3 classes in one shard, as the
-// optimiser has it.
+// opened returns the optimiser's evaluator of the loss over n random rows of d features and 3
+// classes in one shard.
 func opened(t testing.TB, p Params, n, d int, sparse bool) optim.Evaluator {
 	return openedClasses(t, p, n, d, 3, sparse)
 }
 
-// openedClasses is opened of some classes.
+// openedClasses is opened for any number of classes.
 func openedClasses(t testing.TB, p Params, n, d, classes int, sparse bool) optim.Evaluator {
 	r := sharding.NewRandom(p.Seed, "rows", 0, 0)
 	b := &rows.Block{N: n, D: d}
@@ -49,7 +49,7 @@ func openedClasses(t testing.TB, p Params, n, d, classes int, sparse bool) optim
 	return nonconvex.Over(l, p.Task, f, 0, []*rows.Block{b})
 }
 
-// The gradient is that of finite differences, for all activations, tasks and depths.
+// The gradient agrees with finite differences, for all activations, tasks and depths.
 func TestGradient(t *testing.T) {
 	for _, p := range []Params{
 		{Seed: 1, Hidden: []int{4}, Activation: Tanh},
@@ -84,7 +84,7 @@ func TestGradient(t *testing.T) {
 				v[i] = at
 				require.InDelta(t, (above-below)/(2*h), got[1+i], 1e-5, "parameter %d of %+v", i, p)
 			}
-			// All rows in another order are all rows.
+			// A minibatch of all rows in another order gives the same sums.
 			var list []int32
 			for i := range int32(70) {
 				list = append(list, (i*3+1)%70)
@@ -107,7 +107,7 @@ func BenchmarkEvaluate(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	// Two products forward, and of those back one for the errors and two for the weights.
+	// Two products go forward. Back-propagation has one for the errors and two for the weights.
 	flops := 2 * 4096 * float64(2*32*64+3*64*3)
 	b.ReportMetric(flops*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "Gflop/s")
 }

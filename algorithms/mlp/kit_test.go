@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// table reads numbers from a file, whose label is the column of that number, of text if
-// words says so.
+// table reads a file of numbers. label is the index of the label's column, which is text if
+// words is set.
 func table(t testing.TB, path, separator string, header bool, label int, words bool) trial.Table {
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -43,7 +43,7 @@ func table(t testing.TB, path, separator string, header bool, label int, words b
 	return made
 }
 
-// halves returns the rows of even and of odd number.
+// halves returns the rows with even index and those with odd index.
 func halves(t trial.Table) (even, odd trial.Table) {
 	half := [2]trial.Table{{D: t.D, Sparse: t.Sparse}, {D: t.D, Sparse: t.Sparse}}
 	for i := range t.N {
@@ -59,7 +59,7 @@ func halves(t trial.Table) (even, odd trial.Table) {
 	return half[0], half[1]
 }
 
-// rings returns rows of two classes: within a circle, and around it.
+// rings returns rows of two classes, one inside a circle and one around it.
 func rings(n int) trial.Table {
 	t := trial.Gaussian(4, n, 2)
 	for i := range n {
@@ -74,7 +74,7 @@ func rings(n int) trial.Table {
 	return t
 }
 
-// train returns the model of a table.
+// train returns a model trained on a table.
 func train(t testing.TB, table trial.Table, p mlp.Params, options ...engine.Option) *mlp.Model {
 	t.Helper()
 	return trial.Train(t, func(b *engine.Builder) *engine.Dataset { return mlp.Train(table.Dataset(b), p) }, mlp.ModelOf, options...)
@@ -88,7 +88,7 @@ func fails(t *testing.T, table trial.Table, p mlp.Params, texts ...string) {
 	}, texts...)
 }
 
-// accuracy is the share of rows that a model predicts the label of.
+// accuracy returns the share of rows whose label a model predicts.
 func accuracy(m *mlp.Model, t trial.Table) float64 {
 	right := 0
 	for i := range t.N {

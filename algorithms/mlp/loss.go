@@ -13,14 +13,14 @@ import (
 type loss struct {
 	params       Params
 	facts        *rows.Facts
-	shift, scale []float64 // of the features: (x − shift)·scale
+	shift, scale []float64 // a feature x is taken as (x − shift)·scale
 	sparse       bool
-	first        []float64 // the network's first parameters
+	first        []float64 // the network's initial parameters
 	net          *network
 	pass         *pass
 }
 
-// newLoss returns a loss with its first parameters.
+// newLoss returns a loss with its initial parameters.
 func newLoss(p Params, f *rows.Facts, sparse bool) (*loss, error) {
 	sizes, err := p.sizes(f)
 	if err != nil {
@@ -43,7 +43,7 @@ func (e *loss) Move(parameters []float64) {
 	e.net.pack()
 }
 
-// scaling returns what is subtracted from features and what they are multiplied with. A
+// scaling returns the shift to subtract from each feature and the scale to multiply it with. A
 // constant feature tells nothing and becomes 0.
 func (p Params) scaling(f *rows.Facts, sparse bool) (shift, scale []float64) {
 	shift, scale = make([]float64, f.Dim()), make([]float64, f.Dim())
@@ -63,10 +63,10 @@ func (p Params) scaling(f *rows.Facts, sparse bool) (shift, scale []float64) {
 	return shift, scale
 }
 
-// draw makes the first parameters: uniform about 0 within √(6/(inputs+units)), for
-// Logistic √(2/(inputs+units)) (Glorot and Bengio, "Understanding the difficulty of
-// training deep feedforward neural networks", AISTATS 2010). A weight is a function of the
-// seed, the layer, the declared feature and the unit alone.
+// draw draws the initial parameters, uniformly within ±√(6/(inputs+units)), and for Logistic
+// within ±√(2/(inputs+units)) (Glorot and Bengio, "Understanding the difficulty of training
+// deep feedforward neural networks", AISTATS 2010). A weight depends only on the seed, the
+// layer, the declared feature and the unit.
 func (e *loss) draw() {
 	n := e.net
 	for l := range n.layers() {
@@ -99,7 +99,7 @@ func (e *loss) Add(b *rows.Block, list []int32, weight float64, out []float64) f
 	return weight + e.rows(b, list, out)
 }
 
-// rows adds loss and gradient of rows and returns their weight.
+// rows adds loss and gradient of rows to out and returns the weight of the rows.
 func (e *loss) rows(b *rows.Block, list []int32, out []float64) float64 {
 	n := len(list)
 	e.load(b, list)
@@ -131,7 +131,7 @@ func (e *loss) rows(b *rows.Block, list []int32, out []float64) float64 {
 	return weight
 }
 
-// load computes the sums of the first layer for rows.
+// load computes the sums of the first layer, without biases, for rows.
 func (e *loss) load(b *rows.Block, list []int32) {
 	if !e.sparse {
 		for i, row := range list {
@@ -154,8 +154,8 @@ func (e *loss) load(b *rows.Block, list []int32) {
 	}
 }
 
-// lossOf returns the loss of row i of a chunk and writes the errors of its outputs, times
-// its weight.
+// lossOf returns the loss of row i of a chunk. It writes the derivatives by the row's outputs,
+// times the row's weight, to the errors of the last layer.
 func (e *loss) lossOf(i int, label, weight float64) float64 {
 	last := e.net.layers() - 1
 	k := e.net.sizes[last+1]

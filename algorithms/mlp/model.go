@@ -10,58 +10,57 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// Kind is that of the models of this package.
+// Kind is the kind of this package's models.
 const Kind = "mlp"
 
-// Classes are the classes of a classifier: their Type is that of the column of labels, their
-// Values are texts in the order of the classes. Those of a regression are empty.
+// Classes are the classes of a classifier. Type is the type of the column of labels, and Values
+// are the classes as texts, in order. A regression has none.
 type Classes = signature.Classes
 
 // Model is a trained network. It is used by pointer and not changed once it predicts; any
 // number of goroutines may use one.
 type Model struct {
-	// Task is what the network predicts, and Classes are those of a classification, in
+	// Task is what the network predicts. Classes are the classes of a classification, in
 	// ascending order.
 	Task    Task    `json:"-"`
 	Classes Classes `json:"-"`
-	// Activation is that of the hidden units.
+	// Activation is the activation function of the hidden units.
 	Activation Activation `json:"activation"`
-	// Dim is the number of features. Columns are, where they are not nil, the features that
-	// occurred in training, in ascending order, which the first layer reads; the others count
-	// as 0.
+	// Dim is the number of features. Columns, unless nil, are the features that occurred in
+	// training, in ascending order. The first layer reads these; other features count as 0.
 	Dim     int     `json:"dim"`
 	Columns []int32 `json:"columns,omitempty"`
-	// Shift is subtracted from the features that the first layer reads, and Scale is what
-	// they are then multiplied with.
+	// The first layer reads a feature x as (x − Shift)·Scale.
 	Shift []float64 `json:"shift"`
 	Scale []float64 `json:"scale"`
-	// Layers are the layers of units, the last one that of the outputs: one of a regression
-	// and of two classes, of which it is the log odds of the second, else one for each class.
+	// Layers are the hidden layers and then the layer of the outputs. A regression has one
+	// output. Two classes have one, the log odds of the second class. More classes have one
+	// output each.
 	Layers []Layer `json:"layers"`
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and "probability".
 	PredictionCol  string `json:"prediction_column,omitempty"`
 	ProbabilityCol string `json:"probability_column,omitempty"`
-	// Summary tells about the training.
+	// Summary describes the training.
 	Summary Summary `json:"-"`
 
 	columns  signature.Inputs
-	override signature.Override // of Predict
+	override signature.Override // the column names given to Predict
 	once     sync.Once
 	net      *network
-	sparse   bool      // the first layer is taken entry by entry
-	passes   sync.Pool // of *pass
+	sparse   bool      // the first layer adds only the entries that are not 0
+	passes   sync.Pool // *pass
 }
 
 // Layer is a layer of units.
 type Layer struct {
 	// Weights has a row for each input and a column for each unit.
 	Weights [][]float64 `json:"weights"`
-	// Biases are those of the units.
+	// Biases has the bias of each unit.
 	Biases []float64 `json:"biases"`
 }
 
-// Summary tells about a training.
+// Summary describes a training.
 type Summary = optim.Summary
 
 var _ model.Binder = (*Model)(nil)
@@ -72,7 +71,7 @@ func (m *Model) Kind() string { return Kind }
 // Inputs are the columns that the model was trained on.
 func (m *Model) Inputs() []model.Input { return append([]model.Input(nil), m.columns...) }
 
-// prepare lays the network out, once.
+// prepare builds the network, on the first call only.
 func (m *Model) prepare() {
 	m.once.Do(func() {
 		sizes := []int{len(m.Scale)}
@@ -95,7 +94,8 @@ func (m *Model) prepare() {
 	})
 }
 
-// evaluate returns a pass with the outputs of a point, or nil if the point has not the features of the model. The caller puts it back.
+// evaluate returns a pass with the outputs of a point, or nil if the point's features are not
+// those of the model. The caller puts the pass back into m.passes.
 func (m *Model) evaluate(x signature.Point) *pass {
 	if !x.Fits(m.Dim) {
 		return nil
@@ -114,11 +114,11 @@ func (m *Model) evaluate(x signature.Point) *pass {
 	return p
 }
 
-// outputs returns those of the last layer.
+// outputs returns the outputs of the last layer.
 func (m *Model) outputs(p *pass) []float64 { return p.values[len(p.values)-1] }
 
-// load computes the sums of the first layer where features are shifted: those that a
-// sparse point leaves out are not 0 then. Features of such a model are all read.
+// load computes the sums of the first layer where features are shifted, so that an entry of 0
+// counts too. The first layer of such a model reads all features.
 func (m *Model) load(x signature.Point, p *pass) {
 	if x.Indices == nil {
 		copy(p.x, x.Values)
@@ -134,7 +134,7 @@ func (m *Model) load(x signature.Point, p *pass) {
 	m.net.multiply(p, 1)
 }
 
-// loadEntries computes them entry by entry.
+// loadEntries computes the sums of the first layer from the entries that are not 0.
 func (m *Model) loadEntries(x signature.Point, p *pass) {
 	sums := p.values[0]
 	clear(sums)
@@ -145,7 +145,8 @@ func (m *Model) loadEntries(x signature.Point, p *pass) {
 	}
 }
 
-// decide returns what the outputs predict: a number, or a class, -1 if there is a NaN.
+// decide returns the prediction from the outputs: a number or a class. The class is -1 if there
+// is a NaN.
 func (m *Model) decide(outputs []float64) float64 {
 	switch {
 	case m.Task == Regression:
@@ -165,7 +166,7 @@ func (m *Model) decide(outputs []float64) float64 {
 	return float64(best)
 }
 
-// write writes the probabilities of the classes.
+// write writes the probabilities of the classes to dst.
 func (m *Model) write(outputs, dst []float64) {
 	if len(outputs) == 1 {
 		dst[0], dst[1] = kernel.Sigmoid(-outputs[0]), kernel.Sigmoid(outputs[0])
@@ -175,8 +176,9 @@ func (m *Model) write(outputs, dst []float64) {
 	kernel.Softmax(dst)
 }
 
-// score returns what is predicted of a point, as decide does, and NaN or the class -1 if the point
-// has not the features of the model. It writes the probabilities of classes unless dst is nil.
+// score returns the prediction for a point, see decide. If the point's features are not those
+// of the model, this is NaN or the class -1. score writes the probabilities of classes to dst
+// unless it is nil.
 func (m *Model) score(x signature.Point, dst []float64) float64 {
 	p := m.evaluate(x)
 	switch {
@@ -197,20 +199,21 @@ func (m *Model) probabilities(x signature.Point, dst []float64) bool {
 	return m.Task == Classification && len(dst) == len(m.Classes.Values) && m.score(x, dst) >= 0 && !math.IsNaN(dst[0])
 }
 
-// Predict returns the prediction for a row: the number of a regression, or the number,
-// among Classes.Values, of the most probable class, the first of equals. A row that has not
-// Dim features gives NaN, or the class -1. It allocates nothing, the first calls excepted.
+// Predict returns the prediction for a row. A regression returns the number. A classification
+// returns the index in Classes.Values of the most probable class, and of the first if several
+// are equal. A row with other than Dim features gives NaN, or the class -1. Only the first
+// calls allocate.
 func (m *Model) Predict(x []float64) float64 { return m.score(signature.Dense(x), nil) }
 
-// PredictSparse is Predict for a row of which only the entries that are not 0 are given,
-// with their indices in ascending order. Indices that do not ascend or lie outside 0..Dim-1
-// give NaN, or the class -1.
+// PredictSparse is Predict for a sparse row: its entries that are not 0, and their indices in
+// ascending order. Indices that do not ascend or lie outside 0..Dim-1 give NaN, or the class
+// -1.
 func (m *Model) PredictSparse(indices []int32, values []float64) float64 {
 	return m.score(signature.Sparse(indices, values), nil)
 }
 
-// PredictProbability writes the probability of each class to dst, which has a value for
-// each, and reports whether they can be told; see Predict.
+// PredictProbability writes the probability of each class to dst, which must have a value for
+// each. It returns false for a regression and where Predict returns the class -1.
 func (m *Model) PredictProbability(x, dst []float64) bool {
 	return m.probabilities(signature.Dense(x), dst)
 }

@@ -44,7 +44,7 @@ func TestModelsAreChecked(t *testing.T) {
 		{func(m *mlp.Model) { m.Dim = 4 }, "there are 4 features"},
 		{func(m *mlp.Model) { m.Columns = []int32{1, 0} }, "do not ascend"},
 		{func(m *mlp.Model) { m.Scale[1] = math.NaN() }, "feature 1 has shift"},
-		{func(m *mlp.Model) { m.Layers = m.Layers[:1] }, "has not 1 outputs"},
+		{func(m *mlp.Model) { m.Layers = m.Layers[:1] }, "the last layer must have 1 outputs"},
 		{func(m *mlp.Model) { m.Layers[1].Weights = nil }, "layer 1 has weights of 0 inputs"},
 		{func(m *mlp.Model) { m.Layers[0].Weights[1] = nil }, "layer 0: input 1 has 0 weights"},
 		{func(m *mlp.Model) { m.Layers[1].Biases[0] = math.Inf(-1) }, "is -Inf"},
@@ -72,8 +72,8 @@ func TestFileOfVersion1(t *testing.T) {
 	require.Equal(t, 1.0, m.Predict([]float64{3, 5}))
 }
 
-// What the operator, the methods and a bound model compute is the same, dense and sparse,
-// at once in several goroutines.
+// The operator, the methods and a bound model give the same predictions, for dense and sparse
+// rows, also in several goroutines at once.
 func TestPredictEverywhereTheSame(t *testing.T) {
 	for _, p := range []mlp.Params{regression, classification} {
 		for _, sparse := range []bool{false, true} {

@@ -2,22 +2,22 @@ package mlp
 
 import "github.com/superstep-ml/superstep/internal/kernel"
 
-// A network of layers of sizes d, h₁, …, out is, layer by layer, a matrix of weights with
-// a row for each input and a column for each unit, and then the units' biases, all in one
-// slice of parameters. So the row of an input is what an entry of a sparse row adds to the
-// units, and the matrix as it stands is what takes errors back through the layer.
+// A network has layers of sizes d, h₁, …, out. One slice holds the parameters of layer after
+// layer: a matrix of weights, with a row for each input and a column for each unit, then the
+// units' biases. So an entry of a sparse row adds a multiple of its input's row to the units,
+// and back-propagation multiplies errors with the matrix as it is.
 type network struct {
 	sizes      []int
 	activation Activation
 	parameters []float64
-	at         []int            // of each layer in the parameters; the last is their number
-	forward    []*kernel.Packed // by layer: units by inputs; nil for the first one of sparse rows
-	back       []*kernel.Packed // inputs by units; nil for the first layer, and without training
-	transposed []float64        // room
+	at         []int            // offset of each layer in the parameters; the last is their number
+	forward    []*kernel.Packed // by layer, units by inputs; nil: the first layer of sparse rows
+	back       []*kernel.Packed // by layer, inputs by units; nil: the first layer, or no training
+	transposed []float64        // scratch space of pack
 }
 
-// newNetwork returns a network of zeros. One for sparse rows does not multiply the first
-// layer as a matrix; one that does not train takes no errors back.
+// newNetwork returns a network of zeros. With sparse the first layer is not packed for products
+// of matrices. Without trains there is no back-propagation.
 func newNetwork(sizes []int, activation Activation, sparse, trains bool) *network {
 	n := &network{sizes: sizes, activation: activation, at: make([]int, 1, len(sizes))}
 	largest := 0
@@ -38,10 +38,11 @@ func newNetwork(sizes []int, activation Activation, sparse, trains bool) *networ
 	return n
 }
 
-// layers returns how many layers of units there are.
+// layers returns the number of layers without the inputs.
 func (n *network) layers() int { return len(n.sizes) - 1 }
 
-// weights and biases return those of a layer of some parameters.
+// weights and biases return the part of parameters that holds the weights or the biases of a
+// layer.
 func (n *network) weights(l int, parameters []float64) []float64 {
 	return parameters[n.at[l] : n.at[l]+n.sizes[l]*n.sizes[l+1]]
 }
@@ -50,7 +51,7 @@ func (n *network) biases(l int, parameters []float64) []float64 {
 	return parameters[n.at[l]+n.sizes[l]*n.sizes[l+1] : n.at[l+1]]
 }
 
-// pack lays the parameters out for products.
+// pack packs the parameters for products of matrices.
 func (n *network) pack() {
 	for l := range n.layers() {
 		in, out := n.sizes[l], n.sizes[l+1]
@@ -70,11 +71,11 @@ func (n *network) pack() {
 	}
 }
 
-// pass is room for what the layers make of up to rows rows. It belongs to one goroutine.
+// pass holds the results of all layers for a number of rows. It belongs to one goroutine.
 type pass struct {
 	x      []float64   // dense rows, scaled; nil where rows are sparse
-	values [][]float64 // by layer of units: what they give; of the last one the sums
-	errors [][]float64 // the same shapes: derivatives of the loss by the units' sums
+	values [][]float64 // by layer: the results of the units; of the last layer the sums
+	errors [][]float64 // in the same shapes, the derivatives of the loss by the units' sums
 }
 
 func newPass(n *network, rows int, sparse, trains bool) *pass {
@@ -96,14 +97,14 @@ func (n *network) multiply(p *pass, rows int) {
 	kernel.MulRows(p.x, rows, n.forward[0], p.values[0])
 }
 
-// addInput adds an input of a sparse row to the sums of the first layer, which are zero
-// before. With the inputs in ascending order the sums have the bits that multiply gives.
+// addInput adds an input of a sparse row to the sums of the first layer, which must start at 0.
+// With the inputs in ascending order the sums have the same bits as those of multiply.
 func (n *network) addInput(j int, x float64, sums []float64) {
 	out := n.sizes[1]
 	kernel.Axpy(x, n.parameters[j*out:(j+1)*out], sums)
 }
 
-// finish computes all that follows the sums of the first layer.
+// finish computes everything after the sums of the first layer.
 func (n *network) finish(p *pass, rows int) {
 	for l := range n.layers() {
 		out := n.sizes[l+1]
@@ -121,7 +122,7 @@ func (n *network) finish(p *pass, rows int) {
 	}
 }
 
-// apply turns sums into what the units give.
+// apply replaces sums by the activation of them.
 func (a Activation) apply(values []float64) {
 	switch a {
 	case Tanh:
@@ -137,8 +138,7 @@ func (a Activation) apply(values []float64) {
 	}
 }
 
-// slope multiplies errors with the derivatives of the activation, given what the units
-// gave.
+// slope multiplies errors with the derivatives of the activation, given its values.
 func (a Activation) slope(values, errors []float64) {
 	switch a {
 	case Tanh:
@@ -158,8 +158,8 @@ func (a Activation) slope(values, errors []float64) {
 	}
 }
 
-// propagate adds to gradient the derivatives by all parameters but the weights of the
-// first layer, given the errors of the last one, and leaves those of all layers.
+// propagate computes the errors of all layers from those of the last layer. It adds to gradient
+// the derivatives by all parameters except the weights of the first layer.
 func (n *network) propagate(p *pass, rows int, gradient []float64) {
 	for l := n.layers() - 1; l >= 0; l-- {
 		in, out := n.sizes[l], n.sizes[l+1]

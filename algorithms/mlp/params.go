@@ -14,53 +14,55 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Params are the parameters of Train. The zero value of each field but LabelCol is its
-// default. Params are a stage of pipelines.
+// Params are the parameters of Train. The zero value of every field means its default; only
+// LabelCol has none. Params are a stage of pipelines.
 type Params struct {
 	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols name
-	// number columns instead, which are joined in their order. With neither the dataset's only
-	// vector column is taken.
+	// number columns instead, and are joined in their order. With neither, the features are the
+	// dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
 	// LabelCol names the column of the labels: numbers for Regression, classes of any type for
 	// Classification. Required.
 	LabelCol string
-	// WeightCol names a column of row weights, numbers of 0 or more; empty: every row weighs 1.
+	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
+	// weighs 1.
 	WeightCol string
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and, for Classification, "probability".
 	PredictionCol, ProbabilityCol string
-	// Skip leaves rows out in which something is null, NaN or infinite, and counts them as
-	// "rows skipped". Otherwise such a row is an error that names row and column.
+	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
+	// skipped". Without it such a row is an error, which names row and column.
 	Skip bool
 
 	// Task is what is predicted; the zero value is Regression.
 	Task Task
-	// Hidden are the numbers of units of the hidden layers, in order; nil means one layer of
-	// 32. An empty list that is not nil has none, which leaves a linear model.
+	// Hidden are the numbers of units of the hidden layers, in order. nil means one layer of
+	// 32. An empty list that is not nil means no hidden layer, which leaves a linear model.
 	Hidden []int
-	// Activation is that of the hidden units; the zero value is ReLU.
+	// Activation is the activation function of the hidden units; the zero value is ReLU.
 	Activation Activation
-	// NoStandardize takes features as they are. By default dense ones are taken as
-	// (x − mean)/deviation over the rows, sparse ones as x/deviation.
+	// NoStandardize takes features as they are. By default a dense feature is taken as (x −
+	// mean)/deviation, with mean and standard deviation over the rows, and a sparse one as
+	// x/deviation.
 	NoStandardize bool
 	// L2 is the strength of the penalty: ½·L2·Σw² over all weights but biases is added to the
 	// mean weighted loss. scikit-learn's alpha is L2 times the number of rows.
 	L2 float64
 
-	// Method is the optimiser: LBFGS, the zero value's choice, GD or SGD.
+	// Method is the optimiser: LBFGS, GD or SGD. The zero value means LBFGS.
 	Method optim.Method
 	// MaxIter is the largest number of iterations, epochs for SGD; 0 means 200.
 	MaxIter int
-	// Tol ends training when the largest component of the gradient is at most Tol times the
-	// larger of 1 and that at the start; 0 means 1e-4, a negative value turns the test off.
+	// Tol ends training when the largest component of the gradient is at most Tol·max(1, its
+	// value at the start). 0 means 1e-4; a negative value turns the test off.
 	Tol float64
-	// LossTol ends training when the objective falls by at most LossTol relatively; 0 turns
+	// LossTol ends training when the objective falls by at most LossTol of its value; 0 turns
 	// the test off.
 	LossTol float64
 	// Stochastic are the settings of the method SGD.
 	Stochastic optim.Stochastic
-	// Seed is what the first weights and the draws of SGD start from; 0 means the seed of the
+	// Seed is the seed of the initial weights and of the draws of SGD; 0 means the seed of the
 	// job.
 	Seed uint64
 }
@@ -84,7 +86,7 @@ func (p Params) Apply(rows, m *engine.Dataset) *engine.Dataset {
 	return Predict(rows, m, PredictOptions{PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol})
 }
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns all errors in the parameters.
 func (p Params) Validate() error {
 	errs := append(p.common().Problems("a network's"), enum.Check(p.Activation)...)
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
@@ -99,7 +101,7 @@ func (p Params) Validate() error {
 	return errors.Join(errs...)
 }
 
-// common returns what estimators with losses that are not convex share.
+// common returns the parameters that all estimators with nonconvex losses share.
 func (p Params) common() nonconvex.Params {
 	return nonconvex.Params{
 		VectorCol: p.VectorCol, FeatureCols: p.FeatureCols, LabelCol: p.LabelCol, WeightCol: p.WeightCol,
@@ -108,7 +110,7 @@ func (p Params) common() nonconvex.Params {
 	}
 }
 
-// withDefaults returns valid parameters with every zero replaced by what it means.
+// withDefaults returns valid parameters with every zero replaced by its default.
 func (p Params) withDefaults(jobSeed uint64) Params {
 	if p.Hidden == nil {
 		p.Hidden = []int{defaultHidden}
@@ -117,7 +119,8 @@ func (p Params) withDefaults(jobSeed uint64) Params {
 	return p
 }
 
-// sizes returns the widths of all layers for the facts of the rows, the features first.
+// sizes returns the sizes of all layers for the facts of the rows. The first is the number of
+// features.
 func (p Params) sizes(f *rows.Facts) ([]int, error) {
 	sizes := append(append([]int{f.Dim()}, p.Hidden...), outputs(p.Task, len(f.Classes)))
 	const most = 1 << 27
@@ -135,15 +138,15 @@ func (p Params) sizes(f *rows.Facts) ([]int, error) {
 type Task = signature.Task
 
 const (
-	// Regression predicts a number: the output is a sum, the loss half the squared difference.
+	// Regression predicts a number; the loss is half the squared difference.
 	Regression = signature.Regression
-	// Classification predicts a class: the loss is the negative logarithm of the probability
-	// of the row's class. Two classes have one output, the log odds of the second; more have
-	// one each, which are probabilities by softmax.
+	// Classification predicts a class; the loss is the negative logarithm of the probability of
+	// the row's class. Two classes have one output, the log odds of the second. More classes
+	// have one output each, and softmax turns these into probabilities.
 	Classification = signature.Classification
 )
 
-// outputs returns how many outputs a network for a number of classes has.
+// outputs returns the number of outputs of a network for a number of classes.
 func outputs(t Task, classes int) int {
 	if t == Regression || classes == 2 {
 		return 1
@@ -151,7 +154,7 @@ func outputs(t Task, classes int) int {
 	return classes
 }
 
-// Activation is what a hidden unit makes of its sum.
+// Activation is the function that a hidden unit applies to its sum.
 type Activation int
 
 const (

@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector allocates for itself, which is not what is counted here.
+// The race detector allocates too, which would spoil the counts.
 
 package mlp_test
 

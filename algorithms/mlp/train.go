@@ -7,14 +7,13 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Train fits a multilayer perceptron and returns the model as a dataset of one row, whose
-// column "model" holds what Model.Encode returns. (Of a classification a second column,
-// null, has the type of the labels.)
+// Train fits a multilayer perceptron and returns the model as a dataset of one row. Its column
+// "model" holds the bytes that Model.Encode returns. (For a classification there is a second
+// column of the type of the labels; it is null.)
 //
-// Its queue is named "mlp" and reports "loss", the objective with its penalty, "gradient
-// norm", "step" and "reads" for the start and every iteration. What is wrong with the
-// parameters or with the columns they name is reported when the job is built, with the
-// caller's line.
+// Its queue is named "mlp" and reports for the start and every iteration "loss", which is the
+// objective with its penalty, "gradient norm", "step" and "reads". Errors in the parameters, or
+// in the columns that they name, are reported when the job is built, with the caller's line.
 func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	const op = "mlp.Train"
 	b, refused := model.Begin(op, d, p.Validate())

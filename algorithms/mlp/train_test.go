@@ -14,9 +14,9 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// Medians over random_state 0 to 9 of scikit-learn's MLPClassifier((8,), solver="lbfgs",
-// alpha = L2·rows, max_iter=200) behind a StandardScaler, trained on the rows of even
-// number: accuracy on the others, and loss_. (HIGGS: the 500 test rows.)
+// Medians over random_state 0 to 9 of scikit-learn's MLPClassifier((8,), solver="lbfgs", alpha
+// = L2·rows, max_iter=200) after a StandardScaler, trained on the rows with even index: the
+// accuracy on the others, and loss_. (HIGGS: the 500 test rows.)
 var sklearn = []struct {
 	data           string
 	activation     mlp.Activation
@@ -52,8 +52,8 @@ func TestAsGoodAsScikitLearn(t *testing.T) {
 	}
 }
 
-// Without hidden layers the network is linear: least squares with an intercept, as
-// published.
+// Without hidden layers the network is least squares with an intercept, compared with published
+// predictions.
 func TestLinear(t *testing.T) {
 	rows := trial.TableOf([]float64{16.8, 6.7, 6.9, 8.0}, []float64{1, 7, 9}, []float64{1, 3, 3}, []float64{1, 2, 4}, []float64{1, 3, 4})
 	for _, plain := range []bool{false, true} {
@@ -64,7 +64,7 @@ func TestLinear(t *testing.T) {
 	}
 }
 
-// What no linear model finds: a circle, and a curve.
+// A circle and a curve, which no linear model finds.
 func TestCurves(t *testing.T) {
 	require.Greater(t, accuracy(train(t, rings(300), classification), rings(300)), 0.97)
 	p := classification
@@ -83,7 +83,7 @@ func TestCurves(t *testing.T) {
 	require.Less(t, m.Summary.Loss, 1e-4)
 }
 
-// SGD with Adam comes near to what L-BFGS finds.
+// SGD with Adam comes near to the optimum of L-BFGS.
 func TestStochastic(t *testing.T) {
 	even, _ := halves(table(t, "../gmm/testdata/iris.csv", ",", true, 4, true))
 	p := classification
@@ -95,7 +95,7 @@ func TestStochastic(t *testing.T) {
 	require.InDelta(t, best.Summary.Loss, m.Summary.Loss, 0.03)
 }
 
-// Sparse rows give what dense ones give where features are not shifted.
+// Where features are not shifted, sparse rows give the same as dense ones.
 func TestSparse(t *testing.T) {
 	dense := rings(80)
 	for i := range dense.X {
@@ -115,7 +115,7 @@ func TestSparse(t *testing.T) {
 	indices, values := trial.Sparse(sparse.Row(4))
 	require.Equal(t, scaled.Predict(sparse.Row(4)), scaled.PredictSparse(indices, values))
 
-	// A model that shifts takes what a sparse row leaves out as 0.
+	// A model that shifts features takes 0 for the features that a sparse row leaves out.
 	shifted := train(t, dense, p)
 	require.NotEqual(t, []float64{0, 0}, shifted.Shift)
 	x, y := make([]float64, 2), make([]float64, 2)
@@ -125,7 +125,7 @@ func TestSparse(t *testing.T) {
 	require.Equal(t, x, y)
 }
 
-// Of very many declared features those that occur are trained.
+// Of very many declared features, only those that occur are trained.
 func TestFeaturesThatDoNotOccur(t *testing.T) {
 	small := rings(40)
 	small.Sparse = true
@@ -148,7 +148,7 @@ func TestFeaturesThatDoNotOccur(t *testing.T) {
 	require.Equal(t, x, y)
 }
 
-// Weights count like repetitions.
+// A row of weight n counts like n rows.
 func TestWeights(t *testing.T) {
 	rows := rings(40)
 	repeated := trial.Table{D: 2}

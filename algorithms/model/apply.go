@@ -16,35 +16,35 @@ import (
 type Application struct {
 	// Op names the operator in plans and messages, such as "KMeansPredict".
 	Op string
-	// Attrs are what the plan shows of it.
+	// Attrs are the attributes of the operator in the plan.
 	Attrs []engine.Attr
-	// Outputs are the columns that are added behind those of the rows.
+	// Outputs are the columns that are added after those of the rows.
 	Outputs []engine.Column
-	// Replace has an output take the place of a column of its name; otherwise such a
-	// column is an error.
+	// If Replace is set, an output takes the place of a column of the same name. Otherwise such
+	// a column is an error.
 	Replace bool
-	// Open decodes the model's file for one subtask, before its first batch. schema is
-	// that of the rows.
+	// Open decodes the model's file for one subtask, before its first batch. schema is the
+	// schema of the rows.
 	Open func(file []byte, schema engine.Schema) (Compute, error)
-	// OpenPlaced is set in place of Open where what is computed for a row depends on its place,
-	// too, as draws do.
+	// OpenPlaced is set instead of Open where the values of a row also depend on its place, as
+	// draws do.
 	OpenPlaced func(file []byte, schema engine.Schema) (PlacedCompute, error)
 }
 
-// Compute returns the columns of Outputs for a batch of rows, which is borrowed; the
-// columns are the caller's. first is the number within its shard of the first row, for
-// messages. What it computes for a row must depend on that row alone. It is called by one
+// Compute returns the columns of Outputs for a batch of rows. The batch is borrowed; the
+// columns belong to the caller. first is the number of the batch's first row within its shard,
+// for messages. The values for a row must depend on that row alone. Compute is called by one
 // goroutine at a time.
 type Compute func(c *engine.Context, first int, rows engine.Batch) ([]columnar.Values, error)
 
-// PlacedCompute is Compute for columns that depend on rows and on where they are: on the shard
-// and the number within it.
+// PlacedCompute is Compute for columns that also depend on the place of a row: its shard and
+// its number within the shard.
 type PlacedCompute func(c *engine.Context, shard, first int, rows engine.Batch) ([]columnar.Values, error)
 
-// Apply adds the operator that receives a model, a dataset of one row as training or
-// Dataset give it, by broadcast, and adds columns to rows batch by batch. Rows stay in
-// place. What is wrong is reported with the line of the caller, the message beginning
-// with caller, such as "kmeans.Predict".
+// Apply adds the operator that receives a model by broadcast and adds columns to rows batch by
+// batch. model is a dataset of one row, from training or from Dataset. Rows stay in place.
+// Mistakes are reported with the line of the caller. Messages begin with caller, such as
+// "kmeans.Predict".
 func Apply(caller string, rows, model *engine.Dataset, a Application) *engine.Dataset {
 	return addOperator(caller, rows, model, a.Op, a.Attrs, a.Outputs, a.Replace, true, func(made *arrow.Schema, at []int) engine.Operator {
 		return &applied{schema: made, at: at, input: rows.Schema(), a: a}
@@ -81,12 +81,12 @@ func addOperator(caller string, rows, model *engine.Dataset, op string, attrs []
 // applied is the operator behind Apply.
 type applied struct {
 	schema *arrow.Schema
-	at     []int // of the outputs
+	at     []int // indices of the outputs
 	input  engine.Schema
 	a      Application
 
 	compute PlacedCompute
-	rows    int // of the shard at hand, seen so far
+	rows    int // rows of the current shard seen so far
 }
 
 // Open reads the model.
@@ -121,7 +121,7 @@ func (p *applied) Process(c *engine.Context, _, shard int, in engine.Batch, out 
 	return out.Emit(shard, arrowrows.Batch(made))
 }
 
-// join returns rows with the columns at their places, and releases the columns.
+// join returns rows with the columns put at the indices at, and releases the columns.
 func join(schema *arrow.Schema, at []int, rows arrow.Record, columns []arrow.Array) (arrow.Record, error) {
 	defer func() {
 		for _, c := range columns {

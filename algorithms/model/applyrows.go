@@ -15,22 +15,22 @@ import (
 type RowApplication struct {
 	// Op names the operator in plans and messages.
 	Op string
-	// Attrs are what the plan shows of it.
+	// Attrs are the attributes of the operator in the plan.
 	Attrs []engine.Attr
-	// Outputs are the columns that are added. A column of the rows that has the name of one
-	// gives it its place if Replace says so, and is an error otherwise.
+	// Outputs are the columns that are added. If Replace is set, an output takes the place of a
+	// column of the same name. Otherwise such a column is an error.
 	Outputs []engine.Column
 	Replace bool
-	// Skips says that the Step may leave rows out, so that row i of a shard need not be row i
-	// of those that were given.
+	// Skips says that the Step may leave rows out, so that row i of a shard may be a later row
+	// of the input.
 	Skips bool
 	// Decode reads the model's file, once for each subtask.
 	Decode func(file []byte) (Binder, error)
 }
 
 // ApplyRows adds the operator that receives a model by broadcast and runs its Step on every
-// row, so that the columns have the bits that the Step gives elsewhere. Rows stay in place
-// but those that the Step leaves out. Mistakes are reported as Apply does.
+// row. The columns have the same bits as from the Step itself. Rows stay in place, except that
+// the Step may leave rows out. Mistakes are reported as by Apply.
 func ApplyRows(caller string, rows, model *engine.Dataset, a RowApplication) *engine.Dataset {
 	return addOperator(caller, rows, model, a.Op, a.Attrs, a.Outputs, a.Replace, !a.Skips, func(made *arrow.Schema, at []int) engine.Operator {
 		return &rowwise{schema: made, at: at, input: rows.Schema(), a: a}
@@ -49,7 +49,7 @@ type rowwise struct {
 	writer *writer
 	row    []Cell
 	kept   []int32
-	rows   int // of the shard at hand, seen so far
+	rows   int // rows of the current shard seen so far
 }
 
 // Open reads the model and binds it to the columns of the rows.
@@ -142,7 +142,7 @@ func (p *rowwise) EndShard(*engine.Context, int, engine.Output) error {
 
 func (p *rowwise) Finish(*engine.Context, engine.Output) error { return nil }
 
-// Close gives back the memory of the columns being built.
+// Close releases the memory of unfinished columns.
 func (p *rowwise) Close() error {
 	if p.writer != nil {
 		p.writer.release()

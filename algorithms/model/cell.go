@@ -16,12 +16,12 @@ const (
 	FloatCell           // Float
 	TextCell            // Text
 	DenseCell           // Values
-	SparseCell          // Indices and Values, ascending indices; Size, 0 where it is open
+	SparseCell          // Indices, which ascend, and Values; Size, 0 where it is open
 )
 
 var cellKinds = []string{"null", "a bool", "an integer", "a number", "text", "a vector", "a sparse vector"}
 
-// String returns what messages call the kind, such as "text".
+// String returns the name of the kind in messages, such as "text".
 func (k CellKind) String() string {
 	if int(k) < len(cellKinds) {
 		return cellKinds[k]
@@ -29,10 +29,10 @@ func (k CellKind) String() string {
 	return fmt.Sprintf("CellKind(%d)", k)
 }
 
-// Cell is a value of a row. It is read by its fields and changed by its methods, which
-// keep what memory it has: a row that is used again and again allocates nothing once its
-// vectors have been as long as they get. Text and vectors that are set are borrowed until
-// the cell is set again; those that a step made are good until it runs again.
+// Cell is a value of a row. Callers read its fields and change it by its methods, which reuse
+// its memory. So a row that is used again and again allocates nothing once its vectors have had
+// their largest length. Text and vectors that a caller sets are borrowed until the cell is set
+// again; those that a step made are valid until it runs again.
 type Cell struct {
 	Kind    CellKind
 	Int     int64
@@ -70,15 +70,15 @@ func (c *Cell) SetText(v string) { c.Kind, c.Text = TextCell, v }
 // SetDense makes it a vector, which is borrowed.
 func (c *Cell) SetDense(values []float64) { c.Kind, c.Values = DenseCell, values }
 
-// SetSparse makes it a sparse vector, which is borrowed: as many indices as values, the
-// indices ascending from 0 to size-1. Size 0 leaves the size open. It is not looked at
-// here: see CheckSparse.
+// SetSparse makes it a sparse vector, which is borrowed: as many indices as values, and indices
+// that ascend within 0 to size-1. Size 0 leaves the size open. SetSparse does not check this:
+// see CheckSparse.
 func (c *Cell) SetSparse(size int, indices []int32, values []float64) {
 	c.Kind, c.Size, c.Indices, c.Values = SparseCell, size, indices, values
 }
 
-// MakeDense makes it a vector in memory of its own and returns the n values, which are
-// not cleared, to be filled.
+// MakeDense makes it a vector in memory of its own and returns the n values for the caller to
+// fill. They are not cleared.
 func (c *Cell) MakeDense(n int) []float64 {
 	if cap(c.values) < n {
 		c.values = make([]float64, n)
@@ -87,8 +87,8 @@ func (c *Cell) MakeDense(n int) []float64 {
 	return c.Values
 }
 
-// MakeSparse makes it a sparse vector with n entries in memory of its own and returns
-// them, not cleared, to be filled.
+// MakeSparse makes it a sparse vector with n entries in memory of its own and returns these for
+// the caller to fill. They are not cleared.
 func (c *Cell) MakeSparse(size, n int) (indices []int32, values []float64) {
 	if cap(c.values) < n {
 		c.values = make([]float64, n)
@@ -100,7 +100,7 @@ func (c *Cell) MakeSparse(size, n int) (indices []int32, values []float64) {
 	return c.Indices, c.Values
 }
 
-// Number returns the value of a bool, integer or number. ok is false for the rest.
+// Number returns the value of a bool, integer or number. ok is false for other kinds.
 func (c *Cell) Number() (v float64, ok bool) {
 	switch c.Kind {
 	case FloatCell:
@@ -111,10 +111,10 @@ func (c *Cell) Number() (v float64, ok bool) {
 	return 0, false
 }
 
-// Category returns the value of a cell that is no vector as text: text as it is, true and
-// false, integers in decimal, and numbers as the shortest decimal that reads back the same,
-// -0 as 0. Cells with the same text are of the same category. The bytes are good until the cell
-// is used again. ok is false for nulls and vectors.
+// Category returns the value of a cell that is no vector as text: text as it is, bools as true
+// and false, integers in decimal, and numbers as the shortest decimal that reads back the same,
+// with -0 as 0. Cells with the same text are of the same category. The bytes are valid until
+// the cell is used again. ok is false for nulls and vectors.
 func (c *Cell) Category() (text []byte, ok bool) {
 	b := c.text[:0]
 	switch c.Kind {

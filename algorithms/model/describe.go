@@ -9,21 +9,21 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// ShownRows is how many rows of a table people are shown. Tables of more have the most important
-// ones first.
+// ShownRows is how many rows of a table are printed. A longer table has the most important rows
+// first.
 const ShownRows = 20
 
-// Description is what people are told of a model beside the summary of its training.
+// Description is what people are told about a model besides the summary of its training.
 type Description struct {
-	// Settings stand before the summary, Facts behind it.
+	// Settings are printed before the summary, Facts after it.
 	Settings, Facts []Fact
 	Tables          []Table
-	// Features are the names of the features of clusters, in their order.
+	// Features are the names of the features in the vectors of clusters, in order.
 	Features []string
-	// Coefficients and Importances are what pictures show, without intercepts.
+	// Coefficients and Importances are drawn in pictures; intercepts are left out.
 	Coefficients, Importances []Term
-	// Loss names what Curves measured, or Record; without either the losses in the record of the
-	// summary are shown.
+	// Loss names the quantity in Curves or Record. Without either, the losses in the record of
+	// the summary are shown.
 	Loss   string
 	Curves []Curve
 	Record []float64
@@ -35,32 +35,32 @@ type Fact struct {
 	Value any
 }
 
-// Table has text, numbers and nils.
+// Table is a table for people. Its cells are text, numbers or nil.
 type Table struct {
 	Title   string   `json:"title"`
 	Columns []string `json:"columns"`
 	Rows    [][]any  `json:"rows"`
 }
 
-// Term is what a model makes of a feature.
+// Term is a value that a model gives to a feature, such as a coefficient.
 type Term struct {
 	Name            string
-	Value, StdError float64 // the latter 0 where there is none
+	Value, StdError float64 // StdError is 0 where there is none
 }
 
-// Curve is what was measured on a set after each round.
+// Curve holds a quantity measured on a set of rows after each round.
 type Curve struct {
 	Name   string
 	Values []float64
 }
 
-// Describer is a Model that has more to tell than its summary.
+// Describer is a Model with a Description besides its summary.
 type Describer interface {
 	// Describe describes the model; feature names the features by their numbers.
 	Describe(feature func(i int) string) Description
 }
 
-// AddVectors adds a table with a vector, and a number, for each cluster.
+// AddVectors adds a table with a number and a vector for each cluster.
 func (d *Description) AddVectors(title, each, what string, numbers []float64, vectors [][]float64, feature func(i int) string) {
 	for i := range len(vectors[0]) {
 		d.Features = append(d.Features, feature(i))
@@ -110,8 +110,8 @@ func (d *Description) AddCoefficients(coefficients [][]float64, intercepts []flo
 	d.Tables = append(d.Tables, t)
 }
 
-// AddTerms adds a table of coefficients with columns of tests of them, of which the second is the
-// statistic. The first terms are those of features.
+// AddTerms adds a table of coefficients and their tests. columns names the columns of the
+// tests; the second is the statistic. The first rows are those of features.
 func (d *Description) AddTerms(columns []string, rows [][]any, features []Term) {
 	t := Table{Title: "coefficients", Columns: append([]string{"feature", "estimate"}, columns...), Rows: rows}
 	d.Coefficients = append(d.Coefficients, features...)
@@ -122,8 +122,8 @@ func (d *Description) AddTerms(columns []string, rows [][]any, features []Term) 
 	d.Tables = append(d.Tables, t)
 }
 
-// AddImportances adds a table of what features count for, the most important first; those that
-// no split looks at are left out.
+// AddImportances adds a table of the importances of features, the most important first.
+// Features that no split reads are left out.
 func (d *Description) AddImportances(e *tree.Ensemble, feature func(i int) string) {
 	t := Table{Title: "importance, the largest gain first", Columns: []string{"feature", "share of gain", "gain", "cover", "splits"}}
 	total := 0.0
@@ -147,7 +147,8 @@ func (d *Description) AddImportances(e *tree.Ensemble, feature func(i int) strin
 	d.Tables = append(d.Tables, t)
 }
 
-// Chosen returns names of the features that a model looks at: of all, or of some columns.
+// Chosen returns a function that names the features that a model reads. columns lists them by
+// number; nil means all.
 func Chosen(columns []int32, feature func(i int) string) func(k int) string {
 	if columns == nil {
 		return feature
@@ -155,12 +156,12 @@ func Chosen(columns []int32, feature func(i int) string) func(k int) string {
 	return func(k int) string { return feature(int(columns[k])) }
 }
 
-// largestFirst sorts the rows, those of equal size as they stand.
+// largestFirst sorts the rows by size. Rows of equal size keep their order.
 func (t *Table) largestFirst(size func(row []any) float64) {
 	slices.SortStableFunc(t.Rows, func(a, b []any) int { return cmp.Compare(size(b), size(a)) })
 }
 
-// largest returns the largest absolute value of numbers, 0 where there is none.
+// largest returns the largest absolute value of the numbers, 0 where there are none.
 func largest(values []any) (most float64) {
 	for _, v := range values {
 		if x, ok := v.(float64); ok && math.Abs(x) > most {

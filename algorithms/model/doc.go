@@ -1,10 +1,10 @@
-// Package model is what all trained models have in common: what they can do, how they
-// are written to files, how they are applied in a job and to single rows, and how the
-// stages of a pipeline see them.
+// Package model has what all trained models share: their interfaces, the format of their files,
+// the operators that apply them in a job, the functions that apply them to single rows, and the
+// stages of a pipeline.
 //
-// # Using one
+// # Using a model
 //
-// Whatever the kind, the caller trains, keeps, reads and applies a model like this:
+// A model of any kind is trained, saved, loaded and applied like this:
 //
 //	made := stage.Fit(rows)                        // in a job: a Stage is an estimator's Params
 //	engine.Collect(made, "model")
@@ -26,22 +26,22 @@
 //
 // The example is such a program.
 //
-// # Writing one
+// # Writing a model
 //
-// Who writes an algorithm has Encode, Decode and Unmarshal for its files, and Apply or ApplyRows
-// for its operator. Commands ask a model what they want to know, by interfaces of which it
-// implements those that suit it:
+// An algorithm uses Encode, Decode and Unmarshal for its files, and Apply or ApplyRows for its
+// operator. Commands learn more about a model from these interfaces; a model implements those
+// that suit it:
 //
 //	Predictor       what it predicts, and the columns that it adds
 //	Describer       facts, tables, coefficients, importances and curves, for people
 //	Categorizer     the categories that training has seen
-//	Treater         what becomes of missing values and of other categories
-//	Deriver         the columns that it makes one of each
+//	Treater         what becomes of missing values and of unseen categories
+//	Deriver         the columns that it turns into one new column each
 //	ComponentNamer  the names of the components of vectors that it makes
 //
-// An Estimator, which the parameters of a training are, tells what it predicts and its flags.
-// With a line in the package catalog the command line trains it, and applies, evaluates and shows
-// its models.
+// The parameters of a training are an Estimator: it tells what the model predicts, and the
+// flags. With a line in the package catalog the command line trains it, and applies, evaluates
+// and shows its models.
 //
 // # The file of a model
 //
@@ -49,9 +49,9 @@
 //
 //	{
 //	  "format": "superstep/model",
-//	  "kind": "logistic",                    which algorithm's
-//	  "version": 1,                          of this kind's payload
-//	  "inputs": [                            what it reads of a row
+//	  "kind": "logistic",                    the algorithm
+//	  "version": 1,                          of the payload of this kind
+//	  "inputs": [                            the columns that it reads
 //	    {"column": "features", "type": "vector[4]"}
 //	  ],
 //	  "summary": {…},                        of training: rows, iterations, loss, record
@@ -60,22 +60,21 @@
 //	  "checksum": "xxh3:16 hex digits"       of the object without spaces and checksum
 //	}
 //
-// All members but reading are there, in any order and each once; the summary may be null. Numbers are
-// the shortest decimals that read back to the same float64.
+// All members but reading are required, each once and in any order; the summary may be null.
+// Numbers are the shortest decimals that read back to the same float64.
 //
-// The checksum is the 64-bit xxh3 hash of the members but the checksum, in the order
-// above, without white space outside of strings: white space and the order of the
-// members may change, anything else may not. Reading is strict: an unknown member, a key
-// that an object has twice, anything behind the object, an object that ends too early, a
-// wrong checksum, another format or kind and a newer version are errors that say so. A
-// file is at most MaxFile bytes.
+// The checksum is the 64-bit xxh3 hash of all other members in the order above, without white
+// space outside of strings. So white space and the order of the members may change, and nothing
+// else. Reading is strict. These are errors: an unknown member, a key that an object has twice,
+// anything after the object, an object that ends too early, a wrong checksum, another format or
+// kind, and a newer version. A file is at most MaxFile bytes.
 //
 // # Applying a model
 //
-// Apply adds the operator that receives a model by broadcast and computes columns batch
-// by batch, for algorithms with kernels over many rows. ApplyRows does so row by row for
-// models that implement Binder: they compute a row from cells, without an engine, and the
-// operator runs the same code, so that both give the same bits:
+// Apply adds the operator that receives a model by broadcast and computes columns batch by
+// batch, for algorithms with kernels over many rows. ApplyRows does so row by row, for models
+// that implement Binder. Such a model computes a row from cells, without an engine. The
+// operator runs the same code, so both give the same bits:
 //
 //	layout := model.NewLayout("age", "fare")       // the columns of a row
 //	step, err := m.Bind(layout)                    // resolves columns, adds the model's own

@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// A model is trained, kept in a file, read back by a program that does not know its kind,
-// and applied to single rows.
+// A model is trained and saved to a file. A program that does not know its kind loads it and
+// applies it to single rows.
 func Example() {
 	type flat struct {
 		Size, Rooms, Price float64

@@ -13,14 +13,15 @@ import (
 	"github.com/superstep-ml/superstep/internal/spelling"
 )
 
-// Format is what the member "format" of every model says.
+// Format is the value of the member "format" of every model.
 const Format = "superstep/model"
 
-// MaxFile is the largest size of a model's file in bytes: what a column of text can hold,
-// since models travel through jobs as one.
+// MaxFile is the largest size of a model's file in bytes. Models travel through jobs in a
+// column of text, which can hold no more.
 const MaxFile = 1<<31 - 1
 
-// members are the keys of the object, in the order of the checksum, which is the last.
+// members are the keys of the object in the order in which they are hashed. The checksum comes
+// last.
 var members = []string{"format", "kind", "version", "inputs", "summary", "payload", "checksum"}
 
 // File is a model's file after the checks that all kinds share.
@@ -29,17 +30,17 @@ type File struct {
 	Version int
 	Inputs  []Input
 	// Summary and Payload are the members as written, without white space; see Unmarshal.
-	// Summary is "null" where there is none. They are parts of the text that was given, where
-	// it had no white space, and good as long as it is not modified.
+	// Summary is "null" where there is none. If the given text had no white space, they are
+	// parts of it, and valid as long as it is not modified.
 	Summary, Payload json.RawMessage
-	// Reading is the zero value where the file says nothing of it.
+	// Reading is the zero value where the file has none.
 	Reading Reading
 }
 
-// Encode returns the file of a model, the same bytes for the same arguments. The version
-// is that of the kind's payload, from 1. summary, which may be nil, and payload are
-// written by encoding/json, the latter by itself where it is an Appender: a NaN or an infinity in them is an error, and so is text that
-// is not UTF-8, which JSON cannot hold.
+// Encode returns the file of a model, the same bytes for the same arguments. The version is
+// that of the kind's payload, from 1. encoding/json writes summary, which may be nil, and
+// payload; a payload that is an Appender writes itself. A NaN or an infinity in them is an
+// error, and so is text that is not UTF-8, which JSON cannot hold.
 func Encode(kind string, version int, inputs []Input, summary, payload any) ([]byte, error) {
 	switch {
 	case kind == "":
@@ -93,8 +94,8 @@ func appendValue(text []byte, v any) ([]byte, error) {
 	return append(text, own...), err
 }
 
-// checksumOf returns the checksum of a file whose members but the checksum, without white
-// space, are given; reading is nil where there is none.
+// checksumOf returns the checksum of a file. values are its other members without white space;
+// reading is nil where there is none.
 func checksumOf(values []json.RawMessage, reading json.RawMessage) string {
 	h := xxh3.New()
 	_, _ = h.WriteString("{")
@@ -112,9 +113,9 @@ func checksumOf(values []json.RawMessage, reading json.RawMessage) string {
 
 func checksum(hash uint64) string { return fmt.Sprintf("xxh3:%016x", hash) }
 
-// Decode reads what Encode wrote for a kind, of which the caller understands the versions
-// up to newest. Input that is truncated or altered, no model, of another kind or of a
-// newer version is an error that says so.
+// Decode reads what Encode wrote for a kind. newest is the newest version that the caller
+// understands. Input that is truncated, altered, no model, of another kind or of a newer
+// version is an error that says so.
 func Decode(file []byte, kind string, newest int) (*File, error) {
 	object, err := split(file)
 	if err != nil {
@@ -152,8 +153,8 @@ func Decode(file []byte, kind string, newest int) (*File, error) {
 	return f, nil
 }
 
-// DecodeParts is Decode for kinds whose every file has a summary: it reads summary and
-// payload, as Unmarshal does, into what the pointers point to.
+// DecodeParts is Decode for kinds with a summary in every file. It reads summary and payload
+// into the values pointed to, as Unmarshal does.
 func DecodeParts(file []byte, kind string, newest int, summary, payload any) (*File, error) {
 	f, err := Decode(file, kind, newest)
 	if err != nil {
@@ -168,7 +169,8 @@ func DecodeParts(file []byte, kind string, newest int, summary, payload any) (*F
 	return f, nil
 }
 
-// EncodeWhole is Encode for a model that holds together: where it does not, problem says so.
+// EncodeWhole is Encode for a model that has been checked: problem says what is wrong with it,
+// or is nil.
 func EncodeWhole(problem error, kind string, version int, inputs []Input, summary, payload any) ([]byte, error) {
 	if problem != nil {
 		return nil, fmt.Errorf("model of kind %q: %w", kind, problem)
@@ -176,7 +178,8 @@ func EncodeWhole(problem error, kind string, version int, inputs []Input, summar
 	return Encode(kind, version, inputs, summary, payload)
 }
 
-// Whole returns a model that was decoded, or the error about what of it does not hold together.
+// Whole returns a decoded model, or, if problem says what is wrong with it, an error about
+// that.
 func Whole[M any](m *M, problem error) (*M, error) {
 	if problem != nil {
 		return nil, fmt.Errorf("model is damaged: %w", problem)
@@ -184,7 +187,7 @@ func Whole[M any](m *M, problem error) (*M, error) {
 	return m, nil
 }
 
-// KindOf returns the kind of a model's file. Of the file it checks no more than that.
+// KindOf returns the kind of a model's file. It checks nothing else in the file.
 func KindOf(file []byte) (string, error) {
 	object, err := split(file)
 	if err != nil {
@@ -199,12 +202,13 @@ const space = " \t\r\n"
 // object is a model's file by members, with white space removed.
 type object map[string]json.RawMessage
 
-// split parses the file, and refuses what is no object or has a key twice.
+// split parses the file. It refuses a file that is no object, or in which an object has a key
+// twice.
 func split(file []byte) (object, error) {
 	if len(file) > MaxFile {
 		return nil, fmt.Errorf("model has %d bytes: a model's file has at most %d", len(file), MaxFile)
 	}
-	// What is around the object costs no memory.
+	// White space around the object costs no memory.
 	lead := len(file) - len(bytes.TrimLeft(file, space))
 	whole := len(file)
 	file = bytes.TrimRight(file[lead:], space)
@@ -238,8 +242,8 @@ func split(file []byte) (object, error) {
 	return o, nil
 }
 
-// syntaxError says whether input that is no JSON ends too early or too late. The file is
-// what white space is around: lead bytes before it, and whole bytes in all.
+// syntaxError says whether input that is no JSON ends too early or too late. file has the white
+// space around it removed: there were lead bytes before it, and whole bytes in all.
 func syntaxError(file []byte, lead, whole int, err error) error {
 	var syntax *json.SyntaxError
 	reader := json.NewDecoder(bytes.NewReader(file))
@@ -269,7 +273,7 @@ func (o object) kind() (string, error) {
 	return kind, nil
 }
 
-// verify checks that there are the members that there must be, and their checksum.
+// verify checks that the required members are there, and their checksum.
 func (o object) verify() error {
 	values := make([]json.RawMessage, len(members)-1)
 	for i, name := range members {
@@ -298,7 +302,8 @@ func (o object) verify() error {
 	return nil
 }
 
-// unknown names a member that no model has, the first in order of text.
+// unknown returns the error for members that no model has. It names the first of them in order
+// of text.
 func (o object) unknown() error {
 	first := ""
 	for name := range o {
@@ -312,8 +317,8 @@ func (o object) unknown() error {
 	return fmt.Errorf("it has an unknown member %q", first)
 }
 
-// Unmarshal reads a summary or payload into a value, strictly: a member that the value
-// has no field for and a null in place of it are errors.
+// Unmarshal reads a summary or payload into a value, strictly: a member without a field in the
+// value is an error, and so is a null in place of the whole.
 func Unmarshal(text json.RawMessage, into any) error {
 	if string(bytes.TrimSpace(text)) == "null" {
 		return errors.New("it is null")

@@ -82,8 +82,8 @@ func TestEveryAlterationIsAnError(t *testing.T) {
 	}
 }
 
-// Whatever bit of a saved file is another, whatever byte of it is gone or stands
-// twice, and whatever stands behind it, the file is refused.
+// A saved file is refused if any bit of it is changed, if any byte of it is missing or doubled,
+// and if anything follows it.
 func TestEveryBitOfAFileIsCovered(t *testing.T) {
 	text := append(file(t), '\n') // as Save writes it
 	refused := func(altered []byte, what string, at int) {
@@ -98,7 +98,7 @@ func TestEveryBitOfAFileIsCovered(t *testing.T) {
 			refused(altered, fmt.Sprintf("bit %d", bit), i)
 		}
 		if i == len(text)-1 {
-			break // a line end more or less is nobody's
+			break // a missing or doubled line end does not matter
 		}
 		refused(append(bytes.Clone(text[:i]), text[i+1:]...), "missing byte", i)
 		refused(append(append(bytes.Clone(text[:i]), c), text[i:]...), "repeated byte", i)
@@ -256,7 +256,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		again, err := model.Encode(file.Kind, file.Version, file.Inputs, file.Summary, file.Payload)
-		if bytes.Contains(text, []byte(`\ufffd`)) && err != nil { // a mark of bytes that were lost
+		if bytes.Contains(text, []byte(`\ufffd`)) && err != nil { // the mark of lost bytes
 			require.ErrorContains(t, err, "not UTF-8")
 			return
 		}

@@ -14,14 +14,13 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// EncodedRow is the row of a dataset that holds a model: what a training queue gives as
-// its rows.
+// EncodedRow is the row of a dataset that holds a model, as training queues output it.
 type EncodedRow struct {
 	Model string `column:"model"`
 }
 
-// Dataset makes a model a dataset of the job, one row with the file in Column, as
-// training returns one. An error of Encode is reported as the job's.
+// Dataset makes a model a dataset of the job: one row with the file in Column, as training
+// returns it. An error of Encode is reported as an error of the job.
 func Dataset(b *engine.Builder, m Model) *engine.Dataset {
 	const op = "model.Dataset"
 	if m == nil {
@@ -34,8 +33,8 @@ func Dataset(b *engine.Builder, m Model) *engine.Dataset {
 	return operators.FromSlice(b, []EncodedRow{{unsafe.String(unsafe.SliceData(text), len(text))}}).Named(m.Kind() + " model")
 }
 
-// Encoded returns the file of the model that was collected under a name, for the Decode
-// of its kind.
+// Encoded returns the file of the model that was collected under a name. The Decode of its kind
+// reads it.
 func Encoded(result *engine.Result, name string) ([]byte, error) {
 	rows, err := engine.Rows[EncodedRow](result, name)
 	if err != nil {
@@ -44,7 +43,7 @@ func Encoded(result *engine.Result, name string) ([]byte, error) {
 	if len(rows) != 1 {
 		return nil, fmt.Errorf("result %q has %d rows: a model is one row, as training gives it", name, len(rows))
 	}
-	text := rows[0].Model // a copy, which nobody else has
+	text := rows[0].Model // a copy, which the caller owns
 	return unsafe.Slice(unsafe.StringData(text), len(text)), nil
 }
 
@@ -61,11 +60,12 @@ func Collected[M any](result *engine.Result, name string, decode func(file []byt
 	return m, nil
 }
 
-// Side returns the file of the model that an operator got by broadcast at a port. It is
-// for operators that do not go through Apply.
+// Side returns the file of the model that an operator received by broadcast at a port. It is
+// for operators that are not added by Apply.
 func Side(c *engine.Context, port int) ([]byte, error) { return FileIn(c.Side(port)...) }
 
-// FileIn returns the file of the model that is the one row of batches, as training gives it.
+// FileIn returns the file of the model in batches. They must have one row, as training returns
+// it.
 func FileIn(batches ...engine.Batch) ([]byte, error) {
 	var file []byte
 	for _, rows := range batches {
@@ -90,8 +90,8 @@ func FileIn(batches ...engine.Batch) ([]byte, error) {
 	return file, nil
 }
 
-// BuilderOf returns the builder of a dataset. Where the dataset is nil there is no
-// builder to record that with: the job's function ends, with the operator named.
+// BuilderOf returns the builder of a dataset. Where the dataset is nil there is no builder that
+// could record the mistake: then the job's function ends by a panic that names the operator.
 func BuilderOf(op string, d *engine.Dataset) *engine.Builder {
 	if d == nil || d.Builder() == nil {
 		panic(engine.Misuse{Err: fmt.Errorf("%s: the dataset is nil", op)})
@@ -100,9 +100,9 @@ func BuilderOf(op string, d *engine.Dataset) *engine.Builder {
 	return d.Builder()
 }
 
-// Begin is how a training begins: it returns the builder of the rows or, where nothing can be
-// trained, what training returns then, which is not nil. A problem, such as one with the
-// parameters, is reported under the name op.
+// Begin begins a training: it returns the builder of the rows. If training is impossible, it
+// also returns the dataset that training must return then; otherwise refused is nil. A problem,
+// such as one with the parameters, is reported under the name op.
 func Begin(op string, rows *engine.Dataset, problem error) (b *engine.Builder, refused *engine.Dataset) {
 	b = BuilderOf(op, rows)
 	switch {
@@ -114,15 +114,15 @@ func Begin(op string, rows *engine.Dataset, problem error) (b *engine.Builder, r
 	return b, refused
 }
 
-// Refuse reports what is wrong under the name op, with the line of the caller, and returns what an
-// operator that cannot be added returns.
+// Refuse reports a problem under the name op, with the line of the caller. It returns the
+// dataset of an operator that cannot be added.
 func Refuse(b *engine.Builder, op string, problem error) *engine.Dataset {
 	b.Errorf("%s: %w", op, problem)
 	return b.Poisoned(op)
 }
 
-// withColumns returns the schema with columns appended, or, where replace says so and a
-// column of the name is there, put in its place. at has the index of each.
+// withColumns returns the schema with columns appended. If replace is set, they take the places
+// of columns of the same names. at has the index of each.
 func withColumns(schema *arrow.Schema, columns []engine.Column, replace bool) (made *arrow.Schema, at []int, err error) {
 	fields := append([]arrow.Field(nil), schema.Fields()...)
 	for i, c := range columns {

@@ -96,7 +96,7 @@ func TestApplyChecksTheColumns(t *testing.T) {
 	}
 }
 
-// TestApplyRefusesNoValues: a column without values is told by its name.
+// TestApplyRefusesNoValues: the error for a column without values names it.
 func TestApplyRefusesNoValues(t *testing.T) {
 	trial.Fails(t, func(b *engine.Builder) {
 		rows := operators.FromSlice(b, []point{{1}})

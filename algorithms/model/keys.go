@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// checkKeys refuses an object that has a key twice, at any depth, which encoding/json
-// would take as the last of them. The text must be valid JSON without white space; it is
-// walked once, byte by byte, as payloads are mostly long arrays of numbers.
+// checkKeys refuses an object that has a key twice, at any depth; encoding/json would take the
+// last of them. The text must be valid JSON without white space. It is walked once, byte by
+// byte, since payloads are mostly long arrays of numbers.
 func checkKeys(text []byte) error {
-	var open []map[string]bool // of the brackets around; nil for an array
+	var open []map[string]bool // for each open bracket, the keys of its object; nil for an array
 	key := false               // whether the next string is a key
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
@@ -43,8 +43,8 @@ func checkKeys(text []byte) error {
 	return nil
 }
 
-// stringEnd returns where the quote is that closes a string, and whether something in
-// it is escaped.
+// stringEnd returns the index of the closing quote of a string, and whether something in it is
+// escaped.
 func stringEnd(text []byte, begin int) (end int, escaped bool) {
 	for i := begin + 1; i < len(text); i++ {
 		switch text[i] {

@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// Payloads of a hundred megabytes and more, such as those of forests, are written into the
-// model's file in place and read where they stand in it: no copy of the text is made.
+// Payloads of a hundred megabytes and more, such as those of forests, are written directly into
+// the model's file, and read in place: no copy of the text is made.
 
 // Appender is a payload, or a member of one, that writes its own JSON: without white space,
 // valid, and with numbers and texts that encoding/json would write.
@@ -16,14 +16,14 @@ type Appender interface {
 	AppendJSON(dst []byte) ([]byte, error)
 }
 
-// AppendApart appends the JSON of a struct in which the member of a name is null, which it
-// must be exactly once, with what large writes in the place of the null.
+// AppendApart appends the JSON of a struct, and puts what large writes in the place of a
+// member. The member must be null, and exactly once.
 func AppendApart(dst []byte, value any, member string, large Appender) ([]byte, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return nil, err
 	}
-	// Quotes within texts are escaped, so that this is no part of one.
+	// Quotes within texts are escaped, so this cannot be found inside one.
 	head, tail, ok := bytes.Cut(text, []byte(`"`+member+`":null`))
 	if !ok {
 		return nil, fmt.Errorf("there is no member %q that is null", member)
@@ -35,8 +35,8 @@ func AppendApart(dst []byte, value any, member string, large Appender) ([]byte, 
 	return append(dst, tail...), nil
 }
 
-// UnmarshalApart is Unmarshal of an object whose member of a name large reads. Where the
-// object has no such member large is not called.
+// UnmarshalApart is Unmarshal of an object in which large reads one member. If the object does
+// not have this member, large is not called.
 func UnmarshalApart(text json.RawMessage, into any, member string, large json.Unmarshaler) error {
 	if !bytes.HasPrefix(text, []byte("{")) || spaced(text) || !json.Valid(text) {
 		return errors.New("it is no JSON object without white space")
@@ -57,7 +57,7 @@ func UnmarshalApart(text json.RawMessage, into any, member string, large json.Un
 	return Unmarshal(text, into)
 }
 
-// spaced tells whether text has white space outside of strings.
+// spaced reports whether text has white space outside of strings.
 func spaced(text []byte) bool {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
@@ -70,7 +70,7 @@ func spaced(text []byte) bool {
 	return false
 }
 
-// place is where the value of a member stands in a text.
+// place is a member of an object, with the range of its value in the text.
 type place struct {
 	name       string
 	begin, end int
@@ -81,7 +81,7 @@ func cut(text []byte) (found []place) {
 	for i := 1; i < len(text) && text[i] != '}'; {
 		end, _ := stringEnd(text, i)
 		m := place{begin: end + 2}
-		_ = json.Unmarshal(text[i:end+1], &m.name) // it is valid
+		_ = json.Unmarshal(text[i:end+1], &m.name) // the text is valid JSON
 		m.end = valueEnd(text, m.begin)
 		found = append(found, m)
 		if i = m.end; text[i] == ',' {
@@ -91,7 +91,7 @@ func cut(text []byte) (found []place) {
 	return found
 }
 
-// valueEnd returns what is behind a value.
+// valueEnd returns the index after the value that begins at at.
 func valueEnd(text []byte, at int) int {
 	for depth := 0; at < len(text); at++ {
 		switch text[at] {

@@ -28,7 +28,7 @@ func (l *list) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// holder has a member apart, and a text that looks like it.
+// holder has a member that is written apart, and a text that looks like this member.
 type holder struct {
 	Name string `json:"name"`
 	List *list  `json:"list"`
@@ -42,7 +42,7 @@ func (h holder) AppendJSON(dst []byte) ([]byte, error) {
 	return model.AppendApart(dst, small, "list", *h.List)
 }
 
-// What is written and read apart has the bytes that encoding/json gives.
+// A member that is written and read apart has the bytes that encoding/json gives.
 func TestApart(t *testing.T) {
 	l := list{1, 2, 3}
 	h := holder{`"list":null,{[\`, &l, 7}

@@ -2,8 +2,8 @@ package model
 
 import "github.com/superstep-ml/superstep/engine"
 
-// Column is the name of the column, of text, that holds an encoded model in the
-// one-row datasets which training returns.
+// Column names the text column that holds an encoded model. Training returns a dataset of one
+// row with this column.
 const Column = "model"
 
 // Model is a trained model of any kind. It is immutable once trained or read, and safe
@@ -26,23 +26,23 @@ type Input struct {
 	Type   string `json:"type"` // as schemas print it
 }
 
-// Stage is a stage of a pipeline: something that can be trained on rows and then
-// transforms rows. Estimators and preparations implement it by their parameters.
+// Stage is a stage of a pipeline: it is trained on rows and then transforms rows. The
+// parameters of estimators and preparations are stages.
 type Stage interface {
 	// Kind names the algorithm.
 	Kind() string
-	// Fit adds training to the job and returns a dataset of one row, which has the encoded
-	// model in Column.
+	// Fit adds training to the job and returns a dataset of one row with the encoded model in
+	// Column.
 	Fit(rows *engine.Dataset) *engine.Dataset
-	// Apply adds to rows what the model that Fit returned computes.
+	// Apply adds to rows the columns that a model from Fit computes.
 	Apply(rows, model *engine.Dataset) *engine.Dataset
 }
 
-// Kind is how models of one kind are read.
+// Kind describes the models of one kind.
 type Kind struct {
 	Name   string
 	About  string // in a line
 	Decode func(file []byte) (Model, error)
-	// Estimator trains them, nil where none does.
+	// Estimator trains them; nil where none does.
 	Estimator Estimator
 }

@@ -10,7 +10,7 @@ const (
 	Number Target = iota
 	Class
 	Cluster
-	Rank // a score by which the rows of a query are put in order
+	Rank // a score that orders the rows of a query
 )
 
 // Prediction is what a model adds to rows.
@@ -18,21 +18,21 @@ type Prediction struct {
 	Target Target
 	// Column names the predictions.
 	Column string
-	// Scores names the vector with a value for each of Labels, and Distance the distance to the
-	// cluster; "" where models of the kind have none.
+	// Scores names the column of vectors with a value for each of Labels, and Distance that of
+	// distances to the cluster. Each is "" where models of the kind have none.
 	Scores, Distance string
-	// Margins says that scores are no probabilities, so that two classes have one of them, that
-	// of the second.
+	// Margins says that scores are no probabilities. Two classes then have one score, that of
+	// the second.
 	Margins bool
-	// Labels are the classes in their order, or the components; an estimator has none.
+	// Labels are the classes or the components, in their order. An estimator has none.
 	Labels []string
-	// Threshold is the score of the second of two classes above which that is predicted; 0 for
-	// the usual one.
+	// With two classes, the second is predicted if its score is above Threshold; 0 means the
+	// usual threshold.
 	Threshold float64
 }
 
-// Named returns p with the names that a model was given, "" for the usual ones, and its labels,
-// which are classes where p predicts no clusters.
+// Named returns p with the names of a model's columns, "" for the usual ones, and with its
+// labels. With labels, a Target of Number becomes Class.
 func (p Prediction) Named(column, scores string, labels []string) Prediction {
 	p.Column, p.Scores, p.Labels = cmp.Or(column, p.Column), cmp.Or(scores, p.Scores), labels
 	if p.Target == Number && len(labels) > 0 {
@@ -51,8 +51,8 @@ func (p Prediction) Classes() []string {
 
 // Predictor is a Model that predicts, or a Stage that trains one.
 type Predictor interface {
-	// Predicts tells what is predicted. A Stage gives the usual names of columns, whatever names
-	// it was given.
+	// Predicts tells what is predicted. A Stage returns the usual names of columns, even if it
+	// was given others.
 	Predicts() Prediction
 }
 

@@ -12,17 +12,17 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Reader reads rows of batches into cells. Dates become days and timestamps microseconds
-// since 1970; integers above 2^63-1 become the nearest number. One goroutine at a time.
+// Reader reads rows of batches into cells. Dates become days and timestamps microseconds since
+// 1970; integers above 2^63-1 become the nearest number. It is used by one goroutine at a time.
 type Reader struct {
-	cells   []int // to fill
-	columns []int // of the batch
+	cells   []int // cells to fill
+	columns []int // their columns in the batch
 	get     []func(row int, c *Cell)
 }
 
-// NewReader returns a reader that fills those cells of a layout which are columns of the
-// schema and are read by what was bound to the layout. The layout's first cells must be
-// the columns of the schema. A column of a type that no cell can hold is an error.
+// NewReader returns a reader that fills cells of a layout from columns of the schema. The
+// layout's first cells must be these columns. The reader fills only cells that a model reads
+// which is bound to the layout. A column of a type that no cell can hold is an error.
 func NewReader(schema engine.Schema, l *Layout) (*Reader, error) {
 	r := &Reader{}
 	for i, f := range schema.Columns() {
@@ -38,7 +38,7 @@ func NewReader(schema engine.Schema, l *Layout) (*Reader, error) {
 	return r, nil
 }
 
-// CheckCell tells why no cell can hold the values of a column.
+// CheckCell returns an error if no cell can hold the values of a column.
 func CheckCell(column engine.Column) error {
 	dt, err := batch.ParseType(column.Type)
 	if err != nil {
@@ -58,14 +58,14 @@ func (r *Reader) Reset(in engine.Batch) {
 	}
 }
 
-// Read fills the cells of a row. Text and vectors are the batch's memory.
+// Read fills the cells of a row. Text and vectors point into the batch's memory.
 func (r *Reader) Read(row int, cells []Cell) {
 	for i, get := range r.get {
 		get(row, &cells[r.cells[i]])
 	}
 }
 
-// getter returns what reads a column.
+// getter returns the function that reads a column.
 func getter(column arrow.Array) func(row int, c *Cell) {
 	get := valueGetter(column)
 	if column.NullN() == 0 {

@@ -10,28 +10,27 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Reading is how the files that a model was trained on were said to be written, where that is
-// not the usual: whoever reads others for the model has to read them alike. The zero value
-// says nothing.
+// Reading tells how the training files of a model were read, where that was not the default.
+// Other files for the model have to be read alike. The zero value means the default.
 type Reading struct {
-	// Nulls are the spellings of a missing value, beside the empty cell; none says that they
-	// are the usual.
+	// Nulls are the spellings of a missing value besides the empty cell; nil means the usual
+	// ones.
 	Nulls []string `json:"nulls,omitempty"`
 	// ZeroBased says that indices of LibSVM files count from 0.
 	ZeroBased bool `json:"zero_based,omitempty"`
 }
 
-// readingMember is the key of the member that a model's file may have.
+// readingMember is the key of the Reading in a model's file.
 const readingMember = "reading"
 
 func (r Reading) says() bool { return len(r.Nulls) > 0 || r.ZeroBased }
 
-// Validate refuses what says nothing, or one thing twice.
+// Validate refuses a Reading that says nothing, or that has a spelling twice.
 func (r Reading) Validate() error {
 	for i, n := range r.Nulls {
 		switch {
 		case n == "":
-			return errors.New("nulls: one is empty, as which a value is missing without it")
+			return errors.New("nulls: one is empty, and an empty cell is a missing value anyway")
 		case slices.Contains(r.Nulls[:i], n):
 			return fmt.Errorf("nulls: %q is there twice", n)
 		}
@@ -42,8 +41,8 @@ func (r Reading) Validate() error {
 	return nil
 }
 
-// WithReading returns a model's file, as Encode gives it, with what r says put into it. Where r
-// says nothing that is the file itself.
+// WithReading puts r into a model's file, which Encode returned, and returns the new file. If r
+// is the zero value, that is the file itself.
 func WithReading(file []byte, r Reading) ([]byte, error) {
 	if !r.says() {
 		return file, nil
@@ -63,7 +62,7 @@ func WithReading(file []byte, r Reading) ([]byte, error) {
 		return nil, errors.New("model: the file is not as Encode writes it")
 	}
 	if len(file)+len(value)+len(`,"reading":`) > MaxFile {
-		return nil, fmt.Errorf("model: it takes more than %d bytes with what is told of reading files, a model's file at most as many", MaxFile)
+		return nil, fmt.Errorf("model: with the member that tells how to read files it takes more than %d bytes, the limit of a model's file", MaxFile)
 	}
 	text := make([]byte, 0, len(file)+len(value)+len(`,"reading":`))
 	text = append(append(text, file[:len(file)-tail]...), `,"reading":`...)
@@ -72,11 +71,11 @@ func WithReading(file []byte, r Reading) ([]byte, error) {
 	return append(text[:len(text)-1], `,"checksum":"`+sum+`"}`...), nil
 }
 
-// ReadingOf returns what a model's file says of reading files, of whatever kind it is; the
-// zero value where it says nothing. It does not check the rest of the file, as Decode does.
+// ReadingOf returns the Reading in a model's file of any kind; the zero value where there is
+// none. Unlike Decode it does not check the rest of the file.
 func ReadingOf(file []byte) (Reading, error) {
 	if !bytes.Contains(file, []byte(readingMember)) && !bytes.Contains(file, []byte(`\u`)) {
-		return Reading{}, nil // of a large file nothing else is looked at
+		return Reading{}, nil // a large file without the member is not parsed
 	}
 	o, err := split(file)
 	if err != nil {

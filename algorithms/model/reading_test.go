@@ -11,8 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// What a file says of reading others is part of what its checksum covers, and files without
-// are as they were.
+// The checksum of a file covers its Reading, and files without one are as they were.
 func TestReading(t *testing.T) {
 	plain, err := model.Encode("toy", 1, nil, nil, map[string]int{"a": 1})
 	require.NoError(t, err)

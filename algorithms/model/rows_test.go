@@ -18,7 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// copier is a model for tests: it copies a column, by what change says.
+// copier is a model for tests: it copies a column and applies change to its cells.
 type copier struct {
 	ruler
 	from   string
@@ -82,7 +82,7 @@ func everything(b *engine.Builder) *engine.Dataset {
 	})
 }
 
-// Cells hold every type, and give it back.
+// Cells hold values of every type, and give them back.
 func TestCellsHoldEveryType(t *testing.T) {
 	var names []string
 	trial.Run(t, func(b *engine.Builder) {

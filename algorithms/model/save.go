@@ -6,8 +6,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wholefile"
 )
 
-// Save writes a model to a file, as Encode gives it and a line end. It writes aside and
-// renames, so that the file is either the old one or the whole new one.
+// Save writes the text of a model's Encode and a line end to a file. It writes a temporary file
+// and renames it, so that the file is either the old one or the whole new one.
 func Save(path string, m Model) error {
 	text, err := m.Encode()
 	if err != nil {
@@ -19,7 +19,7 @@ func Save(path string, m Model) error {
 	return nil
 }
 
-// Load reads a file that Save wrote by the Decode of its kind.
+// Load reads a file that Save wrote. decode is the Decode of its kind.
 func Load[M any](path string, decode func(file []byte) (M, error)) (m M, err error) {
 	file, err := ReadFile(path)
 	if err != nil {
@@ -32,8 +32,8 @@ func Load[M any](path string, decode func(file []byte) (M, error)) (m M, err err
 	return m, nil
 }
 
-// ReadFile reads a file that Save wrote, for the Decode of its kind; see KindOf. A file
-// larger than MaxFile is refused before it is read.
+// ReadFile reads a file that Save wrote. The Decode of its kind reads the result; see KindOf. A
+// file larger than MaxFile is refused before it is read.
 func ReadFile(path string) ([]byte, error) {
 	text, err := wholefile.Read(path, MaxFile)
 	if err != nil {

@@ -2,14 +2,14 @@ package model
 
 import "fmt"
 
-// CheckSparse tells what is wrong with the sparse vector in a cell: it must have as many
-// indices as values, and the indices must ascend from 0 to below size, which is what the
-// reader of the cell expects. The size that the vector declares must be the same, unless
-// it is 0, which leaves it open. A negative size stands for any: then only the declared
-// one bounds the indices. A cell of another kind is right.
+// CheckSparse tells what is wrong with the sparse vector in a cell. The vector must have as
+// many indices as values. The indices must ascend, and lie between 0 and size-1, where size is
+// what the reader of the cell expects. The size that the vector declares must be the same,
+// unless it is 0, which leaves it open. A negative size stands for any: then only the declared
+// size bounds the indices. A cell of another kind passes.
 //
-// Cells are filled by callers, who can put anything there: whoever computes with indices
-// calls it first. It allocates nothing when all is well.
+// Callers can put anything into cells, so code that computes with indices calls CheckSparse
+// first. Without an error it allocates nothing.
 func (c *Cell) CheckSparse(size int) error {
 	if c.Kind != SparseCell {
 		return nil
@@ -39,7 +39,7 @@ func (c *Cell) CheckSparse(size int) error {
 	return nil
 }
 
-// misplaced says why an index cannot be behind another, which is -1 for none.
+// misplaced returns the error for index j after the index last; -1 stands for no index before.
 func (c *Cell) misplaced(last, j int32) error {
 	switch {
 	case j < 0:

@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// replaced is what encoding/json writes in place of a byte that is no UTF-8. The character
-// U+FFFD itself, which is text like any other, it writes as its three bytes.
+// replaced is what encoding/json writes in place of a byte that is no UTF-8. It writes the
+// character U+FFFD itself, like other text, as its three bytes.
 const replaced = `\ufffd`
 
-// checkUTF8 refuses JSON, valid and without white space, with bytes that are no UTF-8. Where
-// written says that encoding/json has just written it, also text in which such bytes were
-// replaced: it would read back as another. The error names the member.
+// checkUTF8 refuses JSON with bytes that are no UTF-8. The JSON must be valid and without white
+// space. If written says that encoding/json has just written it, replaced bytes are refused as
+// well, since such text would read back changed. The error names the member.
 func checkUTF8(text []byte, written bool) error {
 	at := -1
 	if !utf8.Valid(text) {
@@ -48,8 +48,8 @@ func checkUTF8(text []byte, written bool) error {
 	return fmt.Errorf("%s %s%s has bytes that are not UTF-8, which no model's file can hold: write it in UTF-8", where, bytes.ToValidUTF8(value, []byte(replaced)), more)
 }
 
-// findReplaced returns where the first byte was replaced, -1 if none. Behind an odd number of
-// backslashes the first of the escape is itself escaped.
+// findReplaced returns the index of the first replaced byte, -1 if there is none. After an odd
+// number of backslashes, the backslash of the escape is itself escaped.
 func findReplaced(text []byte) int {
 	for at := 0; ; {
 		i := bytes.Index(text[at:], []byte(replaced))
@@ -68,10 +68,10 @@ func findReplaced(text []byte) int {
 	}
 }
 
-// stringAround returns where the string begins that has a byte of the text, and the path of
-// the keys that lead to it, such as "params.columns".
+// stringAround finds the string around the byte at at. It returns where the string begins, and
+// the path of the keys that lead to it, such as "params.columns".
 func stringAround(text []byte, at int) (begin int, member string) {
-	var path []string // of the brackets around: the key at hand; "" for an array
+	var path []string // for each open bracket, the current key; "" for an array
 	var object []bool
 	key := false
 	for i := 0; i < at; i++ {

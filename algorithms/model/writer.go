@@ -16,7 +16,7 @@ import (
 // writer gathers cells of rows into columns.
 type writer struct {
 	fields []arrow.Field
-	cells  []int // that the fields take their values from
+	cells  []int // by field: the cell that it takes its values from
 	build  *batch.RecordBuilder
 	put    []func(c *Cell) error
 }
@@ -57,12 +57,12 @@ func (w *writer) append(row []Cell) error {
 	return nil
 }
 
-// columns returns what was appended, owned by the caller.
+// columns returns the columns of the rows appended. The caller owns them.
 func (w *writer) columns() ([]arrow.Array, error) { return w.build.NewColumns() }
 
 func (w *writer) release() { w.build.Release() }
 
-// putter returns what appends cells to a builder of a type.
+// putter returns the function that appends cells to a builder of a type.
 func putter(builder array.Builder, dt arrow.DataType) func(c *Cell) error {
 	switch b := builder.(type) {
 	case *array.BooleanBuilder:
@@ -148,7 +148,7 @@ func whole(dt arrow.DataType, least, most int64, put func(v int64)) func(c *Cell
 	}
 }
 
-// vectors appends dense vectors of dim components, 0 for any number.
+// vectors appends dense vectors of dim components; with 0, of any number.
 func vectors(dt arrow.DataType, open func(), items array.Builder, dim int) func(c *Cell) error {
 	return func(c *Cell) error {
 		if c.Kind != DenseCell {

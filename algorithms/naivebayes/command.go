@@ -12,13 +12,13 @@ func (Params) Predicts() model.Prediction {
 // Command implements model.Estimator.
 func (Params) Command() model.Command {
 	return model.Command{Name: "naivebayes", About: "classes by naive Bayes", Flags: []model.Flag{
-		{Name: "family", Param: "Family", Tag: `placeholder:"FAMILY" help:"How features are distributed within a class: gaussian (the default), multinomial or complement for counts, bernoulli." default:"gaussian"`,
+		{Name: "family", Param: "Family", Tag: `placeholder:"FAMILY" help:"Distribution of features within a class: gaussian (the default), multinomial or complement for counts, or bernoulli." default:"gaussian"`,
 			Words: map[string]string{"Bernoulli": "bernoulli"}},
 		{Name: "smoothing", Param: "Smoothing", Tag: `want:">0.." of:"family=multinomial/complement/bernoulli" placeholder:"COUNT" help:"Added to each count (default: 1)."`},
 		{Name: "var-smoothing", Param: "VarSmoothing", Tag: `want:">0.." of:"family=gaussian" placeholder:"SHARE" help:"Of gaussian: this times the largest variance is added to all (default: 0.000000001)."`},
-		{Name: "binarize", Param: "Binarize", Tag: `want:".." of:"family=bernoulli" placeholder:"VALUE" help:"Of bernoulli: the value above which a feature is there (default: 0)."`},
-		{Name: "priors", Param: "Priors", Tag: `want:">0..1" of:"family!=complement" placeholder:"CLASS=SHARE" help:"Probabilities of the classes before a row is seen, all of them, such as yes=0.2;no=0.8 (default: as often as they occur)."`},
-		{Name: "uniform-priors", Param: "UniformPriors", Tag: `of:"family!=complement" help:"Take all classes as equally likely before a row is seen."`},
+		{Name: "binarize", Param: "Binarize", Tag: `want:".." of:"family=bernoulli" placeholder:"VALUE" help:"Of bernoulli: the value above which a feature is present (default: 0)."`},
+		{Name: "priors", Param: "Priors", Tag: `want:">0..1" of:"family!=complement" placeholder:"CLASS=SHARE" help:"Prior probabilities of all classes, such as yes=0.2;no=0.8 (default: the shares of the classes among the rows)."`},
+		{Name: "uniform-priors", Param: "UniformPriors", Tag: `of:"family!=complement" help:"Give all classes the same prior probability."`},
 	}}
 }
 
@@ -27,7 +27,8 @@ func (m *Model) Predicts() model.Prediction {
 	return Params{}.Predicts().Named(m.PredictionCol, m.ProbabilityCol, m.Classes.Values)
 }
 
-// Describe implements model.Describer: the classes, and what is known of features within them.
+// Describe implements model.Describer. It describes the classes, and the means or counts of
+// features within each.
 func (m *Model) Describe(feature func(i int) string) model.Description {
 	classes := model.Table{Title: "classes", Columns: []string{"class", "prior", "weight"}}
 	for c, name := range m.Classes.Values {

@@ -7,9 +7,9 @@
 //	guessed := naivebayes.Predict(rows, made, naivebayes.PredictOptions{})
 //	engine.Collect(made, "model")
 //
-// Predict adds the columns "prediction", of the type of the labels, and "probability", of
-// each class in the order of Model.Classes. After the run the model is brought to the
-// caller, used, kept and read again:
+// Predict adds the column "prediction", of the type of the labels, and the column
+// "probability", with the probability of each class in the order of Model.Classes. After the
+// run the caller takes the model from the result, uses it, saves it and loads it again:
 //
 //	m, err := naivebayes.ModelOf(result, "model")
 //	species := m.Classes.Values[m.Predict([]float64{5.1, 3.5, 1.4, 0.2})]
@@ -20,21 +20,21 @@
 //
 // # What is computed
 //
-// The probability of a class is in proportion to its prior times the likelihood of the
-// row's features, which are taken as independent of each other within a class:
+// The probability of a class is proportional to its prior times the likelihood of the row's
+// features. Features are taken as independent of each other within a class:
 //
-//	Gaussian     normal distributions, of the mean and variance of the class's rows
-//	Multinomial  counts of draws, a feature as likely as its smoothed share of them
-//	Complement   as Multinomial, but against the rows of all other classes
+//	Gaussian     normal distributions with the mean and variance of the class's rows
+//	Multinomial  counts of draws; a feature's probability is its smoothed share of them
+//	Complement   as Multinomial, but with the counts of all other classes
 //	Bernoulli    presence or absence of each feature
 //
 // With the same parameters the probabilities are those of scikit-learn's classes of these
-// names, whose alpha is Smoothing and whose var_smoothing is VarSmoothing; but the largest
-// variance of a feature, which VarSmoothing refers to, takes account of row weights.
+// names, where alpha is Smoothing and var_smoothing is VarSmoothing. There is one difference:
+// row weights count in the largest variance of a feature, which VarSmoothing multiplies.
 //
-// Training reads the rows once, for Gaussian twice: variances are about the means of the
-// classes, so that classes that lie far apart lose nothing. Of sparse rows with very many
-// declared features the model keeps those that occur.
+// Training reads the rows once, and for Gaussian twice: variances are about the means of the
+// classes, so that they lose no precision where classes lie far apart. Where sparse rows
+// declare very many features, the model only keeps those that occur.
 //
 // # The same bits
 //
@@ -45,5 +45,5 @@
 //
 // Train adds the operator that checks rows, the queue of their facts, and the queue
 // "naivebayes". Files: params.go; train.go the queue; model.go the model and its file;
-// features.go, classes.go and predict.go how rows and labels reach it.
+// predict.go prediction in a job.
 package naivebayes

@@ -1,4 +1,3 @@
 package naivebayes
 
-// Affordable is for tests.
 var Affordable = affordable

@@ -30,7 +30,8 @@ func small() trial.Table {
 	return t
 }
 
-// widened returns the rows with d features, those of t at every stride.
+// widened returns the rows with d features. Feature j of t becomes feature j·stride, and others
+// are 0.
 func widened(t trial.Table, d, stride int) trial.Table {
 	w := trial.Table{N: t.N, D: d, Label: t.Label, Weight: t.Weight, X: make([]float64, t.N*d)}
 	for i := range t.N {
@@ -53,7 +54,7 @@ func of(f naivebayes.Family) naivebayes.Params {
 	return p
 }
 
-// train returns the model of a table.
+// train returns a model trained on a table.
 func train(t testing.TB, table trial.Table, p naivebayes.Params, options ...engine.Option) *naivebayes.Model {
 	t.Helper()
 	return trial.Train(t, func(b *engine.Builder) *engine.Dataset { return naivebayes.Train(table.Dataset(b), p) }, naivebayes.ModelOf, options...)
@@ -67,7 +68,7 @@ func fails(t *testing.T, table trial.Table, p naivebayes.Params, texts ...string
 	}, texts...)
 }
 
-// probabilities returns those of a row.
+// probabilities returns the probabilities of a row.
 func probabilities(t testing.TB, m *naivebayes.Model, x []float64) []float64 {
 	t.Helper()
 	out := make([]float64, len(m.Priors))

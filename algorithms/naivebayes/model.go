@@ -11,33 +11,33 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// Kind is that of the models of this package.
+// Kind is the kind of this package's models.
 const Kind = "naivebayes"
 
-// Classes are the classes of a classifier: their Type is that of the column of labels, their
-// Values are texts in the order of the classes.
+// Classes are the classes of a classifier. Type is the type of the column of labels, and Values
+// are the classes as texts, in order.
 type Classes = signature.Classes
 
 // Model is a trained classifier. It is used by pointer and not changed once it predicts;
 // any number of goroutines may use one.
 type Model struct {
-	// Family is how features are distributed within a class.
+	// Family is the distribution of features within a class.
 	Family Family `json:"-"`
 	// Classes are the classes in ascending order, and the type of their column.
 	Classes Classes `json:"-"`
-	// Priors are the probabilities of the classes before a row is seen.
+	// Priors are the prior probabilities of the classes.
 	Priors []float64 `json:"priors"`
 	// Weights are the total weights of the classes' rows.
 	Weights []float64 `json:"weights"`
-	// Dim is the number of features. Columns are, where they are not nil, the features that
-	// occurred in training, in ascending order: the rows of matrices are over these alone.
+	// Dim is the number of features. Columns, unless nil, are the features that occurred in
+	// training, in ascending order. The rows of matrices only have values for these.
 	Dim     int     `json:"dim"`
 	Columns []int32 `json:"columns,omitempty"`
-	// Means and Variances are those of each class and feature, for Gaussian.
+	// Means and Variances have a row for each class and a value for each feature, for Gaussian.
 	Means     [][]float64 `json:"means,omitempty"`
 	Variances [][]float64 `json:"variances,omitempty"`
-	// Counts are the weighted sums of each class and feature, of the rows that have it for
-	// Bernoulli; without Smoothing, which is added to each.
+	// Counts have a row for each class and a value for each feature: the weighted sum, or for
+	// Bernoulli the weight of the rows that have the feature. Smoothing is not yet added.
 	Counts    [][]float64 `json:"counts,omitempty"`
 	Smoothing float64     `json:"smoothing"`
 	// Binarize is the value above which a feature is present, for Bernoulli.
@@ -46,22 +46,23 @@ type Model struct {
 	// "prediction" and "probability".
 	PredictionCol  string `json:"prediction_column,omitempty"`
 	ProbabilityCol string `json:"probability_column,omitempty"`
-	// Rows is how many rows the model was trained on.
+	// Rows is the number of rows that the model was trained on.
 	Rows int64 `json:"-"`
 
 	columns  signature.Inputs
-	override signature.Override // of Predict
+	override signature.Override // the column names given to Predict
 	once     sync.Once
 	scores   []scorer
 }
 
-// scorer gives the logarithm of a class's prior times the likelihood of a row, up to a
-// number that all classes share.
+// scorer computes the score of a class: the logarithm of its prior times the likelihood of a
+// row, less a number that is the same for all classes.
 type scorer struct {
 	bias    float64
 	weights []float64 // of features, or of their presence
 	absent  float64   // weight of a feature that is not among the model's columns
-	// Gaussian: means and 1/variances; bias is for dense rows, zero that of a row of zeros.
+	// Gaussian: means and 1/variances. bias is for dense rows, zero the score of a row of
+	// zeros.
 	mean, inverse []float64
 	zero          float64
 }
@@ -74,7 +75,7 @@ func (m *Model) Kind() string { return Kind }
 // Inputs are the columns that the model was trained on.
 func (m *Model) Inputs() []model.Input { return append([]model.Input(nil), m.columns...) }
 
-// prepare computes the scorers, once.
+// prepare computes the scorers, on the first call only.
 func (m *Model) prepare() {
 	m.once.Do(func() {
 		var all []float64
@@ -124,8 +125,8 @@ func gaussian(prior float64, mean, variance []float64) scorer {
 	return s
 }
 
-// multinomial returns the scorer whose weights are sign times the logarithms of the shares
-// of smoothed counts.
+// multinomial returns a scorer. Its weights are sign times the logarithms of the smoothed
+// counts' shares of their sum.
 func (m *Model) multinomial(prior float64, counts []float64, sign float64) scorer {
 	s := scorer{bias: prior, weights: make([]float64, len(counts))}
 	total := float64(m.Smoothing * float64(m.Dim-len(counts)))
@@ -146,8 +147,8 @@ func (m *Model) bernoulli(prior float64, c int) scorer {
 	weight := m.Weights[c]
 	total := kernel.Log(weight + float64(2*m.Smoothing))
 	for j, v := range counts {
-		// The smoothed weight of the rows without the feature; counts may exceed the weight
-		// by the rounding of their sums.
+		// The smoothed weight of the rows without the feature. Rounding may make v greater than
+		// weight.
 		without := kernel.Log(max(0, weight-v) + m.Smoothing)
 		s.weights[j] = kernel.Log(v+m.Smoothing) - without
 		s.bias += without - total
@@ -185,9 +186,9 @@ func (m *Model) score(c int, x signature.Point) float64 {
 	return score
 }
 
-// gaussianScore takes features that did not occur in training, which were 0 in all classes,
-// as telling nothing. Sparse rows are taken by how they differ from a row of zeros, which
-// costs the digits by which the score of zeros is the larger.
+// gaussianScore is score for Gaussian. Features that did not occur in training, where they were
+// 0 in all classes, are ignored. A sparse row has the score of a row of zeros plus the
+// differences from it, which loses digits if the score of zeros is much larger.
 func (m *Model) gaussianScore(s *scorer, x signature.Point) float64 {
 	var sum float64
 	if x.Indices == nil && m.Columns == nil {
@@ -205,7 +206,7 @@ func (m *Model) gaussianScore(s *scorer, x signature.Point) float64 {
 	return s.zero - float64(0.5*sum)
 }
 
-// predict returns the class of a point, -1 where that cannot be told.
+// predict returns the class of a point, or -1 if there is none.
 func (m *Model) predict(x signature.Point) int {
 	if !x.Fits(m.Dim) {
 		return -1
@@ -225,7 +226,7 @@ func (m *Model) predict(x signature.Point) int {
 }
 
 // probabilities writes the probability of each class to dst and returns the most probable
-// class, -1 where that cannot be told.
+// class, or -1 if there is none.
 func (m *Model) probabilities(x signature.Point, dst []float64) int {
 	if !x.Fits(m.Dim) || len(dst) != len(m.Priors) {
 		return -1
@@ -244,20 +245,19 @@ func (m *Model) probabilities(x signature.Point, dst []float64) int {
 	return best
 }
 
-// Predict returns the number, among Classes.Values, of the most probable class of a row,
-// the first of equals. A row that has not Dim features, or holds a NaN, gives -1. It
-// allocates nothing, the first call excepted.
+// Predict returns the index in Classes.Values of the most probable class of a row, and of the
+// first if several are equal. A row with other than Dim features, or with a NaN, gives -1. Only
+// the first call allocates.
 func (m *Model) Predict(x []float64) int { return m.predict(signature.Dense(x)) }
 
-// PredictSparse is Predict for a row of which only the entries that are not 0 are given,
-// with their indices in ascending order. Indices that do not ascend or lie outside 0..Dim-1
-// give -1.
+// PredictSparse is Predict for a sparse row: its entries that are not 0, and their indices in
+// ascending order. Indices that do not ascend or lie outside 0..Dim-1 give -1.
 func (m *Model) PredictSparse(indices []int32, values []float64) int {
 	return m.predict(signature.Sparse(indices, values))
 }
 
-// PredictProbability writes the probability of each class to dst, which has a value for
-// each, and reports whether they can be told; see Predict.
+// PredictProbability writes the probability of each class to dst, which must have a value for
+// each. It returns false where Predict returns -1.
 func (m *Model) PredictProbability(x, dst []float64) bool {
 	return m.probabilities(signature.Dense(x), dst) >= 0
 }
@@ -267,7 +267,7 @@ func (m *Model) PredictProbabilitySparse(indices []int32, values, dst []float64)
 	return m.probabilities(signature.Sparse(indices, values), dst) >= 0
 }
 
-// version is that of the payload.
+// version is the version of the payload.
 const version = 1
 
 type payload struct {
@@ -280,8 +280,8 @@ type summary struct {
 	Rows int64 `json:"rows"`
 }
 
-// Encode returns the model's file, the same bytes for the same model. A model that does
-// not hold together is an error.
+// Encode returns the model's file, the same bytes for the same model. A model that is not valid
+// is an error.
 func (m *Model) Encode() ([]byte, error) {
 	return model.EncodeWhole(m.check(), Kind, version, m.columns, summary{m.Rows}, payload{m.Family, m.Classes, m})
 }
@@ -299,7 +299,7 @@ func Decode(file []byte) (*Model, error) {
 	return model.Whole(m, m.check())
 }
 
-// check tells what does not hold together.
+// check returns an error if the model is not valid.
 func (m *Model) check() error {
 	k := len(m.Classes.Values)
 	over, err := m.columns.CheckDim(m.Dim, m.Columns)
@@ -332,7 +332,8 @@ func (m *Model) check() error {
 	return m.checkMatrix("counts", m.Counts, over, 0)
 }
 
-// checkMatrix checks that a matrix has d columns, and that its values are numbers of at least least.
+// checkMatrix checks that a matrix has a row of d values for each class, and that each value is
+// finite and not below least.
 func (m *Model) checkMatrix(name string, rows [][]float64, d int, least float64) error {
 	if len(rows) != len(m.Priors) {
 		return fmt.Errorf("there are %s of %d classes, want %d", name, len(rows), len(m.Priors))

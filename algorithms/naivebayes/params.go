@@ -15,27 +15,28 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Params are the parameters of Train. The zero value of each field but LabelCol is its
-// default. Params are a stage of pipelines.
+// Params are the parameters of Train. The zero value of every field means its default; only
+// LabelCol has none. Params are a stage of pipelines.
 type Params struct {
 	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols name
-	// number columns instead, which are joined in their order. With neither the dataset's only
-	// vector column is taken.
+	// number columns instead, and are joined in their order. With neither, the features are the
+	// dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
-	// LabelCol names the column of the classes, of any type: its distinct values in ascending
-	// order, numbers by value, text by bytes, false before true, are the classes. Required.
+	// LabelCol names the column of the labels, of any type. The classes are its distinct values
+	// in ascending order: numbers by value, text by bytes, false before true. Required.
 	LabelCol string
-	// WeightCol names a column of row weights, numbers of 0 or more; empty: every row weighs 1.
+	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
+	// weighs 1.
 	WeightCol string
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and "probability".
 	PredictionCol, ProbabilityCol string
-	// Skip leaves rows out in which something is null, NaN or infinite, and counts them as
-	// "rows skipped". Otherwise such a row is an error that names row and column.
+	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
+	// skipped". Without it such a row is an error, which names row and column.
 	Skip bool
 
-	// Family is how features are distributed within a class; the zero value is Gaussian.
+	// Family is the distribution of features within a class; the zero value is Gaussian.
 	Family Family
 	// Smoothing is added to each count of Multinomial, Complement and Bernoulli, above 0; 0
 	// means 1.
@@ -46,9 +47,9 @@ type Params struct {
 	// Binarize is the value above which a feature counts as present for Bernoulli; for sparse
 	// rows 0 or more.
 	Binarize float64
-	// Priors are the probabilities of the classes, by the class as text, all of them;
-	// UniformPriors gives each the same. Otherwise they are in proportion to the weights of
-	// the classes' rows.
+	// Priors are the prior probabilities of all classes; the keys are classes as texts.
+	// UniformPriors gives each class the same. With neither, priors are proportional to the
+	// weights of the classes' rows.
 	Priors        map[string]float64
 	UniformPriors bool
 }
@@ -71,7 +72,7 @@ func (p Params) Apply(rows, m *engine.Dataset) *engine.Dataset {
 	return Predict(rows, m, PredictOptions{PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol})
 }
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns all errors in the parameters.
 func (p Params) Validate() error {
 	errs := signature.CheckParams(p.LabelCol, p.VectorCol, p.FeatureCols, signature.Names{Prediction: p.PredictionCol, Probability: p.ProbabilityCol})
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
@@ -97,7 +98,7 @@ func (p Params) Validate() error {
 	return errors.Join(errs...)
 }
 
-// checkPriors checks given priors by themselves.
+// checkPriors checks that given priors are probabilities with the sum 1.
 func checkPriors(priors map[string]float64) error {
 	var sum float64
 	for _, name := range slices.Sorted(maps.Keys(priors)) {
@@ -113,13 +114,13 @@ func checkPriors(priors map[string]float64) error {
 	return nil
 }
 
-// withDefaults returns valid parameters with every zero replaced by what it means.
+// withDefaults returns valid parameters with every zero replaced by its default.
 func (p Params) withDefaults() Params {
 	p.Smoothing, p.VarSmoothing = cmp.Or(p.Smoothing, defaultSmoothing), cmp.Or(p.VarSmoothing, defaultVarSmoothing)
 	return p
 }
 
-// columns says what is read of the rows.
+// columns returns the columns to read.
 func (p Params) columns() rows.Columns {
 	return rows.Columns{Vector: p.VectorCol, Features: p.FeatureCols, Label: p.LabelCol, Weight: p.WeightCol, Skip: p.Skip}
 }
@@ -157,11 +158,11 @@ type Family int
 const (
 	// Gaussian takes each feature as normally distributed.
 	Gaussian Family = iota
-	// Multinomial takes rows as counts of drawn features: numbers of 0 or more.
+	// Multinomial takes the values of a row as counts of drawn features: numbers of 0 or more.
 	Multinomial
 	// Complement judges a class by the counts of the rows of all others (Rennie, Shih, Teevan
 	// and Karger, "Tackling the Poor Assumptions of Naive Bayes Text Classifiers", ICML 2003),
-	// which suits classes of very different weights. Priors do not enter.
+	// which suits classes of very different weights. Priors are not used.
 	Complement
 	// Bernoulli takes each feature as present, above Binarize, or absent.
 	Bernoulli

@@ -17,13 +17,13 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Train fits a classifier and returns the model as a dataset of one row, whose column
-// "model" holds what Model.Encode returns. (A second column, null, has the type of the
-// labels.)
+// Train fits a classifier and returns the model as a dataset of one row. Its column "model"
+// holds the bytes that Model.Encode returns. (A second column has the type of the labels; it is
+// null.)
 //
-// Its queue is named "naivebayes" and has one superstep, with Gaussian two: class means,
-// then variances about them. What is wrong with the parameters or with the columns they
-// name is reported when the job is built, with the caller's line.
+// Its queue is named "naivebayes" and has one superstep. For Gaussian it has two: the first
+// computes class means, the second variances about them. Errors in the parameters, or in the
+// columns that they name, are reported when the job is built, with the caller's line.
 func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	const op = "naivebayes.Train"
 	b, refused := model.Begin(op, d, p.Validate())
@@ -32,7 +32,7 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	}
 	t, err := rows.Check(op, d, p.columns(), rows.ClassLabel)
 	if err == nil && t.Sparse && p.Binarize < 0 {
-		err = fmt.Errorf("column %q is sparse and Binarize is %v: what sparse rows leave out would be present; want 0 or more", t.Vector(), p.Binarize)
+		err = fmt.Errorf("column %q is sparse and Binarize is %v: features that sparse rows leave out would count as present; want 0 or more", t.Vector(), p.Binarize)
 	}
 	q := counting{params: p.withDefaults(), table: t, schema: arrowrows.Arrow(d.Schema())}
 	label, missing := signature.ClassColumn(q.schema, p.LabelCol)
@@ -57,14 +57,14 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 var (
 	counts  = shared.Scratch[[]float64]("counts")
 	counted = shared.Scratch[*sums]("sums")
-	first   = shared.Replicated("first sums", shared.Float64s()) // of Gaussian
+	first   = shared.Replicated("first sums", shared.Float64s()) // for Gaussian
 
-	// latest are the sums of the latest superstep, on subtask 0 with shard 0, which is always
-	// its: so that who closes the queue need not have run it.
+	// latest has the sums of the latest superstep. It goes with shard 0, which is always on
+	// subtask 0, so that the subtask that closes the queue need not have run the superstep.
 	latest = shared.PerShard("latest sums", shared.Float64s())
 )
 
-// sums is what a subtask has of a training. Matrices have a row for each class.
+// sums is the state of a training on a subtask. Matrices have a row for each class.
 type sums struct {
 	data    *rows.Data
 	k, d    int
@@ -119,7 +119,7 @@ func (q counting) preallocate(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// affordable reports counts that are too large.
+// affordable returns an error if the counts take too much memory.
 func affordable(classes, features int) error {
 	if bytes := 16 * float64(classes) * float64(features); bytes > maxCounts {
 		return fmt.Errorf("the counts of %d classes and %d features take %.0f MB, at most %d MB are allowed: hash the features into fewer", classes, features, bytes/(1<<20), maxCounts>>20)
@@ -127,8 +127,9 @@ func affordable(classes, features int) error {
 	return nil
 }
 
-// count adds, in the first superstep, weight·x of each row to its class, of features that
-// are present 1 for Bernoulli; in the second, weight·t and weight·t² for t = x − mean.
+// count adds the rows of a shard to the sums of their classes. The first superstep adds
+// weight·x, and for Bernoulli the weight for each feature that is present. The second adds
+// weight·t and weight·t² with t = x − mean.
 func (q counting) count(ctx *comqueue.ComContext, shard int, out []float64) error {
 	s := counted.Get(ctx)
 	b := s.data.Block(shard)
@@ -179,7 +180,7 @@ func (q counting) countRow(s *sums, b *rows.Block, i int, weight float64, out []
 	return nil
 }
 
-// feature returns the declared number of a feature.
+// feature returns the index of a feature among the declared ones.
 func (s *sums) feature(j int) int {
 	if s.data.Facts.Columns != nil {
 		return int(s.data.Facts.Columns[j])
@@ -187,7 +188,7 @@ func (s *sums) feature(j int) int {
 	return j
 }
 
-// addRow adds a row to the sums of its class.
+// addRow adds a row to the sums of its class, in the first superstep of Gaussian.
 func (s *sums) addRow(b *rows.Block, i, c int, weight float64, out []float64) {
 	if b.Dense != nil {
 		kernel.Axpy(weight, b.Dense[i*s.d:(i+1)*s.d], out[c*s.d:(c+1)*s.d])
@@ -224,7 +225,8 @@ func (s *sums) spreadRow(b *rows.Block, i, c int, weight float64, out []float64)
 	}
 }
 
-// note makes the means of the classes after the first superstep of Gaussian.
+// note keeps the sums of the superstep. After the first superstep of Gaussian it computes the
+// means of the classes.
 func (q counting) note(ctx *comqueue.ComContext) error {
 	s, sum := counted.Get(ctx), counts.Get(ctx)
 	for i, v := range sum {
@@ -243,7 +245,7 @@ func (q counting) note(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// takeFirst makes the means of the classes from the sums of the first superstep.
+// takeFirst computes the means of the classes from the sums of the first superstep.
 func (q counting) takeFirst(s *sums, sum []float64) {
 	s.means = make([]float64, s.k*s.d)
 	for c, w := range s.data.Facts.ClassWeights {
@@ -258,7 +260,7 @@ func (q counting) takeFirst(s *sums, sum []float64) {
 
 // finish makes the model.
 func (q counting) finish(ctx *comqueue.ComContext) (model.Model, error) {
-	if !counted.Has(ctx) { // on a subtask that joins to close the queue
+	if !counted.Has(ctx) { // this subtask joined to close the queue
 		if err := q.preallocate(ctx); err != nil {
 			return nil, err
 		}
@@ -298,7 +300,7 @@ func (q counting) finish(ctx *comqueue.ComContext) (model.Model, error) {
 	return m, nil
 }
 
-// largestVariance is that of the feature that varies most over all rows.
+// largestVariance returns the largest variance of a feature over all rows.
 func largestVariance(f *rows.Facts) float64 {
 	var top float64
 	for _, std := range f.Std {

@@ -16,10 +16,10 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// predict_proba of scikit-learn's GaussianNB, MultinomialNB(alpha=0.5),
-// ComplementNB(alpha=0.5) and BernoulliNB(alpha=0.5, binarize=1) trained on small(), for
-// its rows 2, 3 and 11, without and with weights. (For GaussianNB with weights var_smoothing
-// was scaled to the weighted variance, which scikit-learn does not take there.)
+// predict_proba of scikit-learn's GaussianNB, MultinomialNB(alpha=0.5), ComplementNB(alpha=0.5)
+// and BernoulliNB(alpha=0.5, binarize=1), trained on small(), for its rows 2, 3 and 11, without
+// and with weights. (For GaussianNB with weights, var_smoothing was scaled by hand to the
+// weighted variance, which scikit-learn does not use.)
 var sklearn = []struct {
 	family   naivebayes.Family
 	weighted bool
@@ -48,7 +48,7 @@ func TestSameAsScikitLearn(t *testing.T) {
 			for i, row := range []int{2, 3, 11} {
 				tolerance := 1e-9
 				if c.family == naivebayes.Gaussian {
-					tolerance = 1e-6 // of sparse rows: variances of constant features are 1e9 below their means
+					tolerance = 1e-6 // sparse rows: constant features have variances of 1e-9 of their means
 				}
 				require.InDeltaSlice(t, c.want[i], probabilities(t, m, table.Row(row)), tolerance, "%v %v", c.family, c.weighted)
 				got := make([]float64, 3)
@@ -60,7 +60,8 @@ func TestSameAsScikitLearn(t *testing.T) {
 	}
 }
 
-// GaussianNB of scikit-learn on iris: score, probabilities, a row of var_ and of theta_.
+// TestIris compares with scikit-learn's GaussianNB on iris: score, probabilities, and a row
+// each of var_ and theta_.
 func TestIris(t *testing.T) {
 	text, err := os.ReadFile("../gmm/testdata/iris.csv")
 	require.NoError(t, err)
@@ -89,8 +90,8 @@ func TestIris(t *testing.T) {
 	require.InDeltaSlice(t, []float64{6.588, 2.974, 5.552, 2.026}, m.Means[2], 1e-12)
 }
 
-// Of very many declared features training keeps those that occur, and what it predicts is
-// what it would predict with all of them; for Gaussian with those alone.
+// Of very many declared features, training only keeps those that occur. Predictions are as with
+// all features, and for Gaussian as with those that occur alone.
 func TestFeaturesThatDoNotOccur(t *testing.T) {
 	const d = 66_000
 	table := small()
@@ -103,7 +104,7 @@ func TestFeaturesThatDoNotOccur(t *testing.T) {
 		var want []float64
 		p := of(f)
 		if f == naivebayes.Bernoulli {
-			p.Smoothing = 1e-4 // else the many absent features make one class certain
+			p.Smoothing = 1e-4 // with more, the many absent features make one class certain
 		}
 		if f == naivebayes.Gaussian {
 			want = probabilities(t, train(t, table, p), table.Row(3))
@@ -125,7 +126,7 @@ func TestFeaturesThatDoNotOccur(t *testing.T) {
 	}
 }
 
-// Class means far apart do not swallow the variances within classes.
+// Variances within classes are exact where class means are far apart.
 func TestVariancesOfDistantClasses(t *testing.T) {
 	table := trial.Table{N: 8, D: 1, X: []float64{1e9, 1e9 + 1, 1e9 + 2, 1e9 + 3, -1e9, -1e9 - 2, -1e9 - 4, -1e9 - 6}, Label: []float64{1, 1, 1, 1, 0, 0, 0, 0}}
 	for _, sparse := range []bool{false, true} {
@@ -148,7 +149,7 @@ func TestPriors(t *testing.T) {
 	require.InDeltaSlice(t, m.Priors, probabilities(t, m, make([]float64, 6)), 1e-12, "a row that tells nothing")
 }
 
-// Constant features, also all of them, and one row a class.
+// TestFewRows has constant features, also all constant, and one row a class.
 func TestFewRows(t *testing.T) {
 	table := trial.TableOf([]float64{0, 1}, []float64{3, 1}, []float64{3, 5})
 	for _, f := range families {

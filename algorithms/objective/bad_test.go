@@ -57,7 +57,7 @@ func TestObjectivesThatAreRefused(t *testing.T) {
 	}
 }
 
-// A row without weight does not matter, whatever its loss.
+// A row with weight 0 has no effect, whatever its loss.
 func TestInfiniteLosses(t *testing.T) {
 	table := trial.TableOf([]float64{1, 2, 3}, []float64{1}, []float64{2}, []float64{400})
 	with(t, table, objective.Linear{Loss: objective.Poisson{}}, func(o opened) {
@@ -74,7 +74,7 @@ func TestInfiniteLosses(t *testing.T) {
 }
 
 // The second derivatives of a row with weight 0 may be infinite at its mean, and 0 times
-// infinity is NaN. The matrix must be that of the other rows.
+// infinity is NaN. The matrix must be that of the rows with weight.
 func TestRowsWithoutWeightHaveNoCurvature(t *testing.T) {
 	x := [][]float64{{1, 0.5}, {0.25, -1}, {-0.5, 2}, {1e4, 1e4}}
 	table := trial.TableOf([]float64{1, 2, 3, 0}, x...)

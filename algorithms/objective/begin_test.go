@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
-// planes returns labels of a given size around a plane of the features, with some outliers.
-// moved is added to all labels.
+// planes returns labels of the given size around a plane of the features, with some outliers,
+// and adds moved to all of them.
 func planes(size, moved float64) trial.Table {
 	table := trial.Gaussian(3, 400, 5)
 	for i := range table.N {
@@ -27,7 +27,8 @@ func planes(size, moved float64) trial.Table {
 	return table
 }
 
-// Labels of any magnitude need few reads, and moving all of them moves the intercept.
+// Labels of any magnitude need few reads. Adding a number to all labels moves only the
+// intercept.
 func TestLabelsOfAnyMagnitude(t *testing.T) {
 	for _, size := range []float64{1e-6, 1, 1e3, 1e6} {
 		for _, m := range []optim.Method{optim.Auto, optim.LBFGS, optim.OWLQN} {
@@ -50,7 +51,7 @@ func TestLabelsOfAnyMagnitude(t *testing.T) {
 }
 
 // Survival times in another unit are the same problem: the intercept differs by the logarithm
-// of the unit, and the optimum is the same.
+// of the unit, and the rest of the optimum is the same.
 func TestTimesOfAnyUnit(t *testing.T) {
 	times := []float64{1, 4, 2, 7, 5, 12}
 	for _, m := range []optim.Method{optim.Auto, optim.LBFGS} {

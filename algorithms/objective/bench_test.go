@@ -17,8 +17,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// benchTable returns rows with classes that a plane nearly separates. Sparse rows have some
-// entries each.
+// benchTable returns rows with classes that a plane nearly separates. Sparse rows have
+// `entries` entries each.
 func benchTable(n, d, entries int) trial.Table {
 	table := trial.Table{N: n, D: d, Sparse: entries > 0, Label: make([]float64, n)}
 	table.X = make([]float64, n*d)
@@ -110,8 +110,9 @@ func BenchmarkPass(b *testing.B) {
 	}
 }
 
-// BenchmarkTraining trains on two subtasks: rows are checked, the facts computed, and the
-// objective minimised. The last two are also timed separately. It reports the best of the runs.
+// BenchmarkTraining measures a training on two subtasks: checking the rows, computing the
+// facts, and minimising the objective. The last two are also timed separately. It reports the
+// fastest run.
 func BenchmarkTraining(b *testing.B) {
 	for _, at := range []struct {
 		n, d, entries int

@@ -56,7 +56,7 @@ func (e *evaluator) bound(shard int, v, out []float64) error {
 			}
 			row := smooth.Loss.line(part.Label[i])
 			r := row.c - float64(row.s*margin)
-			alpha, _ := row.attains(r, a, mu)
+			alpha, _ := row.maximizer(r, a, mu)
 			s.next[lo+i] = alpha
 			upper[i], lower[i] = 0, 0
 			if w == 0 {

@@ -23,17 +23,17 @@ func (e *evaluator) chunkRows(b *rows.Block) (chunk, read int) {
 	chunk = min(max(bytes/max(row, 1)&^3, 4), 256)
 	switch {
 	case b.Dense == nil:
-		return chunk, withLongRest(b.N, chunk)
+		return chunk, withLongLastChunk(b.N, chunk)
 	case e.k > 1:
 		return chunk, chunk
 	}
 	return chunk, min(max(readBytes/max(row, 1)&^3, 4), 512)
 }
 
-// withLongRest returns how many of n rows to take at a time: chunk, or a little less so that
+// withLongLastChunk returns how many of n rows to take at a time: chunk, or a little less so that
 // the last chunk is long. While the last chunk is summed, the first rows of the next shard are
 // fetched.
-func withLongRest(n, chunk int) int {
+func withLongLastChunk(n, chunk int) int {
 	best := chunk
 	for rows := chunk - 4; rows >= max(4, chunk-12); rows -= 4 {
 		if (n-1)%rows > (n-1)%best {

@@ -2,7 +2,7 @@
 
 package objective_test
 
-// everyDesign is the interval of the designs with which a loss is tested.
+// everyDesign is the stride of the designs with which a loss is tested.
 const everyDesign = 3
 
 // thorough says whether every update is tested with every schedule, and long parameters with

@@ -68,7 +68,7 @@ func (SquaredEpsilonInsensitive) Label() rows.LabelKind { return rows.NumberLabe
 
 // Shape implements Loss.
 func (l SquaredEpsilonInsensitive) Shape(f *rows.Facts) (Shape, error) {
-	return Shape{Margins: 1, Unit: spread(f)}, checkEpsilon(l.Epsilon)
+	return Shape{Margins: 1, Unit: labelSpread(f)}, checkEpsilon(l.Epsilon)
 }
 
 // Refuses implements Loss.

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// Least squares of a price by a size, trained like every linear model.
+// Least squares predicts a price from a size. It is trained like every linear model.
 func Example() {
 	type house struct {
 		Size, Price float64

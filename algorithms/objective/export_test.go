@@ -5,7 +5,7 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 )
 
-// OpenWide is Open with buffers of all parameters for every shard, even if its rows have few of
+// OpenWide is Open, but every shard has buffers of all parameters, even if its rows have few of
 // the features.
 func (l Linear) OpenWide(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	data, err := l.Table.Open(ctx)

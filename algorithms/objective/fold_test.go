@@ -15,9 +15,9 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// foldedSums returns the sums of the passes over all rows, with parameters that change in place
-// between passes. The evaluator folds them and may keep what it computes from parameters;
-// otherwise each shard has a buffer.
+// foldedSums returns the sums of the passes over all rows. The parameters change in place
+// between passes. If folded is set, the evaluator folds the sums and may keep what it computes
+// from parameters. Otherwise each shard has a buffer.
 func foldedSums(t *testing.T, table trial.Table, l objective.Linear, folded bool, parallelism int) []float64 {
 	evaluator := shared.Scratch[optim.Evaluator]("evaluator")
 	r := trial.Run(t, func(b *engine.Builder) {
@@ -78,22 +78,22 @@ func foldedSums(t *testing.T, table trial.Table, l objective.Linear, folded bool
 	return got
 }
 
-// The results of the passes so far, and their inputs.
+// The results of the passes so far and their inputs.
 var (
 	results    = shared.Scratch[[]float64]("results")
 	parameters = shared.Scratch[[]float64]("parameters")
 )
 
-// Sums that the evaluator folds have the bits of those in buffers of each shard: for all
+// Sums that the evaluator folds have the same bits as sums in a buffer per shard: for all
 // magnitudes, with empty shards and features without influence, at any parallelism.
 func TestFoldedSumsHaveTheSameBits(t *testing.T) {
 	wild := trial.Wild(200, 4)
 	few := trial.Wild(21, 4) // some shards are empty
 	still := trial.Wild(100, 5)
 	for i := range still.N {
-		still.Row(i)[2] = 0 // its coefficient has no influence
+		still.Row(i)[2] = 0 // makes its coefficient have no influence
 	}
-	constant := trial.Gaussian(5, 320, 3) // its contribution to gradients is −0 in every shard
+	constant := trial.Gaussian(5, 320, 3) // in every shard its contribution to gradients is −0
 	for i := range constant.N {
 		x := constant.Row(i)
 		x[0], x[1], x[2] = 0.01*x[0], 0.01*x[1], 1
@@ -125,7 +125,7 @@ func TestFoldedSumsHaveTheSameBits(t *testing.T) {
 	}
 }
 
-// Rows that all weigh 1 are probed like rows without weights.
+// Rows that all have weight 1 are probed like rows without weights.
 func TestProbesOfRowsWithoutWeights(t *testing.T) {
 	plain := trial.Wild(200, 4)
 	plain.Weight = nil
@@ -153,7 +153,7 @@ func TestProbesOfRowsWithoutWeights(t *testing.T) {
 }
 
 // At the start of training, all rows of a class give the same results, unless rows have
-// offsets. One offset for all rows acts like an intercept.
+// offsets. The same offset for all rows acts like an intercept.
 func TestRowsThatAreAlike(t *testing.T) {
 	plain := trial.Wild(200, 4)
 	shifted := plain
@@ -173,7 +173,7 @@ func TestRowsThatAreAlike(t *testing.T) {
 					}
 					got := o.evaluate(t, v)
 					got = append(got, o.sum(t, 1+n, func(shard int, out []float64) error { return o.e.Margins.Start(shard, v, out) })...)
-					// The direction is not the point: margins along it differ.
+					// Unlike at the point, the margins of the rows differ along the direction.
 					bits[i] = bitsOf(append(got, o.sum(t, 1+n, func(shard int, out []float64) error { return o.e.Margins.Direction(shard, parametersFor(n), 0.5, out) })...))
 					require.Zero(t, allocations(func() { _ = o.e.Evaluate(o.ctx.Shards().Lo, v, got[:1+n]) }))
 				})

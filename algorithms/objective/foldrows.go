@@ -32,7 +32,7 @@ func (e *evaluator) foldRows(shards []int, taken [][]int32, v, out []float64) (b
 	w := &e.byRow
 	w.depth = 0
 	for lo := 0; lo < len(shards); {
-		hi, n := e.together(shards, taken, lo, single)
+		hi, n := e.groupRows(shards, taken, lo, single)
 		part := e.gatherGroup(shards[lo:hi], taken[lo:hi], n, single)
 		if part == nil {
 			return false, nil
@@ -55,10 +55,10 @@ func (e *evaluator) foldRows(shards []int, taken [][]int32, v, out []float64) (b
 	return true, nil
 }
 
-// together returns the end of the shards from lo on whose rows fit the cache, and the number of
+// groupRows returns the end of the shards from lo on whose rows fit the cache, and the number of
 // their rows. Single rows are read twice and not written, so there may be twice as many. They
 // must be all shards under a node with as many shards as a kernel takes.
-func (e *evaluator) together(shards []int, taken [][]int32, lo int, single bool) (hi, n int) {
+func (e *evaluator) groupRows(shards []int, taken [][]int32, lo int, single bool) (hi, n int) {
 	if !single {
 		n, hi = len(taken[lo]), lo+1
 		for ; hi < len(shards) && n+len(taken[hi]) <= e.longest; hi++ {
@@ -183,7 +183,7 @@ func (e *evaluator) evaluateGroup(part *shardRows, shards []int, taken [][]int32
 // features are sparse, or if the multipliers of a Smooth loss are no longer 0.
 func (e *evaluator) gatherGroup(shards []int, taken [][]int32, n int, single bool) *shardRows {
 	w := &e.byRow
-	g := e.roomFor(e.at(shards[0]), n, single)
+	g := e.buffersFor(e.at(shards[0]), n, single)
 	b, d, at := g.Block, e.d, 0
 	for i, shard := range shards {
 		s := e.at(shard)
@@ -215,8 +215,8 @@ func (e *evaluator) gatherGroup(shards []int, taken [][]int32, n int, single boo
 	return g
 }
 
-// roomFor returns room for n rows with the fields that the rows of a shard have.
-func (e *evaluator) roomFor(first *shardRows, n int, single bool) *shardRows {
+// buffersFor returns room for n rows with the fields that the rows of a shard have.
+func (e *evaluator) buffersFor(first *shardRows, n int, single bool) *shardRows {
 	w := &e.byRow
 	g := &w.group
 	if g.Block == nil {

@@ -7,12 +7,12 @@ import (
 
 // hessianWork is the memory for second derivatives, allocated on first use.
 type hessianWork struct {
-	rows []float64 // a chunk of scaled rows, each with a 1 after it for the intercept
-	room kernel.Gram
-	h    []float64 // weighted curvature of a pair of margins, for a chunk
-	gram []float64 // a triangle for each pair of margins with coefficients
-	line []float64 // stride sums for each pair of a constant and a margin with coefficients
-	dot  []float64 // a sum for each pair of constants
+	rows        []float64 // a chunk of scaled rows, each with a 1 after it for the intercept
+	gramBuffers kernel.Gram
+	h           []float64 // weighted curvature of a pair of margins, for a chunk
+	gram        []float64 // a triangle for each pair of margins with coefficients
+	line        []float64 // stride sums for each pair of a constant and a margin with coefficients
+	dot         []float64 // a sum for each pair of constants
 }
 
 // hessianPass is pass with second derivatives. Features are scaled and centred before they are
@@ -131,10 +131,10 @@ func (e *evaluator) addCurvature(s *shardRows, lo, n int, gram []float64) error 
 			return err
 		}
 		for b := range a + 1 {
-			e.weigh(s, lo, e.curve[pair*n:(pair+1)*n], h)
+			e.weightCurvature(s, lo, e.curve[pair*n:(pair+1)*n], h)
 			switch {
 			case a < e.Margins:
-				w.room.AddRows(z, n, width, h, gram[pair*size:(pair+1)*size])
+				w.gramBuffers.AddRows(z, n, width, h, gram[pair*size:(pair+1)*size])
 			case b < e.Margins:
 				at := ((a-e.Margins)*e.Margins + b) * width
 				kernel.AddScaledRows(z, n, width, h, w.line[at:at+width])
@@ -151,8 +151,8 @@ func (e *evaluator) addCurvature(s *shardRows, lo, n int, gram []float64) error 
 	return nil
 }
 
-// weigh writes weight times curvature to h, and 0 for a row without weight.
-func (e *evaluator) weigh(s *shardRows, lo int, curve, h []float64) {
+// weightCurvature writes weight times curvature to h, and 0 for a row without weight.
+func (e *evaluator) weightCurvature(s *shardRows, lo int, curve, h []float64) {
 	if s.weight == nil {
 		copy(h, curve)
 		return

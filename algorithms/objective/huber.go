@@ -29,7 +29,7 @@ func (l Huber) Shape(f *rows.Facts) (Shape, error) {
 	if l.Delta != 0 && !finitePositive(l.Delta) {
 		return Shape{}, fmt.Errorf("the delta of the huber loss is %v: want a number above 0, or 0 for %v", l.Delta, defaultDelta)
 	}
-	return Shape{Margins: 1, Unit: min(l.delta(), spread(f))}, nil
+	return Shape{Margins: 1, Unit: min(l.delta(), labelSpread(f))}, nil
 }
 
 // nearlyNonsmooth says that most rows are where the loss is linear and has no second

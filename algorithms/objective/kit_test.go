@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// opened is an evaluator over all rows, within the queue that has the rows.
+// opened is an evaluator over all rows, within the queue that holds the rows.
 type opened struct {
 	ctx    *comqueue.ComContext
 	e      optim.Evaluator
@@ -21,7 +21,7 @@ type opened struct {
 	facts  *rows.Facts
 }
 
-// sum adds the results of f for all shards in a buffer of n values.
+// sum adds up the results of f for all shards, in a buffer of n values.
 func (o opened) sum(t testing.TB, n int, f func(shard int, out []float64) error) []float64 {
 	total := make([]float64, n)
 	require.NoError(t, o.ctx.ForShards(func(shard int) error {
@@ -40,7 +40,7 @@ func (o opened) evaluate(t testing.TB, v []float64) []float64 {
 	return o.sum(t, 1+o.e.Dim, func(shard int, out []float64) error { return o.e.Evaluate(shard, v, out) })
 }
 
-// columnsOf names the columns that a table has.
+// columnsOf returns the columns that a table has.
 func columnsOf(table trial.Table) rows.Columns {
 	c := rows.Columns{Vector: "features", Label: "label"}
 	if table.Weight != nil {
@@ -52,8 +52,8 @@ func columnsOf(table trial.Table) rows.Columns {
 	return c
 }
 
-// allocations returns how often f allocates. It takes the minimum of a few runs, as the job
-// around f allocates sometimes too.
+// allocations returns the number of allocations of f. It takes the minimum of a few runs,
+// because the job around f sometimes allocates too.
 func allocations(f func()) float64 {
 	least := testing.AllocsPerRun(5, f)
 	for i := 0; i < 4 && least > 0; i++ {

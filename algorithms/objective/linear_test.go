@@ -65,8 +65,8 @@ func parametersFor(n int) []float64 {
 	return v
 }
 
-// reference is the weighted sum of losses in simple loops, at coefficients of the unscaled
-// features.
+// reference returns the weighted sum of losses by simple loops, with coefficients of the
+// unscaled features.
 func reference(table trial.Table, l kind, c objective.Coefficients) float64 {
 	var sum float64
 	for i := range table.N {
@@ -123,7 +123,7 @@ func TestEvaluateIsTheSumOfLosses(t *testing.T) {
 // checkGradient compares a gradient with central differences.
 func checkGradient(t *testing.T, o opened, v, got []float64, kinked bool) {
 	h := 1e-5
-	if kinked { // a step this small takes no row across a kink
+	if kinked { // steps this small move no row across a kink
 		h = 1e-7
 	}
 	for j := range v {
@@ -136,8 +136,8 @@ func checkGradient(t *testing.T, o opened, v, got []float64, kinked bool) {
 	}
 }
 
-// checkHessian compares the matrix with central differences of gradients, and the rest
-// with Evaluate.
+// checkHessian compares the matrix with central differences of gradients, and all else with
+// Evaluate.
 func checkHessian(t *testing.T, o opened, v, got []float64) {
 	const h = 1e-5
 	n := len(v)
@@ -202,7 +202,7 @@ func TestKeptMarginsGiveWhatEvaluateGives(t *testing.T) {
 	}
 }
 
-// With room for second derivatives, the functions of Margins give the same as Hessian.
+// If there is memory for second derivatives, the functions of Margins give the same as Hessian.
 func TestKeptMarginsGiveSecondDerivatives(t *testing.T) {
 	for _, l := range []kind{kinds()[1], kinds()[2], kinds()[13]} {
 		for _, sparse := range []bool{false, true} {
@@ -292,7 +292,7 @@ func TestSampledRows(t *testing.T) {
 				require.Equal(t, table.N, rows)
 				require.Equal(t, o.evaluate(t, v), all[:n-1], "%v", l.loss)
 				require.InDelta(t, o.e.Weight, all[n-1], 1e-12)
-				// A row taken twice counts twice.
+				// A row that is drawn twice counts twice.
 				twice := o.sum(t, n, func(shard int, out []float64) error { return o.e.Minibatch.Evaluate(shard, []int32{1, 1}, v, out) })
 				once := o.sum(t, n, func(shard int, out []float64) error { return o.e.Minibatch.Evaluate(shard, []int32{1}, v, out) })
 				for i := range once {
@@ -313,7 +313,7 @@ func TestFactorsOfThePenalty(t *testing.T) {
 		c, err := o.linear.Coefficients(o.facts, v)
 		require.NoError(t, err)
 		for j, f := range o.e.PenaltyFactors[:5] {
-			if j != 2 { // constant: its coefficient is 0
+			if j != 2 { // feature 2 is constant: its coefficient is 0
 				require.InEpsilon(t, c.Weights[j], f*v[j], 1e-15)
 			}
 		}
@@ -364,6 +364,6 @@ func TestClassWeightsAreRowWeights(t *testing.T) {
 		require.InEpsilon(t, o.facts.Weight, o.e.Weight, 1e-14)
 		s := o.evaluate(t, make([]float64, 6)) // every loss is log 2
 		require.InEpsilon(t, o.facts.Weight*math.Ln2, s[0], 1e-14)
-		require.InDelta(t, 0, s[6], 1e-12) // both classes pull the intercept equally
+		require.InDelta(t, 0, s[6], 1e-12) // the gradients of both classes cancel at the intercept
 	})
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// So many parameters that subtasks keep blocks of them have the same bits as in a training on
+// With so many parameters, subtasks keep blocks of them. The bits are those of a training on
 // one subtask: with probed margins, with an L1 penalty, in rounds over smooth approximations,
 // and without a penalty. A read sends each subtask the other subtasks' results for its block,
 // without zeros, and nothing else. The number of bytes is that of the formula.
@@ -56,7 +56,7 @@ func TestLongParametersAreSplit(t *testing.T) {
 				}
 			}
 			if o != r {
-				want += travels(k, part.Len())
+				want += wireBytes(k, part.Len())
 			}
 		}
 	}
@@ -94,7 +94,7 @@ func TestLongParametersAreSplit(t *testing.T) {
 					reduced = max(reduced, stage.Bytes)
 				}
 			}
-			if c.s.GapTol > 0 { // a bound is as long as the parameters
+			if c.s.GapTol > 0 { // a bound has as many elements as the parameters
 				continue
 			}
 			require.Less(t, reduced, int64(8*length), "nothing of the length of the parameters is reduced for all")

@@ -93,8 +93,8 @@ func twoClasses(f *rows.Facts) (Shape, error) {
 	return Shape{Margins: 1}, f.Weighty()
 }
 
-// spread returns the unit of slopes that are differences from labels.
-func spread(f *rows.Facts) float64 {
+// labelSpread returns the unit of slopes that are differences from labels.
+func labelSpread(f *rows.Facts) float64 {
 	if f.LabelStd > 0 {
 		return f.LabelStd
 	}

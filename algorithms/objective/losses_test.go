@@ -12,21 +12,21 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// naive is a loss by its definition, as a function of margins m, a label and whether the event
-// was observed.
+// naive is the definition of a loss: a function of margins m, a label and whether the event was
+// observed.
 type naive func(m []float64, y, seen float64) float64
 
-// kind is a loss with its definition and with labels that suit it.
+// kind is a loss with its definition and with a function that draws labels for it.
 type kind struct {
 	loss   objective.Loss
 	naive  naive
 	label  func(u float64) float64 // from a uniform number
-	k      int                     // margins
-	kinked bool                    // its first derivative jumps
+	k      int                     // number of margins
+	kinked bool                    // its first derivative has jumps
 }
 
-// spread is the range in which margins are drawn: AFT has exponentials of exponentials, which
-// grow fast.
+// spread is the range in which margins are drawn. It is small for AFT, whose exponentials of
+// exponentials grow fast.
 func (l kind) spread() float64 {
 	if l.k == 2 {
 		return 0.5
@@ -99,7 +99,7 @@ func naiveAFT(m []float64, y, seen float64) float64 {
 	return math.Exp(z) - seen*(z-m[1])
 }
 
-// smoothed finds the largest value over a grid of α.
+// smoothed returns the largest value over a grid of α.
 func smoothed(lo, hi, epsilon float64, r func(m, y float64) float64) naive {
 	return func(m []float64, y, _ float64) float64 {
 		best := math.Inf(-1)
@@ -111,7 +111,7 @@ func smoothed(lo, hi, epsilon float64, r func(m, y float64) float64) naive {
 	}
 }
 
-// batchOf returns a batch of rows with room for everything.
+// batchOf returns a batch of rows with buffers for all results.
 func batchOf(margin, label, censor []float64, k int) *objective.Batch {
 	n := len(label)
 	return &objective.Batch{
@@ -195,8 +195,8 @@ func TestBatchesOfAnyLengthGiveTheSameBits(t *testing.T) {
 }
 
 func TestTailsAreAccurate(t *testing.T) {
-	// The probability of the other class at margin 50 is exp(−50)/(1+exp(−50)), which is
-	// lost beside 1.
+	// At margin 50 the probability of the other class is exp(−50)/(1+exp(−50)). Added to 1 it
+	// would be lost by rounding.
 	tail := math.Exp(-50)
 	b := batchOf([]float64{50, -50, 800, -800}, []float64{1, 1, 1, 1}, nil, 1)
 	objective.Logistic{}.At(b)
@@ -218,9 +218,9 @@ func TestTailsAreAccurate(t *testing.T) {
 }
 
 func TestSoftmaxOfTheLiterature(t *testing.T) {
-	// Three classes, the last of which is the reference: coefficients 1 + 0.1·i, five for each
-	// of the first two classes; 100 rows with x_ij = j + 0.1·i, all of class 1; the penalty is
-	// 0.1·|w|₁ + 0.1·w·w.
+	// There are three classes; the last is the reference. The coefficients are 1 + 0.1·i, five
+	// for each of the first two classes. The 100 rows have x_ij = j + 0.1·i and are all of
+	// class 1. The penalty is 0.1·|w|₁ + 0.1·w·w.
 	margin, label := make([]float64, 300), make([]float64, 100)
 	for i := range 100 {
 		label[i] = 1

@@ -84,7 +84,7 @@ const mostFolded = math.MaxUint16
 // foldNarrow is fold for narrow shards.
 func (e *evaluator) foldNarrow(shards sharding.Range, out []float64) {
 	t := e.treeOf(shards)
-	values := t.room[:len(t.shards)]
+	values := t.buffer[:len(t.shards)]
 	for part := range 1 + e.k {
 		for i, s := range t.shards {
 			values[i] = s.kept[part]
@@ -112,7 +112,7 @@ type tree struct {
 	have []uint16
 
 	stack   scalarStack
-	room    []float64
+	buffer  []float64
 	scalars []float64
 	sums    [][]float64 // sums of the columns of each shard
 	next    []uint32    // index of the first of these that is still to be folded
@@ -131,7 +131,7 @@ func (e *evaluator) treeOf(within sharding.Range) *tree {
 		}
 	}
 	n := len(t.shards)
-	t.room, t.sums, t.next = make([]float64, n), make([][]float64, n), make([]uint32, n)
+	t.buffer, t.sums, t.next = make([]float64, n), make([][]float64, n), make([]uint32, n)
 	// from[j+2] counts the shards of column j. Afterwards from[j+1] is where its next shard
 	// goes.
 	for _, s := range t.shards {
@@ -201,20 +201,20 @@ func (t *tree) foldColumns(out []float64) {
 		switch len(have) {
 		case 0:
 		case 1:
-			out[j] = t.take(have[0])
+			out[j] = t.pop(have[0])
 		case 2:
-			out[j] = t.take(have[0]) + t.take(have[1])
+			out[j] = t.pop(have[0]) + t.pop(have[1])
 		default:
 			for _, i := range have {
-				t.stack.push(t.number[i], t.take(i))
+				t.stack.push(t.number[i], t.pop(i))
 			}
 			out[j] = t.stack.total()
 		}
 	}
 }
 
-// take returns the next sum of a shard.
-func (t *tree) take(i uint16) float64 {
+// pop returns the next sum of a shard.
+func (t *tree) pop(i uint16) float64 {
 	v := t.sums[i][t.next[i]]
 	t.next[i]++
 	return v

@@ -18,10 +18,10 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// passes is the number of passes that compute loss and gradient, one after the other.
+// passes is the number of successive passes that compute loss and gradient.
 const passes = 5
 
-// pass makes pass i over a shard.
+// pass runs pass i over a shard.
 func pass(e optim.Evaluator, i, shard int, v, out []float64) error {
 	switch i {
 	case 0:
@@ -39,8 +39,8 @@ func pass(e optim.Evaluator, i, shard int, v, out []float64) error {
 	return e.Margins.Gradient(shard, 0, out)
 }
 
-// narrowSums returns the sums of the passes over all rows: folded by the evaluator if it can,
-// in buffers of each shard, or with a wide evaluator.
+// narrowSums returns the sums of the passes over all rows. The evaluator folds them if folded
+// is set; otherwise each shard has a buffer. If wide is set, the evaluator comes from OpenWide.
 func narrowSums(t *testing.T, record arrow.Record, l objective.Linear, wide, folded bool, parallelism int, options ...engine.Option) []float64 {
 	evaluator := shared.Scratch[optim.Evaluator]("evaluator")
 	r := trial.Run(t, func(b *engine.Builder) {
@@ -108,8 +108,8 @@ func bitsOf(values []float64) []uint64 {
 	return bits
 }
 
-// Shards with few of the features give the same bits as buffers of all features, folded or not,
-// at any parallelism.
+// Shards whose rows have few of the features give the same bits as buffers of all features,
+// folded or not, at any parallelism.
 func TestNarrowShardsGiveTheSameBits(t *testing.T) {
 	record := wideRecord(500, 6000, 20, 12)
 	for _, l := range []objective.Linear{
@@ -128,8 +128,8 @@ func TestNarrowShardsGiveTheSameBits(t *testing.T) {
 	}
 }
 
-// Whole trainings over narrow shards, including the other passes, have the same bits at any
-// parallelism, and end at the same optimum as trainings over few features.
+// Complete trainings over narrow shards have the same bits at any parallelism. They end at the
+// same optimum as trainings over only those features.
 func TestTrainingOverNarrowShards(t *testing.T) {
 	record := wideRecord(200, 5000, 10, 2)
 	for _, s := range []optim.Settings{

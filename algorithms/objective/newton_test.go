@@ -15,8 +15,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Steps of Newton's method that are refused are shortened with the kept margins: the same steps
-// with fewer reads.
+// Refused steps of Newton's method are shortened with the cached margins. This gives the same
+// steps with fewer reads.
 func TestRefusedStepsOfNewtonNeedNoReads(t *testing.T) {
 	table := trial.Gaussian(8, 200, 2)
 	for i := range table.N {
@@ -56,7 +56,7 @@ func (l stopping) At(b *objective.Batch) {
 	l.Squared.At(b)
 }
 
-// A job that is ended does not continue to the end of a shard.
+// When a job ends, passes stop within a shard.
 func TestEndedJobsLeaveShardsUnfinished(t *testing.T) {
 	table := trial.Gaussian(9, 3000, 40)
 	for i := range table.N {

@@ -31,7 +31,7 @@ func fit(t testing.TB, table trial.Table, l objective.Linear, s optim.Settings) 
 	return found
 }
 
-// fitOf minimises an objective over a dataset, and returns the run too.
+// fitOf minimises an objective over a dataset and also returns the result of the run.
 func fitOf(t testing.TB, data func(b *engine.Builder) *engine.Dataset, c rows.Columns, l objective.Linear, s optim.Settings, options ...engine.Option) (fitted, *engine.Result) {
 	t.Helper()
 	r := trial.Run(t, func(b *engine.Builder) {
@@ -74,7 +74,7 @@ func TestRidgeIsTheClosedForm(t *testing.T) {
 		table := tableFor(kinds()[0], d)
 		const l2 = 0.3
 		f := fit(t, table, objective.Linear{Loss: objective.Squared{}, NoIntercept: d.noIntercept, NoStandardize: true}, optim.Settings{L2: l2, Tol: 1e-12})
-		// (XᵀUX/W + l2·I) w = XᵀUy/W, with a column of ones that has no penalty.
+		// (XᵀUX/W + l2·I) w = XᵀUy/W. X has a column of ones, which has no penalty.
 		width := table.D
 		if !d.noIntercept {
 			width++
@@ -102,7 +102,7 @@ func TestRidgeIsTheClosedForm(t *testing.T) {
 		require.NoError(t, want.SolveVec(a, y))
 		for j := range table.D {
 			if j == 2 && !d.noIntercept {
-				continue // constant: its share is part of the intercept
+				continue // constant: it is part of the intercept
 			}
 			require.InDelta(t, want.AtVec(j), f.Weights[j], 1e-9)
 		}

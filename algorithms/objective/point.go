@@ -22,9 +22,9 @@ func (e *evaluator) point(s *shardRows, v []float64) {
 	}
 	switch {
 	case s.Columns != nil:
-		e.spreadSome(v, s.Columns, e.beta, e.add)
+		e.unscaleSome(v, s.Columns, e.beta, e.add)
 	case !known:
-		e.spread(v, e.beta, e.add)
+		e.unscale(v, e.beta, e.add)
 		if e.packed != nil {
 			e.packed.Set(e.beta)
 		}

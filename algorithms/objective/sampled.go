@@ -7,9 +7,9 @@ import (
 
 // sampleWork is the memory for a chunk of the rows of a sample.
 type sampleWork struct {
-	block shardRows
-	room  rows.Block // memory that block is cut from
-	prox  []float64
+	block   shardRows
+	buffers rows.Block // memory that block is cut from
+	prox    []float64
 }
 
 // rowCount is Rows of optim.Minibatch.
@@ -52,7 +52,7 @@ func (e *evaluator) evaluateRows(shard int, indices []int32, v, out []float64) e
 // gather copies rows of a shard together.
 func (e *evaluator) gather(s *shardRows, indices []int32) *shardRows {
 	part := e.gatherLabels(s, indices)
-	b, room, n := part.Block, &e.sample.room, len(indices)
+	b, room, n := part.Block, &e.sample.buffers, len(indices)
 	if s.Dense != nil {
 		room.Dense = atLeast(room.Dense, s.chunk*s.D)
 		b.Dense = room.Dense[:n*s.D]
@@ -68,7 +68,7 @@ func (e *evaluator) gather(s *shardRows, indices []int32) *shardRows {
 // gatherLabels copies together everything about some rows of a shard except features.
 func (e *evaluator) gatherLabels(s *shardRows, indices []int32) *shardRows {
 	w := &e.sample
-	room := &w.room
+	room := &w.buffers
 	if w.block.Block == nil {
 		w.block.Block = new(rows.Block)
 	}
@@ -85,7 +85,7 @@ func (e *evaluator) gatherLabels(s *shardRows, indices []int32) *shardRows {
 
 // gatherSparse copies sparse rows together.
 func (e *evaluator) gatherSparse(s *shardRows, indices []int32) kernel.CSR {
-	x := &e.sample.room.Sparse
+	x := &e.sample.buffers.Sparse
 	x.RowPtr, x.Col, x.Val = append(x.RowPtr[:0], 0), x.Col[:0], x.Val[:0]
 	for _, row := range indices {
 		col, val := s.Sparse.Row(int(row))

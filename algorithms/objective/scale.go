@@ -53,9 +53,9 @@ func (s *scaling) stride() int {
 // parameters is the number of all parameters.
 func (s *scaling) parameters() int { return s.Margins*s.stride() + s.Constants }
 
-// spread converts parameters to coefficients of the unscaled features, Margins×d in beta, and
+// unscale converts parameters to coefficients of the unscaled features, Margins×d in beta, and
 // one addend for each margin.
-func (s *scaling) spread(v, beta, add []float64) {
+func (s *scaling) unscale(v, beta, add []float64) {
 	for a := range s.Margins {
 		own, b := v[a*s.stride():(a+1)*s.stride()], beta[a*s.d:(a+1)*s.d]
 		copy(b, own[:s.d])
@@ -71,9 +71,9 @@ func (s *scaling) spread(v, beta, add []float64) {
 	copy(add[s.Margins:], v[s.Margins*s.stride():])
 }
 
-// spreadSome is spread for some features of rows that are not centred, with
+// unscaleSome is unscale for some features of rows that are not centred, with
 // Margins×len(columns) coefficients in beta.
-func (s *scaling) spreadSome(v []float64, columns []int32, beta, add []float64) {
+func (s *scaling) unscaleSome(v []float64, columns []int32, beta, add []float64) {
 	for a := range s.Margins {
 		own, b := v[a*s.stride():(a+1)*s.stride()], beta[a*len(columns):(a+1)*len(columns)]
 		for u, j := range columns {
@@ -136,7 +136,7 @@ func (l Linear) Coefficients(f *rows.Facts, parameters []float64) (Coefficients,
 		return Coefficients{}, fmt.Errorf("there are %d parameters, want %d", len(parameters), s.parameters())
 	}
 	c := Coefficients{Margins: s.Margins, D: s.d, Weights: make([]float64, s.Margins*s.d), Intercepts: make([]float64, s.Total())}
-	s.spread(parameters, c.Weights, c.Intercepts)
+	s.unscale(parameters, c.Weights, c.Intercepts)
 	c.Intercepts, c.Constants = c.Intercepts[:s.Margins:s.Margins], c.Intercepts[s.Margins:]
 	return c, nil
 }
@@ -193,7 +193,7 @@ func (l Linear) Covariance(f *rows.Facts, covariance []float64) ([]float64, erro
 			full[b*n+a] = full[a*n+b]
 		}
 	}
-	// The coefficients are J·v with the J of spread, so the result is J·C·Jᵀ, computed by rows
+	// The coefficients are J·v with the J of unscale, so the result is J·C·Jᵀ, computed by rows
 	// and then columns.
 	row := make([]float64, n)
 	for a := range n {

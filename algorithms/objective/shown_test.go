@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// altered is an objective that alters its evaluator for the optimiser.
+// altered is an objective that changes its evaluator before the optimiser gets it.
 type altered struct {
 	objective.Linear
 	alter func(e *optim.Evaluator)

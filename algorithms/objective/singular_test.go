@@ -10,9 +10,9 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
-// The second derivatives of the softmax loss are singular: the coefficients of a feature may
-// all move together. So are those of features if one is the sum of others. Newton's method
-// reaches the optimum nevertheless, in few iterations.
+// The second derivatives of the softmax loss are singular, because the coefficients of a
+// feature may all move together. They are also singular if one feature is the sum of others.
+// Newton's method still reaches the optimum in few iterations.
 func TestNewtonWithoutCurvature(t *testing.T) {
 	table := trial.Gaussian(11, 240, 5)
 	noise := trial.Gaussian(12, 240, 1)

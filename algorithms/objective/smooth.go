@@ -84,7 +84,7 @@ func (l Smooth) At(b *Batch) {
 		}
 		row := l.Loss.line(b.Label[i])
 		r := row.c - float64(row.s*m)
-		alpha, inside := row.attains(r, a, mu)
+		alpha, inside := row.maximizer(r, a, mu)
 		apart := alpha - a
 		loss := float64(alpha * r)
 		if alpha < 0 {
@@ -103,8 +103,8 @@ func (l Smooth) At(b *Batch) {
 	}
 }
 
-// attains returns the α that attains the maximum, and whether it changes with r.
-func (l line) attains(r, a, mu float64) (alpha float64, inside bool) {
+// maximizer returns the α that attains the maximum, and whether it changes with r.
+func (l line) maximizer(r, a, mu float64) (alpha float64, inside bool) {
 	alpha = a + r/mu
 	if l.epsilon > 0 {
 		t := l.epsilon / mu

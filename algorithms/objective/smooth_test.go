@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/objective"
 )
 
-// minimize finds the minimum of the mean loss with a penalty by damped Newton steps.
+// minimize finds the minimum of the mean loss plus penalty by damped Newton steps.
 func (o opened) minimize(t *testing.T, v []float64, l2 float64) {
 	n := o.e.Dim
 	value := func(sums, at []float64) float64 {
@@ -55,7 +55,7 @@ func (o opened) minimize(t *testing.T, v []float64, l2 float64) {
 				moved = true
 			}
 		}
-		if !moved { // the rest is rounding
+		if !moved { // what is left is rounding
 			return
 		}
 	}
@@ -100,8 +100,8 @@ func TestRoundsCloseTheDualityGap(t *testing.T) {
 }
 
 func TestBoundsHoldAnywhere(t *testing.T) {
-	// Every label is a class that the intercept alone would move. Away from the minimum the
-	// pulls of the two sides differ, and only balanced ones give a bound.
+	// The labels are classes, and the intercept moves the margins of all rows. Away from the
+	// minimum, the slopes of the two classes do not balance. Only balanced slopes give a bound.
 	table := trial.TableOf([]float64{0, 1, 1, 1}, []float64{1}, []float64{2}, []float64{2.5}, []float64{4})
 	with(t, table, objective.Linear{Loss: objective.Smooth{Loss: objective.Hinge{}}}, func(o opened) {
 		bounds := func(v []float64) (float64, float64) {
@@ -122,7 +122,7 @@ func TestBoundsHoldAnywhere(t *testing.T) {
 	})
 }
 
-// Losses that are not Smooth have no bound, and Smooth losses have none before bound has run.
+// Losses that are not Smooth have no bound. Smooth losses have none before Bound has run.
 func TestBoundOfOtherLosses(t *testing.T) {
 	table := tableFor(kinds()[0], design{})
 	with(t, table, objective.Linear{Loss: objective.Squared{}}, func(o opened) {

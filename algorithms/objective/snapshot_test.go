@@ -15,8 +15,9 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// trainings are settings that use all that the optimisers do with a linear objective: kept
-// margins, planes of the latest steps, a change of method, rounds, and mini-batches.
+// trainings returns settings that use everything that the optimisers do with a linear
+// objective: cached margins, planes of the latest steps, a change of method, rounds, and
+// mini-batches.
 func trainings() map[string]optim.Settings {
 	return map[string]optim.Settings{
 		"LBFGS":      {Method: optim.LBFGS, L2: 0.01, MaxIter: 9},
@@ -50,8 +51,8 @@ func result(t *testing.T, table trial.Table, kind rows.LabelKind, loss objective
 	return found, trial.Print(t, r, "fit")
 }
 
-// A training that drops unkept state between supersteps has the same bits, with every method,
-// for dense and for sparse rows.
+// If a training drops unkept state between supersteps, its bits stay the same, with every
+// method, for dense and for sparse rows.
 func TestTrainingsGoOnFromWhatIsKept(t *testing.T) {
 	methods := map[optim.Method]bool{}
 	for _, l := range []kind{kinds()[1], kinds()[2], kinds()[10], kinds()[13]} {
@@ -91,8 +92,8 @@ func TestChangesOfMethodGoOnFromWhatIsKept(t *testing.T) {
 	_, kept := result(t, table, rows.ClassLabel, objective.Logistic{}, s, engine.Parallelism(3), engine.CheckState(true))
 	require.Equal(t, want, kept)
 
-	// MaxBytes is enough for the matrix on subtasks with one shard each. It would not be enough at
-	// other parallelisms.
+	// MaxBytes is enough for the matrix if each subtask has one shard. It would not be enough
+	// at other parallelisms.
 	s.MaxBytes = 5 * 8 * (1 + (d + 1) + (d+1)*(d+2)/2)
 	found, want = result(t, table, rows.ClassLabel, objective.Logistic{}, s, engine.Parallelism(1))
 	require.Equal(t, optim.LBFGS, found.Method)
@@ -114,8 +115,8 @@ func TestRoundsGoOnFromWhatIsKept(t *testing.T) {
 	}
 }
 
-// An evaluator can restore the snapshot of another one. Both then give the same results, and
-// the same snapshot.
+// An evaluator can restore the snapshot of another evaluator. Afterwards both give the same
+// results and the same snapshot.
 func TestSnapshots(t *testing.T) {
 	l := kinds()[14]
 	table := tableFor(l, design{weighted: true})

@@ -13,7 +13,7 @@ func (Squared) Label() rows.LabelKind { return rows.NumberLabel }
 
 // Shape implements Loss.
 func (Squared) Shape(f *rows.Facts) (Shape, error) {
-	return Shape{Margins: 1, Unit: spread(f)}, nil
+	return Shape{Margins: 1, Unit: labelSpread(f)}, nil
 }
 
 func (Squared) begin(f *rows.Facts) float64 { return f.LabelMean }

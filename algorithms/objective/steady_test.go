@@ -47,7 +47,7 @@ func TestPassesAllocateNothing(t *testing.T) {
 	}
 }
 
-// sums are reduced over shards, as in a queue that minimises.
+// sums are the sums over shards, reduced as in a queue that minimises.
 var sums = shared.Scratch[[]float64]("sums")
 
 func TestSameBits(t *testing.T) {
@@ -112,8 +112,9 @@ func collectSums(b *engine.Builder, table trial.Table, loss objective.Loss) {
 }
 
 func TestCovarianceOfCoefficients(t *testing.T) {
-	// The coefficients are linear in the parameters. So a covariance v·vᵀ must become the
-	// covariance of the coefficients of v. An intercept that is omitted has no entry.
+	// The coefficients are linear in the parameters. Therefore the covariance v·vᵀ of
+	// parameters must give the covariance of the coefficients of v. An omitted intercept has no
+	// entry.
 	for _, d := range []design{{}, {sparse: true}, {noIntercept: true}} {
 		table := tableFor(kinds()[0], d)
 		with(t, table, objective.Linear{Loss: objective.Squared{}, NoIntercept: d.noIntercept}, func(o opened) {

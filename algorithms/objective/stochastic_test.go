@@ -66,7 +66,7 @@ func TestSGDOnHIGGS(t *testing.T) {
 	}
 }
 
-// Steps of fewer rows are shorter by default, and the larger number of them comes as near to
+// Steps over fewer rows are shorter by default. There are more of them, so they come as near to
 // the optimum.
 func TestSGDOnHIGGSByShorterSteps(t *testing.T) {
 	record := higgs(t).Record()
@@ -86,7 +86,8 @@ func TestSGDOnHIGGSByShorterSteps(t *testing.T) {
 	}
 }
 
-// Rows of many shards evaluated together give the same bits as the rows of each shard.
+// Rows of many shards that are evaluated together give the same bits as rows evaluated shard by
+// shard.
 func TestRowsOfManyShardsTogetherGiveTheSameBits(t *testing.T) {
 	for _, k := range []kind{kinds()[0], kinds()[1], kinds()[13]} {
 		for _, d := range []design{{weighted: true}, {noIntercept: true}, {sparse: true}} {
@@ -138,7 +139,7 @@ func fitRecord(t testing.TB, record arrow.Record, s optim.Settings) (fitted, *en
 }
 
 // BenchmarkSGD runs 50 epochs over the 7,000 rows of HIGGS on one thread. It reports
-// milliseconds of the queue, the best of the runs.
+// milliseconds of the queue in the fastest run.
 func BenchmarkSGD(b *testing.B) {
 	record := higgs(b).Record()
 	for _, batch := range []int{0, 32} {

@@ -106,7 +106,7 @@ func (e *evaluator) subspaceHessian(shard int, p []float64, latest int, out []fl
 			x := s.probed.margins(i)[lo*e.k : (lo+n)*e.k]
 			for j := range i + 1 {
 				y := s.probed.margins(j)[lo*e.k : (lo+n)*e.k]
-				out[at] = e.addBends(part, x, y, out[at])
+				out[at] = e.addCurvatures(part, x, y, out[at])
 				at++
 			}
 		}
@@ -141,9 +141,9 @@ func (s *shardRows) of(i int) float64 {
 	return s.weight[i]
 }
 
-// addBends adds weight times the second derivative in the directions of margins x and y to sum,
-// for the rows whose curvatures are in the work memory.
-func (e *evaluator) addBends(part *shardRows, x, y []float64, sum float64) float64 {
+// addCurvatures adds weight times the second derivative in the directions of margins x and y to
+// sum, for the rows whose curvatures are in the work memory.
+func (e *evaluator) addCurvatures(part *shardRows, x, y []float64, sum float64) float64 {
 	n := part.N
 	if e.k == 1 && part.weight == nil {
 		curve, x, y := e.probe.curve[:n], x[:n], y[:n]

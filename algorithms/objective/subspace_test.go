@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
-// In shards with few rows, all rows are probed. Hessian of Subspace then gives the products of
-// the directions with the matrix of second derivatives, and Slopes their products with
+// In shards with few rows, all rows are probed. Then Hessian of Subspace gives the products of
+// the directions with the matrix of second derivatives, and Slopes gives their products with
 // gradients.
 func TestProbesAgreeWithDerivatives(t *testing.T) {
 	for _, l := range []kind{kinds()[1], kinds()[2], kinds()[13]} {
@@ -86,7 +86,7 @@ func TestProbesAgreeWithDerivatives(t *testing.T) {
 	}
 }
 
-// The plane of the latest steps saves iterations on the way to the same optimum.
+// The plane of the latest steps saves iterations and gives the same optimum.
 func TestPlanesSaveReads(t *testing.T) {
 	table := trial.Gaussian(8, 3000, 60)
 	for i := range table.N {

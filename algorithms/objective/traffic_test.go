@@ -17,10 +17,10 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// travels returns the size of a message for a part of n elements, set of which are not 0. It
-// has the nonzero elements with an index or a bit of a mask each, or all n elements, whichever
-// is smallest, in multiples of 8 bytes.
-func travels(set, n int) int64 {
+// wireBytes returns the size of a message with a part of n elements, `set` of them nonzero. The
+// message has all elements, or the nonzero ones with either an index or a mask of one bit per
+// element. The smallest form is chosen. Sizes are multiples of 8 bytes.
+func wireBytes(set, n int) int64 {
 	if set == 0 {
 		return 0
 	}
@@ -28,9 +28,9 @@ func travels(set, n int) int64 {
 	return int64(min(min(places, mask)+8*set, 8*n))
 }
 
-// With very many features, few of which each subtask has, loss and gradient are sent without
-// their zeros. The bytes are those of the formula, and parameters have the bits of a training
-// on one subtask, where nothing is sent.
+// There are very many features, and each subtask has few of them. Loss and gradient are sent
+// without their zeros. The number of bytes is that of the formula. The parameters have the bits
+// of a training on one subtask, which sends nothing.
 func TestGradientsTravelWithoutZeros(t *testing.T) {
 	const p, entries = 8, 9
 	const n = 3200
@@ -50,7 +50,7 @@ func TestGradientsTravelWithoutZeros(t *testing.T) {
 	for r := range p {
 		set := make([]bool, length)
 		set[0], set[length-1] = true, true
-		own := sharding.Split(n, p, r) // there are as many shards
+		own := sharding.Split(n, p, r) // there are as many shards as subtasks
 		for _, j := range csr.Indices[csr.Indptr[own.Lo]:csr.Indptr[own.Hi]] {
 			at, _ := slices.BinarySearch(occur, j)
 			set[1+at] = true
@@ -65,7 +65,7 @@ func TestGradientsTravelWithoutZeros(t *testing.T) {
 				}
 			}
 			if o != r {
-				want += travels(k, part.Len())
+				want += wireBytes(k, part.Len())
 				whole += int64(8 * part.Len())
 			}
 		}

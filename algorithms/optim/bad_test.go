@@ -70,7 +70,7 @@ func TestBadProblems(t *testing.T) {
 	}, "the queue has no name")
 }
 
-// broken is an objective whose Open returns what it holds.
+// broken is an objective whose Open returns the values of its fields.
 type broken struct {
 	evaluator optim.Evaluator
 	err       error
@@ -78,7 +78,7 @@ type broken struct {
 
 func (o broken) Open(*comqueue.ComContext) (optim.Evaluator, error) { return o.evaluator, o.err }
 
-// constant evaluates to the same loss, slope and error everywhere.
+// constant returns an Evaluate function with the same loss, slope and error at all parameters.
 func constant(loss, slope float64, err error) func(shard int, v, out []float64) error {
 	return func(_ int, _, out []float64) error {
 		out[0] += loss
@@ -202,7 +202,7 @@ func TestEvaluatorsAreComplete(t *testing.T) {
 	trial.Fails(t, build(ids(3), broken{evaluator: whole}, optim.Settings{Method: optim.LBFGS}), "the evaluator has Margins, which needs Snapshot")
 }
 
-// The loss is a number at the start and nowhere else.
+// The loss is finite at the start and NaN everywhere else.
 func TestLossIsNaNEverywhere(t *testing.T) {
 	o := broken{evaluator: of(func(_ int, v, out []float64) error {
 		out[1]++
@@ -215,8 +215,8 @@ func TestLossIsNaNEverywhere(t *testing.T) {
 		"LBFGS, superstep 2: the loss is infinite or NaN at every step along the gradient", "too far from those of other rows: scale them down")
 }
 
-// A gradient that is not that of the function, such as a slope of |v| at 0, ends training
-// instead of looping.
+// If the gradient is not that of the function, as with a slope of |v| at 0, training ends and
+// does not loop.
 func TestWrongGradientEnds(t *testing.T) {
 	e := of(func(_ int, v, out []float64) error {
 		out[0] += math.Abs(v[0])

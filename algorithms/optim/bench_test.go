@@ -16,7 +16,7 @@ import (
 
 // byHand is L-BFGS as a programmer would write it for one thread: two loops over vectors, a
 // backtracking search on cached margins, one buffer for all shards. It returns the number of
-// its reads.
+// times that it has read the rows.
 func byHand(e *evaluator, shards int, l2 float64, iterations int) (loss float64, reads int) {
 	n := e.parameters()
 	each := func(out []float64, f func(shard int, out []float64) error) {
@@ -137,7 +137,7 @@ func BenchmarkCost(b *testing.B) {
 	b.ReportMetric(queue/hand, "ratio")
 }
 
-// BenchmarkSuperstep is an SGD step with hardly any rows, which measures the cost of the
+// BenchmarkSuperstep runs SGD steps with hardly any rows, so it measures the cost of the
 // superstep itself.
 func BenchmarkSuperstep(b *testing.B) {
 	o := classes(1, 256, 5)

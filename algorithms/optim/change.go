@@ -18,24 +18,24 @@ const (
 	mostChanging = 512
 )
 
-// plan decides when Auto changes from LBFGS to Newton. It considers the memory of one subtask
-// with all shards, as parallelism must not decide anything.
-func (c *course) plan(ctx *comqueue.ComContext, p Problem, e *Evaluator) {
+// planChange decides when Auto changes from LBFGS to Newton. It considers the memory of one
+// subtask with all shards, as parallelism must not decide anything.
+func (c *descentState) planChange(ctx *comqueue.ComContext, p Problem, e *Evaluator) {
 	if e.HessianCost == 0 || p.Settings.GapTol > 0 || e.Dim > mostChanging || p.allowMatrix(ctx.TotalShards(), e.Dim) != nil {
 		return
 	}
 	c.ChangeFrom = max(newtonReads, min(newtonReads*e.HessianCost, float64(p.Settings.MaxIter)/2))
 }
 
-// due says that it is time to change.
-func (c *course) due(s *state) bool {
-	return c.ChangeFrom > 0 && s.Method == LBFGS && !c.Blind && s.Reads >= c.ChangeFrom
+// changeDue says that it is time to change.
+func (c *descentState) changeDue(s *state) bool {
+	return c.ChangeFrom > 0 && s.Method == LBFGS && !c.MatrixPending && s.Reads >= c.ChangeFrom
 }
 
 // change has rows read with second derivatives from now on. The direction is still that of
 // LBFGS, because the second derivatives at the current point are not known.
 func (w *work) change(ctx *comqueue.ComContext) {
-	w.Blind = true
+	w.MatrixPending = true
 	w.readMatrices(ctx)
 }
 
@@ -52,16 +52,16 @@ func (w *work) readMatrices(ctx *comqueue.ComContext) {
 }
 
 // newton says that directions are those of Newton's method.
-func (w *work) newton() bool { return w.factor != nil && !w.Blind }
+func (w *work) newton() bool { return w.factor != nil && !w.MatrixPending }
 
 // changed completes the change once the matrix at the current point is known: pairs and latest
 // steps are dropped.
 func (w *work) changed(ctx *comqueue.ComContext) {
-	if !w.Blind {
+	if !w.MatrixPending {
 		return
 	}
-	w.Blind, w.state.Method, w.history = false, Newton, nil
-	w.Pairs = remembered{}
+	w.MatrixPending, w.state.Method, w.history = false, Newton, nil
+	w.Pairs = historyState{}
 	pairVectors.whole.Remove(ctx)
 	w.probing.drop()
 	latestSteps.Remove(ctx)

@@ -13,18 +13,18 @@ import (
 // all subtasks, and the direction is small. Meanwhile the other subtasks wait, so as many
 // goroutines as there are subtasks work on it.
 type cholesky struct {
-	n      int
-	factor []float64 // lower triangle, row by row
-	scale  []float64 // D, the absolute values of the diagonal, without zeros
-	idle   []bool    // nothing depends on the parameter
+	n                int
+	factor           []float64 // lower triangle, row by row
+	scale            []float64 // D, the absolute values of the diagonal, without zeros
+	withoutInfluence []bool    // nothing depends on the parameter
 
-	panel []float64 // columns of the factor, stored as rows that begin at the diagonal of the first one
-	less  []float64 // factors for the earlier columns
-	rooms []tileRoom
+	panel   []float64 // columns of the factor, stored as rows that begin at the diagonal of the first one
+	less    []float64 // factors for the earlier columns
+	buffers []tileBuffers
 }
 
-// tileRoom is the memory that a goroutine needs to subtract a panel from a tile of the matrix.
-type tileRoom struct{ columns, coef, tile []float64 }
+// tileBuffers is the memory that a goroutine needs to subtract a panel from a tile of the matrix.
+type tileBuffers struct{ columns, coef, tile []float64 }
 
 const (
 	// band is the number of columns of the factor that are computed together.
@@ -41,13 +41,13 @@ func newCholesky(n, workers int, solves bool) *cholesky {
 	if !solves {
 		return c
 	}
-	c.factor, c.scale, c.idle = make([]float64, triangle(n)), make([]float64, n), make([]bool, n)
+	c.factor, c.scale, c.withoutInfluence = make([]float64, triangle(n)), make([]float64, n), make([]bool, n)
 	c.panel, c.less = make([]float64, min(band, n)*n), make([]float64, band)
 	if n > band {
-		c.rooms = make([]tileRoom, workers)
+		c.buffers = make([]tileBuffers, workers)
 	}
-	for i := range c.rooms {
-		c.rooms[i] = tileRoom{make([]float64, band*tileColumns), make([]float64, band*tileRows), make([]float64, tileRows*tileColumns)}
+	for i := range c.buffers {
+		c.buffers[i] = tileBuffers{make([]float64, band*tileColumns), make([]float64, band*tileRows), make([]float64, tileRows*tileColumns)}
 	}
 	return c
 }
@@ -71,7 +71,7 @@ func (c *cholesky) solve(ctx context.Context, packed []float64, weight float64, 
 		largest = 1
 	}
 	for i, s := range c.scale {
-		c.idle[i] = s == 0 && g[i] == 0 && c.alone(packed, i)
+		c.withoutInfluence[i] = s == 0 && g[i] == 0 && c.uncoupled(packed, i)
 		if s == 0 {
 			c.scale[i] = largest
 		}
@@ -99,8 +99,9 @@ func (c *cholesky) diagonal(packed []float64, weight float64, p *penalty, i int)
 	return packed[triangle(i)+i]/weight + float64(float64(p.l2*p.factors[i])*p.factors[i])
 }
 
-// alone reports whether the second derivatives with respect to parameter i and any other are 0.
-func (c *cholesky) alone(packed []float64, i int) bool {
+// uncoupled reports whether the second derivatives with respect to parameter i and any other are
+// 0.
+func (c *cholesky) uncoupled(packed []float64, i int) bool {
 	for _, h := range packed[triangle(i) : triangle(i)+i] {
 		if h != 0 {
 			return false
@@ -120,7 +121,7 @@ func (c *cholesky) load(packed []float64, weight float64, p *penalty, shift floa
 		c.factor[i] = h / weight
 	}
 	for i := range c.n {
-		if c.idle[i] {
+		if c.withoutInfluence[i] {
 			c.factor[triangle(i)+i] = c.scale[i]
 			continue
 		}
@@ -147,12 +148,12 @@ func (c *cholesky) decompose(ctx context.Context, floor float64) (bool, error) {
 		if hi == c.n {
 			break
 		}
-		if len(c.rooms) == 1 {
+		if len(c.buffers) == 1 {
 			c.reduce(lo, hi, 0)
 			continue
 		}
 		var all sync.WaitGroup
-		for worker := range c.rooms {
+		for worker := range c.buffers {
 			all.Go(func() { c.reduce(lo, hi, worker) })
 		}
 		all.Wait()
@@ -198,8 +199,8 @@ func (c *cholesky) finishColumns(lo, hi int, floor float64) bool {
 // reduce subtracts the columns [lo, hi), which are in the panel, from the elements to the right
 // of them, in the rows of tiles that belong to the worker.
 func (c *cholesky) reduce(lo, hi, worker int) {
-	w, width, depth := &c.rooms[worker], c.n-lo, hi-lo
-	for first := hi + worker*tileRows; first < c.n; first += len(c.rooms) * tileRows {
+	w, width, depth := &c.buffers[worker], c.n-lo, hi-lo
+	for first := hi + worker*tileRows; first < c.n; first += len(c.buffers) * tileRows {
 		rows := sharding.Range{Lo: first, Hi: min(first+tileRows, c.n)}
 		coef := w.coef[:depth*rows.Len()]
 		for k := range depth {

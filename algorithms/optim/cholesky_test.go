@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// gram returns the packed triangle of Xᵀ·X, of n rows in d columns.
+// gram returns the packed triangle of Xᵀ·X for a matrix X of n rows and d columns.
 func gram(n, d int) []float64 {
 	r := sharding.NewRandom(1, "gram", 0, 0)
 	packed, x := make([]float64, triangle(d)), make([]float64, d)
@@ -62,8 +62,8 @@ func TestCholeskySolves(t *testing.T) {
 	}
 }
 
-// TestCholeskyLeavesIdleParametersAlone: parameters whose derivatives are all 0 change no bit
-// of the direction of the others, and their own direction is 0.
+// TestCholeskyLeavesIdleParametersAlone: parameters whose derivatives are all 0 get a direction
+// of 0. They change no bit in the directions of the others.
 func TestCholeskyLeavesIdleParametersAlone(t *testing.T) {
 	const n = 5
 	solve := func(packed, g []float64) []float64 {
@@ -97,7 +97,7 @@ func TestCholeskyLeavesIdleParametersAlone(t *testing.T) {
 	}
 }
 
-// TestCholeskyHasTheBitsOfTheLoop: tiles and workers change no bits.
+// TestCholeskyHasTheBitsOfTheLoop: the bits do not depend on tiles and workers.
 func TestCholeskyHasTheBitsOfTheLoop(t *testing.T) {
 	for _, n := range []int{1, 40, band, band + 1, 2*band + tileRows + 3, 2*band + tileColumns + 17} {
 		packed := gram(n+3, n)

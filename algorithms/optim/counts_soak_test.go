@@ -2,5 +2,5 @@
 
 package optim_test
 
-// thorough says whether tests try every combination.
-const thorough = true
+// everyCombination says whether tests try every combination.
+const everyCombination = true

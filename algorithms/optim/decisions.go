@@ -28,7 +28,7 @@ const (
 	searchStart                       // beginning of the search along the direction
 	stepRead                          // rows were read at a step
 	pointReached                      // the parameters moved to the accepted point
-	pathBack                          // the way to the end of training, see divergence.go
+	pathExamined                      // the way to the end of training, see divergence.go
 	readBeyondEnd                     // the loss and its slope beyond the end
 )
 
@@ -52,9 +52,9 @@ var (
 
 // blockSums are the sums of a subtask's blocks for the decision that waits.
 type blockSums struct {
-	asks decision
-	rows []float64 // of the blocks kept here
-	loss float64   // of the rows that were read; only on the subtask with the first block
+	decision decision
+	rows     []float64 // of the blocks kept here
+	loss     float64   // of the rows that were read; only on the subtask with the first block
 }
 
 // decisions has the subtasks exchange their sums until no decision waits.
@@ -66,7 +66,7 @@ func (d descent) decisions() comqueue.Stage {
 
 // considers says that a decision waits for the sums of other subtasks.
 func (d descent) considers(ctx *comqueue.ComContext) (bool, error) {
-	return working.Get(ctx).awaited.asks != noDecision, nil
+	return working.Get(ctx).pending.decision != noDecision, nil
 }
 
 // decide makes the decision that waits.
@@ -77,23 +77,23 @@ func (d descent) decide(ctx *comqueue.ComContext) error {
 // consider computes the sums for a decision. It is the last call of a function: everything
 // after it happens in decide.
 func (w *work) consider(asks decision) error {
-	w.awaited.asks = asks
+	w.pending.decision = asks
 	for i := w.own.Lo; i < w.own.Hi; i++ {
-		row := w.awaited.rows[(i-w.own.Lo)*rowWidth:][:rowWidth]
+		row := w.pending.rows[(i-w.own.Lo)*rowWidth:][:rowWidth]
 		clear(row)
 		w.fill(i, w.local(i), row[:rowSums], row[rowSums:])
 	}
 	if w.split {
 		return nil
 	}
-	return w.decide(w.awaited.rows)
+	return w.decide(w.pending.rows)
 }
 
 // fill writes the row of block i. r are its parameters.
 func (w *work) fill(i int, r sharding.Range, sums, most []float64) {
 	dot := func(x, y []float64) float64 { return kernel.Dot(x[r.Lo:r.Hi], y[r.Lo:r.Hi]) }
 	p := &w.penalty
-	switch w.awaited.asks {
+	switch w.pending.decision {
 	case whetherAlignedDescends, whetherProjectedDescends, whetherDescends:
 		sums[0] = dot(w.pseudo, w.direction)
 		if w.Subspace.Hessian != nil {
@@ -112,21 +112,21 @@ func (w *work) fill(i int, r sharding.Range, sums, most []float64) {
 		most[0] = w.crossing(r)
 	case stepRead:
 		sums[0] = dot(w.next, w.direction)
-		most[0] = w.awaited.loss
-		most[1], most[2] = w.firstBad(r)
+		most[0] = w.pending.loss
+		most[1], most[2] = w.firstNonFinite(r)
 	case pointReached:
 		sums[0] = p.absoluteIn(r, w.v, nil)
 		p.squaresIn(r, sums[1:2], w.v)
 		sums[2] = dot(w.pseudo, w.v)
 		most[0], most[1] = largest(w.pseudo[r.Lo:r.Hi]), largest(w.v[r.Lo:r.Hi])
 		most[2] = w.moves[i-w.own.Lo]
-	case pathBack:
-		sums[0] = dot(w.passed[w.farBack()].gradient, w.direction)
+	case pathExamined:
+		sums[0] = dot(w.path[w.pathStart()].gradient, w.direction)
 		sums[1] = dot(w.gradient, w.direction)
 		most[0] = largest(w.direction[r.Lo:r.Hi])
 	case readBeyondEnd:
 		sums[0] = dot(w.next, w.direction)
-		most[0] = w.awaited.loss
+		most[0] = w.pending.loss
 	}
 }
 
@@ -142,9 +142,9 @@ func largest(x []float64) float64 {
 	return max(a, b, c, d)
 }
 
-// firstBad returns the first parameter of r whose derivative is not finite, and the derivative.
-// It returns −1 if all are finite.
-func (w *work) firstBad(r sharding.Range) (number, value float64) {
+// firstNonFinite returns the first parameter of r whose derivative is not finite, and the
+// derivative. It returns −1 if all are finite.
+func (w *work) firstNonFinite(r sharding.Range) (number, value float64) {
 	for i, g := range w.next[r.Lo:r.Hi] {
 		if !finite(g) {
 			return float64(w.lo + r.Lo + i), g
@@ -155,12 +155,12 @@ func (w *work) firstBad(r sharding.Range) (number, value float64) {
 
 // decide makes the decision that waits, from the rows of all blocks. It changes the rows.
 func (w *work) decide(rows []float64) error {
-	asks := w.awaited.asks
-	w.awaited.asks = noDecision
+	asks := w.pending.decision
+	w.pending.decision = noDecision
 	if asks == stepRead {
-		return w.judge(rows)
+		return w.judgeStep(rows)
 	}
-	first := w.awaited.loss
+	first := w.pending.loss
 	if len(rows) > 0 {
 		first = rows[rowSums]
 	}
@@ -172,19 +172,19 @@ func (w *work) decide(rows []float64) error {
 		if !(sums[0] < 0) {
 			return w.alignAll()
 		}
-		return w.sloped(sums[0], sums[1])
+		return w.takeSlope(sums[0], sums[1])
 	case whetherDescends:
-		return w.sloped(sums[0], sums[1])
+		return w.takeSlope(sums[0], sums[1])
 	case gradientLength:
-		return w.steep(sums[0], sums[1])
+		return w.takeGradientLength(sums[0], sums[1])
 	case searchStart:
-		w.begin(sums, most[0])
+		w.startSearch(sums, most[0])
 	case pointReached:
-		w.arrived(sums, most)
-	case pathBack:
-		w.lookedBack(sums[0], sums[1], most[0])
+		w.recordIteration(sums, most)
+	case pathExamined:
+		w.judgePath(sums[0], sums[1], most[0])
 	case readBeyondEnd:
-		w.doubted(first, sums[0])
+		w.detectDivergence(first, sums[0])
 	}
 	return nil
 }

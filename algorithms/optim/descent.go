@@ -9,9 +9,9 @@ import (
 // descent is the queue of all methods that search along a line: GD, L-BFGS, OWL-QN and Newton.
 // A superstep is an iteration; the first superstep evaluates the start:
 //
-//	correlate      products of the newest pair and the gradient with the history
-//	combine        the direction from them, or by Cholesky
-//	aim            the derivative along it
+//	products       of the newest pair and the gradient with the history
+//	direction      from them, or by Cholesky
+//	slope          the derivative along it
 //	repeat         until the first step is known:
 //	  probe          per shard: a few rows along the direction
 //	  AllReduce
@@ -19,18 +19,18 @@ import (
 //	repeat         until a point is accepted:
 //	  read rows      per shard: loss and gradient (and second derivatives) at a step
 //	  AllReduce
-//	  weigh          is the step accepted?
+//	  judge step     is the step accepted?
 //	  repeat         where margins are cached, until a step is:
 //	    try steps      per shard: losses and derivatives at further steps, without a read
 //	    AllReduce
 //	    choose step
-//	arrive, record move, test, record
+//	move, record   to the accepted point; test whether training ends
 //
 // without a penalty, if the steps did not become shorter (see divergence.go):
 //
 //	read rows      per shard: loss and gradient farther on
 //	AllReduce
-//	doubt          is there an optimum?
+//	divergence     is there an optimum?
 //
 // with Settings.GapTol, when the approximation is minimised (see rounds.go):
 //
@@ -48,7 +48,7 @@ import (
 type descent struct {
 	problem Problem
 	// splitFrom is the number of parameters from which they are split among subtasks, which
-	// changes no bit; 0 means widely.
+	// changes no bit; 0 means splitFromDefault.
 	splitFrom int
 }
 
@@ -60,30 +60,30 @@ func (d descent) supersteps() int { return d.problem.Settings.MaxIter + 1 + d.re
 
 // addTo adds the stages and returns the dataset of the closer's rows.
 func (d descent) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
-	search := append([]comqueue.Stage{d.gathered(d.spreads, d.offerWay)}, d.reads()...)
+	search := append([]comqueue.Stage{d.gatherIf(d.gathersReadVector, d.offerReadVector)}, d.reads()...)
 	search = append(search,
-		comqueue.Named("weigh", comqueue.Do(d.weigh)),
+		comqueue.Named("judge step", comqueue.Do(d.takeRead)),
 		d.decisions(),
-		comqueue.Repeat(mostSteps, d.chosen,
+		comqueue.Repeat(mostSteps, d.trialsDone,
 			comqueue.Named("try steps", comqueue.ForEachShard(trials, d.trySteps)),
 			comqueue.AllReduce(trials),
 			comqueue.Named("choose step", comqueue.Do(d.chooseStep))))
 	q = q.
-		Add(comqueue.Named("correlate", comqueue.Do(d.correlate))).
-		Add(comqueue.While(1, d.correlates, comqueue.AllGather(ownSums, allSums))).
-		Add(comqueue.Named("combine", comqueue.Do(d.combine))).
+		Add(comqueue.Named("products", comqueue.Do(d.computeProducts))).
+		Add(comqueue.While(1, d.exchangesProducts, comqueue.AllGather(ownSums, allSums))).
+		Add(comqueue.Named("direction", comqueue.Do(d.computeDirection))).
 		Add(comqueue.While(1, d.solves, comqueue.AllGather(ownPart, whole))).
-		Add(comqueue.Named("aim", comqueue.Do(d.aim))).
+		Add(comqueue.Named("slope", comqueue.Do(d.completeDirection))).
 		Add(d.decisions()).
-		Add(comqueue.Named("set out", comqueue.Do(d.setOut))).
-		Add(d.gathered(d.spreads, d.offerWay)).
+		Add(comqueue.Named("prepare probe", comqueue.Do(d.prepareProbe))).
+		Add(d.gatherIf(d.gathersReadVector, d.offerReadVector)).
 		Add(comqueue.Repeat(mostProbes, d.stepFound,
 			comqueue.Named("probe", comqueue.ForEachShard(probes, d.probe)),
 			comqueue.AllReduce(probes),
 			comqueue.Named("first step", comqueue.Do(d.firstStep)))).
 		Add(d.decisions()).
-		Add(comqueue.Repeat(mostReads, d.settled, search...)).
-		Add(comqueue.Named("arrive", comqueue.Do(d.arrive))).
+		Add(comqueue.Repeat(mostReads, d.searchDone, search...)).
+		Add(comqueue.Named("move", comqueue.Do(d.moveToAccepted))).
 		Add(d.decisions()).
 		Add(comqueue.Named("record", comqueue.Do(d.record)))
 	q = d.problem.addInformation(d.addRounds(d.addDivergenceCheck(q)))
@@ -96,36 +96,36 @@ func (d descent) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 		Exec()
 }
 
-// correlate opens the objective in the first superstep, and when a subtask joins. Then it
+// computeProducts opens the objective in the first superstep, and when a subtask joins. Then it
 // computes the inner products for the direction, over the blocks of the subtask.
-func (d descent) correlate(ctx *comqueue.ComContext) error {
+func (d descent) computeProducts(ctx *comqueue.ComContext) error {
 	if !working.Has(ctx) {
 		if err := d.prepare(ctx); err != nil {
 			return err
 		}
 	}
 	w := working.Get(ctx)
-	if !w.blocked && w.due(w.state) {
+	if !w.blocked && w.changeDue(w.state) {
 		w.change(ctx)
 	}
-	if w.combines() {
+	if w.usesHistory() {
 		ownSums.Put(ctx, w.history.products(w.pseudo, w.held))
 	}
 	return nil
 }
 
-// combines says that the direction is computed from the history.
-func (w *work) combines() bool { return w.history != nil && !w.Steepest && !w.Starting }
+// usesHistory says that the direction is computed from the history.
+func (w *work) usesHistory() bool { return w.history != nil && !w.Steepest && !w.Starting }
 
-// correlates says that subtasks exchange the products.
-func (d descent) correlates(ctx *comqueue.ComContext) (bool, error) {
+// exchangesProducts says that subtasks exchange the products.
+func (d descent) exchangesProducts(ctx *comqueue.ComContext) (bool, error) {
 	w := working.Get(ctx)
-	return w.split && w.combines(), nil
+	return w.split && w.usesHistory(), nil
 }
 
-// combine computes the direction: the part of the subtask's blocks, or for Newton's method all
-// of it on subtask 0.
-func (d descent) combine(ctx *comqueue.ComContext) error {
+// computeDirection computes the direction: the part of the subtask's blocks, or for Newton's
+// method all of it on subtask 0.
+func (d descent) computeDirection(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	switch {
 	case w.Starting || w.Steepest:
@@ -141,7 +141,7 @@ func (d descent) combine(ctx *comqueue.ComContext) error {
 		if w.split {
 			sums = allSums.Get(ctx)
 		}
-		w.history.settle(sums)
+		w.history.update(sums)
 		w.history.direction(w.pseudo, w.direction)
 		w.stale = true
 	}
@@ -154,12 +154,12 @@ func (d descent) solves(ctx *comqueue.ComContext) (bool, error) {
 	return w.newton() && !w.Starting && !w.Steepest && ctx.NumTask() > 1, nil
 }
 
-// aim computes the derivative along the direction, and asks for the first step.
-func (d descent) aim(ctx *comqueue.ComContext) error {
+// completeDirection computes the derivative along the direction, and asks for the first step.
+func (d descent) completeDirection(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
-	w.reads, w.trialing, w.final, w.failed, w.settled = 0, false, false, false, false
+	w.reads, w.trialsDue, w.final, w.failed, w.searchDone = 0, false, false, false, false
 	if w.Starting {
-		w.asks = theStart
+		w.readKind = readStart
 		w.stale = ctx.StepNo() > 1 // in the first superstep, all subtasks have the whole vector
 		return nil
 	}
@@ -168,12 +168,12 @@ func (d descent) aim(ctx *comqueue.ComContext) error {
 	} else if found {
 		copy(w.direction, whole.Get(ctx))
 	}
-	w.asks = nothing
-	return wrap(ctx, w.aim())
+	w.readKind = noRead
+	return wrap(ctx, w.completeDirection())
 }
 
-// setOut allocates the buffer for a probe.
-func (d descent) setOut(ctx *comqueue.ComContext) error {
+// prepareProbe allocates the buffer for a probe.
+func (d descent) prepareProbe(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	probes.Put(ctx, w.probes[:w.probing.length()])
 	return nil
@@ -183,9 +183,9 @@ func (d descent) setOut(ctx *comqueue.ComContext) error {
 // unknown.
 func (d descent) probe(ctx *comqueue.ComContext, shard int, out []float64) error {
 	w := working.Get(ctx)
-	switch p := &w.probing; p.asks {
+	switch p := &w.probing; p.kind {
 	case probeCurvature:
-		return wrap(ctx, w.Subspace.Hessian(shard, w.entire(w.direction), p.past(), out))
+		return wrap(ctx, w.Subspace.Hessian(shard, w.full(w.direction), p.past(), out))
 	case probeSlopes:
 		return wrap(ctx, w.Subspace.Slopes(shard, p.mix[:p.dim], p.trials, out))
 	}
@@ -195,7 +195,7 @@ func (d descent) probe(ctx *comqueue.ComContext, shard int, out []float64) error
 // firstStep takes the result of a probe, and asks for another probe or for the first step.
 func (d descent) firstStep(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
-	if w.probing.asks == noProbe {
+	if w.probing.kind == noProbe {
 		return nil
 	}
 	err := w.firstStep(probes.Get(ctx))
@@ -205,7 +205,7 @@ func (d descent) firstStep(ctx *comqueue.ComContext) error {
 
 // stepFound ends the probes of a superstep.
 func (d descent) stepFound(ctx *comqueue.ComContext) (bool, error) {
-	return working.Get(ctx).probing.asks == noProbe, nil
+	return working.Get(ctx).probing.kind == noProbe, nil
 }
 
 // readRows evaluates a shard as the iteration asks.
@@ -217,7 +217,7 @@ func (d descent) readRows(ctx *comqueue.ComContext, shard int, out []float64) er
 func (d descent) foldRows(ctx *comqueue.ComContext, shards sharding.Range, out []float64) (bool, error) {
 	w := working.Get(ctx)
 	switch {
-	case w.asks == nothing:
+	case w.readKind == noRead:
 		return true, nil
 	case w.Fold == nil || w.factor != nil:
 		return false, nil
@@ -229,21 +229,21 @@ func (d descent) foldRows(ctx *comqueue.ComContext, shards sharding.Range, out [
 	return true, wrap(ctx, err)
 }
 
-// weigh takes the result of a read.
-func (d descent) weigh(ctx *comqueue.ComContext) error {
+// takeRead takes the result of a read.
+func (d descent) takeRead(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
-	return wrap(ctx, w.weigh(w.taken(ctx)))
+	return wrap(ctx, w.takeRead(w.readResult(ctx)))
 }
 
-// settled ends the reads of a superstep.
-func (d descent) settled(ctx *comqueue.ComContext) (bool, error) {
-	return working.Get(ctx).settled, nil
+// searchDone ends the reads of a superstep.
+func (d descent) searchDone(ctx *comqueue.ComContext) (bool, error) {
+	return working.Get(ctx).searchDone, nil
 }
 
 // trySteps evaluates a shard at further steps, without a read.
 func (d descent) trySteps(ctx *comqueue.ComContext, shard int, out []float64) error {
 	w := working.Get(ctx)
-	if !w.trialing {
+	if !w.trialsDue {
 		return nil
 	}
 	return wrap(ctx, w.Margins.Trials(shard, w.steps, out))
@@ -251,34 +251,34 @@ func (d descent) trySteps(ctx *comqueue.ComContext, shard int, out []float64) er
 
 // chooseStep takes the results of the trials.
 func (d descent) chooseStep(ctx *comqueue.ComContext) error {
-	if w := working.Get(ctx); w.trialing {
+	if w := working.Get(ctx); w.trialsDue {
 		return wrap(ctx, w.choose(trials.Get(ctx)))
 	}
 	return nil
 }
 
-// chosen ends the trials between two reads.
-func (d descent) chosen(ctx *comqueue.ComContext) (bool, error) {
-	return !working.Get(ctx).trialing, nil
+// trialsDone ends the trials between two reads.
+func (d descent) trialsDone(ctx *comqueue.ComContext) (bool, error) {
+	return !working.Get(ctx).trialsDue, nil
 }
 
-// arrive moves to the accepted point.
-func (d descent) arrive(ctx *comqueue.ComContext) error {
+// moveToAccepted moves to the accepted point.
+func (d descent) moveToAccepted(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	if !w.Starting && !w.failed && w.keepsMargins() {
 		if err := ctx.ForShards(w.advance); err != nil {
 			return wrap(ctx, err)
 		}
 	}
-	return wrap(ctx, w.arrive(ctx))
+	return wrap(ctx, w.moveToAccepted(ctx))
 }
 
 // record records the result of the iteration, and whether it is the last of a round.
 func (d descent) record(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
-	w.begins(ctx)
-	if !w.again {
-		w.tell(ctx)
+	w.requestBound(ctx)
+	if !w.roundBegun {
+		w.report(ctx)
 	}
 	return nil
 }

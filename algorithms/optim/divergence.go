@@ -22,55 +22,56 @@ import (
 // before.
 
 const (
-	// apart is the least factor by which the gradient fell along the path that is examined.
-	apart = 30
-	// fallen is the fraction of the first gradient below which losses differ too little to
-	// compare.
-	fallen = 1e-9
-	// longWay is the least length of the path, relative to the largest parameter.
-	longWay = 0.05
-	// parabola is the least fraction of a parabola's fall by which the loss falls near an
+	// leastReduction is the least factor by which the gradient fell along the path that is
+	// examined.
+	leastReduction = 30
+	// negligibleNorm is the fraction of the first gradient below which losses differ too little
+	// to compare.
+	negligibleNorm = 1e-9
+	// leastPathLength is the least length of the path, relative to the largest parameter.
+	leastPathLength = 0.05
+	// quadraticFall is the least fraction of a parabola's fall by which the loss falls near an
 	// optimum.
-	parabola = 0.9
-	// lingering is the least factor by which the last step of Newton's method reduces the
+	quadraticFall = 0.9
+	// newtonReduction is the least factor by which the last step of Newton's method reduces the
 	// gradient near an optimum.
-	lingering = 100
-	// mostLingering is how many iterations training continues if the reduction is smaller.
-	mostLingering = 6
-	// onwards is the factor of the distance at which the gradient is read.
-	onwards = 10
-	// overshot is the fraction of the path by which the read goes farther if no minimum lies
-	// ahead.
-	overshot = 0.1
-	// standing is the largest relative change of a parameter in the last step that may be due
-	// to rounding.
-	standing = 1e-6
+	newtonReduction = 100
+	// mostExtraIterations is how many iterations training continues if the reduction is smaller.
+	mostExtraIterations = 6
+	// extrapolation is the factor of the distance at which the gradient is read.
+	extrapolation = 10
+	// shortExtrapolation is the fraction of the path by which the read goes farther if no
+	// minimum lies ahead.
+	shortExtrapolation = 0.1
+	// roundingChange is the largest relative change of a parameter in the last step that may be
+	// due to rounding.
+	roundingChange = 1e-6
 )
 
-// landmark is a point of the path of training, and mark has its loss and gradient norm.
-type landmark struct{ v, gradient []float64 }
-type mark struct{ Loss, Norm float64 }
+// pathPoint is a point of the path of training, and pathNorm has its loss and gradient norm.
+type pathPoint struct{ v, gradient []float64 }
+type pathNorm struct{ Loss, Norm float64 }
 
-// pass keeps the current point if the gradient fell enough since the last point that was kept.
-// Two points are kept, as the gradient may have fallen only a little since the later one.
-func (w *work) pass() {
+// extendPath keeps the current point if the gradient fell enough since the last point that was
+// kept. Two points are kept, as the gradient may have fallen only a little since the later one.
+func (w *work) extendPath() {
 	s := w.state
-	if !w.watches || w.failed || s.GradientNorm < fallen*s.FirstNorm || w.Marks > 0 && s.GradientNorm*apart > w.Passed[w.Later].Norm {
+	if !w.examinesPath || w.failed || s.GradientNorm < negligibleNorm*s.FirstNorm || w.PathPoints > 0 && s.GradientNorm*leastReduction > w.PathNorms[w.LatestPoint].Norm {
 		return
 	}
-	w.Later, w.Marks = 1-w.Later, min(w.Marks+1, len(w.Passed))
-	copy(w.passed[w.Later].v, w.v)
-	copy(w.passed[w.Later].gradient, w.gradient)
-	w.Passed[w.Later] = mark{s.Loss, s.GradientNorm}
+	w.LatestPoint, w.PathPoints = 1-w.LatestPoint, min(w.PathPoints+1, len(w.PathNorms))
+	copy(w.path[w.LatestPoint].v, w.v)
+	copy(w.path[w.LatestPoint].gradient, w.gradient)
+	w.PathNorms[w.LatestPoint] = pathNorm{s.Loss, s.GradientNorm}
 }
 
-// farBack returns the index of the last kept point with a gradient much larger than the current
+// pathStart returns the index of the last kept point with a gradient much larger than the current
 // one, or of the first point.
-func (w *work) farBack() int {
-	if w.Marks == len(w.Passed) && w.Passed[w.Later].Norm < apart*w.state.GradientNorm {
-		return 1 - w.Later
+func (w *work) pathStart() int {
+	if w.PathPoints == len(w.PathNorms) && w.PathNorms[w.LatestPoint].Norm < leastReduction*w.state.GradientNorm {
+		return 1 - w.LatestPoint
 	}
-	return w.Later
+	return w.LatestPoint
 }
 
 // addDivergenceCheck adds the stages that read beyond the end, if there is no penalty.
@@ -78,91 +79,92 @@ func (d descent) addDivergenceCheck(q *comqueue.IterativeComQueue) *comqueue.Ite
 	if !d.problem.Settings.free() {
 		return q
 	}
-	stages := append([]comqueue.Stage{d.gathered(d.spreads, d.offerWay)}, d.reads()...)
-	stages = append(stages, comqueue.Named("doubt", comqueue.Do(d.doubt)), d.decisions())
+	stages := append([]comqueue.Stage{d.gatherIf(d.gathersReadVector, d.offerReadVector)}, d.reads()...)
+	stages = append(stages, comqueue.Named("divergence", comqueue.Do(d.checkDivergence)), d.decisions())
 	return q.
-		Add(comqueue.Named("look back", comqueue.Do(d.lookBack))).
+		Add(comqueue.Named("examine path", comqueue.Do(d.examinePath))).
 		Add(d.decisions()).
-		Add(comqueue.While(1, d.doubts, stages...))
+		Add(comqueue.While(1, d.readsBeyondEnd, stages...))
 }
 
 // free says that no penalty holds the parameters.
 func (s Settings) free() bool { return s.L1 == 0 && s.L2 == 0 && s.GapTol == 0 }
 
-// lookBack has the gradient read beyond the end of training, unless the path looks like one to
+// examinePath has the gradient read beyond the end of training, unless the path looks like one to
 // an optimum.
-func (d descent) lookBack(ctx *comqueue.ComContext) error {
+func (d descent) examinePath(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	s := w.state
-	if !w.watches || !s.Done || s.Iteration == 0 || s.Reason == MaxIterations || s.Reason == Diverging {
+	if !w.examinesPath || !s.Done || s.Iteration == 0 || s.Reason == MaxIterations || s.Reason == Diverging {
 		return nil
 	}
-	if w.lingers() {
-		w.readOn(onwards * w.step)
+	if w.reducedTooLittle() {
+		w.extrapolate(extrapolation * w.step)
 		return nil
 	}
-	from := &w.passed[w.farBack()]
+	from := &w.path[w.pathStart()]
 	for i, v := range w.v {
 		w.direction[i] = v - from.v[i]
 	}
-	return wrap(ctx, w.consider(pathBack))
+	return wrap(ctx, w.consider(pathExamined))
 }
 
-// lookedBack takes the slopes at the beginning and the end of the path, and its length.
-func (w *work) lookedBack(before, after, length float64) {
-	s, from := w.state, &w.Passed[w.farBack()]
+// judgePath takes the slopes at the beginning and the end of the path, and its length.
+func (w *work) judgePath(before, after, length float64) {
+	s, from := w.state, &w.PathNorms[w.pathStart()]
 	turn := -after / (after - before)
-	if !(before < 0) || !finite(turn) || length < longWay*s.Size || from.Loss-s.Loss >= -parabola/2*(before+after) {
+	if !(before < 0) || !finite(turn) || length < leastPathLength*s.Size || from.Loss-s.Loss >= -quadraticFall/2*(before+after) {
 		return
 	}
 	if turn > 0 {
-		w.readOn(onwards * turn)
+		w.extrapolate(extrapolation * turn)
 	} else {
-		w.readOn(overshot) // the last step went a little too far, which explains the slope
+		w.extrapolate(shortExtrapolation) // the last step went a little too far, which explains the slope
 	}
 }
 
-// lingers says that the last step was one of Newton's method and reduced the gradient too
-// little.
-func (w *work) lingers() bool {
+// reducedTooLittle says that the last step was one of Newton's method and reduced the gradient
+// too little.
+func (w *work) reducedTooLittle() bool {
 	r := w.state.Record
 	last := len(r) - 1
-	return w.newton() && last > 0 && r[last].Step > 0 && w.latest > standing && r[last-1].GradientNorm < lingering*r[last].GradientNorm
+	return w.newton() && last > 0 && r[last].Step > 0 && w.latest > roundingChange && r[last-1].GradientNorm < newtonReduction*r[last].GradientNorm
 }
 
-// goOn continues training for a while if the last step reduced the gradient too little.
-func (w *work) goOn() {
+// continueTraining continues training for a while if the last step reduced the gradient too
+// little.
+func (w *work) continueTraining() {
 	s := w.state
-	if w.watches && s.Done && s.Reason == GradientSmall && s.Iteration < w.set.MaxIter && w.Extra < mostLingering && w.lingers() {
-		w.Extra++
+	if w.examinesPath && s.Done && s.Reason == GradientSmall && s.Iteration < w.set.MaxIter && w.ExtraIterations < mostExtraIterations && w.reducedTooLittle() {
+		w.ExtraIterations++
 		s.Done, s.Reason = false, ""
 	}
 }
 
-// readOn has the gradient read at a step beyond the end, along the direction.
-func (w *work) readOn(step float64) {
+// extrapolate has the gradient read at a step beyond the end, along the direction.
+func (w *work) extrapolate(step float64) {
 	w.point = make([]float64, len(w.v))
 	for i, p := range w.direction {
 		w.point[i] = w.v[i] + float64(step*p)
 	}
-	w.doubting, w.asks, w.stale = true, pointBeyondEnd, true
+	w.readingBeyondEnd, w.readKind, w.stale = true, readPointBeyondEnd, true
 }
 
-// doubts says that the gradient is to be read beyond the end.
-func (d descent) doubts(ctx *comqueue.ComContext) (bool, error) {
-	return working.Get(ctx).doubting, nil
+// readsBeyondEnd says that the gradient is to be read beyond the end.
+func (d descent) readsBeyondEnd(ctx *comqueue.ComContext) (bool, error) {
+	return working.Get(ctx).readingBeyondEnd, nil
 }
 
-// doubt takes the result of that read.
-func (d descent) doubt(ctx *comqueue.ComContext) error {
+// checkDivergence takes the result of that read.
+func (d descent) checkDivergence(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
-	w.doubting = false
-	copy(w.next, w.taken(ctx))
+	w.readingBeyondEnd = false
+	copy(w.next, w.readResult(ctx))
 	return wrap(ctx, w.consider(readBeyondEnd))
 }
 
-// doubted records that training diverges if the loss still falls beyond the end.
-func (w *work) doubted(loss, slope float64) {
+// detectDivergence records that training diverges if the loss still falls beyond the end.
+func (w *work) detectDivergence(loss, slope float64) {
 	s := w.state
 	s.Reads++
 	s.Record[len(s.Record)-1].Reads++

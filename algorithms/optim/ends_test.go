@@ -70,7 +70,7 @@ func TestWarmStart(t *testing.T) {
 	}
 }
 
-// Without a penalty, classes that a plane separates have no optimum.
+// Without a penalty, there is no optimum if a plane separates the classes.
 func TestSeparableRowsDiverge(t *testing.T) {
 	table := trial.Gaussian(4, 60, 2)
 	for i := range table.N {
@@ -94,7 +94,7 @@ func TestSeparableRowsDiverge(t *testing.T) {
 		r := ended(t, o, optim.Settings{Method: m, L2: 1e-3})
 		require.Equal(t, optim.GradientSmall, r.Reason)
 	}
-	// A loss of zero alone is no sign of divergence: here a plane fits all rows exactly.
+	// A loss of 0 is not yet a sign of divergence: here a plane fits all rows exactly.
 	exact := trial.Gaussian(4, 30, 6)
 	for i := range exact.N {
 		exact.Label = append(exact.Label, 3*exact.Row(i)[0]-40*exact.Row(i)[5]+7)
@@ -108,8 +108,8 @@ func TestSeparableRowsDiverge(t *testing.T) {
 	}
 }
 
-// Classes that would be separable except for rows within the plane have no optimum either. The
-// loss falls towards the loss of these rows alone, which is log 2 each if they are balanced.
+// There is no optimum either if the classes are separable except for rows within the plane. The
+// loss falls towards the loss of these rows alone, which is log 2 per row if they are balanced.
 func TestQuasiSeparableRowsDiverge(t *testing.T) {
 	table := trial.Gaussian(5, 80, 3)
 	for i := range table.N {
@@ -117,7 +117,7 @@ func TestQuasiSeparableRowsDiverge(t *testing.T) {
 		switch x := table.Row(i); {
 		case i < 20:
 			x[0] = 0
-			if i%2 == 1 { // the row before it, but of the other class
+			if i%2 == 1 { // a copy of the previous row, in the other class
 				copy(x, table.Row(i-1))
 			}
 		default:
@@ -137,7 +137,7 @@ func TestQuasiSeparableRowsDiverge(t *testing.T) {
 			require.Equal(t, optim.GradientSmall, r.Reason)
 		}
 	}
-	// If the rows of one class lie in the midst of the other, there is an optimum.
+	// If the rows of one class are among those of the other, there is an optimum.
 	for i := range 20 {
 		table.Row(i)[0] = float64(i) - 9.5
 	}
@@ -149,7 +149,7 @@ func TestQuasiSeparableRowsDiverge(t *testing.T) {
 	}
 }
 
-// Nothing can be learned: constant columns, one row, no parameters.
+// Nothing can be learned from constant columns, from one row, or without parameters.
 func TestDegenerateTables(t *testing.T) {
 	constant := objective{table: trial.Table{N: 6, D: 2, X: make([]float64, 12), Label: []float64{1, 2, 3, 4, 5, 6}}, loss: squared}
 	for _, m := range []optim.Method{optim.LBFGS, optim.Newton, optim.OWLQN, optim.GD} {
@@ -169,7 +169,7 @@ func TestDegenerateTables(t *testing.T) {
 	}
 }
 
-// The loss is infinite beyond some parameters, and steps are shortened.
+// The loss is infinite beyond some parameters, so steps are shortened.
 func TestStepsAreShortened(t *testing.T) {
 	barrier := sum{parameters: 1, term: func(_ int, v, g []float64) float64 {
 		if v[0] >= 1e-3 {
@@ -193,8 +193,8 @@ func TestStepsAreShortened(t *testing.T) {
 	}
 }
 
-// ended runs solve for an objective twice. In the second run, subtasks drop unkept state
-// between supersteps. Place and reason of the end must be the same.
+// ended minimises an objective twice. In the second run, subtasks drop unkept state between
+// supersteps. Both runs must end at the same place and for the same reason.
 func ended(t *testing.T, o objective, s optim.Settings) *optim.Result {
 	t.Helper()
 	table := o.table

@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// house is a row of the example.
-type house struct {
+// houseRow is a row of the example.
+type houseRow struct {
 	Size  float64 `column:"size"`
 	Price float64 `column:"price"`
 }
@@ -50,7 +50,7 @@ type fit struct {
 func ExampleMinimize() {
 	job := engine.Define("prices", func(b *engine.Builder, _ struct{}) error {
 		rows := comqueue.PartitionedRows("rows")
-		houses := operators.FromSlice(b, []house{{1, 5}, {2, 7}, {3, 9}, {4, 11}})
+		houses := operators.FromSlice(b, []houseRow{{1, 5}, {2, 7}, {3, 9}, {4, 11}})
 		model := optim.Minimize(b, optim.Problem{
 			Name: "least squares",
 			Init: func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {

@@ -5,18 +5,18 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// MinimizeSplit is Minimize by descent with parameters split among subtasks if there are at
-// least from of them.
+// MinimizeSplit is Minimize by descent. It splits the parameters between subtasks if there are
+// at least `from` parameters.
 func MinimizeSplit(b *engine.Builder, p Problem, from int) *engine.Dataset {
 	p.Settings = p.Settings.withDefaults()
 	return descent{problem: p, splitFrom: from}.addTo(p.Init(comqueue.New(b, p.Name)))
 }
 
-// Complete names a field of an evaluator that lacks another field that it needs.
+// Complete returns an error if an evaluator lacks a field that another of its fields needs.
 func Complete(e Evaluator) error { return e.complete() }
 
-// Kept returns how many numbers a subtask keeps in vectors of its blocks of parameters, and in
-// whole vectors.
+// Kept returns how many numbers a subtask stores in its blocks of vectors of parameters, and
+// how many in whole vectors.
 func Kept(ctx *comqueue.ComContext) (blocks, wholes int) {
 	w := working.Get(ctx)
 	vectors := [][]float64{w.v, w.PenaltyFactors, w.gradient, w.next, w.direction, w.point}
@@ -26,8 +26,8 @@ func Kept(ctx *comqueue.ComContext) (blocks, wholes int) {
 	if w.history != nil {
 		vectors = append(vectors, w.history.pairs)
 	}
-	for i := range w.passed {
-		vectors = append(vectors, w.passed[i].v, w.passed[i].gradient)
+	for i := range w.path {
+		vectors = append(vectors, w.path[i].v, w.path[i].gradient)
 	}
 	for _, x := range vectors {
 		blocks += len(x)

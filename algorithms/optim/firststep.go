@@ -29,28 +29,28 @@ var farSteps = func() (steps [42]float64) {
 // mostProbes is the largest number of probes for a direction: for the curvature, near and far.
 const mostProbes = 3
 
-// probed is the subject of a probe.
-type probed int
+// probeKind is the subject of a probe.
+type probeKind int
 
 const (
-	noProbe        probed = iota
-	probeCurvature        // second derivatives in the plane of the direction and the latest steps
-	probeSlopes           // derivatives along the mixture, at the trials
+	noProbe        probeKind = iota
+	probeCurvature           // second derivatives in the plane of the direction and the latest steps
+	probeSlopes              // derivatives along the mixture, at the trials
 )
 
 // probing finds the first step along a direction.
 type probing struct {
 	plane
-	asks        probed
-	trials      []float64
-	scaled      [len(nearSteps)]float64
-	far         bool    // the trials are the far steps
-	slope, bend float64 // derivatives along the mixture: the first of F, the second of the penalty
+	kind             probeKind
+	trials           []float64
+	scaled           [len(nearSteps)]float64
+	far              bool    // the trials are the far steps
+	slope, curvature float64 // derivatives along the mixture: the first of F, the second of the penalty
 }
 
 // length returns the number of values of a probe.
 func (p *probing) length() int {
-	switch p.asks {
+	switch p.kind {
 	case probeCurvature:
 		return triangle(p.dim) + 1
 	case probeSlopes:
@@ -63,16 +63,16 @@ func (p *probing) length() int {
 // squares what the penalty needs of the direction's squares.
 func (w *work) probe(slope, squares float64) {
 	p := &w.probing
-	p.asks, p.far = probeCurvature, false
+	p.kind, p.far = probeCurvature, false
 	p.span(w, !w.Steepest, slope, float64(w.penalty.l2*squares))
 }
 
 // firstStep takes the result of a probe, and asks for another probe or for the first step.
 func (w *work) firstStep(sums []float64) error {
 	p := &w.probing
-	if p.asks == probeCurvature {
+	if p.kind == probeCurvature {
 		whole := p.solve(sums[:triangle(p.dim)], sums[triangle(p.dim)])
-		p.asks, p.trials, p.scaled = probeSlopes, p.scaled[:], nearSteps
+		p.kind, p.trials, p.scaled = probeSlopes, p.scaled[:], nearSteps
 		if w.Steepest {
 			// The direction is the gradient itself, so the step has to carry the scale.
 			for i := range p.scaled {
@@ -83,39 +83,39 @@ func (w *work) firstStep(sums []float64) error {
 			}
 			p.mix[0] = 1
 		}
-		p.slope, p.bend = p.along()
+		p.slope, p.curvature = p.along()
 		return nil
 	}
-	step := p.vanishing(sums)
+	step := p.zeroOfSlope(sums)
 	if step == 0 && w.Steepest && !p.far {
 		p.trials, p.far = farSteps[:], true
 		return nil
 	}
-	p.asks = noProbe
+	p.kind = noProbe
 	switch {
 	case step == 0 && w.Steepest:
-		return w.stride(-p.slope)
+		return w.guessStep(-p.slope)
 	case step == 0:
-		return w.launch(1, math.Inf(1))
+		return w.beginSearch(1, math.Inf(1))
 	case w.Steepest:
-		return w.along(step)
+		return w.stepAlongGradient(step)
 	}
-	p.blend(w.direction)
+	p.applyMix(w.direction)
 	if w.split {
-		p.blend(w.whole) // which is the direction itself: there are no steps to mix in
+		p.applyMix(w.whole) // which is the direction itself: there are no steps to mix in
 	}
-	return w.launch(step, math.Inf(1))
+	return w.beginSearch(step, math.Inf(1))
 }
 
-// vanishing returns the step at which the derivative would vanish if all rows were like the
+// zeroOfSlope returns the step at which the derivative would vanish if all rows were like the
 // probed ones. It returns 0 if the derivative does not change its sign among the trials. sums
 // are the derivatives of the probed rows at the trials, and their weight.
-func (p *probing) vanishing(sums []float64) float64 {
+func (p *probing) zeroOfSlope(sums []float64) float64 {
 	weight := sums[len(p.trials)]
 	// The rows give the change from step 0, where the derivative over all rows is known: that
 	// may be much smaller than the derivative over a few rows.
 	derivative := func(i int) float64 {
-		return p.slope + (sums[i]-sums[0])/weight + float64(p.trials[i]*p.bend)
+		return p.slope + (sums[i]-sums[0])/weight + float64(p.trials[i]*p.curvature)
 	}
 	before := derivative(1)
 	for i := 2; i < len(p.trials) && before < 0; i++ {

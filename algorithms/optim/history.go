@@ -24,7 +24,7 @@ type history struct {
 	// pairs are the vectors, block after block. Within a block, row 2k is s of slot k, and row
 	// 2k+1 is its y.
 	pairs []float64
-	*remembered
+	*historyState
 
 	sg, yg []float64 // s_i·g and y_i·g
 	gg     float64
@@ -36,8 +36,8 @@ type history struct {
 	coef    []float64 // of the rows, then of g
 }
 
-// remembered is the part of the history that is kept besides the pairs.
-type remembered struct {
+// historyState is the part of the history that is kept besides the pairs.
+type historyState struct {
 	Order  []int     // slots in use, oldest first
 	Newest int       // slot of the waiting pair, -1 for none
 	SY, YY []float64 // s_i·y_j and y_i·y_j at i*slots+j
@@ -50,8 +50,8 @@ const cautious = 1e-10
 
 // newHistory returns a history of size pairs for some blocks, which continues from r. With
 // holds, an iteration may hold some parameters at 0, see products. The caller sets pairs.
-func newHistory(space *blocks, own sharding.Range, size int, holds bool, r *remembered) *history {
-	h := &history{space: space, own: own, first: space.at(own.Lo).Lo, size: size, slots: size + 1, remembered: r}
+func newHistory(space *blocks, own sharding.Range, size int, holds bool, r *historyState) *history {
+	h := &history{space: space, own: own, first: space.at(own.Lo).Lo, size: size, slots: size + 1, historyState: r}
 	rows := 2 * h.slots
 	if holds {
 		h.masked = make([]float64, space.length)
@@ -60,7 +60,7 @@ func newHistory(space *blocks, own sharding.Range, size int, holds bool, r *reme
 		r.Newest = -1
 		r.SY, r.YY = make([]float64, h.slots*h.slots), make([]float64, h.slots*h.slots)
 	}
-	r.Order, h.usable = withRoom(r.Order, h.slots), make([]int, 0, h.slots)
+	r.Order, h.usable = withCapacity(r.Order, h.slots), make([]int, 0, h.slots)
 	h.sg, h.yg = make([]float64, h.slots), make([]float64, h.slots)
 	h.partial = make([]float64, own.Len()*h.width())
 	h.alpha, h.coef = make([]float64, h.slots), make([]float64, rows+1)
@@ -129,7 +129,7 @@ func (h *history) free() int {
 }
 
 // forget drops all pairs.
-func (r *remembered) forget() { r.Order, r.Newest = r.Order[:0], -1 }
+func (r *historyState) forget() { r.Order, r.Newest = r.Order[:0], -1 }
 
 // rows is the number of rows up to the last slot in use.
 func (h *history) rows() int {
@@ -176,9 +176,9 @@ func (h *history) products(g []float64, held func(i int) bool) []float64 {
 	return h.partial
 }
 
-// settle takes the products of all blocks, admits the waiting pair if it is suitable, and
+// update takes the products of all blocks, admits the waiting pair if it is suitable, and
 // computes the coefficients of the direction.
-func (h *history) settle(all []float64) {
+func (h *history) update(all []float64) {
 	foldRows(all, h.space.count, h.width())
 	withG, gg, withS, withY, withEach := h.parts(all[:h.width()])
 	h.gg = *gg

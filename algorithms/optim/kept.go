@@ -17,13 +17,13 @@ import (
 //	a vector each     the parameters, and the earlier gradients, steps and matrices that are
 //	                  needed: replicated, or if parameters are very many by blocks with the
 //	                  numbers of shards
-//	descending        the rest of the state of a descent, see course
-//	stepped           the rest of the state of SGD, see walked
+//	descentKey        the rest of the state of a descent, see descentState
+//	sgdKey            the rest of the state of SGD, see sgdState
 //	evaluated         what the evaluator keeps of each shard, see Snapshot
 //	found             the result, after the last superstep; it is kept with shard 0, which
 //	                  subtask 0 owns at any parallelism
 //
-// The structs training, work and stepper point to these objects, so that keeping them costs
+// The structs training, work and sgd point to these objects, so that keeping them costs
 // nothing. Everything else in the structs is made anew in every superstep, or by a subtask that
 // finds nothing: from the settings, the rows and the kept objects.
 
@@ -39,13 +39,13 @@ func newVector(name string) vector {
 
 // Vectors that a descent keeps.
 var (
-	parameters      = newVector("parameters")
-	latestGradient  = newVector("latest gradient")
-	pairVectors     = newVector("pairs")
-	passedPoints    = [2]vector{newVector("point passed"), newVector("other point passed")}
-	passedGradients = [2]vector{newVector("gradient passed"), newVector("other gradient passed")}
-	latestSteps     = shared.Replicated("optim latest steps", shared.Float64s())
-	secondDerivs    = shared.Replicated("optim second derivatives", shared.Float64s())
+	parameters     = newVector("parameters")
+	latestGradient = newVector("latest gradient")
+	pairVectors    = newVector("pairs")
+	pathVectors    = [2]vector{newVector("point passed"), newVector("other point passed")}
+	pathGradients  = [2]vector{newVector("gradient passed"), newVector("other gradient passed")}
+	latestSteps    = shared.Replicated("optim latest steps", shared.Float64s())
+	secondDerivs   = shared.Replicated("optim second derivatives", shared.Float64s())
 )
 
 // Vectors that SGD keeps, besides the parameters.
@@ -119,37 +119,37 @@ func (s *share) keep(ctx *comqueue.ComContext, x vector, v []float64, place func
 	}
 }
 
-// course is the state of a descent between supersteps, besides vectors. It is the same on every
-// subtask.
-type course struct {
+// descentState is the state of a descent between supersteps, besides vectors. It is the same on
+// every subtask.
+type descentState struct {
 	Starting  bool    // the next superstep evaluates the parameters, and a round begins there
 	Steepest  bool    // the next direction is the negative (pseudo-)gradient
 	LastStep  float64 // step of the last iteration, for GD
 	LastSlope float64
 
-	ChangeFrom float64 // number of reads after which Auto changes to Newton's method, see change.go; 0: never
-	Blind      bool    // a matrix is being read for the first time
+	ChangeFrom    float64 // number of reads after which Auto changes to Newton's method, see change.go; 0: never
+	MatrixPending bool    // a matrix is being read for the first time
 
-	Extra  int     // iterations that training was continued for, see goOn
-	Rounds int     // rounds that have ended
-	Gap    float64 // of the last round
-	Tol    float64 // that of the settings, or a smaller one that rounds need
+	ExtraIterations int     // iterations that training was continued for, see continueTraining
+	Rounds          int     // rounds that have ended
+	Gap             float64 // of the last round
+	Tol             float64 // that of the settings, or a smaller one that rounds need
 
-	Passed [2]mark // see divergence.go
-	Later  int     // index of the one passed last
-	Marks  int     // number of marks
+	PathNorms   [2]pathNorm // see divergence.go
+	LatestPoint int         // index of the point kept last
+	PathPoints  int         // number of points kept
 
-	Pairs remembered
+	Pairs historyState
 	Steps ring
 }
 
-var descending = shared.Replicated("optim course", shared.Msgpack[*course]())
+var descentKey = shared.Replicated("optim descent", shared.Msgpack[*descentState]())
 
 // restart begins a round.
-func (c *course) restart(steepest bool) {
+func (c *descentState) restart(steepest bool) {
 	c.Starting, c.Steepest, c.LastStep = true, steepest, 0
 	c.Pairs.forget()
-	c.Steps.forget()
+	c.Steps.reset()
 }
 
 // keptRows is what the evaluator keeps of a shard: its live state, or a snapshot of it.
@@ -202,5 +202,5 @@ func (t *training) keepRows(ctx *comqueue.ComContext) error {
 	})
 }
 
-// withRoom returns a slice with capacity for n elements in all.
-func withRoom[T any](x []T, n int) []T { return slices.Grow(x, max(0, n-len(x))) }
+// withCapacity returns a slice with capacity for n elements in all.
+func withCapacity[T any](x []T, n int) []T { return slices.Grow(x, max(0, n-len(x))) }

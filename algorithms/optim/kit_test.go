@@ -24,8 +24,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var points = comqueue.PartitionedRows("points")
 
 // objective is a sum over the rows of a table. The loss of a row is a function of its label and
-// its margin. The margin is the inner product of parameters and features plus the last
-// parameter, an intercept without a penalty, unless there is no intercept.
+// its margin. The margin is the inner product of parameters and features. Unless there is no
+// intercept, the last parameter is added to it, without a penalty.
 type objective struct {
 	table       trial.Table
 	loss        func(m, y float64) (l, d, dd float64)
@@ -114,7 +114,7 @@ func (o objective) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	return can, err
 }
 
-// row also has the margins of the current point and of the direction.
+// row is a row with its margins at the current point and along the direction.
 type row struct {
 	x          []float64
 	y, w, m, q float64
@@ -137,7 +137,7 @@ func (e *evaluator) margin(r *row, v []float64) float64 {
 	return m
 }
 
-// add adds loss and gradient of a row at a margin.
+// add adds the loss and the gradient of a row with margin m.
 func (e *evaluator) add(r *row, m float64, out []float64) {
 	l, d, _ := e.loss(m, r.y)
 	out[0] += r.w * l
@@ -251,7 +251,7 @@ func (e *evaluator) EvaluateRows(shard int, rows []int32, v, out []float64) erro
 	return nil
 }
 
-// sum is an objective that is a sum of arbitrary terms, one for each row of a table.
+// sum is an objective that adds up arbitrary terms, one per row of a table.
 type sum struct {
 	parameters int
 	// term adds the gradient of a term to g and returns the term's value.
@@ -300,7 +300,7 @@ func (e *sumEvaluator) Hessian(shard int, v, out []float64) error {
 	return e.Evaluate(shard, v, out[:1+e.parameters])
 }
 
-// text is the row that the tests' closer returns: the result as JSON, with every bit.
+// text is the row that the tests' closer returns: the result as JSON, with all bits.
 type text struct {
 	Result string `column:"result"`
 }

@@ -38,7 +38,7 @@ var (
 	ownPart    = shared.Scratch[[]float64]("optim own direction")
 	whole      = shared.Scratch[[]float64]("optim direction")
 	working    = shared.Scratch[*work]("optim work")
-	stepping   = shared.Scratch[*stepper]("optim steps")
+	sgdOf      = shared.Scratch[*sgd]("optim steps")
 )
 
 // Minimize adds a queue that minimises an objective, and returns the dataset of the rows from

@@ -115,7 +115,7 @@ func (e *Evaluator) keepsMargins() bool { return e.Margins.Start != nil }
 // count, if the objective sets GradientUnit.
 func (e *Evaluator) unit() (unit, huge float64) {
 	if e.GradientUnit > 0 {
-		return e.GradientUnit, hugeUnits * e.GradientUnit
+		return e.GradientUnit, mostUnits * e.GradientUnit
 	}
 	return 1, math.Inf(1)
 }

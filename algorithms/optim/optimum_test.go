@@ -31,7 +31,7 @@ func noisy(seed uint64, n, d int) trial.Table {
 	return t
 }
 
-// weighted gives a table weights between 0.2 and 2.2.
+// weighted returns the table with weights between 0.2 and 2.2.
 func weighted(t trial.Table) trial.Table {
 	t.Weight = nil
 	for i := range t.N {
@@ -40,7 +40,7 @@ func weighted(t trial.Table) trial.Table {
 	return t
 }
 
-// value returns F, and its gradient in g, from a loop without shards.
+// value returns F and stores its gradient in g. It uses a simple loop without shards.
 func (o objective) value(v, g []float64, s optim.Settings) float64 {
 	e := &evaluator{objective: o}
 	out := make([]float64, 1+len(v))
@@ -65,7 +65,7 @@ func (o objective) value(v, g []float64, s optim.Settings) float64 {
 	return f
 }
 
-// independent returns the optimum that gonum's BFGS finds at its tightest tolerance.
+// independent returns the optimum that gonum's BFGS finds with its tightest tolerance.
 func (o objective) independent(t testing.TB, s optim.Settings) (float64, []float64) {
 	problem := optimize.Problem{
 		Func: func(v []float64) float64 { return o.value(v, nil, s) },
@@ -107,7 +107,7 @@ func TestOptimaEqualIndependentOnes(t *testing.T) {
 			s.MaxIter = max(s.MaxIter, 300)
 			want, _ := o.independent(t, s)
 			for _, can := range []ability{everything, linearOnly, curvedOnly} {
-				if s.Method == optim.Newton && can == linearOnly || s.Method == optim.GD && (can != linearOnly || name != "logistic" || !thorough) || can == curvedOnly && s.Trials > 0 {
+				if s.Method == optim.Newton && can == linearOnly || s.Method == optim.GD && (can != linearOnly || name != "logistic" || !everyCombination) || can == curvedOnly && s.Trials > 0 {
 					continue
 				}
 				o.can = can
@@ -146,7 +146,7 @@ func TestClosedForm(t *testing.T) {
 		r := solve(t, o, optim.Settings{Method: m, L2: l2, Tol: 1e-12, MaxIter: 3000, Information: true})
 		within := 1e-10
 		if m == optim.GD {
-			within = 1e-8 // it ends when no step lowers the loss, at about the root of the loss's precision
+			within = 1e-8 // it ends when no step lowers the loss, at about the square root of the loss's precision
 		}
 		for j, v := range r.Parameters {
 			require.InDelta(t, want.AtVec(j), v, within, "%v", m)
@@ -192,7 +192,7 @@ func rosenbrock(n int) sum {
 	}
 }
 
-// ids returns rows with nothing but their numbers.
+// ids returns rows that have only their numbers.
 func ids(n int) trial.Table {
 	return trial.Table{N: n, D: 1, X: make([]float64, n)}
 }
@@ -216,8 +216,8 @@ func TestRosenbrock(t *testing.T) {
 	}
 }
 
-// Newton's method leaves a point where the matrix is indefinite: (v₀²-1)² + v₀·v₁ + v₁² has a
-// saddle at the origin and two minima.
+// Newton's method leaves a point where the matrix is indefinite. The function (v₀²-1)² + v₀·v₁
+// + v₁² has a saddle at the origin and two minima.
 func TestNewtonLeavesASaddle(t *testing.T) {
 	saddle := sum{
 		parameters: 2,
@@ -242,7 +242,8 @@ func TestNewtonLeavesASaddle(t *testing.T) {
 	}
 }
 
-// A singular matrix, of collinear columns without a penalty, is no obstacle.
+// A singular matrix, here because of collinear columns without a penalty, does not stop
+// Newton's method.
 func TestCollinearColumns(t *testing.T) {
 	table := noisy(6, 90, 4)
 	for i := range table.N {
@@ -260,7 +261,7 @@ func TestCollinearColumns(t *testing.T) {
 	}
 }
 
-// More parameters than rows: with a penalty there is one optimum.
+// If there are more parameters than rows, a penalty makes the optimum unique.
 func TestFewerRowsThanParameters(t *testing.T) {
 	table := trial.Gaussian(8, 12, 100)
 	for i := range table.N {

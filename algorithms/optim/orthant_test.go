@@ -11,7 +11,7 @@ import (
 )
 
 // coordinates is a simple reference for L1 penalties. It minimises F along one coordinate after
-// the other, by proximal steps with a bound of the second derivative, until nothing moves.
+// another, by proximal steps with a bound on the second derivative, until no coordinate moves.
 func coordinates(o objective, s optim.Settings, bound float64) []float64 {
 	v := make([]float64, o.parameters())
 	margins := make([]float64, o.table.N)
@@ -78,7 +78,7 @@ func TestOWLQNEqualsCoordinateDescent(t *testing.T) {
 		for _, s := range []optim.Settings{{L1: 0.3}, {L1: 0.02}, {L1: 0.05, L2: 0.1}, {L1: 1e-3, L2: 1e-3}, {L1: 100}} {
 			want := coordinates(at.o, s, at.bound)
 			for _, can := range []ability{everything, nothing} {
-				if can == nothing && s.L1 != 0.05 && !thorough {
+				if can == nothing && s.L1 != 0.05 && !everyCombination {
 					continue
 				}
 				at.o.can = can
@@ -97,7 +97,7 @@ func TestOWLQNEqualsCoordinateDescent(t *testing.T) {
 	}
 }
 
-// Weak penalties and distant starts: signs have to change on the way.
+// With weak penalties and distant starts, signs must change on the way.
 func TestOWLQNChangesSigns(t *testing.T) {
 	o := objective{table: sparseTruth(1, 80), loss: squared}
 	s := optim.Settings{L1: 0.05, Tol: 1e-10, MaxIter: 400}

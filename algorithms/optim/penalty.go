@@ -12,7 +12,7 @@ type penalty struct {
 	l1, l2  float64
 	factors []float64
 	space   *blocks
-	room    [mostPlane][]float64 // for vectors of a block times the factors
+	scaled  [mostPlane][]float64 // for vectors of a block times the factors
 }
 
 // at returns the penalty of the parameters v, if all are kept here.
@@ -40,14 +40,14 @@ func (p *penalty) squaresIn(r sharding.Range, out []float64, vectors ...[]float6
 	}
 	at := 0
 	for i, v := range vectors {
-		if p.room[i] == nil {
-			p.room[i] = make([]float64, p.space.length)
+		if p.scaled[i] == nil {
+			p.scaled[i] = make([]float64, p.space.length)
 		}
-		x := p.room[i][:r.Len()]
+		x := p.scaled[i][:r.Len()]
 		copy(x, v[r.Lo:r.Hi])
 		kernel.ProdTo(x, p.factors[r.Lo:r.Hi])
 		for j := range i + 1 {
-			out[at] = kernel.Dot(x, p.room[j][:len(x)])
+			out[at] = kernel.Dot(x, p.scaled[j][:len(x)])
 			at++
 		}
 	}
@@ -112,14 +112,14 @@ func (p *penalty) pseudo(v, g, pg []float64) {
 // line is the penalty along v + t·q. It is quadratic in t, as long as no coordinate changes
 // sign.
 type line struct {
-	at, slope, bend float64
-	kink            float64 // the part of the slope from the absolute values
+	at, slope, curvature float64
+	kink                 float64 // the part of the slope from the absolute values
 }
 
 // along returns the penalty along v + t·q. sums are the sums of squaresIn of v and q, and of
 // absoluteIn of v and of v and q.
 func (p *penalty) along(sums []float64) line {
-	l := line{at: float64(float64(p.l2*sums[0]) / 2), slope: float64(p.l2 * sums[1]), bend: float64(p.l2 * sums[2])}
+	l := line{at: float64(float64(p.l2*sums[0]) / 2), slope: float64(p.l2 * sums[1]), curvature: float64(p.l2 * sums[2])}
 	if p.l1 > 0 {
 		at := float64(p.l1 * sums[3])
 		l.at += at
@@ -131,6 +131,6 @@ func (p *penalty) along(sums []float64) line {
 
 // value returns the penalty at a step, and derivative its derivative.
 func (l line) value(t float64) float64 {
-	return l.at + float64(t*(l.slope+float64(float64(t*l.bend)/2)))
+	return l.at + float64(t*(l.slope+float64(float64(t*l.curvature)/2)))
 }
-func (l line) derivative(t float64) float64 { return l.slope + float64(t*l.bend) }
+func (l line) derivative(t float64) float64 { return l.slope + float64(t*l.curvature) }

@@ -24,13 +24,13 @@ type plane struct {
 	steps [LatestSteps][]float64 // nil if they are not kept
 	*ring
 
-	dim     int
-	axis    [mostPlane][]float64                     // the direction, then the steps, the latest first
-	slopes  [mostPlane]float64                       // slope of F along each axis
-	bends   [mostPlane * (mostPlane + 1) / 2]float64 // second derivatives of the penalty
-	squares []float64                                // by block, the squares that the penalty needs of pairs of axes
-	factor  [mostPlane * (mostPlane + 1) / 2]float64
-	mix     [mostPlane]float64 // coefficients of the axes at the approximate minimum of F
+	dim        int
+	axis       [mostPlane][]float64                     // the direction, then the steps, the latest first
+	slopes     [mostPlane]float64                       // slope of F along each axis
+	curvatures [mostPlane * (mostPlane + 1) / 2]float64 // second derivatives of the penalty
+	squares    []float64                                // by block, the squares that the penalty needs of pairs of axes
+	factor     [mostPlane * (mostPlane + 1) / 2]float64
+	mix        [mostPlane]float64 // coefficients of the axes at the approximate minimum of F
 }
 
 // ring maps the latest steps to their places.
@@ -61,12 +61,12 @@ func (p *plane) push(step float64, direction []float64) {
 	p.Count = min(p.Count+1, LatestSteps)
 }
 
-// forget drops the steps.
-func (r *ring) forget() { r.Count = 0 }
+// reset drops the steps.
+func (r *ring) reset() { r.Count = 0 }
 
 // drop stops keeping steps.
 func (p *plane) drop() {
-	p.forget()
+	p.reset()
 	p.steps = [LatestSteps][]float64{}
 }
 
@@ -83,7 +83,7 @@ func (p *plane) span(w *work, steps bool, slope, bend float64) {
 	for i := 1; i < p.dim; i++ {
 		p.axis[i] = p.steps[(p.Next-i+LatestSteps)%LatestSteps]
 	}
-	p.slopes[0], p.bends[0] = slope, bend
+	p.slopes[0], p.curvatures[0] = slope, bend
 	if p.dim == 1 {
 		return
 	}
@@ -96,7 +96,7 @@ func (p *plane) span(w *work, steps bool, slope, bend float64) {
 	}
 	foldRows(p.squares, w.space.count, width)
 	for i, sum := range p.squares[1:width] {
-		p.bends[1+i] = float64(w.penalty.l2 * sum)
+		p.curvatures[1+i] = float64(w.penalty.l2 * sum)
 	}
 }
 
@@ -114,7 +114,7 @@ func (p *plane) solve(sums []float64, weight float64) bool {
 	for i := range p.dim {
 		l := row(i)
 		for j := range l {
-			l[j] = sums[triangle(i)+j]/weight + p.bends[triangle(i)+j]
+			l[j] = sums[triangle(i)+j]/weight + p.curvatures[triangle(i)+j]
 		}
 		square := l[i]
 		for j := range l {
@@ -170,7 +170,7 @@ func (p *plane) along() (slope, bend float64) {
 	for i, c := range p.mix[:p.dim] {
 		slope += float64(c * p.slopes[i])
 		for j, o := range p.mix[:i+1] {
-			both := float64(float64(c*o) * p.bends[at])
+			both := float64(float64(c*o) * p.curvatures[at])
 			if j < i {
 				both *= 2
 			}
@@ -181,8 +181,8 @@ func (p *plane) along() (slope, bend float64) {
 	return slope, bend
 }
 
-// blend replaces the direction, which is the first axis, by the mixture.
-func (p *plane) blend(direction []float64) {
+// applyMix replaces the direction, which is the first axis, by the mixture.
+func (p *plane) applyMix(direction []float64) {
 	for i := range direction {
 		d := float64(p.mix[0] * direction[i])
 		for k := 1; k < p.dim; k++ {

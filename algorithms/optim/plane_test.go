@@ -8,16 +8,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPlaneIsLeast: for a quadratic function the mixture is the minimum over the plane. There
-// the gradient is orthogonal to every axis. Steps that lie in the plane of the axes before them
-// change nothing.
+// TestPlaneIsLeast: for a quadratic function, the mixture is the minimum over the plane, where
+// the gradient is orthogonal to every axis. Steps that lie in the plane of earlier axes make no
+// difference.
 func TestPlaneIsLeast(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		n, steps := rapid.IntRange(4, 9).Draw(r, "n"), rapid.IntRange(0, LatestSteps).Draw(r, "steps")
 		twice := steps > 1 && rapid.Bool().Draw(r, "twice")
 		number := rapid.Float64Range(-2, 2)
 		vector := func(name string) []float64 { return rapid.SliceOfN(number, n, n).Draw(r, name) }
-		// F = ½·Σ h·x² + g·x over the losses, of rows of weight 3, and ½·l2·Σ x².
+		// F = ½·Σ h·x² + g·x over the losses, with rows of weight 3, plus ½·l2·Σ x².
 		h, g := rapid.SliceOfN(rapid.Float64Range(0.5, 4), n, n).Draw(r, "bend"), vector("gradient")
 		const l2 = 0.25
 		space := newBlocks(n, 4)
@@ -72,14 +72,14 @@ func TestPlaneIsLeast(t *testing.T) {
 			return
 		}
 		if !p.solve(sums, 3) {
-			// The minimum lies in the direction of the steps, while the direction itself leads
-			// away.
+			// The minimum lies in the direction of the steps. The direction itself leads away
+			// from it.
 			require.Positive(t, steps, "there is a minimum along the direction")
 			require.Equal(t, [mostPlane]float64{1}, p.mix)
 			return
 		}
 		slope, bend := p.along()
-		p.blend(w.direction)
+		p.applyMix(w.direction)
 		var wantSlope, wantBend float64
 		for i, x := range w.direction {
 			wantSlope += g[i] * x
@@ -96,7 +96,7 @@ func TestPlaneIsLeast(t *testing.T) {
 				length += axis[i] * axis[i]
 			}
 			tolerance := 1e-6
-			if k > 0 { // a step that is left out may lie a little outside of the plane
+			if k > 0 { // a step that was left out may lie slightly outside the plane
 				tolerance = 1e-3
 			}
 			require.InDelta(t, 0, along, tolerance*(1e-3+math.Sqrt(rest*length)), "axis %d", k)
@@ -104,18 +104,18 @@ func TestPlaneIsLeast(t *testing.T) {
 	})
 }
 
-// A plane without curvature, or with values that are not finite, does not change the direction.
+// If a plane has no curvature, or values that are not finite, the direction is unchanged.
 func TestPlaneWithoutMinimum(t *testing.T) {
 	for _, bend := range []float64{0, -1, math.NaN(), math.Inf(1)} {
 		p := plane{dim: 2, slopes: [mostPlane]float64{-1, 0.5}}
 		require.False(t, p.solve([]float64{bend, 0, 1}, 1), "%v", bend)
 		require.Equal(t, [mostPlane]float64{1}, p.mix)
 	}
-	// If a step has none, the mixture is the direction alone.
+	// If a step has no curvature, the mixture is the direction alone.
 	p := plane{dim: 2, slopes: [mostPlane]float64{-1, 0.5}}
 	require.True(t, p.solve([]float64{4, 0, 0}, 1))
 	require.Equal(t, [mostPlane]float64{0.25}, p.mix)
-	// A mixture that leads upwards is not used either, as here without the direction.
+	// A mixture that leads upwards is not used either. Here the direction has no share in it.
 	p = plane{dim: 2, slopes: [mostPlane]float64{1, 0}}
 	require.False(t, p.solve([]float64{1, 0, 1}, 1))
 }

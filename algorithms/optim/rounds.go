@@ -25,24 +25,24 @@ func (d descent) addRounds(q *comqueue.IterativeComQueue) *comqueue.IterativeCom
 		return q
 	}
 	return q.
-		Add(d.gathered(d.bounds, d.offerParameters)).
+		Add(d.gatherIf(d.boundNeedsGather, d.offerParameters)).
 		Add(comqueue.Named("bound", comqueue.ForEachShard(bounds, d.readBound))).
 		Add(comqueue.AllReduce(bounds)).
 		Add(comqueue.Named("refine", comqueue.Do(d.refine)))
 }
 
-// bounds says that the bound is to be read with split parameters.
-func (d descent) bounds(ctx *comqueue.ComContext) (bool, error) {
+// boundNeedsGather says that the bound is to be read with split parameters.
+func (d descent) boundNeedsGather(ctx *comqueue.ComContext) (bool, error) {
 	w := working.Get(ctx)
-	return w.split && w.bounding, nil
+	return w.split && w.boundDue, nil
 }
 
-// begins has the bound read if training would end and there are rounds.
-func (w *work) begins(ctx *comqueue.ComContext) {
+// requestBound has the bound read if training would end and there are rounds.
+func (w *work) requestBound(ctx *comqueue.ComContext) {
 	if w.set.GapTol == 0 || !w.state.Done {
 		return
 	}
-	w.ended, w.bounding = w.state.Reason, true
+	w.ended, w.boundDue = w.state.Reason, true
 	w.state.Done, w.state.Reason = false, ""
 	bounds.Put(ctx, w.sums)
 }
@@ -50,23 +50,23 @@ func (w *work) begins(ctx *comqueue.ComContext) {
 // readBound evaluates the bound of a shard, at the end of a round.
 func (d descent) readBound(ctx *comqueue.ComContext, shard int, out []float64) error {
 	w := working.Get(ctx)
-	if !w.bounding {
+	if !w.boundDue {
 		return nil
 	}
-	return wrap(ctx, w.Smoothing.Bound(shard, w.entire(w.v), out))
+	return wrap(ctx, w.Smoothing.Bound(shard, w.full(w.v), out))
 }
 
 // refine ends training if the gap is closed or cannot be, or begins another round.
 func (d descent) refine(ctx *comqueue.ComContext) error {
 	w, s := working.Get(ctx), trained.Get(ctx).state
-	if !w.bounding {
+	if !w.boundDue {
 		return nil
 	}
-	w.bounding = false
+	w.boundDue = false
 	w.Rounds++
 	s.Reads++
 	s.Record[len(s.Record)-1].Reads++
-	objective, bound := w.Smoothing.Gap(w.entire(w.v), bounds.Get(ctx), w.set.L1, w.set.L2)
+	objective, bound := w.Smoothing.Gap(w.full(w.v), bounds.Get(ctx), w.set.L1, w.set.L2)
 	bounds.Put(ctx, nil)
 	s.Loss, s.Gap = objective, objective-bound
 	ctx.Report("gap", s.Gap)
@@ -77,7 +77,7 @@ func (d descent) refine(ctx *comqueue.ComContext) error {
 		s.end(w.ended)
 	case w.Rounds >= mostRounds || !finite(s.Gap):
 		s.end(Exhausted)
-		s.Far = !(s.Gap <= farNorm*max(objective, -objective))
+		s.FarFromOptimum = !(s.Gap <= farNorm*max(objective, -objective))
 	}
 	if s.Done {
 		s.Record[len(s.Record)-1].Loss = s.Loss

@@ -14,24 +14,25 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// distance is the mean distance of a number, the only parameter, to the numbers of a column.
-// Its approximation is the maximum of α·r - ½·μ·(α-a)² over α from -1 to 1, with r = y - v.
+// distance is the mean distance of a number to the numbers of a column. The number is the only
+// parameter. The smooth approximation is the maximum of α·r - ½·μ·(α-a)² over α from -1 to 1,
+// with r = y - v.
 type distance struct{ reads *atomic.Int64 }
 
 func (o distance) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
-	e := &distances{distance: o, mu: 0.5, shards: map[int]*pulled{}}
+	e := &distances{distance: o, mu: 0.5, shards: map[int]*proxDistance{}}
 	return optim.Evaluator{
 			Dim: 1, Weight: apart, PenaltyFactors: []float64{1}, Evaluate: e.Evaluate, Hessian: e.Hessian,
 			Snapshot:  optim.Snapshot{Append: e.Append, Restore: e.Restore},
 			Smoothing: optim.Smoothing{BoundLen: 3, Bound: e.Bound, Gap: e.Gap, Refine: e.Refine},
 		}, ctx.ForShards(func(shard int) error {
 			y := points.Get(ctx, shard).Floats("label")
-			e.shards[shard] = &pulled{y: y, a: make([]float64, len(y)), next: make([]float64, len(y)), mu: 0.5}
+			e.shards[shard] = &proxDistance{y: y, a: make([]float64, len(y)), next: make([]float64, len(y)), mu: 0.5}
 			return nil
 		})
 }
 
-type pulled struct {
+type proxDistance struct {
 	y, a, next []float64
 	mu         float64
 }
@@ -39,13 +40,13 @@ type pulled struct {
 type distances struct {
 	distance
 	mu     float64
-	shards map[int]*pulled
+	shards map[int]*proxDistance
 }
 
 const apart = 41 // rows
 
-// attains returns α of a row, and whether it is inside its bounds.
-func (s *pulled) attains(i int, v float64) (alpha, r float64, inside bool) {
+// maximizer returns α of a row, and whether it is inside its bounds.
+func (s *proxDistance) maximizer(i int, v float64) (alpha, r float64, inside bool) {
 	r = s.y[i] - v
 	free := s.a[i] + r/s.mu
 	alpha = max(-1, min(1, free))
@@ -55,7 +56,7 @@ func (s *pulled) attains(i int, v float64) (alpha, r float64, inside bool) {
 func (e *distances) Hessian(shard int, v, out []float64) error {
 	s := e.shards[shard]
 	for i := range s.y {
-		alpha, r, inside := s.attains(i, v[0])
+		alpha, r, inside := s.maximizer(i, v[0])
 		out[0] += alpha*r - s.mu*(alpha-s.a[i])*(alpha-s.a[i])/2
 		out[1] -= alpha
 		if inside {
@@ -79,7 +80,7 @@ func (e *distances) Evaluate(shard int, v, out []float64) error {
 func (e *distances) Bound(shard int, v, out []float64) error {
 	s := e.shards[shard]
 	for i, y := range s.y {
-		alpha, r, _ := s.attains(i, v[0])
+		alpha, r, _ := s.maximizer(i, v[0])
 		s.next[i] = alpha
 		out[0] += math.Abs(r)
 		out[1] += alpha * y

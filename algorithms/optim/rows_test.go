@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// plot is a row: two features and what they tell.
+// plot is a row with two features and a label.
 type plot struct {
 	At    []float64 `column:"at,dim=2"`
 	Yield float64
@@ -29,7 +29,7 @@ func plots(n int) []plot {
 	return all
 }
 
-// squares is the loss of least squares with a constant, w[2].
+// squares is the squared error of a linear function with the constant w[2].
 func squares(row plot, w, grad []float64) float64 {
 	r := float64(w[0]*row.At[0]) + float64(w[1]*row.At[1]) + w[2] - row.Yield
 	grad[0] += float64(r * row.At[0])
@@ -77,7 +77,7 @@ func minimized(t *testing.T, rows []plot, s optim.Settings, options ...engine.Op
 	return found[0]
 }
 
-// Least squares with a penalty have a closed form, which every method finds, with the same bits
+// Least squares with a penalty has a closed form. Every method finds it, with the same bits
 // however the work is divided.
 func TestMinimizeRows(t *testing.T) {
 	rows := plots(500)
@@ -108,8 +108,8 @@ func TestMinimizeRows(t *testing.T) {
 	}
 }
 
-// Errors are reported with the line of the call, and when the job is built if they are known
-// then.
+// Errors name the line of the call. They are reported when the job is built if they can be
+// known then.
 func TestMinimizeRowsThatCannotBe(t *testing.T) {
 	type other struct{ Height float64 }
 	type null struct {
@@ -162,7 +162,7 @@ func TestMinimizeRowsThatCannotBe(t *testing.T) {
 	}
 }
 
-// BenchmarkMinimizeRows is a pass over rows with a user's function.
+// BenchmarkMinimizeRows measures a pass over rows with a user's function.
 func BenchmarkMinimizeRows(b *testing.B) {
 	const n = 200_000
 	rows, reads := plots(n), 0.0
@@ -184,7 +184,7 @@ func BenchmarkMinimizeRows(b *testing.B) {
 // reading is a row of the example.
 type reading struct{ Hours, Height float64 }
 
-// A user's own curve: heights that approach a limit, fitted by least squares.
+// A user-defined curve is fitted by least squares: heights that approach a limit.
 func ExampleMinimizeRows() {
 	job := engine.Define("growth", func(b *engine.Builder, _ struct{}) error {
 		readings := operators.FromSlice(b, []reading{{0, 0}, {1, 4}, {2, 6}, {3, 7}, {4, 7.5}})

@@ -15,17 +15,17 @@ import "math"
 // Optim. 16, 2005, have a similar term). Several steps may be evaluated at a time; then they
 // cut the bracket into as many parts.
 type search struct {
-	f0, d0 float64
-	noise  float64
-	limit  float64 // largest step
-	backs  bool    // the first condition is enough for a shortened step, or for the limit
-	zooms  bool    // the bracket is known
-	lo, hi point   // ends of the bracket, lo the better; without a bracket, lo is the latest point
-	before point   // lo before the latest point
-	wide   float64 // width of the bracket two points ago
-	width  float64 // width one point ago
-	tried  int
-	best   point // the lowest point that meets the first condition, at t > 0
+	f0, d0     float64
+	noise      float64
+	limit      float64 // largest step
+	backtracks bool    // the first condition is enough for a shortened step, or for the limit
+	bracketed  bool    // the bracket is known
+	lo, hi     point   // ends of the bracket, lo the better; without a bracket, lo is the latest point
+	before     point   // lo before the latest point
+	wide       float64 // width of the bracket two points ago
+	width      float64 // width one point ago
+	tried      int
+	best       point // the lowest point that meets the first condition, at t > 0
 }
 
 // point is φ at a step.
@@ -38,79 +38,79 @@ const (
 	mostSteps = 40    // of one search
 )
 
-// verdict is the result of evaluating a point.
-type verdict int
+// searchStatus is the result of evaluating a point.
+type searchStatus int
 
 const (
-	seeks   verdict = iota // further steps are needed
-	accepts                // the point is accepted
-	fails                  // the search is over, and best is its only result
+	searching searchStatus = iota // further steps are needed
+	accepts                       // the point is accepted
+	fails                         // the search is over, and best is its only result
 )
 
 // begin starts a search along a direction with derivative d0 < 0.
 func (s *search) begin(f0, d0, limit float64, backs bool) {
 	*s = search{
-		f0: f0, d0: d0, noise: rounding * math.Abs(f0), limit: limit, backs: backs,
+		f0: f0, d0: d0, noise: rounding * math.Abs(f0), limit: limit, backtracks: backs,
 		lo: point{0, f0, d0}, before: point{0, f0, d0}, wide: math.Inf(1), width: math.Inf(1),
 	}
 }
 
-// low reports whether a point meets the first condition.
-func (s *search) low(p point) bool {
+// sufficientDecrease reports whether a point meets the first condition.
+func (s *search) sufficientDecrease(p point) bool {
 	return p.f <= s.f0+float64(float64(armijo*p.t)*s.d0)+s.noise
 }
 
-// suits reports whether a low point is acceptable.
-func (s *search) suits(p point) bool {
-	if s.backs && s.zooms || p.t >= s.limit && p.d <= 0 {
+// acceptable reports whether a low point is acceptable.
+func (s *search) acceptable(p point) bool {
+	if s.backtracks && s.bracketed || p.t >= s.limit && p.d <= 0 {
 		return true
 	}
-	if s.backs {
+	if s.backtracks {
 		return p.t >= s.limit || p.d >= curvature*s.d0
 	}
 	return math.Abs(p.d) <= -curvature*s.d0
 }
 
-// feed takes φ(t) and φ'(t). Points outside of the bracket are ignored.
-func (s *search) feed(t, f, d float64) verdict {
-	if s.zooms && !(min(s.lo.t, s.hi.t) < t && t < max(s.lo.t, s.hi.t)) || !s.zooms && t <= s.lo.t {
-		return seeks
+// add takes φ(t) and φ'(t). Points outside of the bracket are ignored.
+func (s *search) add(t, f, d float64) searchStatus {
+	if s.bracketed && !(min(s.lo.t, s.hi.t) < t && t < max(s.lo.t, s.hi.t)) || !s.bracketed && t <= s.lo.t {
+		return searching
 	}
 	s.tried++
 	p := point{t, f, d}
 	if !finite(f) || !finite(d) {
 		p.f, p.d = math.Inf(1), math.Inf(1)
 	}
-	low := s.low(p)
+	low := s.sufficientDecrease(p)
 	if low {
 		if s.best.t == 0 || p.f < s.best.f {
 			s.best = p
 		}
-		if s.suits(p) {
+		if s.acceptable(p) {
 			s.best = p
 			return accepts
 		}
 	}
 	switch {
 	case !low || p.f > s.lo.f+s.noise:
-		s.hi, s.zooms = p, true
-	case !s.zooms && p.d >= 0:
-		s.lo, s.hi, s.zooms = p, s.lo, true
-	case !s.zooms:
+		s.hi, s.bracketed = p, true
+	case !s.bracketed && p.d >= 0:
+		s.lo, s.hi, s.bracketed = p, s.lo, true
+	case !s.bracketed:
 		s.before, s.lo = s.lo, p
 	case p.d*(s.hi.t-s.lo.t) >= 0:
 		s.lo, s.hi = p, s.lo
 	default:
 		s.lo = p
 	}
-	if s.tried >= mostSteps || s.zooms && s.spent() {
+	if s.tried >= mostSteps || s.bracketed && s.exhausted() {
 		return fails
 	}
-	return seeks
+	return searching
 }
 
-// spent reports whether no point within the bracket can be distinguished from its ends.
-func (s *search) spent() bool {
+// exhausted reports whether no point within the bracket can be distinguished from its ends.
+func (s *search) exhausted() bool {
 	w := math.Abs(s.hi.t - s.lo.t)
 	if w <= 1e-15*max(s.hi.t, s.lo.t) {
 		return true
@@ -120,7 +120,7 @@ func (s *search) spent() bool {
 
 // propose fills steps with the next steps to evaluate, in ascending order.
 func (s *search) propose(steps []float64) {
-	if s.zooms {
+	if s.bracketed {
 		s.within(steps)
 		return
 	}

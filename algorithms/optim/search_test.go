@@ -8,20 +8,20 @@ import (
 	"pgregory.net/rapid"
 )
 
-// run drives a search over φ until it ends. It returns the end, and how many batches of φ were
-// evaluated.
-func run(s *search, phi func(t float64) (f, d float64), first float64, batch int) (verdict, float64, int) {
+// run runs a search over φ to its end. It returns the outcome, the step, and the number of
+// batches of φ that were evaluated.
+func run(s *search, phi func(t float64) (f, d float64), first float64, batch int) (searchStatus, float64, int) {
 	f, d := phi(first)
-	v := s.feed(first, f, d)
+	v := s.add(first, f, d)
 	at, rounds := first, 0
 	steps := make([]float64, batch)
-	for v == seeks && rounds < 200 {
+	for v == searching && rounds < 200 {
 		rounds++
 		s.propose(steps)
 		for _, t := range steps {
 			f, d := phi(t)
 			at = t
-			if v = s.feed(t, f, d); v != seeks {
+			if v = s.add(t, f, d); v != searching {
 				break
 			}
 		}
@@ -29,8 +29,8 @@ func run(s *search, phi func(t float64) (f, d float64), first float64, batch int
 	return v, at, rounds
 }
 
-// TestStrongWolfe: on smooth functions that fall at 0 and are bounded below, the step
-// found meets both conditions.
+// TestStrongWolfe: if a smooth function falls at 0 and is bounded below, the step that is found
+// meets both conditions.
 func TestStrongWolfe(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		a := rapid.Float64Range(0.01, 100).Draw(r, "bend")
@@ -59,8 +59,8 @@ func TestStrongWolfe(t *testing.T) {
 	})
 }
 
-// TestBacking: if the first condition is enough, the step found meets it, and no step is longer
-// than the limit.
+// TestBacking: if only the first condition is required, the step that is found meets it, and no
+// step is longer than the limit.
 func TestBacking(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		a := rapid.Float64Range(0.01, 1e6).Draw(r, "bend")
@@ -81,7 +81,7 @@ func TestBacking(t *testing.T) {
 	})
 }
 
-// TestCliff: beyond some step the function is infinite or NaN.
+// TestCliff: the function is infinite or NaN beyond some step.
 func TestCliff(t *testing.T) {
 	for _, beyond := range []float64{math.Inf(1), math.NaN()} {
 		for _, edge := range []float64{0.3, 1e-6, 1e-20} {
@@ -108,21 +108,21 @@ func TestCliff(t *testing.T) {
 	require.Zero(t, s.best.t)
 }
 
-// TestNoiseEndsASearch: if rounding hides any possible gain, the search ends soon; if nothing
-// falls at all, it fails.
+// TestNoiseEndsASearch: if rounding hides every possible gain, the search ends soon. If the
+// function falls nowhere, the search fails.
 func TestNoiseEndsASearch(t *testing.T) {
 	var s search
 	s.begin(1, -1e-20, math.Inf(1), false)
 	v, _, rounds := run(&s, func(x float64) (float64, float64) { return 1 + 1e-16*x, 0 }, 1, 1)
 	require.Equal(t, accepts, v)
 	require.Zero(t, rounds)
-	s.begin(1, -1, math.Inf(1), false) // a slope that is not that of the function
+	s.begin(1, -1, math.Inf(1), false) // the slope is not that of the function
 	v, _, rounds = run(&s, func(x float64) (float64, float64) { return 1 + x, 1 }, 1, 1)
 	require.Equal(t, fails, v)
 	require.LessOrEqual(t, rounds, mostSteps)
 }
 
-// TestBlocksAddTheSame: sums per block do not depend on who adds which blocks.
+// TestBlocksAddTheSame: sums by block do not depend on which subtask adds which blocks.
 func TestBlocksAddTheSame(t *testing.T) {
 	for _, n := range []int{0, 1, 63, 64, 65, 1000, 20011} {
 		for _, shards := range []int{1, 8, 128} {

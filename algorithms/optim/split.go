@@ -8,10 +8,11 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// From widely parameters on, they are split among subtasks by feature range. Each subtask keeps
-// the blocks with the numbers of its shards, of these vectors: the parameters, the current and
-// the previous gradient, the pseudo-gradient, the direction, the factors of the penalty, the
-// history, and the kept points of the path. With n parameters on p subtasks these are
+// From splitFromDefault parameters on, they are split among subtasks by feature range. Each
+// subtask keeps the blocks with the numbers of its shards, of these vectors: the parameters, the
+// current and the previous gradient, the pseudo-gradient, the direction, the factors of the
+// penalty, the history, and the kept points of the path. With n parameters on p subtasks these
+// are
 //
 //	5 + 2·(History+1) vectors of n/p, one more with L1, one more if margins are not cached,
 //	and 4 more without any penalty.
@@ -33,10 +34,11 @@ import (
 // Short vectors are whole on every subtask: they cost little, and the messages for exchanging
 // sums would cost more than the sums.
 
-// widely is the number of parameters from which they are split. Below it, a vector takes half a
-// megabyte, and a pass over it takes less time than messages between subtasks on several
-// machines. From there on, latest steps are not kept either, whatever the number of subtasks.
-const widely = 1 << 16
+// splitFromDefault is the number of parameters from which they are split. Below it, a vector
+// takes half a megabyte, and a pass over it takes less time than messages between subtasks on
+// several machines. From there on, latest steps are not kept either, whatever the number of
+// subtasks.
+const splitFromDefault = 1 << 16
 
 // Objects of split parameters.
 var (
@@ -44,9 +46,10 @@ var (
 	readLengths = shared.Scratch[[]int]("optim lengths of blocks")
 )
 
-// divide restricts the subtask to the blocks of its shards if parameters are wide. At the
-// beginning of a minimisation it takes its part of the first parameters, which are all there.
-func (w *work) divide(ctx *comqueue.ComContext, wide bool) {
+// splitParameters restricts the subtask to the blocks of its shards if parameters are wide. At
+// the beginning of a minimisation it takes its part of the first parameters, which are all
+// there.
+func (w *work) splitParameters(ctx *comqueue.ComContext, wide bool) {
 	shards := sharding.Range{Lo: 0, Hi: ctx.TotalShards()}
 	w.blocked, w.split = wide, wide && ctx.NumTask() > 1
 	if w.split {
@@ -65,8 +68,8 @@ func (w *work) divide(ctx *comqueue.ComContext, wide bool) {
 		w.keep(ctx, parameters, w.v, w.local)
 	}
 	w.moves = make([]float64, w.own.Len())
-	w.awaited.rows = make([]float64, w.own.Len()*rowWidth)
-	ownRows.Put(ctx, w.awaited.rows)
+	w.pending.rows = make([]float64, w.own.Len()*rowWidth)
+	ownRows.Put(ctx, w.pending.rows)
 	allRows.Put(ctx, nil)
 	if !w.split {
 		whole.Put(ctx, nil)
@@ -94,35 +97,35 @@ func (w *work) local(i int) sharding.Range {
 	return sharding.Range{Lo: r.Lo - w.lo, Hi: r.Hi - w.lo}
 }
 
-// entire returns a vector of all parameters. x is the part kept here; if parameters are split,
+// full returns a vector of all parameters. x is the part kept here; if parameters are split,
 // the result is the vector that was gathered last.
-func (t *training) entire(x []float64) []float64 {
+func (t *training) full(x []float64) []float64 {
 	if t.split {
 		return t.whole
 	}
 	return x
 }
 
-// gathered makes a vector whole on every subtask if the condition holds. offer returns the
+// gatherIf makes a vector whole on every subtask if the condition holds. offer returns the
 // subtask's part of that vector.
-func (d descent) gathered(when func(*comqueue.ComContext) (bool, error), offer func(*comqueue.ComContext) error) comqueue.Stage {
+func (d descent) gatherIf(when func(*comqueue.ComContext) (bool, error), offer func(*comqueue.ComContext) error) comqueue.Stage {
 	return comqueue.While(1, when, comqueue.Named("offer", comqueue.Do(offer)), comqueue.AllGather(ownPart, whole))
 }
 
-// spreads says that rows are to be read with a vector that is not yet whole.
-func (d descent) spreads(ctx *comqueue.ComContext) (bool, error) {
+// gathersReadVector says that rows are to be read with a vector that is not yet whole.
+func (d descent) gathersReadVector(ctx *comqueue.ComContext) (bool, error) {
 	w := working.Get(ctx)
-	return w.split && w.stale && (w.probing.asks != noProbe || w.asks != theStep && w.asks != nothing), nil
+	return w.split && w.stale && (w.probing.kind != noProbe || w.readKind != readStep && w.readKind != noRead), nil
 }
 
-// offerWay offers that vector.
-func (d descent) offerWay(ctx *comqueue.ComContext) error {
+// offerReadVector offers that vector.
+func (d descent) offerReadVector(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	w.stale = false
 	switch {
-	case w.asks == theStart:
+	case w.readKind == readStart:
 		ownPart.Put(ctx, w.v)
-	case w.asks == thePoint || w.asks == pointBeyondEnd:
+	case w.readKind == readPoint || w.readKind == readPointBeyondEnd:
 		ownPart.Put(ctx, w.point)
 	default:
 		ownPart.Put(ctx, w.direction)
@@ -163,18 +166,18 @@ func (d descent) reads() (stages []comqueue.Stage) {
 	}
 }
 
-// taken returns the derivatives that were read, for the parameters kept here. It stores the
+// readResult returns the derivatives that were read, for the parameters kept here. It stores the
 // loss on the subtask that has it.
-func (w *work) taken(ctx *comqueue.ComContext) []float64 {
+func (w *work) readResult(ctx *comqueue.ComContext) []float64 {
 	if !w.split {
 		all := reading.Get(ctx)
-		w.awaited.loss = all[0]
+		w.pending.loss = all[0]
 		return all[1 : 1+w.Dim]
 	}
 	own := ownReading.Get(ctx)
-	w.awaited.loss = 0
+	w.pending.loss = 0
 	if ctx.TaskID() == 0 {
-		w.awaited.loss, own = own[0], own[1:]
+		w.pending.loss, own = own[0], own[1:]
 	}
 	return own
 }

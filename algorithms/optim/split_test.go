@@ -15,7 +15,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// splitFrom is build with parameters split among subtasks if there are at least from of them.
+// splitFrom is build, but splits the parameters between subtasks if there are at least `from`
+// of them.
 func splitFrom(from int, table trial.Table, o optim.Objective, s optim.Settings) func(b *engine.Builder) {
 	return func(b *engine.Builder) {
 		rows := table.Dataset(b)
@@ -28,9 +29,9 @@ func splitFrom(from int, table trial.Table, o optim.Objective, s optim.Settings)
 	}
 }
 
-// Split parameters have the same bits as whole ones: with every method, with and without cached
-// margins, if training diverges and its path is examined, in rounds, and if some subtasks have
-// no parameter.
+// Split parameters have the same bits as whole ones. This is tested with every method, with and
+// without cached margins, with diverging trainings whose path is examined, in rounds, and with
+// subtasks that have no parameter.
 func TestSplitParametersHaveTheSameBits(t *testing.T) {
 	const n = 200
 	table := trial.Gaussian(3, 24, n)
@@ -43,7 +44,7 @@ func TestSplitParametersHaveTheSameBits(t *testing.T) {
 	for i, x := range kinks.X {
 		kinks.Label = append(kinks.Label, 3+2*x+0.1*float64(i%3))
 	}
-	// Rows that a plane separates except for some within it, in columns that are far apart.
+	// A plane separates all rows except some within it. The columns used are far apart.
 	apartSome := trial.Table{N: 80, D: n, X: make([]float64, 80*n)}
 	for i, x := range trial.Gaussian(5, 80*3, 1).X {
 		row, y := apartSome.Row(i/3), float64(i/3%2)
@@ -66,7 +67,7 @@ func TestSplitParametersHaveTheSameBits(t *testing.T) {
 		table trial.Table
 		o     optim.Objective
 		s     optim.Settings
-		bits  bool // with everything that trial.SameBitsOfState varies
+		bits  bool // whether to try everything that trial.SameBitsOfState varies
 	}{
 		{"LBFGS", table, margins, optim.Settings{Method: optim.LBFGS, L2: 1e-3, History: 4, MaxIter: 8}, true},
 		{"OWLQN", table, margins, optim.Settings{Method: optim.OWLQN, L1: 1e-3, MaxIter: 8, History: 4}, true},
@@ -84,7 +85,7 @@ func TestSplitParametersHaveTheSameBits(t *testing.T) {
 			if c.s.L1 == 0 && c.s.L2 == 0 {
 				require.Contains(t, whole, string(optim.Diverging))
 			}
-			if c.bits && (c.s.L1 == 0 || thorough) {
+			if c.bits && (c.s.L1 == 0 || everyCombination) {
 				atShards(t, 128, splitFrom(1, c.table, c.o, c.s))
 			}
 			if c.bits {
@@ -94,8 +95,8 @@ func TestSplitParametersHaveTheSameBits(t *testing.T) {
 	}
 }
 
-// A check compares replicated objects between parallelisms. Parameters that would be split are
-// kept by blocks of shards at any parallelism, even if one subtask has all blocks.
+// engine.Check compares replicated objects between parallelisms. Parameters that may be split
+// are kept in blocks of shards at any parallelism, even if one subtask has all blocks.
 func TestSplitParametersAreChecked(t *testing.T) {
 	table := trial.Gaussian(3, 24, 100)
 	for i := range table.N {
@@ -109,7 +110,8 @@ func TestSplitParametersAreChecked(t *testing.T) {
 	require.NoError(t, engine.Check(t.Context(), job, struct{}{}, engine.Shards(8)))
 }
 
-// A derivative that is not finite is named, whichever subtask has it, and so is the loss.
+// The error names a derivative that is not finite, whichever subtask has it, and likewise the
+// loss.
 func TestSplitParametersThatCannotBe(t *testing.T) {
 	table := trial.Gaussian(3, 24, 200)
 	for i := range table.N {
@@ -125,8 +127,8 @@ func TestSplitParametersThatCannotBe(t *testing.T) {
 	trial.Fails(t, splitFrom(1, table, objective{table: table, loss: logistic}, optim.Settings{Method: optim.LBFGS, L2: 1}), "the loss is NaN at the start")
 }
 
-// With split parameters, a read of the rows sends to each subtask only its block of the
-// results, and a new direction is sent once to all. The bytes are those of the formulas, and no
+// With split parameters, a read of the rows sends each subtask only its block of the results,
+// and a new direction is sent to all once. The number of bytes is that of the formulas, and no
 // gradient is sent back.
 func TestBytesOfSplitParameters(t *testing.T) {
 	const n, p, shards = 4000, 4, 8
@@ -154,7 +156,8 @@ func TestBytesOfSplitParameters(t *testing.T) {
 			vectors += bytes
 		}
 	}
-	// Each subtask's two shards are one node of the tree, and it keeps a quarter of n.
+	// The two shards of each subtask are one node of the tree, and each subtask keeps a quarter
+	// of n.
 	reads, moves := int64(result.Reads), int64(result.Iterations)
 	require.Equal(t, reads*8*((p-1)*(n+1)), gradients, "%v", sent)
 	lengths := int64(8 * p * (p - 1)) // sent by an AllGather
@@ -181,8 +184,8 @@ func (o watched) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	return e, err
 }
 
-// Each subtask keeps its share of every vector, and only the two for reading rows whole, as in
-// the formula.
+// Each subtask keeps its share of every vector. It keeps only the two vectors for reading rows
+// whole, as the formula says.
 func TestSplitParametersAreKeptOnce(t *testing.T) {
 	const n, p, shards, pairs = 4000, 4, 8, 4
 	table := trial.Gaussian(3, 24, n-1)

@@ -6,19 +6,19 @@ import (
 
 // state is the progress of training, the same on every subtask.
 type state struct {
-	Method       Method
-	Iteration    int // number of iterations done
-	Loss         float64
-	GradientNorm float64
-	FirstLoss    float64
-	FirstNorm    float64
-	Reads        float64
-	Unit         float64 // size of a large gradient
-	Huge         float64 // largest size of a gradient that counts
-	Done         bool
-	Far          bool // precision was exhausted far from an optimum
-	Reason       Reason
-	Record       []Iteration
+	Method         Method
+	Iteration      int // number of iterations done
+	Loss           float64
+	GradientNorm   float64
+	FirstLoss      float64
+	FirstNorm      float64
+	Reads          float64
+	Unit           float64 // size of a large gradient
+	Huge           float64 // largest size of a gradient that counts
+	Done           bool
+	FarFromOptimum bool // precision was exhausted far from an optimum
+	Reason         Reason
+	Record         []Iteration
 
 	LowestLoss, LowestNorm float64
 	Stalled                int     // iterations since the last fall of either
@@ -29,19 +29,19 @@ type state struct {
 
 // Thresholds of the tests that end training besides the settings.
 const (
-	mostStalled  = 5     // iterations in which neither loss nor gradient fell
-	growth       = 1.01  // least growth of diverging parameters, by iteration
-	fall         = 0.9   // largest factor of the loss meanwhile
-	mostGrowing  = 3     // such iterations in a row
-	nearlyZero   = 1e-3  // of the first loss: small enough to call growing parameters diverging
-	utterlyZero  = 1e-10 // of the first loss: small enough to end training for it
-	farNorm      = 1e-4  // of the first gradient: a larger one is at no optimum, whatever ended training
-	hugeUnits    = 1e3   // largest number of units that a first gradient counts for
-	scalingFalls = 1.0   // least value of -d log F / d log scale for parameters that diverge
+	mostStalled      = 5     // iterations in which neither loss nor gradient fell
+	growth           = 1.01  // least growth of diverging parameters, by iteration
+	largestLossRatio = 0.9   // largest factor of the loss meanwhile
+	mostGrowing      = 3     // such iterations in a row
+	smallLoss        = 1e-3  // of the first loss: small enough to call growing parameters diverging
+	vanishedLoss     = 1e-10 // of the first loss: small enough to end training for it
+	farNorm          = 1e-4  // of the first gradient: a larger one is at no optimum, whatever ended training
+	mostUnits        = 1e3   // largest number of units that a first gradient counts for
+	leastScalingFall = 1.0   // least value of -d log F / d log scale for parameters that diverge
 )
 
-// arrival is what is known of the end of an iteration.
-type arrival struct {
+// iterationEnd is what is known of the end of an iteration.
+type iterationEnd struct {
 	loss, norm, step, reads float64
 	moved                   float64 // largest relative change of a parameter
 	size                    float64 // largest parameter
@@ -49,8 +49,8 @@ type arrival struct {
 	failed                  bool    // no step was found, and no other direction is left
 }
 
-// arrive records the end of an iteration, or the start, and decides whether training ends.
-func (s *state) arrive(a arrival, set *Settings) {
+// endIteration records the end of an iteration, or the start, and decides whether training ends.
+func (s *state) endIteration(a iterationEnd, set *Settings) {
 	first := len(s.Record) == 0
 	before := s.Loss
 	s.Loss, s.GradientNorm = a.loss, a.norm
@@ -72,15 +72,15 @@ func (s *state) arrive(a arrival, set *Settings) {
 		s.end(StepSmall)
 	case a.failed || s.Stalled >= mostStalled:
 		s.end(Exhausted)
-		s.Far = a.norm > farNorm*s.large()
+		s.FarFromOptimum = a.norm > farNorm*s.large()
 	case s.Iteration >= set.MaxIter:
 		s.end(MaxIterations)
 	}
-	s.judge(a, set)
+	s.detectDivergence(a, set)
 }
 
-// again records the start of another round.
-func (s *state) again(a arrival, set *Settings) {
+// beginRound records the start of another round.
+func (s *state) beginRound(a iterationEnd, set *Settings) {
 	s.Loss, s.GradientNorm = a.loss, a.norm
 	s.Reads += a.reads
 	s.Record[len(s.Record)-1].Reads += a.reads
@@ -100,7 +100,7 @@ func (s *state) large() float64 { return max(s.Unit, min(s.FirstNorm, s.Huge)) }
 func (s *state) end(r Reason) { s.Done, s.Reason = true, r }
 
 // observe tracks loss, gradient and parameters over the iterations.
-func (s *state) observe(a arrival, before float64) {
+func (s *state) observe(a iterationEnd, before float64) {
 	s.Stalled++
 	if a.loss < s.LowestLoss {
 		s.LowestLoss, s.Stalled = a.loss, 0
@@ -108,7 +108,7 @@ func (s *state) observe(a arrival, before float64) {
 	if a.norm < s.LowestNorm {
 		s.LowestNorm, s.Stalled = a.norm, 0
 	}
-	if a.size >= growth*s.Size && a.loss <= fall*before {
+	if a.size >= growth*s.Size && a.loss <= largestLossRatio*before {
 		s.Growing++
 	} else {
 		s.Growing = 0
@@ -116,15 +116,15 @@ func (s *state) observe(a arrival, before float64) {
 	s.Size = a.size
 }
 
-// judge distinguishes parameters that diverge from those that converge. Without a penalty, as
-// with separable classes, the loss goes to 0 while parameters grow without end, and scaling all
-// of them up lowers it. Then there is no optimum to converge to, however small the gradient
-// became.
-func (s *state) judge(a arrival, set *Settings) {
-	if set.L1 > 0 || set.L2 > 0 || s.Growing < mostGrowing || -a.along < scalingFalls*a.loss {
+// detectDivergence distinguishes parameters that diverge from those that converge. Without a
+// penalty, as with separable classes, the loss goes to 0 while parameters grow without end, and
+// scaling all of them up lowers it. Then there is no optimum to converge to, however small the
+// gradient became.
+func (s *state) detectDivergence(a iterationEnd, set *Settings) {
+	if set.L1 > 0 || set.L2 > 0 || s.Growing < mostGrowing || -a.along < leastScalingFall*a.loss {
 		return
 	}
-	if s.Done && a.loss <= nearlyZero*s.FirstLoss || a.loss <= utterlyZero*s.FirstLoss {
+	if s.Done && a.loss <= smallLoss*s.FirstLoss || a.loss <= vanishedLoss*s.FirstLoss {
 		s.end(Diverging)
 	}
 }
@@ -135,7 +135,7 @@ func (s *state) converged() bool {
 	case MaxIterations, Diverging, Overshooting:
 		return false
 	}
-	return s.Done && !s.Far
+	return s.Done && !s.FarFromOptimum
 }
 
 // result returns the result, which holds v.

@@ -16,8 +16,8 @@ import (
 )
 
 // Supersteps allocate nothing. A training with many supersteps allocates as much as one with
-// few, except for the lists of records and reports, which grow by doubling, and for variations
-// of the Go runtime.
+// few. The exceptions are the lists of records and reports, which grow by doubling, and
+// variations of the Go runtime.
 func TestSuperstepsAllocateNothing(t *testing.T) {
 	o := objective{table: noisy(1, 600, 30), loss: logistic}
 	for _, s := range []optim.Settings{

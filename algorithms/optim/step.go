@@ -8,12 +8,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// aim completes the direction, and asks for the first step, or for a probe to find it.
-func (w *work) aim() error {
+// completeDirection completes the direction, and asks for the first step, or for a probe to find
+// it.
+func (w *work) completeDirection() error {
 	if w.history != nil && len(w.history.Order) == 0 {
 		w.Steepest = true // the coefficients give it too, except for the first step
 	}
-	w.probing.asks = noProbe
+	w.probing.kind = noProbe
 	switch {
 	case w.Steepest:
 		return w.descend()
@@ -24,10 +25,10 @@ func (w *work) aim() error {
 	return w.consider(whetherDescends)
 }
 
-// sloped takes the slope along a direction, and the squares of the direction for the penalty.
-func (w *work) sloped(slope, squares float64) error {
+// takeSlope takes the slope along a direction, and the squares of the direction for the penalty.
+func (w *work) takeSlope(slope, squares float64) error {
 	if !(slope < 0) || !finite(slope) {
-		w.turn()
+		w.useGradient()
 		return w.descend()
 	}
 	if w.Subspace.Hessian != nil && w.state.Method == LBFGS {
@@ -38,7 +39,7 @@ func (w *work) sloped(slope, squares float64) error {
 	if w.state.Method == OWLQN {
 		limit = 1
 	}
-	return w.launch(1, limit)
+	return w.beginSearch(1, limit)
 }
 
 // descend takes the negative gradient as the direction.
@@ -50,83 +51,83 @@ func (w *work) descend() error {
 	return w.consider(gradientLength)
 }
 
-// steep takes the squared norm of the gradient, and the squares of the direction for the
-// penalty.
-func (w *work) steep(square, squares float64) error {
+// takeGradientLength takes the squared norm of the gradient, and the squares of the direction
+// for the penalty.
+func (w *work) takeGradientLength(square, squares float64) error {
 	switch {
 	case w.state.Method == GD && w.LastStep > 0:
 		// The first-order change is assumed to equal that of the last iteration (Nocedal and
 		// Wright, equation 3.60).
-		return w.launch(w.LastStep*(w.LastSlope/-square), math.Inf(1))
+		return w.beginSearch(w.LastStep*(w.LastSlope/-square), math.Inf(1))
 	case w.Subspace.Hessian != nil && square > 0 && finite(square):
 		w.probe(-square, squares)
 		return nil
 	}
-	return w.stride(square)
+	return w.guessStep(square)
 }
 
-// stride takes a first step along the gradient if its scale is a guess. Its length is at most
+// guessStep takes a first step along the gradient if its scale is a guess. Its length is at most
 // 1, unless the loss is so large that a longer step is needed to make it vanish with slopes of
 // this size. That is so if labels have another magnitude than 1.
-func (w *work) stride(square float64) error {
-	return w.along(min(1, max(1/math.Sqrt(square), w.state.Loss/square)))
+func (w *work) guessStep(square float64) error {
+	return w.stepAlongGradient(min(1, max(1/math.Sqrt(square), w.state.Loss/square)))
 }
 
-// along takes a first step along the gradient.
-func (w *work) along(step float64) error {
+// stepAlongGradient takes a first step along the gradient.
+func (w *work) stepAlongGradient(step float64) error {
 	if w.state.Method == OWLQN {
 		w.project(step)
-		return w.launch(1, leeway)
+		return w.beginSearch(1, untilCrossing)
 	}
-	return w.launch(step, math.Inf(1))
+	return w.beginSearch(step, math.Inf(1))
 }
 
-// leeway stands for a limit: the step at which a parameter changes its sign, or 1 if that is
-// larger.
-const leeway = -1
+// untilCrossing stands for a limit: the step at which a parameter changes its sign, or 1 if that
+// is larger.
+const untilCrossing = -1
 
-// launch begins the search along the direction at a step.
-func (w *work) launch(step, limit float64) error {
+// beginSearch begins the search along the direction at a step.
+func (w *work) beginSearch(step, limit float64) error {
 	w.step, w.limit = step, limit
 	return w.consider(searchStart)
 }
 
-// begin begins the search. sums are the slope and the sums for the penalty. crossing is the
+// startSearch begins the search. sums are the slope and the sums for the penalty. crossing is the
 // negative of the largest step before a parameter changes sign.
-func (w *work) begin(sums [rowSums]float64, crossing float64) {
+func (w *work) startSearch(sums [rowSums]float64, crossing float64) {
 	slope := sums[0]
 	if !(slope < 0) || !finite(slope) || !(w.step > 0) || !finite(w.step) {
 		w.fail()
 		return
 	}
 	limit := w.limit
-	if limit == leeway {
+	if limit == untilCrossing {
 		limit = max(-crossing, 1)
 	}
 	w.line = w.penalty.along(sums[1:])
 	w.search.begin(w.state.Loss, slope, limit, w.state.Method == OWLQN || w.state.Method == Newton)
-	w.ask(theRay, w.step)
+	w.requestRead(readDirection, w.step)
 }
 
-// turn replaces the direction by the negative gradient.
-func (w *work) turn() {
+// useGradient replaces the direction by the negative gradient.
+func (w *work) useGradient() {
 	w.Steepest = true
 	if w.history != nil {
 		w.history.forget()
 	}
-	w.probing.forget()
+	w.probing.reset()
 }
 
 // fail ends the superstep without a step.
-func (w *work) fail() { w.failed, w.settled, w.asks = true, true, nothing }
+func (w *work) fail() { w.failed, w.searchDone, w.readKind = true, true, noRead }
 
-// ask asks for a read at a step.
-func (w *work) ask(what asked, step float64) {
-	w.asks, w.step = what, step
+// requestRead asks for a read at a step.
+func (w *work) requestRead(what readKind, step float64) {
+	w.readKind, w.step = what, step
 	if w.keepsMargins() {
 		return
 	}
-	w.asks, w.stale = thePoint, true
+	w.readKind, w.stale = readPoint, true
 	for i, p := range w.direction {
 		w.point[i] = w.moved(i, float64(step*p))
 	}
@@ -145,13 +146,13 @@ func (w *work) moved(i int, by float64) float64 {
 // penalised reports whether the absolute value of parameter i is part of F.
 func (w *work) penalised(i int) bool { return w.set.L1 > 0 && w.PenaltyFactors[i] != 0 }
 
-// weigh takes the gradient of the losses at the requested step.
-func (w *work) weigh(sums []float64) error {
-	if w.settled {
+// takeRead takes the gradient of the losses at the requested step.
+func (w *work) takeRead(sums []float64) error {
+	if w.searchDone {
 		return nil
 	}
 	w.reads++
-	if w.asks == theStart {
+	if w.readKind == readStart {
 		w.penalty.gradient(sums, w.Weight, w.v, nil, 0, w.next)
 	} else {
 		w.penalty.gradient(sums, w.Weight, w.v, w.direction, w.step, w.next)
@@ -159,35 +160,35 @@ func (w *work) weigh(sums []float64) error {
 	return w.consider(stepRead)
 }
 
-// judge takes the results of a read from the rows of all blocks: the loss, which the first row
-// has, the slope, and the first derivative that is not finite.
-func (w *work) judge(rows []float64) error {
-	loss := w.awaited.loss
+// judgeStep takes the results of a read from the rows of all blocks: the loss, which the first
+// row has, the slope, and the first derivative that is not finite.
+func (w *work) judgeStep(rows []float64) error {
+	loss := w.pending.loss
 	if w.split {
 		loss = rows[rowSums]
 	}
 	w.losses = loss / w.Weight
-	if w.asks == theStart {
-		w.settled = true
-		return w.usable(rows, "at the start", "check features and offsets, or give other parameters to start from")
+	if w.readKind == readStart {
+		w.searchDone = true
+		return w.requireFinite(rows, "at the start", "check features and offsets, or give other parameters to start from")
 	}
 	if w.final {
-		w.settled = true
-		return w.usable(rows, fmt.Sprintf("at the step %v", w.step), "standardise the features, or add an L2 penalty")
+		w.searchDone = true
+		return w.requireFinite(rows, fmt.Sprintf("at the step %v", w.step), "standardise the features, or add an L2 penalty")
 	}
 	sums, _ := w.foldSums(rows)
 	slope := sums[0] + w.line.kink
-	switch w.search.feed(w.step, w.losses+w.line.value(w.step), slope) {
+	switch w.search.add(w.step, w.losses+w.line.value(w.step), slope) {
 	case accepts:
-		w.settled = true
+		w.searchDone = true
 	case fails:
 		return w.fallBack()
 	default:
 		w.search.propose(w.steps)
 		if w.keepsMargins() {
-			w.trialing = true
+			w.trialsDue = true
 		} else {
-			w.ask(thePoint, w.steps[0])
+			w.requestRead(readPoint, w.steps[0])
 		}
 	}
 	return nil
@@ -197,7 +198,7 @@ func (w *work) judge(rows []float64) error {
 func (w *work) choose(sums []float64) error {
 	for i, t := range w.steps {
 		f, slope := sums[2*i]/w.Weight+w.line.value(t), sums[2*i+1]/w.Weight+w.line.derivative(t)
-		switch w.search.feed(t, f, slope) {
+		switch w.search.add(t, f, slope) {
 		case accepts:
 			w.accept(t)
 			return nil
@@ -211,13 +212,13 @@ func (w *work) choose(sums []float64) error {
 
 // accept accepts a step of the trials; its gradient is read next.
 func (w *work) accept(step float64) {
-	w.trialing = false
+	w.trialsDue = false
 	if step == w.step {
-		w.settled = true
+		w.searchDone = true
 		return
 	}
 	w.final = true
-	w.ask(theStep, step)
+	w.requestRead(readStep, step)
 }
 
 // fallBack takes the best step of a failed search, if any lowers the loss at all.
@@ -226,7 +227,7 @@ func (w *work) fallBack() error {
 		w.accept(w.search.best.t)
 		return nil
 	}
-	w.trialing = false
+	w.trialsDue = false
 	if w.Steepest && w.search.lo.t == 0 && math.IsInf(w.search.hi.f, 1) {
 		return fmt.Errorf("the loss is infinite or NaN at every step along the gradient, down to %.3g: labels or features are too large, or too far from those of other rows: scale them down, or leave the rows with the largest out", w.search.hi.t)
 	}
@@ -234,8 +235,8 @@ func (w *work) fallBack() error {
 	return nil
 }
 
-// usable refuses a loss or gradient that is not finite, and says what to do.
-func (w *work) usable(rows []float64, where, remedy string) error {
+// requireFinite refuses a loss or gradient that is not finite, and says what to do.
+func (w *work) requireFinite(rows []float64, where, remedy string) error {
 	if !finite(w.losses) {
 		return fmt.Errorf("the loss is %v %s: %s", w.losses, where, remedy)
 	}
@@ -247,8 +248,8 @@ func (w *work) usable(rows []float64, where, remedy string) error {
 	return nil
 }
 
-// arrive moves to the accepted point.
-func (w *work) arrive(ctx *comqueue.ComContext) error {
+// moveToAccepted moves to the accepted point.
+func (w *work) moveToAccepted(ctx *comqueue.ComContext) error {
 	clear(w.moves)
 	switch {
 	case w.Starting:
@@ -279,17 +280,17 @@ func (w *work) derive() {
 	}
 }
 
-// arrived records the end of the iteration. sums has the parts of the penalty and the
+// recordIteration records the end of the iteration. sums has the parts of the penalty and the
 // derivative along the parameters; most has the largest derivative, parameter and move.
-func (w *work) arrived(sums [rowSums]float64, most [rowMaxima]float64) {
+func (w *work) recordIteration(sums [rowSums]float64, most [rowMaxima]float64) {
 	s := w.state
-	a := arrival{reads: w.reads, loss: s.Loss, norm: most[0], size: most[1], moved: most[2], along: sums[2]}
+	a := iterationEnd{reads: w.reads, loss: s.Loss, norm: most[0], size: most[1], moved: most[2], along: sums[2]}
 	switch {
 	case w.Starting:
 	case w.failed:
 		a.failed = w.Steepest
 		if !w.Steepest {
-			w.turn()
+			w.useGradient()
 		}
 	default:
 		a.step, w.latest = w.step, most[2]
@@ -298,15 +299,15 @@ func (w *work) arrived(sums [rowSums]float64, most [rowMaxima]float64) {
 	if !w.failed {
 		a.loss = w.losses + w.penalty.of(sums[0], sums[1])
 	}
-	w.again = w.Starting && len(s.Record) > 0
-	if w.again {
-		s.again(a, &w.set)
+	w.roundBegun = w.Starting && len(s.Record) > 0
+	if w.roundBegun {
+		s.beginRound(a, &w.set)
 	} else {
-		s.arrive(a, &w.set)
-		w.goOn()
+		s.endIteration(a, &w.set)
+		w.continueTraining()
 	}
 	w.Starting = false
-	w.pass()
+	w.extendPath()
 }
 
 // move moves the parameters and records the largest relative change of each block.
@@ -321,13 +322,13 @@ func (w *work) move() {
 		} else {
 			kernel.Axpy(w.step, p, v)
 		}
-		w.moves[k] = change(v, p, w.step)
+		w.moves[k] = largestChange(v, p, w.step)
 	}
 }
 
-// change returns the largest relative change of the parameters v, after a step in the direction
-// p.
-func change(v, p []float64, step float64) float64 {
+// largestChange returns the largest relative change of the parameters v, after a step in the
+// direction p.
+func largestChange(v, p []float64, step float64) float64 {
 	var a, b, c, d float64 // four chains, so that the processor need not wait for one
 	for ; len(v) >= 4 && len(p) >= 4; v, p = v[4:], p[4:] {
 		a, b = max(a, relative(step*p[0], v[0])), max(b, relative(step*p[1], v[1]))

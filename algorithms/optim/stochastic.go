@@ -21,27 +21,27 @@ import (
 //	step       move; at the end of an epoch: record, test
 type stochastic struct{ problem Problem }
 
-// stepper is the state of a minimisation by SGD on a subtask. walked and the vectors except the
+// sgd is the state of a minimisation by SGD on a subtask. sgdState and the vectors except the
 // gradient are kept, see kept.go.
-type stepper struct {
+type sgd struct {
 	*training
-	*walked
+	*sgdState
 	update
 
 	first int       // first shard of the subtask
 	order [][]int32 // by shard of the subtask: its rows in the order of the epoch
 	spans []span    // the parts of these that the step takes
 
-	giving []int     // shards with rows for the step
-	given  [][]int32 // the rows of each of these shards
+	stepShards []int     // shards with rows for the step
+	stepRows   [][]int32 // the rows of each of these shards
 
 	gradient []float64
 	before   []float64 // parameters at the end of the last epoch, if StepTol needs them
 	mean     []float64 // mean of the parameters, if Average asks for it
 }
 
-// walked is the progress of SGD, the same on every subtask.
-type walked struct {
+// sgdState is the progress of SGD, the same on every subtask.
+type sgdState struct {
 	Phase   phase
 	First   float64 // the first rate: that of the settings, or the default for the size of a step
 	Rows    int     // of all shards
@@ -56,15 +56,15 @@ type walked struct {
 	Scalars updateScalars
 }
 
-var stepped = shared.Replicated("optim walk", shared.Msgpack[*walked]())
+var sgdKey = shared.Replicated("optim SGD", shared.Msgpack[*sgdState]())
 
 // phase is the purpose of a superstep of SGD.
 type phase int
 
 const (
-	beginning phase = iota
-	walking
-	ending
+	atStart phase = iota
+	inSteps
+	atEnd
 )
 
 // addTo adds the stages and returns the dataset of the closer's rows.
@@ -92,14 +92,14 @@ const (
 // draw opens the objective in the first superstep, and when a subtask joins. It shuffles the
 // rows of an epoch, and finds the rows that the step takes.
 func (d stochastic) draw(ctx *comqueue.ComContext) error {
-	joins := !stepping.Has(ctx)
+	joins := !sgdOf.Has(ctx)
 	if joins {
 		if err := d.prepare(ctx); err != nil {
 			return err
 		}
 	}
-	s := stepping.Get(ctx)
-	if s.Phase != walking {
+	s := sgdOf.Get(ctx)
+	if s.Phase != inSteps {
 		return nil
 	}
 	if s.Done == 0 || joins {
@@ -128,16 +128,16 @@ func (d stochastic) prepare(ctx *comqueue.ComContext) error {
 	if base.Minibatch.Rows == nil {
 		return fmt.Errorf("the objective has no Minibatch, which SGD needs: use another method")
 	}
-	s := &stepper{training: base, first: ctx.Shards().Lo, order: make([][]int32, ctx.Shards().Len()), gradient: make([]float64, base.Dim)}
+	s := &sgd{training: base, first: ctx.Shards().Lo, order: make([][]int32, ctx.Shards().Len()), gradient: make([]float64, base.Dim)}
 	s.spans = make([]span, len(s.order))
 	if s.joins {
 		s.v = recall(ctx, parameters.whole, s.Dim)
-		s.walked = stepped.Get(ctx)
+		s.sgdState = sgdKey.Get(ctx)
 		s.set.Stochastic.Rate = s.First
 	} else {
 		parameters.whole.Put(ctx, s.v)
-		s.walked = &walked{First: s.set.Stochastic.Rate, Scalars: updateScalars{Decay1: 1, Decay2: 1, Factor: 1}}
-		stepped.Put(ctx, s.walked)
+		s.sgdState = &sgdState{First: s.set.Stochastic.Rate, Scalars: updateScalars{Decay1: 1, Decay2: 1, Factor: 1}}
+		sgdKey.Put(ctx, s.sgdState)
 	}
 	s.update = newUpdate(ctx, &s.set, s.Dim, &s.Scalars)
 	if s.set.StepTol > 0 {
@@ -154,17 +154,17 @@ func (d stochastic) prepare(ctx *comqueue.ComContext) error {
 	}); err != nil {
 		return err
 	}
-	stepping.Put(ctx, s)
+	sgdOf.Put(ctx, s)
 	reading.Put(ctx, make([]float64, 1+base.Dim+tail))
 	return nil
 }
 
 // readRows evaluates the rows of a shard that the superstep takes.
 func (d stochastic) readRows(ctx *comqueue.ComContext, shard int, out []float64) error {
-	s := stepping.Get(ctx)
+	s := sgdOf.Get(ctx)
 	order := s.order[shard-s.first]
 	sums, rest := out[:1+s.Dim], out[1+s.Dim:]
-	if s.Phase != walking {
+	if s.Phase != inSteps {
 		rest[countAt], rest[shardsAt] = float64(len(order)), 1
 		return wrap(ctx, s.Evaluate(shard, s.v, sums))
 	}
@@ -187,7 +187,7 @@ type span struct {
 // setSpans finds the rows of each shard that the completed steps of the epoch have taken:
 // before step t these are (t·rows + offset) / steps. Each shard gives its share of every step.
 // The offsets differ, so that shards with fewer rows than steps do not all skip the same steps.
-func (s *stepper) setSpans(shards int) {
+func (s *sgd) setSpans(shards int) {
 	steps := int64(s.Steps)
 	for i, order := range s.order {
 		offset := int64(s.first+i) * steps / int64(shards) // less than steps
@@ -200,7 +200,7 @@ func (s *stepper) setSpans(shards int) {
 }
 
 // advance finds the rows of each shard that the step takes, which follow those already taken.
-func (s *stepper) advance() {
+func (s *sgd) advance() {
 	for i := range s.spans {
 		at := &s.spans[i]
 		give := at.whole
@@ -213,26 +213,26 @@ func (s *stepper) advance() {
 }
 
 // taken returns the rows of a shard that the step takes.
-func (s *stepper) taken(shard int) []int32 {
+func (s *sgd) taken(shard int) []int32 {
 	at := s.spans[shard-s.first]
 	return s.order[shard-s.first][at.lo:at.hi]
 }
 
 // foldRows is readRows for the shards of a node, if the evaluator folds them itself.
 func (d stochastic) foldRows(ctx *comqueue.ComContext, shards sharding.Range, out []float64) (bool, error) {
-	s := stepping.Get(ctx)
-	if s.Phase != walking || s.Minibatch.Fold == nil {
+	s := sgdOf.Get(ctx)
+	if s.Phase != inSteps || s.Minibatch.Fold == nil {
 		return false, nil
 	}
-	s.giving, s.given = s.giving[:0], s.given[:0]
+	s.stepShards, s.stepRows = s.stepShards[:0], s.stepRows[:0]
 	count := 0
 	for shard := shards.Lo; shard < shards.Hi; shard++ {
 		if rows := s.taken(shard); len(rows) > 0 {
-			s.giving, s.given = append(s.giving, shard), append(s.given, rows)
+			s.stepShards, s.stepRows = append(s.stepShards, shard), append(s.stepRows, rows)
 			count += len(rows)
 		}
 	}
-	done, err := s.Minibatch.Fold(s.giving, s.given, s.v, out[:1+s.Dim+countAt])
+	done, err := s.Minibatch.Fold(s.stepShards, s.stepRows, s.v, out[:1+s.Dim+countAt])
 	if done {
 		out[1+s.Dim+countAt] = float64(count)
 	}
@@ -241,9 +241,9 @@ func (d stochastic) foldRows(ctx *comqueue.ComContext, shards sharding.Range, ou
 
 // step takes the result of a read.
 func (d stochastic) step(ctx *comqueue.ComContext) error {
-	s, sums := stepping.Get(ctx), reading.Get(ctx)
+	s, sums := sgdOf.Get(ctx), reading.Get(ctx)
 	switch s.Phase {
-	case beginning:
+	case atStart:
 		rest := sums[1+s.Dim:]
 		s.Rows = int(rest[countAt])
 		batch := s.set.Stochastic.Batch
@@ -255,14 +255,14 @@ func (d stochastic) step(ctx *comqueue.ComContext) error {
 			s.First = s.set.Stochastic.rate(batch)
 			s.set.Stochastic.Rate = s.First
 		}
-		s.Phase = walking
+		s.Phase = inSteps
 		a, err := s.exact(sums, "at the start: check features and offsets, or give other parameters to start from")
 		if err != nil {
 			return wrap(ctx, err)
 		}
-		s.state.arrive(a, &s.set)
-	case walking:
-		if err := s.walk(sums); err != nil {
+		s.state.endIteration(a, &s.set)
+	case inSteps:
+		if err := s.takeStep(sums); err != nil {
 			return wrap(ctx, err)
 		}
 		ctx.Report("loss", float64(s.Losses/max(s.Seen, 1)*(float64(s.Rows)/s.Weight))+s.penalty.at(s.v))
@@ -273,26 +273,26 @@ func (d stochastic) step(ctx *comqueue.ComContext) error {
 			s.endEpoch()
 		}
 		return nil
-	case ending:
-		a, err := s.exact(sums, "at the end: "+s.shorter())
+	case atEnd:
+		a, err := s.exact(sums, "at the end: "+s.rateAdvice())
 		if err != nil {
 			return wrap(ctx, err)
 		}
 		s.finish(a)
 	}
-	s.tell(ctx)
+	s.report(ctx)
 	return nil
 }
 
-// walk moves along the gradient of the rows of a step. The gradient is scaled by the mean
+// takeStep moves along the gradient of the rows of a step. The gradient is scaled by the mean
 // weight of all rows, not of these rows, so that it is unbiased for any weights.
-func (s *stepper) walk(sums []float64) error {
+func (s *sgd) takeStep(sums []float64) error {
 	count := sums[1+s.Dim+countAt]
 	s.Done++
 	s.Total++
 	if count > 0 {
 		if !finite(sums[0]) {
-			return fmt.Errorf("epoch %d, step %d: the loss is %v: %s", s.Epoch+1, s.Done, sums[0], s.shorter())
+			return fmt.Errorf("epoch %d, step %d: the loss is %v: %s", s.Epoch+1, s.Done, sums[0], s.rateAdvice())
 		}
 		s.Losses += sums[0]
 		s.Seen += count
@@ -303,10 +303,10 @@ func (s *stepper) walk(sums []float64) error {
 		}
 		s.move(&s.set, s.Total-1, s.Epoch, s.gradient, s.v, &s.penalty)
 		if !finite(s.Norm) || !finite(largest(s.v)) {
-			return fmt.Errorf("epoch %d, step %d: parameters are no longer finite numbers: %s", s.Epoch+1, s.Done, s.shorter())
+			return fmt.Errorf("epoch %d, step %d: parameters are no longer finite numbers: %s", s.Epoch+1, s.Done, s.rateAdvice())
 		}
 	}
-	if s.mean != nil && s.averages() {
+	if s.mean != nil && s.averaging() {
 		s.Means++
 		for i, v := range s.v {
 			s.mean[i] += (v - s.mean[i]) / float64(s.Means)
@@ -315,9 +315,9 @@ func (s *stepper) walk(sums []float64) error {
 	return nil
 }
 
-// shorter says what to do if loss or parameters are no longer finite because steps were too
+// rateAdvice says what to do if loss or parameters are no longer finite because steps were too
 // long. Mostly the cause is features with large or very different spreads.
-func (s *stepper) shorter() string {
+func (s *sgd) rateAdvice() string {
 	other := ""
 	if s.set.Stochastic.Update != Adam {
 		other = "; the adam update bounds the length of steps, but does not make up for features of very different spreads"
@@ -325,12 +325,12 @@ func (s *stepper) shorter() string {
 	return fmt.Sprintf("steps with the learning rate %.3g are too long: standardise the features, or lower the rate%s", s.Rate, other)
 }
 
-// averages reports whether training is in the last half of its steps.
-func (s *stepper) averages() bool { return 2*s.Total > s.Steps*s.set.MaxIter }
+// averaging reports whether training is in the last half of its steps.
+func (s *sgd) averaging() bool { return 2*s.Total > s.Steps*s.set.MaxIter }
 
 // endEpoch records an epoch and decides whether it is the last. Its loss is the mean over the
 // steps, each at its own parameters: the objective itself would need another read.
-func (s *stepper) endEpoch() {
+func (s *sgd) endEpoch() {
 	last := s.state.Loss
 	it := Iteration{
 		Loss:         float64(s.Losses/s.Weight*(float64(s.Rows)/max(s.Seen, 1))) + s.penalty.at(s.v),
@@ -347,7 +347,7 @@ func (s *stepper) endEpoch() {
 		moved = max(moved, math.Abs(s.v[i]-s.before[i])/max(1, math.Abs(s.v[i])))
 	}
 	copy(s.before, s.v)
-	mayEnd := s.mean == nil || s.averages()
+	mayEnd := s.mean == nil || s.averaging()
 	switch {
 	case mayEnd && s.set.LossTol > 0 && math.Abs(last-it.Loss) <= s.set.LossTol*max(math.Abs(last), math.Abs(it.Loss)):
 		s.state.Reason = LossSettled
@@ -358,15 +358,15 @@ func (s *stepper) endEpoch() {
 	default:
 		return
 	}
-	s.Phase = ending
+	s.Phase = atEnd
 	if s.mean != nil {
 		copy(s.v, s.mean)
 	}
 }
 
 // exact takes loss and gradient on all rows.
-func (s *stepper) exact(sums []float64, what string) (arrival, error) {
-	a := arrival{loss: sums[0]/s.Weight + s.penalty.at(s.v), reads: 1}
+func (s *sgd) exact(sums []float64, what string) (iterationEnd, error) {
+	a := iterationEnd{loss: sums[0]/s.Weight + s.penalty.at(s.v), reads: 1}
 	s.penalty.gradient(sums[1:1+s.Dim], s.Weight, s.v, nil, 0, s.gradient)
 	if s.set.L1 > 0 {
 		s.penalty.pseudo(s.v, s.gradient, s.gradient)
@@ -384,7 +384,7 @@ func (s *stepper) exact(sums []float64, what string) (arrival, error) {
 }
 
 // finish ends training: the last epoch's entry gets the objective itself.
-func (s *stepper) finish(a arrival) {
+func (s *sgd) finish(a iterationEnd) {
 	last := &s.state.Record[len(s.state.Record)-1]
 	last.Loss, last.GradientNorm = a.loss, a.norm
 	last.Reads++

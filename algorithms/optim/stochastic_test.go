@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// classes are rows whose columns have one scale.
+// classes returns rows whose columns all have the same scale.
 func classes(seed uint64, n, d int) objective {
 	table := trial.Gaussian(seed, n, d)
 	noise := trial.Gaussian(seed+1, n, 1)
@@ -50,7 +50,7 @@ func TestSGDComesClose(t *testing.T) {
 		require.Equal(t, 50, r.Iterations)
 		require.InDelta(t, 52, r.Reads, 1e-9)
 		require.Len(t, r.Record, 51)
-		if !thorough && name != "exponential" && name != "all rows" {
+		if !everyCombination && name != "exponential" && name != "all rows" {
 			continue
 		}
 		again := solve(t, o, optim.Settings{Method: optim.SGD, L2: l2, MaxIter: 50, Stochastic: s, Seed: 99}, quick...)
@@ -62,7 +62,7 @@ func TestSGDComesClose(t *testing.T) {
 	}
 }
 
-// The weight of a row has the effect of repeating the row.
+// A row with weight w has the same effect as w copies of the row.
 func TestSGDWeighsRows(t *testing.T) {
 	o := classes(7, 300, 3)
 	o.table.Weight = make([]float64, o.table.N)
@@ -78,7 +78,8 @@ func TestSGDWeighsRows(t *testing.T) {
 	require.InDeltaSlice(t, at, r.Parameters, 0.1)
 }
 
-// The proximal map leads to the optimum, and makes parameters exactly 0 if it is strong.
+// The proximal map leads to the optimum. It makes parameters exactly 0 if the penalty is
+// strong.
 func TestSGDWithL1(t *testing.T) {
 	o := classes(9, 300, 8)
 	s := optim.Settings{L1: 0.03, Tol: 1e-10}
@@ -137,7 +138,8 @@ func TestSGDEnds(t *testing.T) {
 	require.False(t, math.IsNaN(r.Loss))
 }
 
-// If slopes are bounded and the rate is huge, the error is about the parameters.
+// If slopes are bounded and the rate is huge, the error says that the parameters are not
+// finite.
 func TestSGDOfParametersThatAreNoNumbers(t *testing.T) {
 	o := classes(9, 60, 3)
 	trial.Fails(t, build(o.table, o, optim.Settings{Method: optim.SGD, Stochastic: optim.Stochastic{Rate: 1.7e308, Schedule: optim.Constant, Momentum: 0.9}}), "steps with the learning rate 1.7e+308 are too long: standardise the features, or lower the rate")

@@ -38,7 +38,7 @@ func (p Problem) begin(ctx *comqueue.ComContext) (*training, error) {
 		}
 	}
 	t.Initial = nil // they may be very many
-	t.state.Record = withRoom(t.state.Record, min(p.Settings.MaxIter+1, 1<<12))
+	t.state.Record = withCapacity(t.state.Record, min(p.Settings.MaxIter+1, 1<<12))
 	if err := t.keepRows(ctx); err != nil {
 		return nil, err
 	}
@@ -75,9 +75,9 @@ func (p Problem) start(ctx *comqueue.ComContext, t *training) error {
 	return nil
 }
 
-// tell reports the last entry of the record to clients that follow the job. If the entry is the
+// report reports the last entry of the record to clients that follow the job. If the entry is the
 // last of all and Information is asked for, it has the second derivatives read.
-func (t *training) tell(ctx *comqueue.ComContext) {
+func (t *training) report(ctx *comqueue.ComContext) {
 	last := t.state.Record[len(t.state.Record)-1]
 	ctx.Report("loss", last.Loss)
 	ctx.Report("gradient norm", last.GradientNorm)
@@ -113,7 +113,7 @@ func done(ctx *comqueue.ComContext) (bool, error) { return trained.Get(ctx).stat
 
 // result returns the result, which belongs to the training.
 func (t *training) result(ctx *comqueue.ComContext) *Result {
-	r := t.state.result(t.entire(t.v))
+	r := t.state.result(t.full(t.v))
 	if t.set.Information {
 		r.Information = make([]float64, triangle(t.Dim))
 		for i, h := range curvatures.Get(ctx)[1+t.Dim:] {

@@ -51,8 +51,8 @@ func newUpdate(ctx *comqueue.ComContext, set *Settings, n int, p *updateScalars)
 	return u
 }
 
-// usualBatch is the number of rows of a step for which the default rates are chosen.
-const usualBatch = 128
+// referenceBatch is the number of rows of a step for which the default rates are chosen.
+const referenceBatch = 128
 
 // rate returns the default of Rate for steps of batch rows. With fewer rows than usual, an
 // epoch has more steps in proportion, and the variance of a gradient is larger in proportion.
@@ -70,10 +70,10 @@ func (s Stochastic) rate(batch int) float64 {
 	if s.Schedule == InverseScaling {
 		power -= s.Power
 	}
-	if batch >= usualBatch || power <= 0 {
+	if batch >= referenceBatch || power <= 0 {
 		return rate
 	}
-	return rate * kernel.Pow(float64(batch)/usualBatch, power)
+	return rate * kernel.Pow(float64(batch)/referenceBatch, power)
 }
 
 // learningRate returns the rate after t steps, in an epoch that counts from 0.

@@ -9,15 +9,15 @@ import (
 
 // work is the state of a minimisation by descent on a subtask. Vectors have the blocks of
 // parameters that the subtask keeps, see split.go; all else is the same on every subtask. The
-// course and the first group are kept, see kept.go; the rest is derived or made anew in each
-// superstep.
+// descent state and the first group are kept, see kept.go; the rest is derived or made anew in
+// each superstep.
 type work struct {
 	*training
-	*course
+	*descentState
 	share
 
 	gradient []float64 // gradient of the smooth part of F, at v
-	passed   [2]landmark
+	path     [2]pathPoint
 	history  *history // for LBFGS and OWLQN
 
 	next      []float64 // the gradient at the last point read
@@ -26,28 +26,28 @@ type work struct {
 	point     []float64 // parameters of the point to read, if margins are not cached
 
 	stale   bool // the vector for reading rows is not yet whole
-	awaited blockSums
+	pending blockSums
 	moves   []float64 // by block kept here, the largest relative change of a parameter
 	limit   float64   // limit of steps along the direction
 
-	factor   *cholesky
-	bounding bool    // a round has ended in this superstep
-	watches  bool    // the path is examined at the end
-	latest   float64 // the largest relative change of a parameter in the last step
-	doubting bool    // the gradient is read beyond the end
-	again    bool    // the superstep began another round
-	ended    Reason
-	asks     asked
-	step     float64 // the step that is asked for, or accepted
-	line     line
-	search   search
-	steps    []float64 // steps to try next
-	trialing bool      // trials are due
-	final    bool      // the point that is read was accepted already
-	settled  bool
-	failed   bool    // no step was found
-	losses   float64 // mean loss at the last point read
-	reads    float64 // number of reads in this superstep
+	factor           *cholesky
+	boundDue         bool    // a round has ended in this superstep
+	examinesPath     bool    // the path is examined at the end
+	latest           float64 // the largest relative change of a parameter in the last step
+	readingBeyondEnd bool    // the gradient is read beyond the end
+	roundBegun       bool    // the superstep began another round
+	ended            Reason
+	readKind         readKind
+	step             float64 // the step that is asked for, or accepted
+	line             line
+	search           search
+	steps            []float64 // steps to try next
+	trialsDue        bool      // trials are due
+	final            bool      // the point that is read was accepted already
+	searchDone       bool
+	failed           bool    // no step was found
+	losses           float64 // mean loss at the last point read
+	reads            float64 // number of reads in this superstep
 
 	probing probing
 	probes  []float64 // buffer for probes
@@ -58,16 +58,16 @@ type work struct {
 	held     func(i int) bool      // parameters that are 0 and stay 0 in this iteration
 }
 
-// asked is the subject of the reads of a superstep.
-type asked int
+// readKind is the subject of the reads of a superstep.
+type readKind int
 
 const (
-	theStart       asked = iota // loss and gradient at the first parameters
-	thePoint                    // loss and gradient at point
-	theRay                      // loss and gradient along a new direction, whose margins are set
-	theStep                     // loss and gradient at a step along it
-	pointBeyondEnd              // loss and gradient at point, beyond the end
-	nothing
+	readStart          readKind = iota // loss and gradient at the first parameters
+	readPoint                          // loss and gradient at point
+	readDirection                      // loss and gradient along a new direction, whose margins are set
+	readStep                           // loss and gradient at a step along it
+	readPointBeyondEnd                 // loss and gradient at point, beyond the end
+	noRead
 )
 
 // prepare opens the objective and makes what the supersteps use.
@@ -78,25 +78,25 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 		return err
 	}
 	n := base.Dim
-	w := &work{training: base, steps: make([]float64, p.Settings.Trials), watches: p.Settings.free()}
+	w := &work{training: base, steps: make([]float64, p.Settings.Trials), examinesPath: p.Settings.free()}
 	if w.joins {
-		w.course = descending.Get(ctx)
+		w.descentState = descentKey.Get(ctx)
 		w.set.Tol = w.Tol
 	} else {
-		w.course = &course{Starting: true, Gap: math.Inf(1), Tol: w.set.Tol}
-		descending.Put(ctx, w.course)
+		w.descentState = &descentState{Starting: true, Gap: math.Inf(1), Tol: w.set.Tol}
+		descentKey.Put(ctx, w.descentState)
 		if w.state.Method == Auto {
-			w.pick(ctx, p)
+			w.chooseMethod(ctx, p)
 		}
 		w.Steepest = w.state.Method != Newton
 	}
 	from := d.splitFrom
 	if from == 0 {
-		from = widely
+		from = splitFromDefault
 	}
 	// Second derivatives take much more memory than splitting saves.
 	matrix := w.state.Method == Newton || p.Settings.Information
-	w.divide(ctx, n >= from && !matrix)
+	w.splitParameters(ctx, n >= from && !matrix)
 	kept := len(w.v)
 	w.gradient = w.recall(ctx, latestGradient, w.local)
 	w.next, w.direction = make([]float64, kept), make([]float64, kept)
@@ -104,9 +104,9 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 		w.pseudo = make([]float64, kept)
 	}
 	w.derive()
-	for i := range w.passed {
-		if w.watches {
-			w.passed[i] = landmark{w.recall(ctx, passedPoints[i], w.local), w.recall(ctx, passedGradients[i], w.local)}
+	for i := range w.path {
+		if w.examinesPath {
+			w.path[i] = pathPoint{w.recall(ctx, pathVectors[i], w.local), w.recall(ctx, pathGradients[i], w.local)}
 		}
 	}
 	if w.Ordered != nil {
@@ -132,7 +132,7 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 	case LBFGS, OWLQN:
 		w.history = newHistory(&w.space, w.own, p.Settings.History, w.state.Method == OWLQN, &w.Pairs)
 		w.history.pairs = w.recall(ctx, pairVectors, w.history.place)
-		if w.Blind {
+		if w.MatrixPending {
 			w.readMatrices(ctx)
 		}
 	}
@@ -164,8 +164,8 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 // takes three to four times as long as one of gradients.
 const fewParameters = 32
 
-// pick replaces Auto by a method.
-func (w *work) pick(ctx *comqueue.ComContext, p Problem) {
+// chooseMethod replaces Auto by a method.
+func (w *work) chooseMethod(ctx *comqueue.ComContext, p Problem) {
 	w.state.Method = LBFGS
 	upTo := w.NewtonUpTo
 	if upTo == 0 {
@@ -176,23 +176,23 @@ func (w *work) pick(ctx *comqueue.ComContext, p Problem) {
 	case w.Dim <= upTo:
 		w.state.Method = Newton
 	default:
-		w.plan(ctx, p, &w.Evaluator)
+		w.planChange(ctx, p, &w.Evaluator)
 	}
 }
 
 // readShard evaluates a shard as asked, with second derivatives if out has room for them.
 func (w *work) readShard(shard int, out []float64) error {
-	switch w.asks {
-	case pointBeyondEnd: // second derivatives are not asked for there
-		return w.Evaluate(shard, w.entire(w.point), out[:min(len(out), 1+w.Dim)])
-	case theRay:
-		return w.Margins.Direction(shard, w.entire(w.direction), w.step, out)
-	case theStep:
+	switch w.readKind {
+	case readPointBeyondEnd: // second derivatives are not asked for there
+		return w.Evaluate(shard, w.full(w.point), out[:min(len(out), 1+w.Dim)])
+	case readDirection:
+		return w.Margins.Direction(shard, w.full(w.direction), w.step, out)
+	case readStep:
 		return w.Margins.Gradient(shard, w.step, out)
-	case theStart, thePoint:
-		at := w.entire(w.v)
-		if w.asks == thePoint {
-			at = w.entire(w.point)
+	case readStart, readPoint:
+		at := w.full(w.v)
+		if w.readKind == readPoint {
+			at = w.full(w.point)
 		}
 		switch {
 		case w.keepsMargins():

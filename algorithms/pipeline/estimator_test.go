@@ -17,8 +17,8 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// Estimators end a pipeline. A job that has only the model, and a scorer, give the same
-// columns as the job that trained the pipeline.
+// Estimators can be the last stage of a pipeline. A job that has only the model, and a scorer,
+// give the same columns as the job that trained the pipeline.
 func TestEstimatorsInPipelines(t *testing.T) {
 	for name, estimator := range map[string]model.Stage{
 		"kmeans":   kmeans.Params{VectorCol: "features", K: 4},
@@ -54,7 +54,7 @@ func TestEstimatorsInPipelines(t *testing.T) {
 	}
 }
 
-// checkScorer compares a column of the job with what a scorer computes.
+// checkScorer compares a column of the job with the values that a scorer computes.
 func checkScorer(t *testing.T, m *pipeline.Model, column string, r *engine.Result) {
 	t.Helper()
 	recs, err := arrowbridge.Records(r, "made")

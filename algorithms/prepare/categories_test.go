@@ -36,8 +36,8 @@ func TestImputer(t *testing.T) {
 	near(t, r, "a", 22.0, 24.25, 38.0, 26.5, 24.25, -4.0, 54.0, 2.0)
 	golden(t, m)
 
-	// Where several values are equally frequent, the mode is the least by value, not by
-	// text.
+	// If several values are equally frequent, the mode is the least value. Values are compared
+	// as values, not as text.
 	many := samples(false)
 	for i, n := range []int64{10, 9, 9, 10, 100, 7, 8, 3} {
 		many[i].Rooms = n
@@ -191,7 +191,7 @@ func TestQuantileDiscretizer(t *testing.T) {
 	fails(t, nil, prepare.QuantileDiscretizer{Columns: []string{"rooms"}}, "no rows")
 }
 
-// The average over very many values takes the most frequent only, and its shares sum to 1.
+// The average over very many values uses only the most frequent ones, and its shares sum to 1.
 func TestSharesOfVeryManyValues(t *testing.T) {
 	var rows []sample
 	for i := range 1500 {

@@ -7,7 +7,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// text returns the value of a cell with every bit, except that all NaNs are the same.
+// text returns the value of a cell with all bits, except that all NaNs are the same.
 func text(c model.Cell) string {
 	switch c.Kind {
 	case model.NullCell:

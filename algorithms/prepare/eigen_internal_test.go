@@ -53,7 +53,7 @@ func TestSymmetricEigen(t *testing.T) {
 			if scale == 0 {
 				scale = 1
 			}
-			near1 := append([]float64(nil), a...) // gonum's solver takes no others
+			near1 := append([]float64(nil), a...) // gonum's solver accepts no other magnitudes
 			for i := range near1 {
 				near1[i] /= scale
 			}

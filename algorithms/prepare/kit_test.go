@@ -60,10 +60,10 @@ func table(rows []sample) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset { return operators.FromSlice(b, rows) }
 }
 
-// try trains a stage on rows and applies it to them. It asserts that results are the same at
-// any parallelism, that single rows have the bits of the operator and take no allocation,
-// and that the model's file reads back. It returns the model and the result, which has the
-// rows as "made".
+// try trains a stage on rows and applies it to them. It asserts that the results are the same
+// at any parallelism, and that the model can be read back from its file. Single rows must have
+// the bits of the operator and cause no allocation. try returns the model, and the result with
+// the rows under the name "made".
 func try(t *testing.T, rows func(b *engine.Builder) *engine.Dataset, s model.Stage) (model.Binder, *engine.Result) {
 	t.Helper()
 	build := func(b *engine.Builder) {
@@ -195,8 +195,8 @@ func column(t *testing.T, r *engine.Result, name string) []string {
 	return all
 }
 
-// near asserts the values of a column of numbers or vectors within 1e-12, absolutely below 1
-// and relatively above. NaN stands for null and NaN.
+// near asserts that a column of numbers or vectors has the given values within 1e-12:
+// absolutely for values below 1, and relatively above. NaN stands for null and for NaN.
 func near(t *testing.T, r *engine.Result, name string, want ...float64) {
 	t.Helper()
 	got := numbersOf(t, r, name)
@@ -237,7 +237,8 @@ func numbersOf(t *testing.T, r *engine.Result, name string) []float64 {
 	return got
 }
 
-// fails asserts that training on rows and applying fails with each of the texts.
+// fails asserts that training on rows and applying the model fails with an error that contains
+// each of the texts.
 func fails(t *testing.T, rows []sample, s model.Stage, texts ...string) {
 	t.Helper()
 	trial.Fails(t, func(b *engine.Builder) {

@@ -37,7 +37,7 @@ func (f *facts) absent(sparse []bool, listed, weight []float64) []float64 {
 			for j := f.Offset[c]; j < f.Offset[c]+f.Size[c]; j++ {
 				zeros[j] = float64(f.Present[c]) - listed[j]
 				if zeros[j] > 0 {
-					f.Zeros[j] = max(f.Weighty[c]-weight[j], 0)
+					f.Zeros[j] = max(f.PresentWeight[c]-weight[j], 0)
 				}
 			}
 		}
@@ -83,7 +83,7 @@ func moments(names []string, sparse, needed []bool) pass {
 				out[d+j] = max(out[d+j], -v)
 			})
 		},
-		settle: func(f *facts, sums, most []float64) error {
+		finish: func(f *facts, sums, most []float64) error {
 			d := f.Dim
 			zeros := f.absent(sparse, sums[2*d:3*d], sums[4*d:])
 			f.Total, f.Unit = make([]float64, d), make([]float64, d)
@@ -131,7 +131,7 @@ func deviations(names []string) pass {
 				out[j] += float64(w.weight * float64(x*x))
 			})
 		},
-		settle: func(f *facts, sums, _ []float64) error {
+		finish: func(f *facts, sums, _ []float64) error {
 			f.Deviation = make([]float64, f.Dim)
 			for j := range f.Deviation {
 				squares := sums[j]
@@ -190,7 +190,7 @@ func covariance(names []string) pass {
 			}
 			return err
 		},
-		settle: func(f *facts, sums, _ []float64) error {
+		finish: func(f *facts, sums, _ []float64) error {
 			for _, v := range sums {
 				if v-v != 0 {
 					return fmt.Errorf("a covariance exceeds the range of float64: scale the columns down")

@@ -102,8 +102,8 @@ func (p PCA) Fit(rows *engine.Dataset) *engine.Dataset {
 	return fit(p, rows, func() *engine.Dataset {
 		fields, _ := find(arrowrows.Arrow(rows.Schema()), p.Columns, numberColumns|vectorColumns, "") // fit has checked them
 		first := moments(p.Columns, sparseOf(fields), nil)
-		settle := first.settle
-		first.settle = func(f *facts, sums, most []float64) error {
+		settle := first.finish
+		first.finish = func(f *facts, sums, most []float64) error {
 			if err := p.checkDim(f.Dim); err != nil {
 				return err
 			}

@@ -86,7 +86,7 @@ func selection(begin func(f *facts) []target) []pass {
 					}
 				})
 			},
-			settle: func(f *facts, sums, _ []float64) error { return f.narrow(sums) },
+			finish: func(f *facts, sums, _ []float64) error { return f.narrow(sums) },
 		})
 	}
 	return passes

@@ -31,7 +31,7 @@ func TestStandardScaler(t *testing.T) {
 		1.091089451179962, 0.26940795304016235, 0.0, 1.5275252316519468, 0.26940795304016235, 0.0)
 	require.InDeltaSlice(t, []float64{0.9757809372497497, 2.5860201081971503, 3.06632414300902, 1.6153559979150107}, s.Scale[4], 1e-14)
 	require.Equal(t, []float64{0, 0, 0, 0}, s.Shift[4])
-	// A constant is centred exactly, whatever the rounding of its sum.
+	// A constant column is centred exactly, however its sum is rounded.
 	require.Equal(t, []float64{0.1}, s.Shift[2])
 	near(t, r, "same", 0, 0, 0, 0, 0, 0, 0, 0)
 	golden(t, m)
@@ -172,7 +172,7 @@ func TestScalersTellWhatIsWrong(t *testing.T) {
 	fails(t, rows, prepare.StandardScaler{Columns: []string{"age"}}, "exceeds the range")
 }
 
-// Deviations are right even where their squares exceed or underflow float64.
+// Deviations are right even if their squares overflow or underflow float64.
 func TestStandardScalerOfTinyAndHugeNumbers(t *testing.T) {
 	for _, unit := range []float64{1e-320, 1e-200, 1e-100, 1, 1e200, 1e307} {
 		rows := samples(false)[:4]
@@ -200,7 +200,7 @@ func TestStandardScalerOfTinyAndHugeNumbers(t *testing.T) {
 	}
 }
 
-// A constant has no spread, however large it and its sum are.
+// A constant column has no spread, however large the constant and its sum are.
 func TestScalersOfAHugeConstant(t *testing.T) {
 	rows := samples(false)
 	for i := range rows {

@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 )
 
-// Whatever a caller puts into a cell, a step reports what is wrong with it.
+// If a caller puts an invalid value into a cell, the step says what is wrong with it.
 func TestStepsRefuseBadSparseVectors(t *testing.T) {
 	columns := []string{"sparse"}
 	bad := []struct {

@@ -40,14 +40,14 @@ var (
 
 // facts are the results of a survey so far. They are the same on every subtask.
 type facts struct {
-	Pass    int       // passes done so far
-	Rows    int64     // in all shards, without rows of weight 0
-	Weight  float64   // of these rows; their number where there are no weights
-	Present []int64   // by column: rows that are not null
-	Weighty []float64 // by column: their weight
-	Size    []int     // by column: components; 1 for a scalar
-	Offset  []int     // by column: its first feature
-	Dim     int       // features
+	Pass          int       // passes done so far
+	Rows          int64     // in all shards, without rows of weight 0
+	Weight        float64   // of these rows; their number where there are no weights
+	Present       []int64   // by column: rows that are not null
+	PresentWeight []float64 // by column: their weight
+	Size          []int     // by column: components; 1 for a scalar
+	Offset        []int     // by column: its first feature
+	Dim           int       // features
 
 	Count     []float64 // by feature: values that are not missing
 	Total     []float64 // by feature: their weight
@@ -74,24 +74,24 @@ type pass struct {
 	// sum adds the rows of a shard to the sums, most to the maxima. Each is nil where there
 	// are none.
 	sum, most func(w *work, out []float64) error
-	// settle stores the results in the facts.
-	settle func(f *facts, sums, most []float64) error
+	// finish stores the results in the facts.
+	finish func(f *facts, sums, most []float64) error
 	// count says, by column, whether to count its categories; nil means none.
 	count []bool
 }
 
 // work is the state of a subtask for reading its rows.
 type work struct {
-	facts   *facts
-	names   []string
-	dense   []bool // by column: all components are visited, not only the listed entries
-	reader  *model.Reader
-	row     []model.Cell // of the columns, then of the weight if there is one
-	weighed int          // place of the weight in row; -1: every row weighs 1
-	weights rows.Checker // of the weight's column
-	weight  float64      // of the row at hand
-	frame   arrow.Record
-	scratch []float64
+	facts    *facts
+	names    []string
+	dense    []bool // by column: all components are visited, not only the listed entries
+	reader   *model.Reader
+	row      []model.Cell // of the columns, then of the weight if there is one
+	weightAt int          // place of the weight in row; -1: every row weighs 1
+	weights  rows.Checker // of the weight's column
+	weight   float64      // of the row at hand
+	frame    arrow.Record
+	scratch  []float64
 }
 
 // survey describes the queue to add.
@@ -134,7 +134,7 @@ func (s survey) add(d *engine.Dataset) *engine.Dataset {
 		Add(comqueue.AllReduce(surveyMaxima, comqueue.Max)).
 		Add(comqueue.Named("count", comqueue.Do(s.count))).
 		Add(comqueue.AllReduceShardObjects(shardCounts, totalCounts, mergeCategories)).
-		Add(comqueue.Named("settle", comqueue.Do(s.settle))).
+		Add(comqueue.Named("finish pass", comqueue.Do(s.finishPass))).
 		SetMaxIter(len(s.passes)).
 		CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]model.EncodedRow, error) {
 			m, err := s.finish(ctx.Context(), surveyFacts.Get(ctx), inputsOf(schema))
@@ -166,7 +166,7 @@ func inputsOf(schema *arrow.Schema) []model.Input {
 // plan allocates the sums and maxima of the superstep.
 func (s survey) plan(ctx *comqueue.ComContext, schema *arrow.Schema) error {
 	if !surveyFacts.Has(ctx) {
-		surveyFacts.Put(ctx, &facts{Size: make([]int, len(s.columns)), Present: make([]int64, len(s.columns)), Weighty: make([]float64, len(s.columns))})
+		surveyFacts.Put(ctx, &facts{Size: make([]int, len(s.columns)), Present: make([]int64, len(s.columns)), PresentWeight: make([]float64, len(s.columns))})
 	}
 	if !surveyWork.Has(ctx) {
 		var read []string
@@ -183,10 +183,10 @@ func (s survey) plan(ctx *comqueue.ComContext, schema *arrow.Schema) error {
 		if err != nil {
 			return err
 		}
-		w := &work{names: s.columns, reader: reader, row: layout.NewRow(), weighed: slices.Index(read, s.weight), weight: 1}
-		if w.weighed >= 0 {
+		w := &work{names: s.columns, reader: reader, row: layout.NewRow(), weightAt: slices.Index(read, s.weight), weight: 1}
+		if w.weightAt >= 0 {
 			weight := s.weights()
-			weight.At = w.weighed
+			weight.At = w.weightAt
 			w.weights = rows.Checker{Columns: []rows.Column{weight}, Advice: "leave such rows out"}
 		}
 		for _, field := range schema.Fields()[:len(s.columns)] {
@@ -210,8 +210,8 @@ func (s survey) sum(ctx *comqueue.ComContext, shard int, out []float64) error {
 		return nil
 	}
 	w.open(ctx, shard)
-	if w.facts.Pass == 0 && w.weighed >= 0 {
-		column := w.frame.Column(w.weighed)
+	if w.facts.Pass == 0 && w.weightAt >= 0 {
+		column := w.frame.Column(w.weightAt)
 		w.weights.Begin(0, column.Len())
 		w.weights.Check(0, column, column)
 		if err := w.weights.Err(); err != nil {
@@ -246,14 +246,14 @@ func (s survey) count(ctx *comqueue.ComContext) error {
 	})
 }
 
-func (s survey) settle(ctx *comqueue.ComContext) error {
+func (s survey) finishPass(ctx *comqueue.ComContext) error {
 	f := surveyFacts.Get(ctx)
 	p := s.passes[f.Pass]
 	if p.count != nil {
 		f.Categories, _ = totalCounts.Lookup(ctx)
 	}
-	if p.settle != nil {
-		if err := p.settle(f, surveySums.Get(ctx), surveyMaxima.Get(ctx)); err != nil {
+	if p.finish != nil {
+		if err := p.finish(f, surveySums.Get(ctx), surveyMaxima.Get(ctx)); err != nil {
 			return err
 		}
 	}
@@ -281,8 +281,8 @@ func (w *work) open(ctx *comqueue.ComContext, shard int) *work {
 func (w *work) each(visit func(row []model.Cell) error) error {
 	for i := range int(w.frame.NumRows()) {
 		w.reader.Read(i, w.row)
-		if w.weighed >= 0 {
-			w.weight, _ = w.row[w.weighed].Number()
+		if w.weightAt >= 0 {
+			w.weight, _ = w.row[w.weightAt].Number()
 			if w.weight == 0 {
 				continue
 			}
@@ -363,11 +363,11 @@ func shapes(schema *arrow.Schema, lax bool) pass {
 				return nil
 			})
 		},
-		settle: func(f *facts, sums, most []float64) error {
+		finish: func(f *facts, sums, most []float64) error {
 			f.Rows, f.Weight = int64(sums[0]), sums[1+n]
 			f.Offset = make([]int, n)
 			for c, field := range schema.Fields() {
-				f.Present[c], f.Weighty[c], f.Size[c], f.Offset[c] = int64(sums[1+c]), sums[2+n+c], 1, f.Dim
+				f.Present[c], f.PresentWeight[c], f.Size[c], f.Offset[c] = int64(sums[1+c]), sums[2+n+c], 1, f.Dim
 				if batch.IsVector(field.Type) {
 					f.Size[c] = batch.VectorDim(field.Type)
 					if f.Present[c] > 0 && f.Size[c] == 0 {

@@ -55,8 +55,8 @@ func TestOtherTypes(t *testing.T) {
 	}, `column "maybe": it is null`)
 }
 
-// When the job is built, a model is refused on a table without its columns or with other
-// types.
+// If a table lacks columns of a model or has them with other types, the model is refused when
+// the job is built.
 func TestModelsOnOtherTables(t *testing.T) {
 	for _, s := range []model.Stage{
 		prepare.StandardScaler{Columns: []string{"rooms"}},

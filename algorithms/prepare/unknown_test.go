@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Preparations that may leave rows out declare it. After them, errors do not give the places
-// of rows.
+// A preparation that may leave out rows declares this. Errors of later operators then do not
+// give the places of rows.
 func TestPreparationsThatLeaveRowsOut(t *testing.T) {
 	for _, u := range []Unknown{Refuse, Keep, Skip, Shares} {
 		for _, p := range []any{

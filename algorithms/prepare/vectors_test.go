@@ -51,8 +51,8 @@ func TestVectorAssembler(t *testing.T) {
 	fails(t, nil, prepare.VectorAssembler{Columns: []string{"ragged"}}, "no rows")
 }
 
-// TestColumnsWithoutComponents: a text column with a single value gives no component, and
-// the other columns can still be used.
+// TestColumnsWithoutComponents: a text column with only one value gives no component. The other
+// columns can still be used.
 func TestColumnsWithoutComponents(t *testing.T) {
 	same := samples(false)
 	for i := range same {
@@ -110,7 +110,8 @@ func TestFeatureHasher(t *testing.T) {
 		want[at] += sign * c.times
 	}
 	require.Equal(t, want, denseOf(t, r, "features", 1000)[0])
-	// Null and NaN add nothing; categories are hashed by their value; few components collide.
+	// Null and NaN add nothing, categories are hashed by their value, and few components
+	// collide.
 	_, r = quick(t, rows, prepare.FeatureHasher{Columns: []string{"age", "rooms"}, Size: 3, Categories: []string{"rooms"}, Unsigned: true, Output: "h"})
 	for i, v := range denseOf(t, r, "h", 3) {
 		sum := v[0] + v[1] + v[2]

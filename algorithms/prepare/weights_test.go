@@ -22,9 +22,9 @@ type weighted struct {
 	W *float64               `column:"w"`
 }
 
-// weighty returns rows with the weights 0 to 4. Rows of weight 0 have numbers far from the
+// weightedRows returns rows with the weights 0 to 4. Rows of weight 0 have numbers far from the
 // others.
-func weighty() []weighted {
+func weightedRows() []weighted {
 	var rows []weighted
 	for i := range 90 {
 		f := float64(i)
@@ -109,10 +109,10 @@ func TestMissingMakesNull(t *testing.T) {
 	require.ErrorContains(t, prepare.OneHotEncoder{Columns: []string{"c"}, NullMissing: true, RefuseMissing: true}.Validate(), "RefuseMissing and NullMissing are both set")
 }
 
-// TestWeightsAreRepetitions: integer weights give the model of rows repeated that often.
-// Rows of weight 0 are ignored, whatever they hold.
+// TestWeightsAreRepetitions: integer weights give the same model as repeated rows. Rows of
+// weight 0 are ignored, whatever their values are.
 func TestWeightsAreRepetitions(t *testing.T) {
-	rows := weighty()
+	rows := weightedRows()
 	var repeated []weighted
 	for _, r := range rows {
 		for range int(*r.W) {
@@ -202,11 +202,11 @@ func TestScalersOfWildWeights(t *testing.T) {
 
 func TestBadWeights(t *testing.T) {
 	with := func(w *float64) func(b *engine.Builder) *engine.Dataset {
-		rows := weighty()
+		rows := weightedRows()
 		rows[40].W = w
 		return func(b *engine.Builder) *engine.Dataset { return operators.FromSlice(b, rows) }
 	}
-	zeros := weighty()
+	zeros := weightedRows()
 	for i := range zeros {
 		zeros[i].W = p(0.0)
 	}
@@ -231,7 +231,7 @@ func TestBadWeights(t *testing.T) {
 		failsTo(t, func(b *engine.Builder) { s("weight").Fit(with(nil)(b)) }, `WeightCol: no column "weight"`, "weights_test.go")
 		failsTo(t, func(b *engine.Builder) { s("c").Fit(with(nil)(b)) }, `WeightCol: column "c" is utf8, not a number`)
 	}
-	rows := weighty()[1:4]
+	rows := weightedRows()[1:4]
 	for text, weight := range map[string]float64{
 		"the rows weigh 0.75 in all": 0.25, `the sum over column "w", the weights, exceeds the range`: 1e308,
 	} {

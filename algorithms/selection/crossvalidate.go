@@ -144,13 +144,13 @@ type comparing struct {
 	candidates []Candidate
 
 	evaluations []*engine.Dataset // in the order in which they are added
-	read        []reading         // by evaluation
+	read        []reportReader    // by evaluation
 	done        []*engine.Dataset // by candidate: complete when it is measured
 	refitted    []*engine.Dataset // by candidate
 }
 
-// reading lists the metrics that the row of an evaluation has.
-type reading struct {
+// reportReader lists the metrics that the row of an evaluation has.
+type reportReader struct {
 	candidate, fold int
 	metrics         []int // of Options.Metrics
 	columns         []int // of the evaluation's row
@@ -215,7 +215,7 @@ func (c *comparing) addEvaluations(candidate, fold int, applied *engine.Dataset)
 		if d == nil || d.Poisoned() {
 			return false
 		}
-		r := reading{candidate: candidate, fold: fold}
+		r := reportReader{candidate: candidate, fold: fold}
 		for j, other := range c.options.Metrics {
 			if other.Evaluation != m.Evaluation {
 				continue
@@ -240,14 +240,15 @@ func after(rows, other *engine.Dataset) *engine.Dataset {
 	return rows.Builder().Add(engine.Spec{
 		Op: "Wait", Schema: rows.Schema(),
 		Inputs:   []engine.Port{{From: rows}, {From: other, Partitioner: engine.Broadcast, Side: true}},
-		Operator: func() engine.Operator { return waiter{} },
+		Operator: func() engine.Operator { return waitOperator{} },
 	})
 }
 
-// waiter passes rows on. It only serves to wait: the side input is complete before it opens.
-type waiter struct{ engine.BaseOperator }
+// waitOperator passes rows on. It only serves to wait: the side input is complete before it
+// opens.
+type waitOperator struct{ engine.BaseOperator }
 
-func (waiter) Process(_ *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+func (waitOperator) Process(_ *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
 	rows := arrowrows.Record(in)
 	return out.Emit(shard, arrowrows.Batch(rows))
 }
@@ -263,14 +264,16 @@ func (c *comparing) addDone(others []*engine.Dataset) *engine.Dataset {
 	}
 	return c.b.Add(engine.Spec{
 		Op: "Done", Schema: arrowrows.SchemaOf[doneRow](), Inputs: inputs, Single: true,
-		Operator: func() engine.Operator { return swallower{} },
+		Operator: func() engine.Operator { return discardOperator{} },
 	})
 }
 
-// swallower drops all rows.
-type swallower struct{ engine.BaseOperator }
+// discardOperator drops all rows.
+type discardOperator struct{ engine.BaseOperator }
 
-func (swallower) Process(*engine.Context, int, int, engine.Batch, engine.Output) error { return nil }
+func (discardOperator) Process(*engine.Context, int, int, engine.Batch, engine.Output) error {
+	return nil
+}
 
 // addScores adds the operator that gathers all evaluations.
 func (c *comparing) addScores() *engine.Dataset {
@@ -353,19 +356,19 @@ func (c *comparing) addBest(ranked *engine.Dataset) *engine.Dataset {
 	inputs = append(inputs, engine.Port{From: ranked, Partitioner: engine.Broadcast, Side: true})
 	return c.b.Add(engine.Spec{
 		Op: "Best", Schema: schema, Inputs: inputs, Single: true,
-		Operator: func() engine.Operator { return &chooser{models: len(c.refitted), schema: arrowrows.Arrow(schema)} },
+		Operator: func() engine.Operator { return &bestOperator{models: len(c.refitted), schema: arrowrows.Arrow(schema)} },
 	})
 }
 
-// chooser is the operator behind addBest.
-type chooser struct {
+// bestOperator is the operator behind addBest.
+type bestOperator struct {
 	engine.BaseOperator
 	models int
 	schema *arrow.Schema
 	best   int
 }
 
-func (o *chooser) Open(c *engine.Context) error {
+func (o *bestOperator) Open(c *engine.Context) error {
 	list, err := arrowrows.Rows[Score](c.Side(o.models)...)
 	if err != nil {
 		return err
@@ -378,7 +381,7 @@ func (o *chooser) Open(c *engine.Context) error {
 	return nil
 }
 
-func (o *chooser) Process(_ *engine.Context, port, shard int, in engine.Batch, out engine.Output) error {
+func (o *bestOperator) Process(_ *engine.Context, port, shard int, in engine.Batch, out engine.Output) error {
 	rows := arrowrows.Record(in)
 	if port != o.best || rows.NumRows() == 0 {
 		return nil

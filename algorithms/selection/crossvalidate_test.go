@@ -95,7 +95,8 @@ func tableOf(t testing.TB, r *engine.Result) *selection.Table {
 	return table
 }
 
-// The same by hand: means of the rows outside each fold, and errors within it.
+// The reference computes the same with loops: means of the rows outside each fold, and errors
+// within it.
 func TestCrossValidationEqualsLoops(t *testing.T) {
 	rows := observations(61)
 	o := selection.Options{K: 4, Seed: 5, Refit: true, Metrics: selection.Regression(regressionCols, "rmse", "mae")}
@@ -156,7 +157,7 @@ func TestCrossValidationEqualsLoops(t *testing.T) {
 	require.Equal(t, alone, best)
 }
 
-// The bits are the same however many candidates run at once and at any parallelism.
+// The bits do not depend on how many candidates run at the same time, nor on parallelism.
 func TestCrossValidationSameBits(t *testing.T) {
 	rows := observations(40)
 	var texts []string
@@ -212,7 +213,7 @@ func kmeansGrid(k ...int) []selection.Candidate {
 		selection.Over("k", func(p *kmeans.Params, k int) { p.K = k }, k...))
 }
 
-// Two clusters have the best silhouette, three agree best with the species.
+// Two clusters have the best silhouette; three clusters agree best with the species.
 func TestCrossValidationOfKMeans(t *testing.T) {
 	rows := iris(t)
 	cols := evaluate.ClusteringOptions{VectorCol: "x", ClusterCol: "cluster", LabelCol: "species"}
@@ -241,7 +242,7 @@ func TestComparisonOfASplit(t *testing.T) {
 	require.Error(t, err)
 }
 
-// The graph has the source once, whatever the number of candidates and folds.
+// The graph contains the source once, whatever the number of candidates and folds.
 func TestRowsAreReadOnce(t *testing.T) {
 	job := engine.Define("compare", func(b *engine.Builder, _ struct{}) error {
 		o := selection.Options{K: 4, Refit: true, Metrics: selection.Regression(regressionCols, "rmse", "mae")}
@@ -358,7 +359,7 @@ func TestMetricsAreThere(t *testing.T) {
 	require.True(t, list[0][9].LessIsBetter && list[2][5].LessIsBetter && !list[0][0].LessIsBetter)
 }
 
-// A job that compares three candidates and trains the best one on all rows.
+// A job compares three candidates and trains the best one on all rows.
 func Example() {
 	job := engine.Define("choose", func(b *engine.Builder, _ struct{}) error {
 		found := selection.CrossValidate(operators.FromSlice(b, observations(60)), shrunkGrid, selection.Options{

@@ -140,7 +140,7 @@ func divide(op string, rows *engine.Dataset, d division) []Fold {
 		return b.Add(engine.Spec{
 			Op: "PickPart", Attrs: attrs, Schema: schema, Inputs: []engine.Port{{From: assigned}},
 			Operator: func() engine.Operator {
-				return &picker{schema: arrowrows.Arrow(schema), part: int32(part), others: others}
+				return &partOperator{schema: arrowrows.Arrow(schema), part: int32(part), others: others}
 			},
 		})
 	}
@@ -352,9 +352,9 @@ func (o *divider) EndShard(*engine.Context, int, engine.Output) error {
 	return nil
 }
 
-// picker keeps the rows of a part, or of all other parts, and drops the column of part
+// partOperator keeps the rows of a part, or of all other parts, and drops the column of part
 // numbers.
-type picker struct {
+type partOperator struct {
 	engine.BaseOperator
 	schema *arrow.Schema
 	part   int32
@@ -362,7 +362,7 @@ type picker struct {
 	keep   []int32
 }
 
-func (o *picker) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+func (o *partOperator) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
 	rows := arrowrows.Record(in)
 	last := int(rows.NumCols()) - 1
 	o.keep = o.keep[:0]

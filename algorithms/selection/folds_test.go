@@ -40,7 +40,7 @@ func labelledRows(n int) []labelled {
 	return rows
 }
 
-// divided returns the rows to train on and to test on of each fold.
+// divided returns, for each fold, the rows to train on and the rows to test on.
 func divided(t testing.TB, rows []labelled, divide func(*engine.Dataset) []selection.Fold, options ...engine.Option) (train, test [][]labelled) {
 	t.Helper()
 	n := 0
@@ -118,7 +118,7 @@ func TestFoldsDivideTheRows(t *testing.T) {
 	}
 }
 
-// Where a row goes depends on the seed and its place alone.
+// The fold of a row depends only on the seed and on the place of the row.
 func TestFoldsAreTheSameEverywhere(t *testing.T) {
 	rows := labelledRows(120)
 	divide := func(seed uint64) func(*engine.Dataset) []selection.Fold {

@@ -12,26 +12,25 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// classed is a row of one of many small classes. As classes are small, the first places of a
-// class and of a part of it are mostly the same rows.
+// classed is a row of one of many small classes. Because classes are small, a class and a part
+// of it have mostly the same rows in their first places.
 type classed struct {
 	ID    int64
 	Class int64
 }
 
-// TestDivisionsAreIndependent compares a division with two others that must be independent
-// of it. One divides a part of the first by the same seed. The other divides the same rows
-// by another function. Classes have four rows. The first division holds each out with
-// probability 1/4. The second holds out each of the three that are left with probability
-// 1/3.
+// TestDivisionsAreIndependent compares a division with two others that must be independent of
+// it. One divides a part of the first with the same seed. The other divides the same rows with
+// another function. Classes have four rows. The first division holds out each row with
+// probability 1/4. The second holds out each of the three remaining rows with probability 1/3.
 func TestDivisionsAreIndependent(t *testing.T) {
 	const classes, seeds = 100, 40
 	rows := make([]classed, 4*classes)
 	for i := range rows {
 		rows[i] = classed{int64(i), int64(i / 4)}
 	}
-	// nested counts how often the second division held out the row at a place of its class.
-	// The first index is the place of the row that the first division held out.
+	// nested[i][j] counts how often the first division held out the row at place i of its
+	// class, and the second division the row at place j.
 	var nested [4][4]float64
 	var alike, both float64
 	for seed := range uint64(seeds) {

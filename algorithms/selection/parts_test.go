@@ -20,7 +20,7 @@ func TestPermutationIsOne(t *testing.T) {
 	}
 }
 
-// Every row is equally likely in every place, and so is every pair.
+// Every row is equally likely at every place, and so is every pair of rows.
 func TestPermutationIsUniform(t *testing.T) {
 	const n, draws = 6, 12_000
 	var place [n][n]float64

@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// Candidates are whole pipelines, and the best one's model is applied in the same job.
+// The candidates are whole pipelines. The model of the best one is applied in the same job.
 func TestCrossValidationOfPipelines(t *testing.T) {
 	rows := iris(t)
 	stageOf := func(p logistic.Params) model.Stage {

@@ -68,8 +68,8 @@ func TestBadRows(t *testing.T) {
 	trial.Fails(t, trainsSVC(trial.TableOf([]float64{1}, []float64{2}), svm.LinearSVC{}), "two classes")
 }
 
-// TestRowsThatTellLittle: one row, constant and collinear columns, more features than
-// rows, separable classes: the penalty makes an optimum of all of them.
+// TestRowsThatTellLittle trains on one row, on constant and collinear columns, on more features
+// than rows, and on separable classes. With the penalty each has an optimum.
 func TestRowsThatTellLittle(t *testing.T) {
 	m := regress(t, trial.TableOf([]float64{7}, []float64{2, 3}), svm.LinearSVR{})
 	require.InDelta(t, 7, m.Predict([]float64{2, 3}), 1e-6)
@@ -102,7 +102,7 @@ func TestRowsThatTellLittle(t *testing.T) {
 	require.InDelta(t, 0, hard.Intercepts[0], 1e-3)
 }
 
-// TestMaxIter is reported, not taken for convergence.
+// TestMaxIter: ending at MaxIter is reported, and is no convergence.
 func TestMaxIter(t *testing.T) {
 	m := classify(t, trial.Heart(t), svm.LinearSVC{MaxIter: 2})
 	require.Equal(t, optim.MaxIterations, m.Summary.Reason)

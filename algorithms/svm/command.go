@@ -20,7 +20,7 @@ func (p LinearSVR) Predicts() model.Prediction {
 	return model.Prediction{Column: linearmodel.Prediction}
 }
 
-var gapFlag = model.Flag{Name: "gap-tol", Param: "GapTol", Tag: `want:">0.." of:"!squared,method!=sgd" placeholder:"SHARE" help:"Without --squared training ends when the objective is at most this share above a lower bound of its minimum (default: 0.000001)."`}
+var gapFlag = model.Flag{Name: "gap-tol", Param: "GapTol", Tag: `want:">0.." of:"!squared,method!=sgd" placeholder:"SHARE" help:"Without --squared, training ends when the objective is at most this share above a lower bound of its minimum (default: 0.000001)."`}
 
 // Command implements model.Estimator.
 func (p LinearSVC) Command() model.Command {

@@ -7,16 +7,16 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
-// joint evaluates the sum of several objectives over the same rows, each with parameters of
-// its own, which stand one behind the other: those of the classes of a classifier. It belongs
-// to the goroutine of its subtask.
+// joint evaluates the sum of the objectives of a classifier's classes, over the same rows. Each
+// objective has its own parameters, and the slice of all parameters is their concatenation. A
+// joint belongs to the goroutine of its subtask.
 type joint struct {
 	parts []*optim.Evaluator
 	width int       // parameters of a part
-	room  []float64 // what one part gives
+	room  []float64 // loss and derivatives of one part
 }
 
-// join returns the sum of some objectives, which all have the same rows and functions.
+// join returns the sum of objectives, which must all have the same rows and functions.
 func join(parts []optim.Evaluator) optim.Evaluator {
 	j := &joint{width: parts[0].Dim}
 	sum := optim.Evaluator{
@@ -38,7 +38,7 @@ func join(parts []optim.Evaluator) optim.Evaluator {
 	return sum
 }
 
-// parameters is the number of those of all parts.
+// parameters returns the number of parameters of all parts.
 func (j *joint) parameters() int { return len(j.parts) * j.width }
 
 // of returns the parameters of a part.
@@ -53,7 +53,7 @@ func (j *joint) order() {
 	}
 }
 
-// zeros returns room for n numbers.
+// zeros returns n zeros in j.room.
 func (j *joint) zeros(n int) []float64 {
 	if cap(j.room) < n {
 		j.room = make([]float64, n)
@@ -63,8 +63,7 @@ func (j *joint) zeros(n int) []float64 {
 	return j.room
 }
 
-// each has every part add its loss and gradient, which evaluate writes to room of their
-// own, to out.
+// each adds loss and gradient of every part to out. evaluate writes them for one part.
 func (j *joint) each(out []float64, evaluate func(part int, e *optim.Evaluator, out []float64) error) error {
 	for k, e := range j.parts {
 		own := j.zeros(1 + j.width)
@@ -76,7 +75,7 @@ func (j *joint) each(out []float64, evaluate func(part int, e *optim.Evaluator, 
 	return nil
 }
 
-// add adds loss and gradient of a part to those of all.
+// add adds loss and gradient of a part to out.
 func (j *joint) add(part int, own, out []float64) {
 	out[0] += own[0]
 	gradient := j.of(part, out[1:])
@@ -127,8 +126,8 @@ func (j *joint) advance(shard int, step float64) error {
 	return nil
 }
 
-// appendSnapshot is Append of optim.Snapshot: those of the parts, each behind its length
-// in 8 bytes, little-endian.
+// appendSnapshot is Append of optim.Snapshot. It appends the snapshot of each part after its
+// length, 8 bytes, little-endian.
 func (j *joint) appendSnapshot(shard int, dst []byte) ([]byte, error) {
 	out := dst
 	for _, e := range j.parts {
@@ -162,8 +161,8 @@ func (j *joint) restoreSnapshot(shard int, src []byte) error {
 	return nil
 }
 
-// hessian is Hessian of optim.Evaluator. Parts have no second derivatives in common: the
-// matrix has theirs as blocks on its diagonal.
+// hessian is Hessian of optim.Evaluator. Parts share no parameters, so the matrix has their
+// matrices as blocks on its diagonal.
 func (j *joint) hessian(shard int, v, out []float64) error {
 	n, all := j.width, j.parameters()
 	for k, e := range j.parts {
@@ -192,7 +191,7 @@ func (j *joint) evaluateRows(shard int, indices []int32, v, out []float64) error
 			return err
 		}
 		j.add(k, own, out)
-		if k == 0 { // the weight of the rows
+		if k == 0 { // the weight of the rows, once
 			out[1+j.parameters()] += own[1+j.width]
 		}
 	}

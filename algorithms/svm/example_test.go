@@ -15,8 +15,8 @@ type plant struct {
 	Name   string  `column:"name"`
 }
 
-// Three kinds of plants, told apart by two lengths, and how near the training came to the
-// best there is.
+// Three kinds of plants, classified by two lengths, and the relative duality gap of the
+// training.
 func Example() {
 	plants := []plant{
 		{1, 1, "moss"}, {2, 1, "moss"}, {1, 2, "moss"}, {2, 2, "moss"},

@@ -10,14 +10,14 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// classify trains a classifier on a table, whose columns are those of trial.
+// classify trains a classifier on a table with the columns of trial.
 func classify(t testing.TB, table trial.Table, p svm.LinearSVC, options ...engine.Option) *svm.SVCModel {
 	t.Helper()
 	p = svcColumns(table, p)
 	return trial.Train(t, func(b *engine.Builder) *engine.Dataset { return svm.TrainSVC(table.Dataset(b), p) }, svm.SVCModelOf, options...)
 }
 
-// regress trains a regression on a table, whose columns are those of trial.
+// regress trains a regression on a table with the columns of trial.
 func regress(t testing.TB, table trial.Table, p svm.LinearSVR) *svm.SVRModel {
 	t.Helper()
 	p = svrColumns(table, p)
@@ -58,7 +58,7 @@ func several(n, d, k int) trial.Table {
 	return table
 }
 
-// target returns n rows of d features and a label that depends on them, with outliers.
+// target returns n rows of d features. Labels depend on the features and have outliers.
 func target(n, d int) trial.Table {
 	table := trial.Gaussian(uint64(3*n+d), n, d)
 	for i := range n {
@@ -75,7 +75,7 @@ func target(n, d int) trial.Table {
 	return table
 }
 
-// fit is a model of scikit-learn's.
+// fit is a model of scikit-learn.
 type fit struct {
 	C, Epsilon float64
 	Rows       int
@@ -88,7 +88,7 @@ func scikit(t testing.TB) map[string]fit {
 	return trial.JSON[map[string]fit](t, "scikit-learn.json")
 }
 
-// loss is that of a margin, by the textbook: s is -1 or +1 for classes, else 0.
+// loss returns the textbook loss of a margin. s is -1 or +1 for classes, and 0 for numbers.
 func loss(s, y, margin, epsilon float64, squared bool) float64 {
 	v := math.Max(0, math.Abs(margin-y)-epsilon)
 	if s != 0 {
@@ -100,8 +100,8 @@ func loss(s, y, margin, epsilon float64, squared bool) float64 {
 	return v
 }
 
-// objective is the mean weighted loss and the penalty of coefficients on features as they
-// are, for the part whose class is given; -1: numbers.
+// objective returns the mean weighted loss plus the penalty of coefficients of unscaled
+// features, for one class against the rest. A class of -1 means numbers.
 func objective(table trial.Table, class int, classOf func(i int) int, w []float64, c, epsilon float64, squared bool, l2 float64) float64 {
 	var sum, total float64
 	for i := range table.N {
@@ -130,5 +130,5 @@ func objective(table trial.Table, class int, classOf func(i int) int, w []float6
 	return sum
 }
 
-// trim prints a label as classes are.
+// trim formats a label like a class.
 func trim(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

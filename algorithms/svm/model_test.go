@@ -25,8 +25,8 @@ var (
 	_ model.Stage  = svm.LinearSVR{}
 )
 
-// TestOperatorRowsAndCellsHaveTheSameBits compares the operator, the in-process calls on
-// dense and on sparse rows, and the step that pipelines run, which allocate nothing.
+// TestOperatorRowsAndCellsHaveTheSameBits compares the operator, the in-process calls on dense
+// and on sparse rows, and the step that pipelines run. Calls and step allocate nothing.
 func TestOperatorRowsAndCellsHaveTheSameBits(t *testing.T) {
 	for _, table := range []trial.Table{trial.Heart(t), trial.Iris(t)} {
 		m := classify(t, table, svm.LinearSVC{})
@@ -110,8 +110,8 @@ func TestPredictConcurrently(t *testing.T) {
 	trial.Concurrently(t, classify(t, table, svm.LinearSVC{}), svm.DecodeSVC, table)
 }
 
-// TestPredictRowsThatCannotBe: nulls get null; infinities fail, naming row and column, or
-// are skipped.
+// TestPredictRowsThatCannotBe: a row with a null has a null prediction. An infinity is an error
+// that names row and column, or is skipped.
 func TestPredictRowsThatCannotBe(t *testing.T) {
 	m := classify(t, trial.TableOf([]float64{0, 0, 1, 1}, []float64{1}, []float64{2}, []float64{3}, []float64{4}), svm.LinearSVC{})
 	column := array.NewFloat64Builder(memory.NewGoAllocator())
@@ -189,7 +189,7 @@ func TestModelsOfVersion1(t *testing.T) {
 	require.InDelta(t, fresh.Predict(trial.Abalone(t, 200).Row(3)), r.Predict(trial.Abalone(t, 200).Row(3)), 0.01)
 }
 
-// TestModelsThatDoNotHoldTogether are not written.
+// TestModelsThatDoNotHoldTogether: models that are not valid are not written.
 func TestModelsThatDoNotHoldTogether(t *testing.T) {
 	trained := classify(t, trial.Heart(t), svm.LinearSVC{})
 	for what, change := range map[string]func(m *svm.SVCModel){

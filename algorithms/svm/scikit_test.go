@@ -12,10 +12,9 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/svm"
 )
 
-// TestClassifiersAreScikitLearns compares with LinearSVC where it does not penalise the
-// intercept (there is none, or its feature is scaled to be large), and otherwise with SVC of
-// the linear kernel, which does not: the coefficients, and by the textbook's objective that
-// none is better.
+// TestClassifiersAreScikitLearns compares coefficients, and the textbook's objective, with
+// models that do not penalise the intercept. These are LinearSVC without an intercept, or with
+// a large intercept_scaling, and else SVC with the linear kernel.
 func TestClassifiersAreScikitLearns(t *testing.T) {
 	tables := map[string]trial.Table{"heart": trial.Heart(t), "cancer": trial.Cancer(t), "iris": trial.Iris(t)}
 	for name, want := range scikit(t) {
@@ -25,7 +24,7 @@ func TestClassifiersAreScikitLearns(t *testing.T) {
 		}
 		methods := []optim.Method{optim.Auto, optim.LBFGS}
 		if !strings.Contains(name, "squared") && name != "heart hinge" {
-			methods = methods[:1] // of LBFGS' some hundred iterations one case is enough
+			methods = methods[:1] // LBFGS takes some hundred iterations: one case is enough
 		}
 		for _, method := range methods {
 			t.Run(name+" "+method.String(), func(t *testing.T) {
@@ -58,7 +57,7 @@ func TestClassifiersAreScikitLearns(t *testing.T) {
 	}
 }
 
-// classNumbers returns what gives the class of a row.
+// classNumbers returns a function from the index of a row to the index of its class.
 func classNumbers(m *svm.SVCModel, table trial.Table) func(i int) int {
 	return func(i int) int {
 		text := ""
@@ -71,7 +70,8 @@ func classNumbers(m *svm.SVCModel, table trial.Table) func(i int) int {
 	}
 }
 
-// checkGap holds a summary to a duality gap of 1e-6.
+// checkGap asserts a relative duality gap of at most 1e-6, or convergence where the loss is
+// squared.
 func checkGap(t *testing.T, s svm.Summary, squared bool) {
 	t.Helper()
 	require.True(t, s.Converged, s.Reason)
@@ -118,7 +118,7 @@ func TestRegressionsAreScikitLearns(t *testing.T) {
 	}
 }
 
-// tolFor asks for more where nothing but the gradient ends training.
+// tolFor returns a small Tol where only the gradient ends training.
 func tolFor(squared bool) float64 {
 	if squared {
 		return 1e-9

@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector allocates for itself, which is not what is counted here.
+// The race detector allocates too, which would spoil the counts.
 
 package svm_test
 
@@ -15,10 +15,10 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Supersteps allocate nothing: a training of many allocates what one of few does, but for
-// the lists of what was reported, which grow, and chance in the Go runtime. What writing the
-// model's file takes, which grows with the record, is measured apart and left out. An
-// allocation for each shard would be 8 or more.
+// Supersteps allocate nothing: a training of many supersteps allocates as much as one of few.
+// Exceptions are the growing lists of reported values, and chance in the Go runtime. Writing
+// the model's file allocates more for a longer record; this is measured apart and subtracted.
+// An allocation for each shard would be 8 or more.
 func TestSuperstepsAllocateNothing(t *testing.T) {
 	const few, many = 4, 22
 	for name, table := range map[string]trial.Table{"two": several(1000, 8, 2), "sparse": several(1000, 8, 3), "three": several(1000, 4, 3)} {

@@ -13,66 +13,68 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// LinearSVC are the parameters of TrainSVC: a linear support vector classifier. The zero
-// value of each field but LabelCol is its default.
+// LinearSVC are the parameters of TrainSVC, for a linear support vector classifier. The zero
+// value of every field means its default; only LabelCol has none.
 type LinearSVC struct {
 	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols name
-	// number columns instead, which are joined in their order. With neither the dataset's only
-	// vector column is taken.
+	// number columns instead, and are joined in their order. With neither, the features are the
+	// dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
-	// LabelCol names the column of the classes, of any type: its distinct values in ascending
-	// order, numbers by value, text by bytes, false before true, are the classes. Required.
+	// LabelCol names the column of the labels, of any type. The classes are its distinct values
+	// in ascending order: numbers by value, text by bytes, false before true. Required.
 	LabelCol string
-	// WeightCol names a column of row weights, numbers of 0 or more; empty: every row weighs 1.
+	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
+	// weighs 1.
 	WeightCol string
 	// PredictionCol and DecisionCol name the columns of predictions; empty means "prediction"
 	// and "decision".
 	PredictionCol, DecisionCol string
-	// Skip leaves rows out in which something is null, NaN or infinite, and counts them as
-	// "rows skipped". Otherwise such a row is an error that names row and column.
+	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
+	// skipped". Without it such a row is an error, which names row and column.
 	Skip bool
 
 	// Squared squares the hinge loss.
 	Squared bool
-	// ClassWeights multiply the weights of the rows of classes, by the class as text; classes
-	// that are not named keep theirs. Balanced makes all classes weigh the same instead. The
-	// deviations that features are scaled by are those of the rows without either.
+	// ClassWeights multiply the weights of rows by class. The keys are classes as texts; rows
+	// of other classes keep their weights. Balanced makes all classes weigh the same instead.
+	// Neither changes the standard deviations by which features are scaled.
 	ClassWeights map[string]float64
 	Balanced     bool
 
 	// NoIntercept leaves the intercepts out.
 	NoIntercept bool
-	// NoStandardize puts the penalty on the coefficients of the features as they are, in place
-	// of those of features divided by their standard deviations.
+	// NoStandardize puts the penalty on the coefficients of unscaled features. By default it is
+	// on the coefficients of features divided by their standard deviations.
 	NoStandardize bool
 	// L1 and L2 are the strengths of the penalty, 0 or more: L1·Σ|w| + ½·L2·Σw² is added to the
-	// mean weighted loss; both 0 means an L2 of 0.01. Without Squared, L2 is needed. With W the
-	// total weight, scikit-learn's C is L2 = 1/(C·W) and NoStandardize.
+	// mean weighted loss. Both 0 means an L2 of 0.01. Without Squared, L2 is needed. With W the
+	// total weight, scikit-learn's C is L2 = 1/(C·W) with NoStandardize.
 	L1, L2 float64
 
-	// Method is the optimiser; the zero value takes OWLQN with an L1 penalty, else Newton's
-	// method up to 32 parameters, and LBFGS beyond that.
+	// Method is the optimiser. With an L1 penalty the zero value means OWLQN. Otherwise it
+	// means Newton's method up to 32 parameters, and LBFGS beyond that.
 	Method optim.Method
-	// MaxIter is the largest number of iterations, of all rounds together; 0 means 1000, for
-	// SGD 100 epochs.
+	// MaxIter is the largest number of iterations in all rounds together. 0 means 1000, and 100
+	// epochs for SGD.
 	MaxIter int
-	// Tol ends training, without Squared a round of it, when the largest component of the
-	// gradient, by standardised coefficients, is at most Tol times the larger of 1 and that at
-	// the start; 0 means 1e-6, a negative value turns the test off. Rounds take a smaller one
-	// where the gap needs it.
+	// Tol ends training, or without Squared a round of it, when the largest component of the
+	// gradient by standardised coefficients is at most Tol·max(1, its value at the start). 0
+	// means 1e-6; a negative value turns the test off. A round uses a smaller Tol if the gap
+	// needs it.
 	Tol float64
-	// GapTol ends training without Squared when the objective is at most GapTol relatively
-	// above a lower bound of its minimum; 0 means 1e-6.
+	// GapTol ends training without Squared when the objective is above a lower bound of its
+	// minimum by at most GapTol of its value; 0 means 1e-6.
 	GapTol float64
-	// LossTol and StepTol end training, or a round of it, when the objective falls by at most
-	// LossTol relatively, or no parameter moves more than StepTol; 0 turns the test off.
+	// LossTol ends training, or a round of it, when the objective falls by at most LossTol of
+	// its value. StepTol ends it when no parameter moves more than StepTol. 0 turns the test
+	// off.
 	LossTol, StepTol float64
 	// Stochastic are the settings of the method SGD.
 	Stochastic optim.Stochastic
-	// Start is a model to start from, of the same features and classes; nil: zeros.
+	// Start is a model to start from, of the same features and classes; nil means zeros.
 	Start *SVCModel
-	// Seed is what the draws of SGD start from; 0 means the seed of the job.
+	// Seed is the seed of the draws of SGD; 0 means the seed of the job.
 	Seed uint64
 }
 
@@ -82,7 +84,7 @@ const (
 	defaultDecision = "decision"
 )
 
-// common returns what all linear models share.
+// common returns the parameters that all linear models share.
 func (p LinearSVC) common() linearmodel.Params {
 	return withDefaults(linearmodel.Params{
 		VectorCol: p.VectorCol, FeatureCols: p.FeatureCols, LabelCol: p.LabelCol, WeightCol: p.WeightCol, Skip: p.Skip,
@@ -91,7 +93,7 @@ func (p LinearSVC) common() linearmodel.Params {
 	})
 }
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns all errors in the parameters.
 func (p LinearSVC) Validate() error {
 	errs := validate(p.common(), p.Squared, p.GapTol)
 	if p.Balanced && len(p.ClassWeights) > 0 {
@@ -103,7 +105,7 @@ func (p LinearSVC) Validate() error {
 	return errors.Join(errs...)
 }
 
-// losses returns that of the second of two classes, or one for each class.
+// losses returns the loss of the second of two classes, or one loss for each of more classes.
 func (p LinearSVC) losses(f *rows.Facts) ([]objective.Loss, error) {
 	first, k := 0, len(f.Classes)
 	if err := rows.TwoClasses(p.LabelCol, f.Classes); err != nil {
@@ -123,15 +125,15 @@ func (p LinearSVC) losses(f *rows.Facts) ([]objective.Loss, error) {
 	return all, nil
 }
 
-// TrainSVC fits a linear support vector classifier and returns the model as a dataset of
-// one row, whose column "model" holds what SVCModel.Encode returns. Collect it and read it
-// with SVCModelOf, or give it to PredictSVC. (A second column, null, has the type of the
-// labels.)
+// TrainSVC fits a linear support vector classifier and returns the model as a dataset of one
+// row. Its column "model" holds the bytes that SVCModel.Encode returns. Collect the dataset and
+// read it with SVCModelOf, or give it to PredictSVC. (A second column has the type of the
+// labels; it is null.)
 //
-// Its queue is named "linear-svc" and reports "loss", the objective that is minimised,
-// "gradient norm", "step" and "reads" for the start and every iteration, and "gap" at the
-// end of rounds. What is wrong with the parameters or with the columns they name is
-// reported when the job is built, with the caller's line.
+// Its queue is named "linear-svc". It reports for the start and every iteration "loss", which
+// is the objective of the round, "gradient norm", "step" and "reads", and at the end of each
+// round "gap". Errors in the parameters, or in the columns that they name, are reported when
+// the job is built, with the caller's line.
 func TrainSVC(d *engine.Dataset, p LinearSVC) *engine.Dataset {
 	const op = "svm.TrainSVC"
 	if _, refused := model.Begin(op, d, p.Validate()); refused != nil {

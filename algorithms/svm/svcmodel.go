@@ -12,13 +12,13 @@ import (
 // SVCModel is a trained classifier. It is used by pointer and not changed once it predicts;
 // any number of goroutines may use one.
 //
-// For two classes Coefficients has one row, and Intercepts one value, those of the second;
-// for more they have one for each class. They are on the scale of the features as they are.
+// For two classes Coefficients has one row, and Intercepts one value, for the second class. For
+// more they have one for each class. Both are for unscaled features.
 type SVCModel struct {
 	linearmodel.Model `json:"-"`
 	// Classes are the classes in ascending order, and the type of their column.
 	Classes linearmodel.Classes `json:"-"`
-	// Squared is the parameter of that name that the model was trained with.
+	// Squared is the parameter Squared of the training.
 	Squared bool `json:"squared"`
 	// PredictionCol and DecisionCol name the columns of predictions; empty means "prediction"
 	// and "decision".
@@ -26,13 +26,13 @@ type SVCModel struct {
 	DecisionCol   string `json:"decision_column,omitempty"`
 }
 
-// Summary tells about a training.
+// Summary describes a training.
 type Summary = linearmodel.Summary
 
-// Predict returns the number, among Classes.Values, of the class that is predicted for a
-// row: of two the second if its margin is above 0, else the one with the largest margin,
-// the first of equals. A row that has not Dim features, or has a NaN, gives -1. It
-// allocates nothing, the first call excepted.
+// Predict returns the index in Classes.Values of the predicted class of a row. Of two classes
+// that is the second if its margin is above 0. Of more it is the class with the largest margin,
+// and the first if several are equal. A row with other than Dim features, or with a NaN, gives
+// -1. Only the first call allocates.
 func (m *SVCModel) Predict(x []float64) int {
 	if m.Margins() == 1 {
 		return side(m.Margin(x))
@@ -40,9 +40,8 @@ func (m *SVCModel) Predict(x []float64) int {
 	return m.Largest(x)
 }
 
-// PredictSparse is Predict for a row of which only the entries that are not 0 are given,
-// with their indices in ascending order. Indices that do not ascend or lie outside 0..Dim-1
-// give -1.
+// PredictSparse is Predict for a sparse row: its entries that are not 0, and their indices in
+// ascending order. Indices that do not ascend or lie outside 0..Dim-1 give -1.
 func (m *SVCModel) PredictSparse(indices []int32, values []float64) int {
 	if m.Margins() == 1 {
 		return side(m.SparseMargin(indices, values))
@@ -50,10 +49,10 @@ func (m *SVCModel) PredictSparse(indices []int32, values []float64) int {
 	return m.SparseLargest(indices, values)
 }
 
-// Decision writes the margins of a row to dst, which has a value for each: one for two
-// classes, above 0 for the second, else one for each class. A row that has not Dim
-// features, or a dst of another length, is left, and gives false. It allocates nothing, the
-// first call excepted.
+// Decision writes the margins of a row to dst, which must have a value for each. Two classes
+// have one margin, which is above 0 for the second class; more have one for each class.
+// Decision returns false, and leaves dst as it is, for a dst of another length and for a row
+// with other than Dim features. Only the first call allocates.
 func (m *SVCModel) Decision(x, dst []float64) bool { return m.MarginsTo(x, dst) }
 
 // DecisionSparse is Decision for a sparse row.
@@ -61,7 +60,7 @@ func (m *SVCModel) DecisionSparse(indices []int32, values, dst []float64) bool {
 	return m.SparseMarginsTo(indices, values, dst)
 }
 
-// side returns the class, of two, for a margin.
+// side returns which of two classes a margin means, or -1 for NaN.
 func side(margin float64) int {
 	switch {
 	case margin != margin:
@@ -72,7 +71,7 @@ func side(margin float64) int {
 	return 0
 }
 
-// classOf returns the class that is predicted at margins.
+// classOf returns the class predicted from margins.
 func classOf(margins []float64) int {
 	if len(margins) == 1 {
 		return side(margins[0])
@@ -98,13 +97,13 @@ const svcVersion = 1
 // Kind implements model.Model.
 func (m *SVCModel) Kind() string { return kindSVC }
 
-// Encode returns the model's file, the same bytes for the same model. A model that does not
-// hold together is an error.
+// Encode returns the model's file, the same bytes for the same model. A model that is not valid
+// is an error.
 func (m *SVCModel) Encode() ([]byte, error) {
 	return linearmodel.Encode(m.check(), kindSVC, svcVersion, &m.Model, svcPayload{m.Payload(), m.Classes, m})
 }
 
-// check tells what does not hold together.
+// check returns an error if the model is not valid.
 func (m *SVCModel) check() error {
 	k := len(m.Classes.Values)
 	if err := m.Classes.Check(2); err != nil {
@@ -116,8 +115,8 @@ func (m *SVCModel) check() error {
 	return m.Check()
 }
 
-// DecodeSVC reads what SVCModel.Encode wrote. Input that is truncated, altered, of another
-// kind or of a newer version is an error that says so.
+// DecodeSVC reads what SVCModel.Encode wrote. Input that is truncated, altered, of another kind
+// or of a newer version is an error, which says so.
 func DecodeSVC(file []byte) (*SVCModel, error) {
 	p := svcPayload{SVCModel: &SVCModel{}}
 	if err := linearmodel.Decode(file, kindSVC, svcVersion, &p, &p.Payload, &p.Model); err != nil {
@@ -139,8 +138,8 @@ func SVCModelOf(result *engine.Result, name string) (*SVCModel, error) {
 	return model.Collected(result, name, DecodeSVC)
 }
 
-// Dataset makes the model a dataset of the job, as TrainSVC returns one, so that a saved
-// model can be given to PredictSVC.
+// Dataset makes the model a dataset of the job, like the one that TrainSVC returns, so that a
+// saved model can be given to PredictSVC.
 func (m *SVCModel) Dataset(b *engine.Builder) *engine.Dataset { return m.Classes.Dataset(b, m) }
 
 // Transform implements model.Model: it is PredictSVC with the columns of training.

@@ -13,62 +13,63 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// LinearSVR are the parameters of TrainSVR: linear support vector regression. The zero
-// value of each field but LabelCol is its default.
+// LinearSVR are the parameters of TrainSVR, for a linear support vector regression. The zero
+// value of every field means its default; only LabelCol has none.
 type LinearSVR struct {
 	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols name
-	// number columns instead, which are joined in their order. With neither the dataset's only
-	// vector column is taken.
+	// number columns instead, and are joined in their order. With neither, the features are the
+	// dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
 	// LabelCol names the column of numbers to be predicted. Required.
 	LabelCol string
-	// WeightCol names a column of row weights, numbers of 0 or more; empty: every row weighs 1.
+	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
+	// weighs 1.
 	WeightCol string
-	// OffsetCol names a column of numbers that are added to the predictions as they are, in
-	// training and wherever the model is applied to a dataset; empty: none.
+	// OffsetCol names a column of numbers that are added to the predictions, in training and
+	// wherever the model is applied to a dataset. Empty means no offset.
 	OffsetCol string
 	// PredictionCol names the column of predictions; empty means "prediction".
 	PredictionCol string
-	// Skip leaves rows out in which something is null, NaN or infinite, and counts them as
-	// "rows skipped". Otherwise such a row is an error that names row and column.
+	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
+	// skipped". Without it such a row is an error, which names row and column.
 	Skip bool
 
-	// Epsilon is how far a prediction may be from the label, in the label's units, without a
-	// loss, 0 or more.
+	// Epsilon is the largest difference of prediction and label without a loss, in the label's
+	// unit, 0 or more.
 	Epsilon float64
 	// Squared squares the loss.
 	Squared bool
 
 	// NoIntercept leaves the intercept out.
 	NoIntercept bool
-	// NoStandardize puts the penalty on the coefficients of the features as they are, in place
-	// of those of features divided by their standard deviations.
+	// NoStandardize puts the penalty on the coefficients of unscaled features. By default it is
+	// on the coefficients of features divided by their standard deviations.
 	NoStandardize bool
 	// L1 and L2 are the strengths of the penalty, 0 or more: L1·Σ|w| + ½·L2·Σw² is added to the
-	// mean weighted loss; both 0 means an L2 of 0.01. Without Squared, L2 is needed. With W the
-	// total weight, scikit-learn's C is L2 = 1/(C·W) and NoStandardize.
+	// mean weighted loss. Both 0 means an L2 of 0.01. Without Squared, L2 is needed. With W the
+	// total weight, scikit-learn's C is L2 = 1/(C·W) with NoStandardize.
 	L1, L2 float64
 
-	// Method is the optimiser; the zero value takes OWLQN with an L1 penalty, else Newton's
-	// method up to 32 parameters, and LBFGS beyond that.
+	// Method is the optimiser. With an L1 penalty the zero value means OWLQN. Otherwise it
+	// means Newton's method up to 32 parameters, and LBFGS beyond that.
 	Method optim.Method
-	// MaxIter is the largest number of iterations, of all rounds together; 0 means 1000, for
-	// SGD 100 epochs.
+	// MaxIter is the largest number of iterations in all rounds together. 0 means 1000, and 100
+	// epochs for SGD.
 	MaxIter int
-	// Tol, GapTol, LossTol and StepTol are those of LinearSVC.
+	// Tol, GapTol, LossTol and StepTol are as in LinearSVC.
 	Tol, GapTol, LossTol, StepTol float64
 	// Stochastic are the settings of the method SGD.
 	Stochastic optim.Stochastic
-	// Start is a model to start from, of the same features; nil: zeros.
+	// Start is a model to start from, of the same features; nil means zeros.
 	Start *SVRModel
-	// Seed is what the draws of SGD start from; 0 means the seed of the job.
+	// Seed is the seed of the draws of SGD; 0 means the seed of the job.
 	Seed uint64
 }
 
 const kindSVR = "linear-svr"
 
-// common returns what all linear models share.
+// common returns the parameters that all linear models share.
 func (p LinearSVR) common() linearmodel.Params {
 	return withDefaults(linearmodel.Params{
 		VectorCol: p.VectorCol, FeatureCols: p.FeatureCols, LabelCol: p.LabelCol, WeightCol: p.WeightCol, OffsetCol: p.OffsetCol, Skip: p.Skip,
@@ -77,7 +78,7 @@ func (p LinearSVR) common() linearmodel.Params {
 	})
 }
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns all errors in the parameters.
 func (p LinearSVR) Validate() error {
 	errs := validate(p.common(), p.Squared, p.GapTol)
 	if !(p.Epsilon >= 0) || math.IsInf(p.Epsilon, 0) {
@@ -86,7 +87,7 @@ func (p LinearSVR) Validate() error {
 	return errors.Join(errs...)
 }
 
-// losses returns the one loss.
+// losses returns the only loss.
 func (p LinearSVR) losses(*rows.Facts) ([]objective.Loss, error) {
 	if p.Squared {
 		return []objective.Loss{objective.SquaredEpsilonInsensitive{Epsilon: p.Epsilon}}, nil
@@ -94,13 +95,13 @@ func (p LinearSVR) losses(*rows.Facts) ([]objective.Loss, error) {
 	return []objective.Loss{kinked(objective.EpsilonInsensitive{Epsilon: p.Epsilon}, p.Method)}, nil
 }
 
-// TrainSVR fits a linear support vector regression and returns the model as a dataset of
-// one row, whose column "model" holds what SVRModel.Encode returns. Collect it and read it
-// with SVRModelOf, or give it to PredictSVR.
+// TrainSVR fits a linear support vector regression and returns the model as a dataset of one
+// row. Its column "model" holds the bytes that SVRModel.Encode returns. Collect the dataset and
+// read it with SVRModelOf, or give it to PredictSVR.
 //
-// Its queue is named "linear-svr" and reports what that of TrainSVC does. What is wrong
-// with the parameters or with the columns they name is reported when the job is built, with
-// the caller's line.
+// Its queue is named "linear-svr" and reports the same as that of TrainSVC. Errors in the
+// parameters, or in the columns that they name, are reported when the job is built, with the
+// caller's line.
 func TrainSVR(d *engine.Dataset, p LinearSVR) *engine.Dataset {
 	const op = "svm.TrainSVR"
 	if _, refused := model.Begin(op, d, p.Validate()); refused != nil {

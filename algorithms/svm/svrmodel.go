@@ -12,25 +12,22 @@ import (
 // SVRModel is a trained regression. It is used by pointer and not changed once it predicts;
 // any number of goroutines may use one.
 //
-// Coefficients has one row, and Intercepts one value, on the scale of the features as they
-// are.
+// Coefficients has one row, and Intercepts one value. Both are for unscaled features.
 type SVRModel struct {
 	linearmodel.Model `json:"-"`
-	// Epsilon and Squared are the parameters of these names that the model was trained with.
+	// Epsilon and Squared are these parameters of the training.
 	Epsilon float64 `json:"epsilon"`
 	Squared bool    `json:"squared"`
 	// PredictionCol names the column of predictions; empty means "prediction".
 	PredictionCol string `json:"prediction_column,omitempty"`
 }
 
-// Predict returns the prediction for a row, to which the caller adds the offset if there is
-// one. A row that has not Dim features gives NaN. It allocates nothing, the first call
-// excepted.
+// Predict returns the prediction for a row without its offset, which the caller adds. A row
+// with other than Dim features gives NaN. Only the first call allocates.
 func (m *SVRModel) Predict(x []float64) float64 { return m.Margin(x) }
 
-// PredictSparse is Predict for a row of which only the entries that are not 0 are given,
-// with their indices in ascending order. Indices that do not ascend or lie outside 0..Dim-1
-// give NaN.
+// PredictSparse is Predict for a sparse row: its entries that are not 0, and their indices in
+// ascending order. Indices that do not ascend or lie outside 0..Dim-1 give NaN.
 func (m *SVRModel) PredictSparse(indices []int32, values []float64) float64 {
 	return m.SparseMargin(indices, values)
 }
@@ -46,13 +43,13 @@ const svrVersion = 1
 // Kind implements model.Model.
 func (m *SVRModel) Kind() string { return kindSVR }
 
-// Encode returns the model's file, the same bytes for the same model. A model that does not
-// hold together is an error.
+// Encode returns the model's file, the same bytes for the same model. A model that is not valid
+// is an error.
 func (m *SVRModel) Encode() ([]byte, error) {
 	return linearmodel.Encode(m.check(), kindSVR, svrVersion, &m.Model, svrPayload{m.Payload(), m})
 }
 
-// check tells what does not hold together.
+// check returns an error if the model is not valid.
 func (m *SVRModel) check() error {
 	if m.Margins() != 1 {
 		return fmt.Errorf("there are coefficients of %d margins, want 1", m.Margins())
@@ -63,8 +60,8 @@ func (m *SVRModel) check() error {
 	return m.Check()
 }
 
-// DecodeSVR reads what SVRModel.Encode wrote. Input that is truncated, altered, of another
-// kind or of a newer version is an error that says so.
+// DecodeSVR reads what SVRModel.Encode wrote. Input that is truncated, altered, of another kind
+// or of a newer version is an error, which says so.
 func DecodeSVR(file []byte) (*SVRModel, error) {
 	p := svrPayload{SVRModel: &SVRModel{}}
 	if err := linearmodel.Decode(file, kindSVR, svrVersion, &p, &p.Payload, &p.Model); err != nil {
@@ -85,8 +82,8 @@ func SVRModelOf(result *engine.Result, name string) (*SVRModel, error) {
 	return model.Collected(result, name, DecodeSVR)
 }
 
-// Dataset makes the model a dataset of the job, as TrainSVR returns one, so that a saved
-// model can be given to PredictSVR.
+// Dataset makes the model a dataset of the job, like the one that TrainSVR returns, so that a
+// saved model can be given to PredictSVR.
 func (m *SVRModel) Dataset(b *engine.Builder) *engine.Dataset { return model.Dataset(b, m) }
 
 // Transform implements model.Model: it is PredictSVR with the columns of training.

@@ -13,10 +13,10 @@ import (
 
 // Measures of fit in Summary.Measures.
 const (
-	// DualityGap is how far the objective is above a lower bound of its minimum, at most;
-	// defined where the loss is not squared, and the method not SGD.
+	// DualityGap is the difference of the objective and a lower bound of its minimum. It is
+	// defined without Squared, and not for SGD.
 	DualityGap = "duality_gap"
-	// RelativeDualityGap is that divided by the objective.
+	// RelativeDualityGap is DualityGap divided by the objective.
 	RelativeDualityGap = "relative_duality_gap"
 )
 
@@ -27,11 +27,11 @@ const (
 	defaultMaxIter = 1000
 )
 
-// shrink is what the smoothing is divided by from round to round: 3 takes fewer
-// iterations in all than the 10 of package objective, as rounds begin closer to their end.
+// shrink divides the smoothing from round to round. 3 takes fewer iterations in all than the 10
+// of package objective, because rounds begin closer to their optimum.
 const shrink = 3
 
-// kinked has a loss with kinks minimised in the way that the method asks for.
+// kinked returns a loss with kinks as the method needs it: smoothed, or as it is for SGD.
 func kinked(l objective.Kinked, m optim.Method) objective.Loss {
 	if m == optim.SGD {
 		return l
@@ -50,7 +50,7 @@ func withDefaults(p linearmodel.Params) linearmodel.Params {
 	return p
 }
 
-// gapTolOf returns the tolerance of the gap that is asked for.
+// gapTolOf returns the tolerance of the gap, or 0 where no gap is computed.
 func gapTolOf(tol float64, squared bool, m optim.Method) float64 {
 	switch {
 	case squared || m == optim.SGD:
@@ -61,7 +61,7 @@ func gapTolOf(tol float64, squared bool, m optim.Method) float64 {
 	return tol
 }
 
-// validate tells what is wrong with parameters that both estimators have.
+// validate returns the errors in the parameters that both estimators have.
 func validate(p linearmodel.Params, squared bool, gapTol float64) []error {
 	errs := []error{p.Validate()}
 	if !(gapTol >= 0) || math.IsInf(gapTol, 0) {
@@ -73,8 +73,8 @@ func validate(p linearmodel.Params, squared bool, gapTol float64) []error {
 	return errs
 }
 
-// training is what both estimators add to a job. losses are those of the parts, given the
-// facts.
+// training returns the training that both estimators add to a job. losses returns the losses of
+// the parts, given the facts.
 func training(op, queue string, p linearmodel.Params, squared bool, gapTol float64, losses func(f *rows.Facts) ([]objective.Loss, error)) linearmodel.Training {
 	return linearmodel.Training{
 		Op: op, Queue: queue, Params: p, GapTol: gapTolOf(gapTol, squared, p.Method), LossesOf: losses,
@@ -82,13 +82,13 @@ func training(op, queue string, p linearmodel.Params, squared bool, gapTol float
 	}
 }
 
-// noteGap notes how far the objective may be above its minimum, where that is known.
+// noteGap adds the measures of the duality gap, where there is one.
 func noteGap(f *linearmodel.Fit, gapTol float64) {
 	if gapTol == 0 {
 		return
 	}
 	s := &f.Model.Summary
-	gap := max(f.Result.Gap, 0) // below 0 by rounding
+	gap := max(f.Result.Gap, 0) // rounding may make it negative
 	s.Note(DualityGap, gap)
 	if f.Result.Loss > 0 {
 		s.Note(RelativeDualityGap, gap/f.Result.Loss)

@@ -57,8 +57,8 @@ func TestSameBits(t *testing.T) {
 	})
 }
 
-// TestJointIsOneAgainstTheRest: training several classes together gives the classifiers of
-// each class alone against all others, by every method.
+// TestJointIsOneAgainstTheRest: training several classes together gives the same classifiers as
+// training each class against the rest, by every method.
 func TestJointIsOneAgainstTheRest(t *testing.T) {
 	table := several(90, 3, 3)
 	for _, p := range []svm.LinearSVC{
@@ -93,7 +93,7 @@ func TestJointIsOneAgainstTheRest(t *testing.T) {
 	}
 }
 
-// TestL1MakesZeros of features that tell nothing.
+// TestL1MakesZeros: with an L1 penalty, features that tell nothing have coefficients of 0.
 func TestL1MakesZeros(t *testing.T) {
 	table := several(200, 2, 2)
 	more := trial.Gaussian(77, 200, 10)
@@ -112,8 +112,8 @@ func TestL1MakesZeros(t *testing.T) {
 	require.NotZero(t, m.Coefficients[0][0])
 }
 
-// TestWeightsAreRepetitions: a row of weight 2 counts as two, and so does one of a class of
-// weight 2.
+// TestWeightsAreRepetitions: a row of weight 2 counts as two rows, and so does a row of a class
+// of weight 2.
 func TestWeightsAreRepetitions(t *testing.T) {
 	table := several(60, 2, 2)
 	table.Weight = nil
@@ -136,8 +136,8 @@ func TestWeightsAreRepetitions(t *testing.T) {
 	require.InEpsilon(t, want.Summary.Objective, byClass.Summary.Objective, 1e-9)
 }
 
-// TestSVRIsNotLeastSquares: outliers, which pull least squares, do not pull it, and within
-// Epsilon nothing is paid.
+// TestSVRIsNotLeastSquares: outliers do not change the coefficients much, unlike least squares,
+// and within Epsilon there is no loss.
 func TestSVRIsNotLeastSquares(t *testing.T) {
 	table := target(300, 3)
 	m := regress(t, table, svm.LinearSVR{L2: 1e-4})
@@ -148,7 +148,7 @@ func TestSVRIsNotLeastSquares(t *testing.T) {
 	require.Equal(t, optim.GapClosed, wide.Summary.Reason)
 }
 
-// TestOffset: an offset is a part of the label that is known.
+// TestOffset: training with an offset gives the model of the labels less the offset.
 func TestOffset(t *testing.T) {
 	table := target(80, 2)
 	table.Weight = nil
@@ -173,7 +173,7 @@ func TestOffset(t *testing.T) {
 	}
 }
 
-// TestStart: training from the optimum has nothing to do.
+// TestStart: training that starts at the optimum ends at once.
 func TestStart(t *testing.T) {
 	table := several(100, 3, 3)
 	p := svm.LinearSVC{Squared: true, Method: optim.LBFGS, Tol: 1e-8}
@@ -192,7 +192,7 @@ func TestStart(t *testing.T) {
 	require.LessOrEqual(t, regress(t, numbers, q).Summary.Iterations, 1)
 }
 
-// TestStochastic comes near the minimum of the loss as it is.
+// TestStochastic: SGD, which does not smooth the loss, comes near its minimum.
 func TestStochastic(t *testing.T) {
 	table := several(150, 3, 3)
 	best := classify(t, table, svm.LinearSVC{L2: 0.05})
@@ -202,14 +202,14 @@ func TestStochastic(t *testing.T) {
 	require.False(t, ok)
 }
 
-// TestLabelsOfAnyType: classes are in the order of their values, and predicted in the type
-// of their column.
+// TestLabelsOfAnyType: classes are in the order of their values, and predictions have the type
+// of the labels.
 func TestLabelsOfAnyType(t *testing.T) {
 	mem := memory.NewGoAllocator()
 	x := []float64{-2, -1.5, -1, 1, 1.5, 2, -1.2, 0.9}
 	for _, c := range []struct {
 		dt      arrow.DataType
-		classes [2]string // of the rows below and above 0
+		classes [2]string // of the rows with x below and above 0
 		sorted  []string
 	}{
 		{arrow.FixedWidthTypes.Boolean, [2]string{"false", "true"}, []string{"false", "true"}},
@@ -253,7 +253,7 @@ func TestLabelsOfAnyType(t *testing.T) {
 	}
 }
 
-// TestManyClasses: with more than 32 parameters L-BFGS takes over.
+// TestManyClasses: with more than 32 parameters the default is L-BFGS.
 func TestManyClasses(t *testing.T) {
 	const k = 26
 	table := trial.Table{D: 2}

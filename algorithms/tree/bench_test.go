@@ -22,7 +22,7 @@ func full(seed uint64, s shape, depth int) *Ensemble {
 	return e
 }
 
-// benchShapes are ensembles as they come: boosted by levels and by leaves, with categories, and
+// benchShapes returns typical ensembles: boosted by levels and by leaves, with categories, and
 // deep trees of forests.
 func benchShapes() map[string]*Ensemble {
 	s := shape{features: 28, outputs: 1, trees: 100, leaves: 255, cuts: 40, single: true}
@@ -34,7 +34,7 @@ func benchShapes() map[string]*Ensemble {
 	}
 }
 
-// benchRows makes rows of normal draws.
+// benchRows returns rows of normal draws.
 func benchRows(n, d int) []float64 {
 	r := rand.New(rand.NewPCG(1, 2))
 	x := make([]float64, n*d)
@@ -44,7 +44,7 @@ func benchRows(n, d int) []float64 {
 	return x
 }
 
-// perTree reports the time a row spends in a tree.
+// perTree reports the time per row and tree.
 func perTree(b *testing.B, e *Ensemble, rows int) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(rows)/float64(len(e.Trees)), "ns/row/tree")
 }

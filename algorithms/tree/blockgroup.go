@@ -2,11 +2,12 @@ package tree
 
 import "unsafe"
 
-// Trees that are more than their tops, such as those of forests, are larger together than a
-// processor's caches. So the rows of a group of blocks go down the tops of all trees first, and
-// then through the rest of one tree after the other, which stays in the cache meanwhile.
+// Trees with nodes below their tops, such as those of forests, are together larger than a
+// processor's caches. So the rows of a group of blocks first go down the tops of all trees.
+// Then they go through the rest of one tree after the other, and each tree stays in the cache
+// meanwhile.
 
-// Bounds of a group: its blocks, and the bytes that the keys of its rows take.
+// Limits of a group: the number of its blocks, and the bytes of its rows' keys.
 const (
 	groupBlocks = 16
 	groupBytes  = 256 << 10
@@ -16,10 +17,10 @@ const (
 type blockGroup[K key] struct {
 	keys []K       // block after block
 	sums []float64 // block after block
-	ways []uint8   // tree after tree, of all rows
+	ways []uint8   // tree after tree, for all rows: the path through the top
 }
 
-// groupSize returns the number of blocks of a group, 1 where groups save nothing.
+// groupSize returns the number of blocks of a group. It is 1 where groups save nothing.
 func (l *layout[K]) groupSize() int {
 	if !l.walks || len(l.tops) < 2 {
 		return 1
@@ -27,8 +28,8 @@ func (l *layout[K]) groupSize() int {
 	return max(1, min(groupBlocks, groupBytes/(max(1, len(l.slots))*lanes*int(unsafe.Sizeof(K(0))))))
 }
 
-// scoreGroup scores a group of whole blocks by all trees. from is the first row, of which out and
-// numbers, either of them nil, have the place that it has in the source.
+// scoreGroup scores a group of whole blocks by all trees. from is the number of the first row
+// in the source, and also in out and numbers. One of these may be nil.
 func (l *layout[K]) scoreGroup(src *source, from, blocks int, a *area[K], out []float64, numbers []int32) {
 	if a.group == nil {
 		size := l.groupSize()

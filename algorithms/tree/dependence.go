@@ -1,10 +1,9 @@
 package tree
 
-// Dependence writes to out the partial dependence of what the ensemble gives on some features:
-// for each point, which is a value for each of them, the mean over the n rows of x, at least
-// one, of the scores the rows would have with the features set so; a value for each output,
-// point after point. Points go over threads as the rows of Dense do. It takes memory of the
-// size of 64 rows a thread.
+// Dependence writes to out the partial dependence of the ensemble's scores on some features. A
+// point has a value for each of these features. For each point out gets, for each output, the
+// mean score of the n rows of x with the features set to the point; n is at least 1. Threads
+// share the points as they share the rows of Dense. Each thread takes memory for 64 rows.
 func (s *Scorer) Dependence(x []float64, n int, features []int, points, out []float64, threads int) {
 	if len(features) == 0 {
 		return
@@ -36,9 +35,10 @@ func (s *Scorer) Dependence(x []float64, n int, features []int, points, out []fl
 	})
 }
 
-// Expect writes to out what the ensemble expects, for each output, of a row of which it knows
-// some features alone: at nodes that look at others, the mean of both children by their covers.
-// It is the worth of these features in the game whose Shapley values are Values.
+// Expect writes to out the expected score, for each output, of a row with only some known
+// features. At a node that looks at another feature, this is the mean of both children,
+// weighted by their covers. It is the worth of the known features in the game whose Shapley
+// values are Values.
 func (x *Explainer) Expect(row []float64, known []bool, out []float64) {
 	if x.single != nil {
 		x.single.expectKnown(row, known, out)
@@ -47,9 +47,10 @@ func (x *Explainer) Expect(row []float64, known []bool, out []float64) {
 	}
 }
 
-// Dependence is partial dependence by covers in place of rows: for each point, a value for each
-// of some features, what Expect gives for it. It is far faster than Scorer.Dependence, and
-// takes features for independent within a way. Points go over threads as rows do.
+// Dependence is partial dependence by covers instead of rows. A point has a value for each of
+// some features, and out gets what Expect returns for it. It is far faster than
+// Scorer.Dependence, but takes features for independent along a path. Threads share the points
+// as they share rows.
 func (x *Explainer) Dependence(features []int, points, out []float64, threads int) {
 	if len(features) == 0 {
 		return
@@ -70,7 +71,7 @@ func (x *Explainer) Dependence(features []int, points, out []float64, threads in
 	})
 }
 
-// expectKnown walks all ways that the known features leave open.
+// expectKnown walks all paths that the known features leave open.
 func (x *explained[K]) expectKnown(row []float64, known []bool, out []float64) {
 	w := x.takeWork()
 	src := source{x64: row}

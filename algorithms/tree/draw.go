@@ -8,16 +8,16 @@ import (
 
 // DrawOptions say how a tree is drawn.
 type DrawOptions struct {
-	// Depth is the number of levels of splits that are drawn, 0 for all. Where a split is
-	// left out, its box says how many leaves it has.
+	// Depth is the number of levels of splits that are drawn, 0 for all. A box in place of a
+	// split that is left out says how many leaves are below it.
 	Depth int
 }
 
 // maxDrawn is the largest number of boxes in a drawing.
 const maxDrawn = 2000
 
-// Sizes in points of an SVG: of a character, and the spaces around texts, between boxes side by
-// side and between levels.
+// Sizes in an SVG, in points: of a character, and of the spaces around texts, between
+// neighbouring boxes and between levels.
 const (
 	charWidth, charHeight = 6, 11
 	padding               = 4
@@ -27,14 +27,14 @@ const (
 	maxChars              = 28
 )
 
-// colour is what boxes are filled with.
+// colour is the fill of a box.
 type colour uint8
 
 const (
 	white colour = iota
 	grey         // splits that are not drawn further
-	blue         // leaves that add
-	amber        // leaves that take away
+	blue         // leaves with positive values
+	amber        // leaves with negative values
 )
 
 // box is a node of a drawing.
@@ -44,7 +44,7 @@ type box struct {
 	x, y        int // middle of the upper edge
 	w, h        int
 	left, right int // boxes below, 0 for none
-	// missing is where missing values go, below which a dot is: -1 left, 1 right, 0 nowhere.
+	// missing says on which side the dot for missing values is: -1 left, 1 right, 0 none.
 	missing int
 }
 
@@ -54,8 +54,8 @@ type drawing struct {
 	w, h  int
 }
 
-// drawing lays a tree out: boxes of one level stand side by side, each parent over the middle
-// of its children, and subtrees as close as their outlines let them (after Reingold and
+// drawing lays a tree out. Boxes of one level are side by side, each parent is over the middle
+// of its children, and subtrees are as close as their outlines allow (after Reingold and
 // Tilford, Tidier Drawings of Trees, 1981).
 func (e *Ensemble) drawing(tree int, o DrawOptions) (*drawing, error) {
 	if tree < 0 || tree >= len(e.Trees) {
@@ -93,7 +93,7 @@ func (e *Ensemble) drawing(tree int, o DrawOptions) (*drawing, error) {
 	return d, nil
 }
 
-// box makes the box of a node, with y counted in levels.
+// box makes the box of a node, with y in levels.
 func (e *Ensemble) box(tree int, node int32, cut bool, depth int) box {
 	t := &e.Trees[tree]
 	n := &t.Nodes[node]
@@ -121,7 +121,7 @@ func (e *Ensemble) box(tree int, node int32, cut bool, depth int) box {
 		}
 	}
 	b.lines = append(b.lines, "cover "+short(n.Cover))
-	if !n.Leaf() && n.Flags&Categorical == 0 { // rather the name than the threshold
+	if !n.Leaf() && n.Flags&Categorical == 0 { // shorten the name rather than the threshold
 		than := " < " + number(n.Threshold)
 		b.lines[0] = shorten(e.Features[n.Feature], maxChars-len(than)) + than
 	}
@@ -134,7 +134,7 @@ func (e *Ensemble) box(tree int, node int32, cut bool, depth int) box {
 	return b
 }
 
-// shorten cuts a text to so many characters, at least three.
+// shorten cuts a text to chars characters, at least three.
 func shorten(s string, chars int) string {
 	if utf8.RuneCountInString(s) <= chars {
 		return s
@@ -157,12 +157,12 @@ func (t *Tree) leavesBelow(node int32) int {
 	return leaves
 }
 
-// outline is, for the levels of a subtree from its root, how far its boxes reach to either
+// outline says for each level of a subtree, from its root, how far its boxes reach to either
 // side of the root's middle.
 type outline struct{ left, right []int }
 
-// place gives the boxes their places. Boxes stand behind their parents, so that going
-// backwards meets children first.
+// place gives the boxes their places. Boxes come after their parents, so a backward pass meets
+// children first.
 func (d *drawing) place() {
 	outlines := make([]outline, len(d.boxes))
 	half := make([]int, len(d.boxes)) // from the middle of a parent to that of a child
@@ -204,8 +204,9 @@ func (d *drawing) place() {
 	d.h = (levels+1)*tall + levels*levelGap + 2*margin
 }
 
-// side is how far two subtrees reach on one side: near's outline where it has the level, moved
-// half to that side, or else far's, moved half to the other.
+// side returns how far two subtrees together reach on one side at a level. If near's outline
+// has the level, this is near's, moved by half to that side. Otherwise it is far's, moved by
+// half to the other side.
 func side(near, far []int, level, half, sign int) int {
 	if level < len(near) {
 		return near[level] + sign*half

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Condition says in words what sends rows left at a node with children: "age < 31",
-// "port in {C, Q}" or "port not in {S}". Categories without names are their numbers.
+// Condition returns the condition under which a node with children sends rows left: "age < 31",
+// "port in {C, Q}" or "port not in {S}". Categories without names are printed as numbers.
 func (e *Ensemble) Condition(tree int, node int32) string {
 	t := &e.Trees[tree]
 	n := &t.Nodes[node]
@@ -43,7 +43,7 @@ func (e *Ensemble) categories(t *Tree, node int32) []string {
 	return in
 }
 
-// missingWay says what a node does with missing values.
+// missingWay says where a node sends missing values.
 func (n *Node) missingWay() string {
 	way := "right"
 	if n.Flags&DefaultLeft != 0 {
@@ -61,7 +61,7 @@ func (n *Node) missingWay() string {
 // number is the shortest text that reads back as x.
 func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
-// values returns what a node adds, one value or one for each output.
+// values returns the values of a node: one, or one for each output.
 func (e *Ensemble) values(t *Tree, node int32) []float64 {
 	if t.Values == nil {
 		return []float64{t.Nodes[node].Value}
@@ -69,8 +69,8 @@ func (e *Ensemble) values(t *Tree, node int32) []float64 {
 	return t.Values[int(node)*e.Outputs:][:e.Outputs]
 }
 
-// eachNode goes through a tree depth first, left before right: before calls with the nodes and
-// their depths, after with nodes whose children are done.
+// eachNode goes through a tree depth first, left before right. It calls before with each node,
+// and after with each node whose children are done.
 func (t *Tree) eachNode(before, after func(node int32, depth int)) {
 	type step struct {
 		node  int32
@@ -91,9 +91,8 @@ func (t *Tree) eachNode(before, after func(node int32, depth int)) {
 	}
 }
 
-// WriteText writes the trees for people to read, a node a line, children behind their parents
-// and further right. What follows a node's condition and is further right comes first for rows
-// that meet it:
+// WriteText writes the trees for people to read, one node per line. Children follow their
+// parents and are indented. The first child is for rows that meet the condition:
 //
 //	tree 0
 //	0: age < 31, missing left, gain 0.5, cover 5
@@ -135,15 +134,15 @@ func (e *Ensemble) WriteText(w io.Writer) error {
 	return b.Flush()
 }
 
-// WriteDump writes the trees as JSON for other programs to look at: nodes are nested in each
-// other, with features and categories by their names. It is not the form of model files, which
-// is that of MarshalJSON, and is not read back.
+// WriteDump writes the trees as JSON for other programs. Nodes are nested in each other, and
+// features and categories have their names. Model files have another form, that of MarshalJSON;
+// a dump cannot be read back.
 //
 //	[{"tree": 0, "output": 0, "weight": 1, "root":
 //	  {"node": 0, "feature": "age", "less": 31, "missing": "left", "gain": 0.5, "cover": 5,
 //	   "left": {"node": 1, "leaf": [0.25], "cover": 2}, "right": {…}}}]
 //
-// Categorical nodes have "in" or "notIn", a list of names, in place of "less".
+// Categorical nodes have "in" or "notIn", a list of names, instead of "less".
 func (e *Ensemble) WriteDump(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	b.WriteByte('[')
@@ -174,7 +173,7 @@ func (e *Ensemble) WriteDump(w io.Writer) error {
 	return b.Flush()
 }
 
-// dumpNode returns the members of a node that are not its children.
+// dumpNode returns the members of a node except its children.
 func (e *Ensemble) dumpNode(t *Tree, node int32) []byte {
 	n := &t.Nodes[node]
 	b := fmt.Appendf(nil, `{"node":%d`, node)
@@ -200,14 +199,14 @@ func (e *Ensemble) dumpNode(t *Tree, node int32) []byte {
 	return b
 }
 
-// quote is a name as JSON, what is not UTF-8 in it replaced.
+// quote returns a name as JSON. Bytes that are not UTF-8 are replaced.
 func quote(s string) []byte {
 	text, _ := json.Marshal(s) // a string has no error
 	return text
 }
 
-// WriteDot writes one tree as a graph for Graphviz: solid edges are taken by rows that meet the
-// condition, dashed ones by others, and the bold one of both by missing values.
+// WriteDot writes one tree as a graph for Graphviz. Rows that meet the condition take the solid
+// edge, others the dashed one. Missing values take the bold one of both.
 func (e *Ensemble) WriteDot(w io.Writer, tree int) error {
 	t := &e.Trees[tree]
 	b := bufio.NewWriter(w)
@@ -237,10 +236,10 @@ func (e *Ensemble) WriteDot(w io.Writer, tree int) error {
 	return b.Flush()
 }
 
-// dotQuote is a text between the quotes of Graphviz.
+// dotQuote returns a text quoted for Graphviz.
 func dotQuote(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
 }
 
-// short is a number of four digits.
+// short returns a number with four digits.
 func short(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }

@@ -22,7 +22,7 @@ tree 1
 0: leaf 0.25 0.75, cover 0
 `
 
-// small is an ensemble for pictures.
+// small is an ensemble for drawings.
 func small() *Ensemble {
 	return &Ensemble{
 		Features: []string{"age & more", "port"}, Categories: [][]string{nil, {"C", "Q", "S"}}, Outputs: 1, Base: []float64{0},
@@ -105,7 +105,7 @@ func TestSVG(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(want), b.String())
 
-	// Hostile names stay text.
+	// Special characters in names stay text.
 	e := small()
 	e.Features[0] = "<&\x00\xff>"
 	b.Reset()
@@ -124,8 +124,8 @@ func TestSVG(t *testing.T) {
 	require.Equal(t, 2, texts)
 }
 
-// TestBoxes checks that no boxes of a level meet, and that parents stand over the middle of
-// their children.
+// TestBoxes checks that boxes of a level do not overlap, and that parents are over the middle
+// of their children.
 func TestBoxes(t *testing.T) {
 	for name, s := range shapes {
 		e := valid(t, 3, s)

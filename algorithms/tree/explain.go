@@ -2,53 +2,55 @@ package tree
 
 import "fmt"
 
-// An Explainer attributes what an ensemble gives for a row to the features of the row, by
-// Shapley values. It may be used by any number of goroutines, and allocates nothing for a row
-// once as many rows as work at a time have been explained.
+// An Explainer attributes the score of a row to the features of the row, by Shapley values. Any
+// number of goroutines may use it. Once it has explained as many rows at a time as it ever
+// will, it allocates nothing for further rows.
 //
-// The worth of a set of features is what the ensemble expects of a row of which it knows these
-// alone: at a node that looks at another feature, the mean of both children by their covers in
-// training. These are the path-dependent tree SHAP values of Lundberg, Erion and Lee
+// The worth of a set of features is the expected score of a row if only these are known. At a
+// node that looks at another feature, it is the mean of both children, weighted by their covers
+// in training. These are the path-dependent tree SHAP values of Lundberg, Erion and Lee
 // (Consistent Individualized Feature Attribution for Tree Ensembles, 2018), and those of
-// XGBoost and LightGBM. They are exact, but for the rounding of float64.
+// XGBoost and LightGBM. They are exact up to the rounding of float64.
 //
 // # How
 //
-// A leaf is worth its value times a product over the features on its way: o if the feature is
-// known and z if not, where o is 1 if the row takes the leaf's way at all nodes that look at
-// the feature and 0 if not, and z the product of the shares of the covers there. The Shapley
-// value of feature j is the integral over t in [0, 1] of the slope in direction j of the game's
-// multilinear extension (Owen, Multilinear Extensions of Games, 1972):
+// The worth of a leaf is its value times a product over the features on its path. The factor of
+// a feature is o if it is known, and z if not. o is 1 if the row follows the path at all nodes
+// that look at the feature, and 0 if not. z is the product of the shares of the covers at these
+// nodes. The Shapley value of feature j is the integral over t in [0, 1] of the slope in
+// direction j of the game's multilinear extension (Owen, Multilinear Extensions of Games,
+// 1972):
 //
 //	value × (o_j - z_j) × ∫ ∏ over other features i of (o_i·t + z_i·(1-t)) dt
 //
-// The integrand is a polynomial of t, so that Gauss–Legendre quadrature with half as many
-// points as there are features on the way gives the integral exactly, from sums and products of
-// positive numbers. At each point, the products of all leaves below a node share a factor for
-// what is above it, and one pass over the tree brings the products down and the sums over
-// leaves up: for L leaves, and at most D features on a way, L·D operations instead of L·D².
-// The interaction of two features is the mixed second slope (Grabisch and Roubens, An Axiomatic
-// Approach to the Concept of Interaction, 1999), of which either gets one half.
+// The integrand is a polynomial of t. So Gauss–Legendre quadrature with half as many points as
+// there are features on the path gives the integral exactly, from sums and products of positive
+// numbers. At each point, the products of all leaves below a node share a factor for the path
+// above it. One pass over the tree brings the products down and the sums over leaves up. For L
+// leaves and at most D features on a path, this takes L·D operations instead of L·D². The
+// interaction of two features is the mixed second slope (Grabisch and Roubens, An Axiomatic
+// Approach to the Concept of Interaction, 1999). Each of the two gets one half of it.
 type Explainer struct {
 	e *Ensemble
-	// One of them is the layout, as in Scorer.
+	// One of them is set, as in Scorer.
 	single *explained[int32]
 	double *explained[int64]
 }
 
-// ExplainOptions say how an Explainer weighs the ways through a tree.
+// ExplainOptions say how an Explainer weighs the paths through a tree.
 type ExplainOptions struct {
-	// ByCount weighs children by the Count of their rows in place of their Cover, as
-	// LightGBM does.
+	// ByCount weighs children by the Count of their rows instead of their Cover, as LightGBM
+	// does.
 	ByCount bool
 }
 
-// maxWork bounds the numbers that an explainer keeps for a row at work.
+// maxWork is the largest number of float64 values that an explainer keeps while it explains a
+// row.
 const maxWork = 1 << 27
 
-// Explainer lays the ensemble out for explanations. A tree whose ways are so long that a row
-// would need more than a gigabyte is an error, and so is what Validate finds. Children of a node
-// without cover weigh the same.
+// Explainer lays the ensemble out for explanations. It returns the error of Validate, and an
+// error if a tree has paths so long that a row would need more than a gigabyte. Children of a
+// node without cover have equal weights.
 func (e *Ensemble) Explainer(o ExplainOptions) (*Explainer, error) {
 	if err := e.Validate(); err != nil {
 		return nil, err
@@ -64,14 +66,13 @@ func (e *Ensemble) Explainer(o ExplainOptions) (*Explainer, error) {
 }
 
 // Values writes to out the attributions of one row: for each output a value for each feature
-// and then the bias, which is what the ensemble expects of a row it knows nothing of. They add
-// up to the output, but for rounding.
+// and then the bias. The bias is the expected score if nothing is known about the row. The
+// attributions add up to the output, up to rounding.
 func (x *Explainer) Values(row, out []float64) {
 	x.explain(&source{x64: row}, 0, 1, out, false)
 }
 
-// DenseValues is Values for the n rows of a row-major matrix, on so many threads as
-// Scorer.Dense has them.
+// DenseValues is Values for the n rows of a row-major matrix. threads is as for Scorer.Dense.
 func (x *Explainer) DenseValues(rows []float64, n int, out []float64, threads int) {
 	x.run(source{x64: rows}, n, out, false, threads)
 }
@@ -82,21 +83,21 @@ func (x *Explainer) SparseValues(rows CSR, absent Absent, out []float64, threads
 }
 
 // Interactions writes to out the attributions of one row to pairs of features: for each output
-// a square matrix with a row and a column for each feature, and then for the bias. Off the
-// diagonal is half of what two features are worth together beyond what each is alone; rows add
-// up to the feature's value, and the matrix to the output. Only the corner of the bias is not 0
-// in its row and column.
+// a square matrix with a row and a column for each feature, and then for the bias. An entry off
+// the diagonal is half of the worth of two features together beyond that of each alone. A row
+// adds up to the feature's value, and the matrix to the output. The row and the column of the
+// bias are 0 except for their common corner.
 func (x *Explainer) Interactions(row, out []float64) {
 	x.explain(&source{x64: row}, 0, 1, out, true)
 }
 
-// DenseInteractions is Interactions for the n rows of a row-major matrix, on so many threads as
-// Scorer.Dense has them.
+// DenseInteractions is Interactions for the n rows of a row-major matrix. threads is as for
+// Scorer.Dense.
 func (x *Explainer) DenseInteractions(rows []float64, n int, out []float64, threads int) {
 	x.run(source{x64: rows}, n, out, true, threads)
 }
 
-// run gives the rows to the threads.
+// run divides the rows among threads.
 func (x *Explainer) run(src source, n int, out []float64, pairs bool, threads int) {
 	src.stride = len(x.e.Features)
 	split(n, 1, threads, func(from, to int) { x.explain(&src, from, to, out, pairs) })
@@ -110,23 +111,23 @@ func (x *Explainer) explain(src *source, from, to int, out []float64, pairs bool
 	}
 }
 
-// explained is a layout with what explanations need.
+// explained is a layout with the data for explanations.
 type explained[K key] struct {
 	*layout[K]
-	// shares are, for all links but roots, the parts of their parents' covers.
+	// shares has, for each link but the roots, its share of its parent's cover.
 	shares []float64
 	trees  []rule
 	rules  []points
-	bias   []float64 // of outputs
-	depth  int       // the largest of a tree, and the largest number of points
+	bias   []float64 // by output
+	depth  int       // largest depth of a tree, and largest number of points
 	points int
 	works  chan *work[K]
 }
 
-// rule is what a tree is integrated with: the number of points, and its outputs.
+// rule says how a tree is integrated: with how many points, and for how many outputs.
 type rule struct{ points, outputs int }
 
-// points are those of a quadrature: t, 1-t, 1/(1-t) and the weights.
+// points are the points of a quadrature: t, 1-t, 1/(1-t) and the weights.
 type points struct{ t, rest, inverse, weight []float64 }
 
 // newExplained lays a valid ensemble out.
@@ -162,8 +163,8 @@ func newExplained[K key](e *Ensemble, o ExplainOptions) (*explained[K], error) {
 	return x, nil
 }
 
-// measure enters the shares of a tree's links, and returns its depth and the largest number of
-// features on a way.
+// measure fills in the shares of a tree's links. It returns the depth of the tree and the
+// largest number of features on a path.
 func (x *explained[K]) measure(t int, o ExplainOptions) (depth, features int) {
 	nodes := x.e.Trees[t].Nodes
 	weight := func(at int32) float64 {
@@ -173,7 +174,7 @@ func (x *explained[K]) measure(t int, o ExplainOptions) (depth, features int) {
 			return n.Cover
 		}
 	}
-	on := make(map[int32]int) // how often a feature is on the way
+	on := make(map[int32]int) // how often a feature is on the path
 	type step struct {
 		at   int32
 		done bool
@@ -203,8 +204,8 @@ func (x *explained[K]) measure(t int, o ExplainOptions) (depth, features int) {
 	return depth, features
 }
 
-// shares returns the parts that two children have of a node: of its weight, or one half each if
-// it has none.
+// shares returns the shares of two children in the weight of a node. They are one half each if
+// the node has no weight.
 func shares(node, left, right float64) (float64, float64) {
 	if node > 0 && finite(left/node) && finite(right/node) {
 		return left / node, right / node
@@ -212,10 +213,10 @@ func shares(node, left, right float64) (float64, float64) {
 	return 0.5, 0.5
 }
 
-// feature is the feature that a link looks at.
+// feature returns the feature that a link looks at.
 func (x *explained[K]) feature(at int32) int32 { return x.slots[x.slotOf(at)].feature }
 
-// expect computes the bias: for each output, what the leaves are worth by their shares.
+// expect computes the bias: for each output, the mean of the leaves' values by their shares.
 func (x *explained[K]) expect() {
 	reach := make([]float64, len(x.links))
 	sums := make([]float64, x.e.Outputs)
@@ -226,7 +227,7 @@ func (x *explained[K]) expect() {
 		if t+1 < len(x.tops) {
 			end = x.tops[t+1].root
 		}
-		for at := top.root; at < end; at++ { // children stand behind their parents
+		for at := top.root; at < end; at++ { // children come after their parents
 			left := x.links[at].left
 			if left != at {
 				reach[left] = float64(reach[at] * x.shares[left])
@@ -244,7 +245,7 @@ func (x *explained[K]) expect() {
 	}
 }
 
-// eachValue calls f with what a leaf adds to each output of its tree.
+// eachValue calls f with the value that a leaf adds to each output of its tree.
 func (x *explained[K]) eachValue(t int, at int32, f func(o int, v float64)) {
 	tree := &x.e.Trees[t]
 	if tree.Values == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// worth is what an ensemble expects of a row of which it knows the features in a set: the game
-// of tree SHAP values, by its definition.
+// worth returns the expected score of a row if only the features in a set are known. It is the
+// game of tree SHAP values, by its definition.
 func worth(e *Ensemble, row []float64, known uint, output int) float64 {
 	sum, trees := 0.0, 0.0
 	for t := range e.Trees {
@@ -44,7 +44,7 @@ func worth(e *Ensemble, row []float64, known uint, output int) float64 {
 	return e.Base[output] + sum
 }
 
-// choose is the weight of a coalition of k among n others in Shapley's formula.
+// choose returns the weight of a coalition of k among n others in Shapley's formula.
 func choose(k, n int) float64 {
 	f := func(n int) *big.Int { return new(big.Int).MulRange(1, int64(n)) }
 	w, _ := new(big.Rat).SetFrac(new(big.Int).Mul(f(k), f(n-k)), f(n+1)).Float64()
@@ -117,8 +117,8 @@ func TestShapley(t *testing.T) {
 	}
 }
 
-// TestValuesAddUp checks on trees too large to go through sets that values add up to scores,
-// and interactions to values.
+// TestValuesAddUp checks that values add up to scores, and interactions to values, on trees too
+// large for going through all sets.
 func TestValuesAddUp(t *testing.T) {
 	for name, s := range shapes {
 		t.Run(name, func(t *testing.T) {

@@ -1,25 +1,25 @@
 package tree
 
-// work is the memory that a row is explained in. The slices go by the depth of nodes, and by
+// work is the memory for explaining a row. The slices are indexed by the depth of nodes, and by
 // the points of the tree's quadrature.
 type work[K key] struct {
 	keys []K
-	// states are those that the features of the way are in; since is the depth at which a
-	// feature got into its state, plus 1, or 0 if it is not on the way. on are the features
-	// on the way.
+	// states are the states of the features on the path. since has, by feature, 1 plus the
+	// depth at which the feature got into its state, or 0 if it is not on the path. on has the
+	// features on the path.
 	states []state
 	since  []int32
 	on     []int32
-	// slope is (o-z)/(o·t+z·(1-t)) of the state, inverse the reciprocal of the divisor,
-	// which is kept for o = 1 alone.
+	// slope is (o-z)/(o·t+z·(1-t)) of the state. inverse is 1 divided by the same divisor, and
+	// is kept only for o = 1.
 	slope, inverse []float64
-	// down is the product over the features on the way, up the sum over the leaves below of
-	// product and value, for each output.
+	// down is the product over the features on the path. up is, for each output, the sum of
+	// product times value over the leaves below.
 	down, up []float64
 	change   []float64
 }
 
-// state is o and z of a feature on a way.
+// state is o (hot) and z (share) of a feature on a path.
 type state struct {
 	hot   bool
 	share float64
@@ -49,7 +49,7 @@ func (x *explained[K]) giveWork(w *work[K]) {
 	}
 }
 
-// explain writes the values, or those of pairs, of rows.
+// explain writes the values of rows, or with pairs their interactions.
 func (x *explained[K]) explain(src *source, from, to int, out []float64, pairs bool) {
 	w := x.takeWork()
 	width := len(x.e.Features) + 1
@@ -80,8 +80,9 @@ func (x *explained[K]) explain(src *source, from, to int, out []float64, pairs b
 	x.giveWork(w)
 }
 
-// finish averages what the trees added for one output and enters the bias. Of pairs, one half
-// of the matrix is filled, and its diagonal has the values of the features.
+// finish averages the sums over the trees for one output, and fills in the bias. With pairs,
+// one half of the matrix is filled, and the diagonal has the values of the features; finish
+// completes it.
 func (x *explained[K]) finish(o int, all []float64, width int, pairs bool) {
 	if x.e.Average && x.weights[o] > 0 {
 		for i := range all {
@@ -118,8 +119,8 @@ type walker[K key] struct {
 	pairs                 bool
 }
 
-// visit goes through the tree below a link, whose down it is given, adds to out what changes of
-// states below it are worth, and makes its up.
+// visit goes through the tree below a link. The link's down is given. visit adds to out the
+// worth of the changes of states below the link, and computes its up.
 func (w *walker[K]) visit(at int32, depth int) {
 	up := w.up[depth*w.points*w.outputs:][:w.points*w.outputs]
 	down := w.down[depth*w.points:][:w.points]
@@ -148,7 +149,7 @@ func (w *walker[K]) visit(at int32, depth int) {
 	w.child(f, left+1, hot != left, depth, down, up)
 }
 
-// turn is 1 where a row goes right at a link.
+// turn returns 1 if a row goes right at a link, and 0 otherwise.
 func (x *explained[K]) turn(keys []K, at int32) int32 {
 	n := &x.links[at]
 	if n.slot < 0 {
@@ -160,8 +161,8 @@ func (x *explained[K]) turn(keys []K, at int32) int32 {
 	return 0
 }
 
-// child goes down to a child of a node that looks at feature f, and adds its up to that of the
-// node.
+// child visits a child of a node that looks at feature f, and adds the child's up to that of
+// the node.
 func (w *walker[K]) child(f, at int32, hot bool, depth int, down, up []float64) {
 	was, first := state{hot: true, share: 1}, true
 	since := w.since[f]
@@ -183,7 +184,7 @@ func (w *walker[K]) child(f, at int32, hot bool, depth int, down, up []float64) 
 	for q, v := range below {
 		up[q] += v
 	}
-	if was.hot { // or else nothing changes: the slope of z/(z·(1-t)) does not know z
+	if was.hot { // otherwise nothing changes: the slope of z/(z·(1-t)) does not depend on z
 		w.credit(f, int(since)-1, depth, below)
 	}
 	if first {
@@ -192,8 +193,8 @@ func (w *walker[K]) child(f, at int32, hot bool, depth int, down, up []float64) 
 	w.since[f] = since
 }
 
-// enter computes the slope, the inverse and the down of a child for the state that its feature
-// gets into.
+// enter computes the slope, the inverse and the down of a child for the new state of the node's
+// feature.
 func (w *walker[K]) enter(was, now state, before, depth int, share float64, down []float64) {
 	next := w.down[(depth+1)*w.points:][:w.points]
 	slope := w.slope[depth*w.points:][:w.points]
@@ -226,7 +227,8 @@ func (w *walker[K]) enter(was, now state, before, depth int, share float64, down
 	}
 }
 
-// credit adds to feature f what its change of state at a child is worth, with what is below.
+// credit adds to feature f the worth of its change of state at a child. below is the child's
+// up.
 func (w *walker[K]) credit(f int32, before, depth int, below []float64) {
 	slope := w.slope[depth*w.points:][:w.points]
 	if before >= 0 {
@@ -249,8 +251,8 @@ func (w *walker[K]) credit(f int32, before, depth int, below []float64) {
 	}
 }
 
-// creditPairs adds it to the diagonal, and what it is worth with each other feature on the way
-// to the half of the matrix below it.
+// creditPairs adds this worth to the diagonal, and the worth together with each other feature
+// on the path to the half of the matrix below the diagonal.
 func (w *walker[K]) creditPairs(f int32, slope, below []float64) {
 	for o := range w.outputs {
 		matrix := w.out[o*w.size:][:w.size]

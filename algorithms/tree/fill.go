@@ -1,6 +1,6 @@
 package tree
 
-// fill writes the keys of one row, that of slot s to keys[s*width].
+// fill writes the keys of one row. That of slot s goes to keys[s*width].
 func (l *layout[K]) fill(src *source, i int, keys []K, width int) {
 	switch {
 	case src.sparse:
@@ -34,7 +34,7 @@ func (l *layout[K]) fillSparse(src *source, i int, keys []K, width int) {
 	}
 }
 
-// keyAt is the key of a value at a slot.
+// keyAt returns the key of a value in a slot.
 func (l *layout[K]) keyAt(s int32, x float64) (k K) {
 	var one [1]K
 	fillKeys(l.slots[s], []float64{x}, 0, one[:])
@@ -63,13 +63,13 @@ func (l *layout[K]) fillBlock(src *source, from, n int, a *area[K]) {
 	l.fillMasks(a.keys, n, a)
 }
 
-// fillSparseBlock is fillBlock for sparse rows. What it does goes by the entries: all rows that
-// do not hold a feature have the same keys, whose ranks are known.
+// fillSparseBlock is fillBlock for sparse rows. Its work is in proportion to the entries: all
+// rows without a feature have the same key, whose rank is known.
 func (l *layout[K]) fillSparseBlock(src *source, from, n int, a *area[K]) {
 	clear(a.masks)
 	clear(a.held)
 	for s, k := range l.absent[src.absent] {
-		if !l.walks && l.cuts[s].sets == nil { // nobody looks at the key
+		if !l.walks && l.cuts[s].sets == nil { // the key is not used
 			continue
 		}
 		keys := a.keys[s*lanes:][:n]
@@ -102,7 +102,8 @@ func (l *layout[K]) fillSparseBlock(src *source, from, n int, a *area[K]) {
 	}
 }
 
-// hold enters the key of one row into the masks of a slot, in place of one before.
+// hold enters the key of one row into the masks of a slot. It replaces an earlier key of the
+// row.
 func (l *layout[K]) hold(s int32, i int, k K, a *area[K]) {
 	own := a.masks[l.start[s]:l.start[s+1]]
 	row := uint64(1) << i

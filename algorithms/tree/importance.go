@@ -1,6 +1,6 @@
 package tree
 
-// Importance is what the splits of an ensemble say of one feature.
+// Importance has statistics of the splits by one feature.
 type Importance struct {
 	// Feature is the name.
 	Feature string
@@ -11,10 +11,10 @@ type Importance struct {
 	TotalGain, TotalCover float64
 }
 
-// Gain is the gain of a split on average, 0 where there is none.
+// Gain returns the mean gain of the splits, 0 where there are none.
 func (i Importance) Gain() float64 { return i.mean(i.TotalGain) }
 
-// Cover is the cover of a split on average, 0 where there is none.
+// Cover returns the mean cover of the splits, 0 where there are none.
 func (i Importance) Cover() float64 { return i.mean(i.TotalCover) }
 
 func (i Importance) mean(total float64) float64 {
@@ -24,9 +24,9 @@ func (i Importance) mean(total float64) float64 {
 	return total / float64(i.Splits)
 }
 
-// Importances returns the importances of all features, in their order, those that no node
-// looks at with zeros. Sums go in the order of trees and nodes. The weights of trees do not
-// count, as gains are those of training.
+// Importances returns the importances of all features in their order. Those of features that no
+// node looks at are zero. Sums are in the order of trees and nodes. The weights of trees do not
+// count, since gains are from training.
 func (e *Ensemble) Importances() []Importance {
 	all := make([]Importance, len(e.Features))
 	for f, name := range e.Features {

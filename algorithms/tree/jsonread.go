@@ -15,7 +15,7 @@ type reader struct {
 	at   int
 }
 
-// next returns the next byte that is no white space, without passing it; 0 at the end.
+// next skips white space and returns the next byte without consuming it; 0 at the end.
 func (r *reader) next() byte {
 	for r.at < len(r.text) {
 		switch c := r.text[r.at]; c {
@@ -28,7 +28,7 @@ func (r *reader) next() byte {
 	return 0
 }
 
-// pass passes the next byte if it is c, and tells whether it was.
+// pass consumes the next byte if it is c, and reports whether it was.
 func (r *reader) pass(c byte) bool {
 	if r.next() != c {
 		return false
@@ -37,8 +37,8 @@ func (r *reader) pass(c byte) bool {
 	return true
 }
 
-// object reads an object with some of the named members, each at most once, and the first
-// required ones of them at all. read reads the value of one.
+// object reads an object. It may have the given members, each at most once, and must have the
+// first required ones of them. read reads the value of a member.
 func (r *reader) object(members []string, required int, read func(member string) error) error {
 	if !r.pass('{') {
 		return r.unexpected("an object")
@@ -114,7 +114,7 @@ func (r *reader) bool() (bool, error) {
 	return false, errors.New("it is neither true nor false")
 }
 
-// token passes a number or a word, which is part of the text.
+// token consumes a number or a word and returns it as a part of the text.
 func (r *reader) token() []byte {
 	r.next()
 	from := r.at
@@ -163,7 +163,7 @@ func integer[T int32 | int64 | uint32 | Flags](r *reader) (T, error) {
 	return T(x), nil
 }
 
-// number is what is wrong with one.
+// number returns the error for a token that is not the number wanted.
 func (r *reader) number(token []byte, err error) error {
 	switch {
 	case len(token) == 0 || token[0] != '-' && (token[0] < '0' || token[0] > '9'):
@@ -179,8 +179,8 @@ func (r *reader) unexpected(wanted string) error {
 }
 
 // EachTree calls f with each tree of a list that Writer.AppendTrees wrote, in order, and stops
-// where f fails. Whether a tree holds together is for Writer.Add to say. Memory is in proportion
-// to the text of a tree.
+// if f fails. It does not validate trees; Writer.Add does. Memory is in proportion to the text
+// of a tree.
 func EachTree(text []byte, f func(t *Tree) error) error {
 	if !json.Valid(text) {
 		return errors.New("tree: the list of trees is not JSON")
@@ -286,7 +286,7 @@ func (c *columns) nodes() ([]Node, error) {
 	return nodes, nil
 }
 
-// at returns the entry of a list, or the zero value behind its end.
+// at returns an entry of a list, or the zero value beyond its end.
 func at[T any](list []T, i int) T {
 	if i < len(list) {
 		return list[i]

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shape says what random ensembles are like.
+// shape describes random ensembles.
 type shape struct {
 	features, outputs, trees int
 	leaves                   int // at most, in a tree
@@ -20,8 +20,8 @@ type shape struct {
 	cuts                     int  // different thresholds of a feature, at most
 }
 
-// random makes an ensemble: splits of leaves that are picked at random, with covers that add up
-// and values for all nodes.
+// random makes an ensemble by splitting leaves that are picked at random. Covers add up, and
+// all nodes have values.
 func random(seed uint64, s shape) *Ensemble {
 	r := rand.New(rand.NewPCG(seed, 1))
 	e := &Ensemble{Outputs: s.outputs, Single: s.single, Average: s.average}
@@ -92,8 +92,8 @@ func (s shape) split(r *rand.Rand, t *Tree, at int32) {
 	t.Nodes = append(t.Nodes, left, Node{Value: r.NormFloat64(), Cover: n.Cover - left.Cover, Count: n.Count - left.Count})
 }
 
-// randomRow fills a row with values that are likely to hit thresholds, categories and what is
-// told apart: missing, zero, almost zero, infinite, huge.
+// randomRow fills a row with values that are likely to hit thresholds, categories and special
+// cases: missing, zero, almost zero, infinite, huge.
 func randomRow(r *rand.Rand, s shape, row []float64) {
 	for f := range row {
 		switch r.IntN(12) {
@@ -111,7 +111,7 @@ func randomRow(r *rand.Rand, s shape, row []float64) {
 	}
 }
 
-// plainScores is what an ensemble gives for a row by its definition.
+// plainScores returns the score of a row by its definition.
 func plainScores(e *Ensemble, row []float64) []float64 {
 	sums := make([]float64, e.Outputs)
 	trees := make([]float64, e.Outputs)
@@ -143,7 +143,7 @@ func plainScores(e *Ensemble, row []float64) []float64 {
 	return sums
 }
 
-// shapes are those that the layouts of a Scorer tell apart.
+// shapes has a shape for each case that the layouts of a Scorer distinguish.
 var shapes = map[string]shape{
 	"small":      {features: 5, outputs: 1, trees: 7, leaves: 6, cuts: 8, single: true},
 	"depth":      {features: 28, outputs: 1, trees: 40, leaves: 64, cuts: 64, single: true},

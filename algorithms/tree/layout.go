@@ -8,64 +8,68 @@ import (
 // lanes is the number of rows that go through a tree together: the bits of a word.
 const lanes = 64
 
-// maxTop bounds the levels of a tree that rows go down as bits of words. The work of a level
-// doubles with each, and is that of a step of a walk at about the eighth.
+// maxTop is the largest number of levels of a tree that rows go down as bits of words. The work
+// doubles with each level, and at about the eighth it equals that of a step of a walk.
 const maxTop = 8
 
 // layout is an ensemble laid out for walking.
 //
 // The upper levels of a tree, its top, are a complete binary tree: position i, from 1, has the
-// children 2i and 2i+1. Blocks of 64 rows go down the top as bits of words. For every cut of
-// the ensemble, a slot and a key, the mask says which rows are above it, and at a node the rows
-// that reach it divide into those in the mask and those not. A mask serves all nodes with its
-// cut, and the masks of a slot's cuts contain each other: a binary search a row and one pass
-// over the cuts make them all. So a node costs a few operations for 64 rows.
+// children 2i and 2i+1. Blocks of 64 rows go down the top as bits of words. A cut of the
+// ensemble is a slot and a key. The mask of the cut says which rows are above it. At a node,
+// the rows that reach it divide into those in the mask and the others. All nodes with the same
+// cut share its mask. The masks of a slot's cuts contain each other, so one binary search per
+// row and one pass over the cuts make all of them. A node thus costs a few operations for 64
+// rows.
 //
-// At categories, each set has a mask of its own, made from the different categories of the block.
+// In categorical slots each set has a mask of its own, made from the distinct categories of the
+// block.
 //
-// What is below the top, and all trees for a single row, is walked along links. A node has its left child at a place it names
-// and the right one behind it. A leaf is its own left child and sends no row right, so that
-// rows that have arrived stay while others walk on, and several walks advance together.
+// Nodes below the top are walked along links, and so are all trees for a single row. A link has
+// the index of its left child; the right child follows it. A leaf is its own left child and
+// sends no row right. So rows that have arrived stay while others walk on, and several walks
+// advance together.
 type layout[K key] struct {
 	e *Ensemble
-	// weights are, where the ensemble averages, the numbers of trees that add to outputs.
+	// weights has, where the ensemble averages, the number of trees that add to each output.
 	weights []float64
-	free    chan *area[K] // not in use
+	free    chan *area[K] // areas not in use
 
 	slots []slot
-	// first has, for each feature, the number of its first slot, and an end.
+	// first has the number of each feature's first slot, and at the end the number of slots.
 	first []int32
-	// absent are the keys of a row that holds no feature, by the meaning of that.
+	// absent has the keys of a sparse row without entries, by Absent.
 	absent [2][]K
-	// absentRank are the numbers of cuts that these keys are above.
+	// absentRank has for each of these keys the number of cuts that it is above.
 	absentRank [2][]int32
-	// walks tells that some tree is more than its top.
+	// walks says that some tree has nodes below its top.
 	walks bool
-	// cuts are, for each slot, the keys that tops compare with, ascending, or the numbers of
-	// the sets that they look categories up in. The mask of cut c of slot s is start[s]+1+c; mask start[s], and so mask 0, has no rows.
+	// cuts has, for each slot, the keys that tops compare with, ascending, or the numbers of
+	// the sets in which they look categories up. The mask of cut c of slot s is start[s]+1+c.
+	// Mask start[s] has no rows, so mask 0 has none either.
 	cuts  []cuts[K]
 	start []int32
 
 	tops []top
-	// masks are, for the positions of tops, the numbers of the masks.
+	// masks has the number of the mask for each position of the tops.
 	masks []int32
-	// ends are the links at which tops end, for each way through them. values are the
-	// leaves' values there, times the weight of the tree, for trees that are nothing but
-	// top and have one output. There are 256 more at the end so that any byte is an index.
+	// ends has the link at which the top ends, for each path through it. values has the leaves'
+	// values there, times the weight of the tree, for trees that have no nodes below the top
+	// and one output. It has 256 more entries at the end, so that any byte is an index.
 	ends   []int32
 	values []float64
 
 	links []link[K]
-	// leaves are, for links that are leaves, the values times the weight of the tree;
-	// numbers are, for all links, the numbers of the nodes in their trees.
+	// leaves has, for links that are leaves, the value times the weight of the tree. numbers
+	// has the number of each link's node in its tree.
 	leaves  []float64
 	numbers []int32
 	sets    []set
 	words   []uint32
 }
 
-// link is a node to be walked: rows whose key at the slot is above go to the node behind left,
-// others to left. If slot is negative, its complement is the slot of a category, and above the
+// link is a node in a walk. Rows whose key in the slot is larger than above go to link left+1,
+// others to left. If slot is negative, its complement is a categorical slot, and above is the
 // number of a set.
 type link[K key] struct {
 	above K
@@ -73,7 +77,7 @@ type link[K key] struct {
 	left  int32
 }
 
-// set is a stretch of words, and the flags of the node that looks categories up there.
+// set is a range of words, with the flags of the node that looks categories up in it.
 type set struct {
 	first, words int32
 	flags        Flags
@@ -83,11 +87,12 @@ type set struct {
 type top struct {
 	// depth is the number of levels, 0 if the tree is walked from its root.
 	depth int32
-	// first is where the positions begin in masks, ends and values, 1<<depth each.
+	// first is the index of the top's first position in masks, ends and values. It has 1<<depth
+	// entries in each.
 	first int32
-	// whole tells that all rows end at a leaf there.
+	// whole says that all rows end at a leaf of the top.
 	whole bool
-	// sets tells that the tree has nodes that look at categories.
+	// sets says that the tree has categorical nodes.
 	sets bool
 	root int32
 }
@@ -141,8 +146,8 @@ func treesOf(e *Ensemble) []float64 {
 	return trees
 }
 
-// link appends the links of a tree. The children of a node stand behind one another, and a
-// node's heavier child is followed first, so that the ways of most rows lie close together.
+// link appends the links of a tree. The children of a node are adjacent. The heavier child is
+// followed first, so that the paths of most rows lie close together.
 func (l *layout[K]) link(t *Tree, top *top, place map[slot]int32) {
 	top.root = int32(len(l.links))
 	l.append(t, 0)
@@ -182,16 +187,16 @@ func (l *layout[K]) append(t *Tree, number int32) {
 	l.numbers = append(l.numbers, number)
 }
 
-// slotOf is the slot that a link looks at, be it of numbers or of categories.
+// slotOf returns the slot that a link looks at, of numbers or of categories.
 func (l *layout[K]) slotOf(at int32) int32 {
 	s := l.links[at].slot
 	return max(s, ^s)
 }
 
-// leaf tells whether rows end at a link.
+// leaf reports whether a link is a leaf.
 func (l *layout[K]) leaf(at int32) bool { return l.links[at].left == at }
 
-// placeTops finds the tops of the trees, then the cuts they compare with, then fills them in.
+// placeTops finds the tops of the trees, then their cuts, and fills in the tops.
 func (l *layout[K]) placeTops(e *Ensemble) {
 	var size int32
 	bySlot := make([][]K, len(l.slots))
@@ -234,8 +239,8 @@ func (l *layout[K]) placeTops(e *Ensemble) {
 	}
 }
 
-// topDepth chooses the depth of a tree's top: that of the tree if it is small, or else as many
-// levels as are a quarter full.
+// topDepth chooses the depth of a tree's top: the depth of the tree if this is small, or else
+// the number of levels that are at least a quarter full.
 func (l *layout[K]) topDepth(root int32, level, next []int32) int32 {
 	level = append(level[:0], root)
 	for depth := int32(0); ; depth++ {
@@ -252,8 +257,8 @@ func (l *layout[K]) topDepth(root int32, level, next []int32) int32 {
 	}
 }
 
-// eachTop calls f with the positions of a top and the links there: for those of nodes with
-// split set, and for those at which the top ends with the number of the way through it.
+// eachTop calls f with the links of a top. Nodes get their position, and split is set. For a
+// link at which the top ends, position is the number of the path to it.
 func (l *layout[K]) eachTop(top *top, f func(position, at int32, split bool)) {
 	var walk func(position, depth, at int32)
 	walk = func(position, depth, at int32) {
@@ -268,8 +273,8 @@ func (l *layout[K]) eachTop(top *top, f func(position, at int32, split bool)) {
 	walk(1, 0, top.root)
 }
 
-// fillTop enters the masks of a top's positions, and where its ways end. Ways that no row
-// takes, as the top goes on below a leaf, keep link and mask 0.
+// fillTop fills in the masks of a top's positions and the ends of its paths. Below a leaf the
+// top has paths that no row takes: these keep link and mask 0.
 func (l *layout[K]) fillTop(top *top, cuts [][]K, single bool) {
 	top.whole = true
 	l.eachTop(top, func(position, at int32, split bool) {

@@ -2,7 +2,7 @@ package tree
 
 import "runtime"
 
-// source is rows in one of the forms they come in.
+// source is rows in one of several forms.
 type source struct {
 	x64    []float64
 	x32    []float32
@@ -12,13 +12,14 @@ type source struct {
 	absent Absent
 }
 
-// few is the number of rows below which a block is not worth its masks.
+// few is the number of rows below which masks cost more than they save.
 const few = 12
 
-// onStack is the number of slots up to which the keys of a single row need no area.
+// onStack is the largest number of slots for which the keys of a single row are on the stack
+// and not in an area.
 const onStack = 256
 
-// area is the memory that a block of rows is worked on in.
+// area is the memory for scoring a block of rows.
 type area[K key] struct {
 	keys  []K                      // slot after slot, lanes rows each
 	masks []uint64                 // of the cuts
@@ -26,13 +27,13 @@ type area[K key] struct {
 	sums  []float64                // output after output, lanes rows each
 	trees [together]int32          // links of one row in several trees
 	at    [lanes]int32             // links of all rows in one tree
-	way   [lanes]uint8             // and their ways through its top
-	turns [maxTop]uint64           // bits of the ways
+	way   [lanes]uint8             // and the paths of the rows through its top
+	turns [maxTop]uint64           // bits of the paths
 	reach [1 << maxTop >> 1]uint64 // rows that reach the nodes of a level
-	group *blockGroup[K]           // nil until there is one
+	group *blockGroup[K]           // nil before the first group
 }
 
-// take returns an area for one block after the other; give takes it back.
+// take returns an area; give puts it back.
 func (l *layout[K]) take() *area[K] {
 	select {
 	case a := <-l.free:
@@ -54,11 +55,11 @@ func (l *layout[K]) give(a *area[K]) {
 	}
 }
 
-// areas is the number of areas that are kept.
+// areas returns the largest number of unused areas that are kept.
 func areas() int { return 2 * runtime.GOMAXPROCS(0) }
 
-// one takes the first row of the source through all trees and writes its scores to out, or the
-// numbers of its leaves to numbers; the other is nil.
+// one takes the first row of the source through all trees. It writes the scores to out, or the
+// numbers of the leaves to numbers; the other of the two is nil.
 func (l *layout[K]) one(src *source, out []float64, numbers []int32) {
 	if len(l.slots) <= onStack {
 		var keys [onStack]K
@@ -97,7 +98,7 @@ func (l *layout[K]) row(src *source, i int, keys []K, trees []int32, out []float
 	}
 }
 
-// begin sets the sums of a row to what they are before any tree.
+// begin sets the sums of a row to their values before the first tree.
 func (l *layout[K]) begin(sums []float64) {
 	if l.e.Average {
 		clear(sums[:l.e.Outputs])
@@ -106,7 +107,8 @@ func (l *layout[K]) begin(sums []float64) {
 	copy(sums, l.e.Base)
 }
 
-// add adds what tree t gives for a row that ends at a link, to sums[o*stride] for output o.
+// add adds the values of tree t for a row that ends at a link. Output o is added to
+// sums[o*stride].
 func (l *layout[K]) add(t int, at int32, sums []float64, stride int) {
 	tree := &l.e.Trees[t]
 	if tree.Values == nil {
@@ -119,7 +121,7 @@ func (l *layout[K]) add(t int, at int32, sums []float64, stride int) {
 	}
 }
 
-// end makes of the sums of a row what the ensemble gives for it.
+// end turns the sums of a row into its scores.
 func (l *layout[K]) end(sums []float64) {
 	if !l.e.Average {
 		return
@@ -129,7 +131,7 @@ func (l *layout[K]) end(sums []float64) {
 	}
 }
 
-// mean is what an output is whose trees add to a sum, where the ensemble averages.
+// mean returns an output from the sum over its trees, where the ensemble averages.
 func (l *layout[K]) mean(o int, sum float64) float64 {
 	if l.weights[o] > 0 {
 		sum /= l.weights[o]
@@ -137,7 +139,7 @@ func (l *layout[K]) mean(o int, sum float64) float64 {
 	return l.e.Base[o] + sum
 }
 
-// rows is one for the rows from from to to.
+// rows is one for the rows [from, to).
 func (l *layout[K]) rows(src *source, from, to int, out []float64, numbers []int32) {
 	k, trees := l.e.Outputs, len(l.tops)
 	a := l.take()
@@ -193,9 +195,9 @@ func (l *layout[K]) block(src *source, from, n int, a *area[K], out []float64, n
 	}
 }
 
-// arrive takes rows of a block from the ends of their ways through the top of a tree to their
-// leaves, and adds what these give to sums, if they count, and the leaves' numbers to numbers,
-// unless it is nil.
+// arrive takes rows of a block from the ends of their paths through the top of a tree to their
+// leaves. If count is set, it adds the leaves' values to sums. It writes the leaves' numbers to
+// numbers, unless this is nil.
 func (l *layout[K]) arrive(t int, way []uint8, keys []K, sums []float64, a *area[K], count bool, numbers []int32) {
 	top, at := &l.tops[t], a.at[:len(way)]
 	ends := l.ends[top.first:][:1<<top.depth]
@@ -217,7 +219,7 @@ func (l *layout[K]) arrive(t int, way []uint8, keys []K, sums []float64, a *area
 	}
 }
 
-// beginBlock sets the sums of a block of rows to what they are before any tree.
+// beginBlock sets the sums of a block of rows to their values before the first tree.
 func (l *layout[K]) beginBlock(sums []float64) {
 	for o, base := range l.e.Base {
 		if l.e.Average {
@@ -230,7 +232,7 @@ func (l *layout[K]) beginBlock(sums []float64) {
 	}
 }
 
-// endBlock writes what the ensemble gives for n rows of a block.
+// endBlock writes the scores of n rows of a block.
 func (l *layout[K]) endBlock(sums []float64, n int, out []float64) {
 	k := l.e.Outputs
 	for o := range k {
@@ -243,7 +245,7 @@ func (l *layout[K]) endBlock(sums []float64, n int, out []float64) {
 	}
 }
 
-// addWays adds to the sum of each row the value at the end of its way.
+// addWays adds to the sum of each row the value at the end of its path.
 func addWays(sums *[lanes]float64, values *[256]float64, way *[lanes]uint8) {
 	for i, w := range way {
 		sums[i] += values[w]

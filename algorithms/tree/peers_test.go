@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// peer is a model of another library and what the library says of some rows.
+// peer is a model of another library with the library's results for some rows.
 type peer struct {
 	Ensemble                             Ensemble
 	Rows                                 [][]*float64 // nil is missing
@@ -44,7 +44,7 @@ func (p *peer) check(t *testing.T, counts bool) {
 			}
 		}
 	}
-	const near = 3e-6 // the libraries add float32
+	const near = 3e-6 // the libraries add in float32
 	s := e.Scorer()
 	scores := make([]float64, n*k)
 	s.Dense(x, n, scores, 1)

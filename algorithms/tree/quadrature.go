@@ -2,9 +2,9 @@ package tree
 
 import "math"
 
-// gauss returns the points and weights of Gauss–Legendre quadrature with n points on [0, 1],
-// points ascending: the weighted sum of a polynomial's values there is its integral, if its
-// degree is below 2n. Point i is 1 minus point n-1-i, and computed so that both are accurate.
+// gauss returns the points, ascending, and the weights of Gauss–Legendre quadrature with n
+// points on [0, 1]. The weighted sum of a polynomial's values at the points is its integral if
+// its degree is below 2n. Point i is 1 minus point n-1-i; both are computed accurately.
 //
 // The points are roots of the Legendre polynomial, found by Newton's method from Tricomi's
 // first term (Abramowitz and Stegun, Handbook of Mathematical Functions, 22.16.6, 25.4.29).
@@ -16,13 +16,13 @@ func gauss(n int) (points, weights []float64) {
 			x = 0
 		}
 		var slope float64
-		for range 8 { // from so near, each doubles the digits
+		for range 8 { // so close to the root, each step doubles the digits
 			var p float64
 			p, slope = legendre(n, x)
 			x -= p / slope
 		}
 		_, slope = legendre(n, x)
-		w := 1 / (float64((1-x)*(1+x)) * float64(slope*slope)) // half of that on [-1, 1]
+		w := 1 / (float64((1-x)*(1+x)) * float64(slope*slope)) // half of the weight on [-1, 1]
 		points[i], points[n-1-i] = (1-x)/2, (1+x)/2
 		weights[i], weights[n-1-i] = w, w
 	}
@@ -41,7 +41,7 @@ func legendre(n int, x float64) (p, slope float64) {
 }
 
 // cosine returns the cosine of x in [0, π/2] by its series. It starts Newton's method, which
-// makes good what it lacks.
+// corrects its error.
 func cosine(x float64) float64 {
 	square, term, sum := -x*x, 1.0, 1.0
 	for k := 2.0; k < 24; k += 2 {

@@ -2,12 +2,12 @@ package tree
 
 import "math"
 
-// tiny is how far from zero a feature counts as missing under ZeroMissing: 1e-35 as a
-// float32, which is how LightGBM has it.
+// tiny is the largest absolute value that counts as missing under ZeroMissing: 1e-35 as a
+// float32, as in LightGBM.
 const tiny = float64(float32(1e-35))
 
-// missing applies what the flags say of missing values: it returns the value to be compared,
-// and whether there is none.
+// missing applies the flags about missing values. It returns the value to compare, and whether
+// it is missing.
 func (f Flags) missing(x float64) (float64, bool) {
 	if x != x && f&NaNIsZero != 0 {
 		x = 0
@@ -18,8 +18,8 @@ func (f Flags) missing(x float64) (float64, bool) {
 	return x, x != x
 }
 
-// category returns the category that a value stands for: the value without its fraction.
-// Values below 0 and those that no int32 can hold are no category, and give -1.
+// category returns the category of a value: the value without its fraction. Values below 0, and
+// values beyond int32, have no category and give -1.
 func category(x float64) int32 {
 	if !(x >= 0 && x <= math.MaxInt32) {
 		return -1
@@ -27,18 +27,19 @@ func category(x float64) int32 {
 	return int32(x)
 }
 
-// Has tells whether a category is in the set of a categorical node. Negative categories, and
-// those behind the last word of the set, are not.
+// Has reports whether a category is in the set of a categorical node. Negative categories, and
+// those beyond the last word of the set, are not.
 func (t *Tree) Has(node, category int32) bool {
 	n := &t.Nodes[node]
 	word := category >> 5
 	return category >= 0 && word < n.SetWords && t.Sets[n.Set+word]>>(category&31)&1 == 1
 }
 
-// Left tells whether a node sends a row left whose feature has the value x: the definition
-// that every faster form of prediction keeps. single rounds x to float32 first, as Single of
-// the ensemble says. At categorical nodes the category is x without its fraction; what is
-// negative, beyond the set or no category at all is not in the set. The node has children.
+// Left reports whether a node with children sends a row left, where x is the row's value of the
+// node's feature. It is the definition with which every faster form of prediction agrees. If
+// single is set, as Ensemble.Single says, x is first rounded to float32. At categorical nodes
+// the category is x without its fraction. A value that is negative, beyond the set or not a
+// category is not in the set.
 func (t *Tree) Left(node int32, x float64, single bool) bool {
 	n := &t.Nodes[node]
 	if single {

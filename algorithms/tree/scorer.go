@@ -1,42 +1,42 @@
 package tree
 
-// A Scorer computes what an ensemble gives for rows, fast. It allocates nothing for a row and
-// may be used by any number of goroutines. What it gives for a row depends on that row and the
-// ensemble alone, to the bit: not on the batch the row is in, the number of threads, or whether
-// the row is dense or sparse.
+// A Scorer computes the scores of rows, fast. It allocates nothing for a row, and any number of
+// goroutines may use it. The score of a row depends, to the bit, on that row and the ensemble
+// alone. It does not depend on the batch of the row, the number of threads, or whether the row
+// is dense or sparse.
 //
-// Rows are features in the order of the ensemble; more behind them are not looked at. NaN is a
+// Rows are features in the order of the ensemble. Further values in a row are ignored. NaN is a
 // missing feature.
 type Scorer struct {
 	e *Ensemble
-	// One of them is the layout. They are no interface, through which what rows come in would
-	// have to be allocated.
+	// One of them is set. There is no interface for both, since calls through it would make the
+	// source of rows escape to the heap.
 	single *layout[int32]
 	double *layout[int64]
 }
 
 // CSR is a block of sparse rows: the features and values of row i are Col[p] and Val[p] for p
-// from RowPtr[i] to RowPtr[i+1]. Features that the ensemble does not have are not looked at;
-// of several values for a feature the last counts.
+// from RowPtr[i] to RowPtr[i+1]. Features that the ensemble does not have are ignored. If a
+// feature has several values, the last counts.
 type CSR struct {
 	RowPtr []int64
 	Col    []int32
 	Val    []float64
 }
 
-// Absent says what sparse rows mean by a feature that they do not hold.
+// Absent is the meaning of features absent from sparse rows.
 type Absent uint8
 
-// What absent features mean.
+// Meanings of absent features.
 const (
-	// AbsentIsMissing takes absent features for missing.
+	// AbsentIsMissing takes absent features as missing.
 	AbsentIsMissing Absent = iota
-	// AbsentIsZero takes them for 0.
+	// AbsentIsZero takes absent features as 0.
 	AbsentIsZero
 )
 
 // Scorer lays the ensemble out for prediction. It takes time and memory in proportion to the
-// ensemble, so it is made once. It panics if Validate finds a fault.
+// ensemble, so make it once. It panics if the ensemble fails Validate.
 func (e *Ensemble) Scorer() *Scorer {
 	if err := e.Validate(); err != nil {
 		panic(err)
@@ -47,11 +47,11 @@ func (e *Ensemble) Scorer() *Scorer {
 	return &Scorer{e: e, double: newLayout[int64](e)}
 }
 
-// Ensemble returns what the scorer was made of.
+// Ensemble returns the ensemble of the scorer.
 func (s *Scorer) Ensemble() *Ensemble { return s.e }
 
-// Scores writes to out what the ensemble gives for one row, a value for each output. Several
-// rows at a time are faster: see Dense.
+// Scores writes to out the scores of one row, a value for each output. Several rows at a time
+// are faster: see Dense.
 func (s *Scorer) Scores(row, out []float64) {
 	src := source{x64: row}
 	s.one(&src, out, nil)
@@ -76,9 +76,9 @@ func (s *Scorer) Leaves(row []float64, out []int32) {
 	s.one(&src, nil, out)
 }
 
-// Dense writes to out what the ensemble gives for the n rows of x, which is row-major with a
-// value for each feature: a value for each output, row after row. threads goroutines share the
-// work, the caller's among them; below 2 it is the caller's alone.
+// Dense writes to out the scores of the n rows of x: a value for each output, row after row. x
+// is row-major with a value for each feature. threads goroutines share the work, with the
+// caller's; below 2, the caller's alone does it.
 func (s *Scorer) Dense(x []float64, n int, out []float64, threads int) {
 	s.run(source{x64: x}, n, out, nil, threads)
 }
@@ -93,8 +93,8 @@ func (s *Scorer) Sparse(x CSR, absent Absent, out []float64, threads int) {
 	s.run(source{csr: x, absent: absent, sparse: true}, max(len(x.RowPtr)-1, 0), out, nil, threads)
 }
 
-// DenseLeaves is Leaves for the n rows of x as Dense has them: out gets the numbers of the
-// nodes for each tree, row after row.
+// DenseLeaves is Leaves for the n rows of x, which are as for Dense. out gets a node number for
+// each tree, row after row.
 func (s *Scorer) DenseLeaves(x []float64, n int, out []int32, threads int) {
 	s.run(source{x64: x}, n, nil, out, threads)
 }
@@ -113,7 +113,7 @@ func (s *Scorer) one(src *source, out []float64, leaves []int32) {
 	}
 }
 
-// run gives blocks of rows to the threads, to each the next when it has done one.
+// run divides the rows among threads. A thread takes the next stretch when it has done one.
 func (s *Scorer) run(src source, n int, out []float64, leaves []int32, threads int) {
 	src.stride = len(s.e.Features)
 	split(n, lanes, threads, func(from, to int) {

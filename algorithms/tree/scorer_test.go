@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// allBits are the bits of numbers, for comparisons that tell 0 from -0.
+// allBits returns the bits of numbers, for comparisons that distinguish 0 from -0.
 func allBits(x []float64) []uint64 {
 	all := make([]uint64, len(x))
 	for i, v := range x {
@@ -71,7 +71,7 @@ func checkScorer(t *testing.T, e *Ensemble, x []float64, n int, want []float64, 
 	}
 }
 
-// TestSparse gives rows as entries, shuffled, with features the ensemble does not have.
+// TestSparse gives rows as shuffled entries, with features that the ensemble does not have.
 func TestSparse(t *testing.T) {
 	for name, s := range shapes {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestSparse(t *testing.T) {
 	valid(t, 1, shapes["small"]).Scorer().Sparse(CSR{}, AbsentIsZero, nil, 4)
 }
 
-// TestFloat32 gives rows as float32, which are the same as their float64.
+// TestFloat32 gives rows as float32, which score like the same values as float64.
 func TestFloat32(t *testing.T) {
 	for name, s := range shapes {
 		e := valid(t, 1, s)
@@ -176,8 +176,8 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// TestShortRowPanics has a row without the features, on several threads: the panic is the
-// caller's to recover.
+// TestShortRowPanics has a row that is too short, on several threads: the caller can recover
+// the panic.
 func TestShortRowPanics(t *testing.T) {
 	s := valid(t, 1, shapes["depth"]).Scorer()
 	require.Panics(t, func() { s.Scores(nil, make([]float64, 1)) })

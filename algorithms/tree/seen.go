@@ -2,8 +2,8 @@ package tree
 
 import "slices"
 
-// AlsoSeen returns the codes that one or another of two trainings has seen of each feature, nil
-// where one of them does not tell.
+// AlsoSeen returns, by feature, the union of the codes that two trainings have seen. It is nil
+// where the codes of one training are not known.
 func AlsoSeen(a, b [][]int32) [][]int32 {
 	var all [][]int32
 	for f := range min(len(a), len(b)) {

@@ -7,11 +7,11 @@ import (
 	"unsafe"
 )
 
-// Rows are walked through trees not as they are but as keys: integers that order like the
-// features do. A feature has a key for every way in which nodes look at it, its slots, and the
-// ways of missing values are worked into them: where they go left they are the smallest key,
-// where they go right the largest. So a step of a walk is one comparison of integers, with no
-// case to tell apart.
+// Rows are walked through trees as keys: integers that have the order of the features' values.
+// Nodes may look at a feature in several ways, such as with different flags for missing values.
+// Each way is a slot of the feature and has a key of its own. A missing value has the smallest
+// key where it goes left and the largest where it goes right. So a step of a walk is one
+// comparison of integers, without special cases.
 
 // key is the integer that stands for a float32 or a float64.
 type key interface{ int32 | int64 }
@@ -19,12 +19,12 @@ type key interface{ int32 | int64 }
 // slot is a feature in one of the ways in which nodes look at it.
 type slot struct {
 	feature int32
-	// flags are those of the nodes that say how missing values and categories are looked
-	// at, made alike where they mean the same.
+	// flags are the flags of the nodes about missing values and categories. Flags with the same
+	// meaning are made equal.
 	flags Flags
 }
 
-// Keys of categorical slots other than categories.
+// Keys in categorical slots that are not categories.
 const (
 	noCategory      = -1
 	missingCategory = -2
@@ -33,7 +33,7 @@ const (
 // way returns the slot that a node with children looks at.
 func (n *Node) way() slot {
 	f := n.Flags &^ SetRight
-	if f&ZeroMissing != 0 { // NaN is missing, be it taken for 0 before or not
+	if f&ZeroMissing != 0 { // NaN is missing, whether it is taken as 0 first or not
 		f &^= NaNIsZero
 	}
 	if f&NaNIsZero != 0 || f&Categorical != 0 { // nothing is missing; the node decides
@@ -42,7 +42,7 @@ func (n *Node) way() slot {
 	return slot{feature: n.Feature, flags: f}
 }
 
-// slotsOf returns the slots of an ensemble in the order of the features, and their places.
+// slotsOf returns the slots of an ensemble in the order of the features, and the index of each.
 func slotsOf(e *Ensemble) ([]slot, map[slot]int32) {
 	place := map[slot]int32{}
 	for t := range e.Trees {
@@ -65,8 +65,8 @@ func slotsOf(e *Ensemble) ([]slot, map[slot]int32) {
 	return all, place
 }
 
-// keyOf returns the key of a number that is not NaN: smaller numbers have smaller keys, and
-// -0 has that of 0. No number has the smallest or the largest integer.
+// keyOf returns the key of a number that is not NaN. Smaller numbers have smaller keys, and -0
+// has the key of 0. No number has the smallest or the largest integer as its key.
 func keyOf[K key, T float32 | float64](x T) K {
 	var k K
 	if unsafe.Sizeof(k) == 4 {
@@ -83,7 +83,7 @@ func lowest[K key]() K {
 	return K(-1) << (8*unsafe.Sizeof(k) - 1)
 }
 
-// fillKeys writes the keys of one slot for len(out) rows, that of row i from x[i*stride].
+// fillKeys writes the keys of one slot for len(out) rows. The value of row i is x[i*stride].
 func fillKeys[K key, T float32 | float64](s slot, x []T, stride int, out []K) {
 	if s.flags&^DefaultLeft != 0 {
 		for i := range out {
@@ -102,7 +102,7 @@ func fillKeys[K key, T float32 | float64](s slot, x []T, stride int, out []K) {
 	}
 }
 
-// specialKey is the key of one value of a slot that has more to it than a comparison.
+// specialKey returns the key of a value in a slot with other flags than DefaultLeft.
 func specialKey[K key, T float32 | float64](s slot, x T) K {
 	v := float64(x)
 	if unsafe.Sizeof(K(0)) == 4 {
@@ -120,7 +120,7 @@ func specialKey[K key, T float32 | float64](s slot, x T) K {
 	return K(category(v))
 }
 
-// missingKey is the key of missing values at a slot of numbers.
+// missingKey returns the key of missing values in a slot of numbers.
 func missingKey[K key](s slot) K {
 	if s.flags&DefaultLeft != 0 {
 		return lowest[K]()

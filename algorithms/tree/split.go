@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// split calls f for stretches of 0…n-1, many blocks long, from as many goroutines as threads,
-// the caller's among them. A panic of f is the caller's.
+// split calls f for ranges of 0…n-1, each many blocks long, from threads goroutines, one of
+// which is the caller's. A panic of f is passed on to the caller.
 func split(n, block, threads int, f func(from, to int)) {
 	blocks := (n + block - 1) / block
 	threads = min(threads, blocks)

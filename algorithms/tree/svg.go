@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// fills are the colours as SVG has them.
+// fills are the colours in SVG.
 var fills = [...]string{white: "#ffffff", grey: "#e8e8e8", blue: "#d6e6f7", amber: "#fae3c6"}
 
-// WriteSVG draws one tree: a box for each node with its condition, gain and cover, or with what
-// it adds. Rows that meet the condition go left; a dot stands on the way of missing values.
+// WriteSVG draws one tree: a box for each node with its condition, gain and cover, or with its
+// value. Rows that meet the condition go left. A dot marks the edge that missing values take.
 func (e *Ensemble) WriteSVG(w io.Writer, tree int, o DrawOptions) error {
 	d, err := e.drawing(tree, o)
 	if err != nil {
@@ -50,7 +50,7 @@ func (d *drawing) edges(f func(x0, y0, x1, y1 int, missing bool)) {
 	}
 }
 
-// escape makes a text one that XML can hold.
+// escape returns a text in a form that XML can hold.
 func escape(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0xfffe || r == 0xffff {

@@ -24,7 +24,7 @@ func TestFirst(t *testing.T) {
 	}
 }
 
-// What two trainings have seen is what one or the other has, where both tell.
+// Two trainings have seen what either has seen, if both are known.
 func TestAlsoSeen(t *testing.T) {
 	require.Equal(t, [][]int32{{1, 3, 4}, nil, nil}, AlsoSeen([][]int32{{1, 3}, {1}, nil}, [][]int32{{3, 4}, nil, {2}}))
 	require.Nil(t, AlsoSeen(nil, [][]int32{{1}}))

@@ -13,8 +13,8 @@ const MaxDepth = 1 << 16
 // ensemble that passes makes none of them panic, run for ever or read beyond a slice:
 //
 //   - there is an output, a base for each, and room in Categories and Seen for each feature;
-//   - every tree has a node; children stand behind their parents, and every node but the
-//     root is the child of exactly one other, so that there is neither cycle nor orphan;
+//   - every tree has a node; children come after their parents, and every node but the root is
+//     the child of exactly one other, so that there is neither cycle nor orphan;
 //   - trees are at most MaxDepth deep;
 //   - codes in Seen ascend, and are not negative;
 //   - features, outputs and sets of categories are in range, and Values complete;
@@ -57,10 +57,10 @@ func (e *Ensemble) Validate() error {
 	return nil
 }
 
-// finite tells whether x is neither infinite nor NaN.
+// finite reports whether x is neither infinite nor NaN.
 func finite(x float64) bool { return x-x == 0 }
 
-// validate checks one tree. depth is memory to be used again.
+// validate checks one tree. depth is memory that is used again.
 func (e *Ensemble) validate(t *Tree, depth []int32) ([]int32, error) {
 	switch {
 	case len(t.Nodes) == 0:
@@ -83,7 +83,7 @@ func (e *Ensemble) validate(t *Tree, depth []int32) ([]int32, error) {
 			return depth, fmt.Errorf("node %d: the value for output %d is %v, which is not finite", i/e.Outputs, i%e.Outputs, v)
 		}
 	}
-	// depth holds, for nodes that were seen as a child, the depth and 0 for all others.
+	// depth holds the depth of each node that was seen as a child, and 0 for all others.
 	if cap(depth) < len(t.Nodes) {
 		depth = make([]int32, len(t.Nodes))
 	}
@@ -100,7 +100,7 @@ func (e *Ensemble) validate(t *Tree, depth []int32) ([]int32, error) {
 	return depth, nil
 }
 
-// validateNode checks node i and enters the depths of its children.
+// validateNode checks node i and sets the depths of its children.
 func (e *Ensemble) validateNode(t *Tree, i int, depth []int32) error {
 	n := &t.Nodes[i]
 	if err := n.validateNumbers(); err != nil {
@@ -134,7 +134,7 @@ func (e *Ensemble) validateNode(t *Tree, i int, depth []int32) error {
 	return nil
 }
 
-// validateNumbers checks what a node has alone.
+// validateNumbers checks the fields of a node by themselves.
 func (n *Node) validateNumbers() error {
 	const known = DefaultLeft | Categorical | SetRight | ZeroMissing | NaNIsZero
 	switch {

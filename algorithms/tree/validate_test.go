@@ -56,7 +56,7 @@ func TestValidateRefuses(t *testing.T) {
 	}
 }
 
-// TestDeep goes through a tree as deep as may be, and refuses a deeper one.
+// TestDeep uses a tree of the largest depth, and refuses a deeper one.
 func TestDeep(t *testing.T) {
 	require.ErrorContains(t, chain(MaxDepth+1).Validate(), "it is 65536 splits below the root, and splits")
 	e := chain(MaxDepth)
@@ -73,7 +73,7 @@ func TestDeep(t *testing.T) {
 	}
 }
 
-// TestTooLongToExplain is a tree with as many features as splits on a way.
+// TestTooLongToExplain has a tree with as many features as splits on a path.
 func TestTooLongToExplain(t *testing.T) {
 	e := chain(20000)
 	e.Features = make([]string, 20000)

@@ -5,11 +5,11 @@ import (
 	"math/bits"
 )
 
-// walk walks the ways of up to lanes rows of a block to their leaves. Row i begins at link at[i]
-// and has the key of slot s in keys[s*lanes+i]. All rows that have not arrived take a step in
+// walk walks up to lanes rows of a block to their leaves. Row i begins at link at[i] and has
+// the key of slot s in keys[s*lanes+i]. All rows that have not arrived take a step in each
 // turn.
 func (l *layout[K]) walk(keys []K, at []int32, sets bool) {
-	var on [lanes]int32 // the rows that go on
+	var on [lanes]int32 // the rows still walking
 	for i := range at {
 		on[i&(lanes-1)] = int32(i)
 	}
@@ -22,8 +22,8 @@ func (l *layout[K]) walk(keys []K, at []int32, sets bool) {
 	}
 }
 
-// stepNumbers takes one step for the rows in on where no node looks at categories. It puts those
-// that go on first and returns their number.
+// stepNumbers takes one step with the rows in on, where no node is categorical. It moves the
+// rows still walking to the front and returns their number.
 func stepNumbers[K key](links []link[K], keys []K, at, on []int32) int {
 	left := 0
 	for _, i := range on {
@@ -45,7 +45,7 @@ func stepNumbers[K key](links []link[K], keys []K, at, on []int32) int {
 	return left
 }
 
-// stepSets is stepNumbers where some nodes do.
+// stepSets is stepNumbers where some nodes are categorical.
 func (l *layout[K]) stepSets(keys []K, at, on []int32) int {
 	left := 0
 	for _, i := range on {
@@ -95,7 +95,7 @@ func (l *layout[K]) walkRow(keys []K, at []int32) {
 	}
 }
 
-// walkRowSets is walkRow where some nodes look at categories.
+// walkRowSets is walkRow where some nodes are categorical.
 func (l *layout[K]) walkRowSets(keys []K, at []int32) {
 	for moved := int32(1); moved != 0; {
 		moved = 0
@@ -114,7 +114,7 @@ func (l *layout[K]) walkRowSets(keys []K, at []int32) {
 	}
 }
 
-// look returns 1 if a category goes right by the set of a number, and 0 otherwise.
+// look returns 1 if a category goes right by the set with a given number, and 0 otherwise.
 func (l *layout[K]) look(number, category K) int32 {
 	s := &l.sets[number]
 	if category == missingCategory {
@@ -130,7 +130,7 @@ func (l *layout[K]) look(number, category K) int32 {
 	return in ^ 1
 }
 
-// spread has, for each byte, its bits as the lowest bits of the bytes of a word.
+// spread maps a byte to a word: bit i of the byte is the lowest bit of byte i of the word.
 var spread = func() (table [256]uint64) {
 	for b := range table {
 		for i := range 8 {
@@ -140,8 +140,8 @@ var spread = func() (table [256]uint64) {
 	return table
 }()
 
-// descend takes the rows of a block through a top and finds for each the number of the way that
-// it took: the bits of its turns, right being 1, the first the highest.
+// descend takes the rows of a block through a top, and finds the number of the path of each.
+// Its bits are the turns, with 1 for right, and the first turn as the highest bit.
 func (l *layout[K]) descend(t *top, a *area[K]) {
 	positions := l.masks[t.first : t.first+1<<t.depth]
 	reach := &a.reach
@@ -174,7 +174,7 @@ func (l *layout[K]) descend(t *top, a *area[K]) {
 	}
 }
 
-// fillMasks makes the masks of a block from its keys: those of slot s for n rows stand from
+// fillMasks makes the masks of a block from its keys. Those of slot s for n rows begin at
 // keys[s*lanes].
 func (l *layout[K]) fillMasks(keys []K, n int, a *area[K]) {
 	clear(a.masks)
@@ -198,7 +198,7 @@ func (l *layout[K]) fillMasks(keys []K, n int, a *area[K]) {
 
 // fillSets makes the masks of sets from the keys of a categorical slot.
 func (l *layout[K]) fillSets(sets, keys []K, own []uint64) {
-	var categories [lanes]K // the different ones of the block
+	var categories [lanes]K // the distinct categories of the block
 	var rows [lanes]uint64
 	some := 0
 	for i, k := range keys {
@@ -221,8 +221,8 @@ func (l *layout[K]) fillSets(sets, keys []K, own []uint64) {
 	}
 }
 
-// fold makes masks from rows that are each in the mask of the last cut they are above, or in
-// the one before the masks if they are above none.
+// fold completes the masks of a slot. Before, each row is only in the mask of the last cut that
+// it is above, or in own[0] if it is above none.
 func fold(own []uint64) {
 	var rows uint64
 	for c := len(own) - 1; c > 0; c-- {
@@ -232,13 +232,13 @@ func fold(own []uint64) {
 	own[0] = 0
 }
 
-// cuts are the keys that tops compare a slot with, as a complete search tree: entry i, from 1,
-// has those below it under 2i and those above it under 2i+1. Entries too many are the largest
-// key, above which nothing is.
+// cuts are the keys that tops compare a slot with, as a complete search tree. Entry i, from 1,
+// has smaller keys under 2i and larger ones under 2i+1. Surplus entries are the largest key,
+// and no key is above it.
 type cuts[K key] struct {
 	tree  []K
 	depth int
-	sets  []K // at categories, the numbers of sets in place of the tree
+	sets  []K // in categorical slots: the numbers of sets, instead of the tree
 }
 
 // newCuts makes a search tree of ascending keys.
@@ -257,7 +257,7 @@ func newCuts[K key](keys []K) cuts[K] {
 	return c
 }
 
-// rank returns the number of cuts that a key is above, 0 at categories.
+// rank returns the number of cuts that a key is above. It is 0 in categorical slots.
 func (c *cuts[K]) rank(k K) int32 {
 	i := 1
 	for range c.depth {
@@ -270,7 +270,8 @@ func (c *cuts[K]) rank(k K) int32 {
 	return int32(i - 1<<c.depth)
 }
 
-// ranks finds for each key of a block how many entries of a search tree it is above.
+// ranks finds, for each key of a block, the number of entries of a search tree that it is
+// above.
 func ranks[K key](tree []K, depth int, keys *[lanes]K, out *[lanes]int32) {
 	for from := 0; from < lanes; from += 4 { // four searches hide each other's latency
 		four := keys[from : from+4 : from+4]

@@ -5,19 +5,21 @@ import (
 	"fmt"
 )
 
-// A Writer makes the JSON of an ensemble whose trees come one after the other and need not be
-// kept: the bytes of Ensemble.MarshalJSON. The text of a tree takes less memory than the tree.
+// A Writer makes the JSON of an ensemble, with the bytes of Ensemble.MarshalJSON. Trees are
+// added one after the other and need not be kept. The text of a tree takes less memory than the
+// tree.
 type Writer struct {
 	e     *Ensemble
 	total int
 	added int
-	nodes int    // of the trees added
-	text  []byte // of their list, without brackets
+	nodes int    // number of nodes of the trees added
+	text  []byte // the list of these trees, without brackets
 	depth []int32
 }
 
-// NewWriter returns a Writer of an ensemble, which has no trees yet and is not modified
-// before the text is made. total is how many trees are expected: memory is taken accordingly.
+// NewWriter returns a Writer of an ensemble. The ensemble must have no trees, and must not be
+// modified before the text is made. total is the number of expected trees, for which memory is
+// reserved.
 func NewWriter(e *Ensemble, total int) (*Writer, error) {
 	if len(e.Trees) > 0 {
 		return nil, errors.New("tree: the ensemble to write has trees already: add them")
@@ -28,8 +30,8 @@ func NewWriter(e *Ensemble, total int) (*Writer, error) {
 	return &Writer{e: e, total: total}, nil
 }
 
-// Add appends a tree, which is borrowed. One that Ensemble.Validate finds a fault with is an
-// error, and not added.
+// Add appends a tree, which is borrowed. A tree that Ensemble.Validate would refuse is an
+// error, and is not added.
 func (w *Writer) Add(t *Tree) error {
 	var err error
 	if w.depth, err = w.e.validate(t, w.depth); err != nil {
@@ -45,7 +47,7 @@ func (w *Writer) Add(t *Tree) error {
 	return nil
 }
 
-// AppendTrees appends the list of the trees added so far, as JSON: what EachTree reads.
+// AppendTrees appends the list of the trees added so far, as JSON. EachTree reads it.
 func (w *Writer) AppendTrees(dst []byte) []byte {
 	return append(append(append(dst, '['), w.text...), ']')
 }
@@ -54,16 +56,16 @@ func (w *Writer) AppendTrees(dst []byte) []byte {
 func (w *Writer) Size() int { return len(w.text) }
 
 const (
-	// frontRoom is for what goes in front of the trees, and behind them.
+	// frontRoom is the room for the text before and after the trees.
 	frontRoom = 1 << 16
-	// mostAhead bounds what is taken for trees that are only expected, unless there are as
-	// many bytes already.
+	// mostAhead is the largest number of bytes reserved for expected trees, unless the text is
+	// already longer.
 	mostAhead = 256 << 20
 )
 
-// reserve makes room for a tree of so many nodes and, if there is none, for all that are
-// expected behind it: memory that is not written to costs nothing, and one that is left for a
-// larger one costs as much as that until it is collected.
+// reserve makes room for a tree of so many nodes. If room is lacking, it makes room for all
+// expected trees too. Memory that is not written to costs nothing, but memory that is replaced
+// by a larger piece stays in use until it is collected.
 func (w *Writer) reserve(nodes int) {
 	if w.added == 0 {
 		return
@@ -78,8 +80,8 @@ func (w *Writer) reserve(nodes int) {
 	w.text = append(make([]byte, 0, len(w.text)+room), w.text...)
 }
 
-// AppendJSON appends the ensemble with the trees that were added, and ends the writing: the
-// Writer's memory becomes that of the result, if it has room for dst.
+// AppendJSON appends the ensemble with the added trees. The Writer must not be used afterwards:
+// the result takes its memory if this has room for dst.
 func (w *Writer) AppendJSON(dst []byte) ([]byte, error) {
 	front, err := w.e.appendFront(dst)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWriter: trees that are written one by one give the text that they give at once, in front
-// of which and behind which there is more, and whatever number of them was expected.
+// TestWriter: trees written one by one give the same text as at once, whatever text comes
+// before, and whatever number of trees was expected.
 func TestWriter(t *testing.T) {
 	for name, s := range shapes {
 		t.Run(name, func(t *testing.T) {
@@ -21,7 +21,7 @@ func TestWriter(t *testing.T) {
 			for _, total := range []int{0, len(e.Trees), 1 << 20} {
 				w, err := NewWriter(&empty, total)
 				require.NoError(t, err)
-				var scratch Tree // what is added may change afterwards
+				var scratch Tree // a tree may change after it was added
 				for i := range e.Trees {
 					from := &e.Trees[i]
 					scratch.Nodes, scratch.Sets, scratch.Values = append(scratch.Nodes[:0], from.Nodes...), slices.Clone(from.Sets), slices.Clone(from.Values)
@@ -36,8 +36,8 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// TestWriterLarge: what stands in front may be larger than the room that is left for it, and
-// trees may be larger than those before.
+// TestWriterLarge: the text before the trees may be larger than the room for it, and trees may
+// be larger than those before.
 func TestWriterLarge(t *testing.T) {
 	e := one()
 	trees := e.Trees
@@ -62,7 +62,7 @@ func TestWriterLarge(t *testing.T) {
 	require.Equal(t, string(want), string(got))
 }
 
-// TestWriterGoesOn: trees that were written come back one by one, and another Writer goes on with
+// TestWriterGoesOn: written trees are read back one by one, and another Writer goes on with
 // them as the first would have.
 func TestWriterGoesOn(t *testing.T) {
 	for name, s := range shapes {
@@ -143,8 +143,8 @@ func TestWriterRefuses(t *testing.T) {
 	require.Len(t, back.Trees, 2)
 }
 
-// TestWriterTakesMemoryOnce: the second of as many trees as were expected takes what all of
-// them need, and little more.
+// TestWriterTakesMemoryOnce: the second tree takes the memory that all expected trees need, and
+// little more.
 func TestWriterTakesMemoryOnce(t *testing.T) {
 	e := one()
 	trees := e.Trees

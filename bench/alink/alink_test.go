@@ -15,14 +15,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// standInVariable makes this program stand in for the command superstep, and for Java with
+// fakeVariable makes this program stand in for the command superstep, and for Java with
 // Alink. Its value is the distance, and the probability of the true class, that the stand-in
 // for Alink predicts.
-const standInVariable = "SUPERSTEP_BENCH_ALINK_TEST"
+const fakeVariable = "SUPERSTEP_BENCH_ALINK_TEST"
 
 func TestMain(m *testing.M) {
-	if prediction := os.Getenv(standInVariable); prediction != "" {
-		if err := standIn(prediction, os.Args[1:]); err != nil {
+	if prediction := os.Getenv(fakeVariable); prediction != "" {
+		if err := fakeTrainer(prediction, os.Args[1:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// standIn writes a model that names its maker, or the same prediction for all rows.
-func standIn(prediction string, args []string) error {
+// fakeTrainer writes a model that names its maker, or the same prediction for all rows.
+func fakeTrainer(prediction string, args []string) error {
 	csv, model, output := "", "", ""
 	if at := slices.Index(args, alinkProgram); at >= 0 {
 		args = args[at+1:]
@@ -85,10 +85,10 @@ func standIn(prediction string, args []string) error {
 	return os.WriteFile(output, []byte(out.String()), 0o600)
 }
 
-// stoodIn returns the options of a comparison between stand-ins.
-func stoodIn(t *testing.T, prediction string) *options {
+// fakeOptions returns the options of a comparison between stand-ins.
+func fakeOptions(t *testing.T, prediction string) *options {
 	t.Helper()
-	t.Setenv(standInVariable, prediction)
+	t.Setenv(fakeVariable, prediction)
 	dir := t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "classes"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "classes", alinkProgram+".class"), nil, 0o600))
@@ -100,7 +100,7 @@ func stoodIn(t *testing.T, prediction string) *options {
 
 // Contestants take turns, and each has a line for every number of threads.
 func TestTurns(t *testing.T) {
-	o := stoodIn(t, "0.8")
+	o := fakeOptions(t, "0.8")
 	require.NoError(t, o.Validate())
 	var out, progress bytes.Buffer
 	require.NoError(t, compare(o, &out, &progress))
@@ -149,7 +149,7 @@ kmeans, round 2 of 2: superstep, 1
 
 // If the models differ in quality, no times are printed.
 func TestUnlike(t *testing.T) {
-	o := stoodIn(t, "0.9")
+	o := fakeOptions(t, "0.9")
 	var out bytes.Buffer
 	require.EqualError(t, compare(o, &out, io.Discard), "kmeans: contestants did not find the same, so that their times say nothing: "+
 		"the inertia of Alink, 1 is 81, that of superstep, 1 64; the inertia of Alink, 2 is 81, that of superstep, 1 64")
@@ -160,7 +160,7 @@ func TestUnlike(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	o := stoodIn(t, "none")
+	o := fakeOptions(t, "none")
 	require.ErrorContains(t, compare(o, io.Discard, io.Discard), "kmeans: Alink, 1: there is no model in ")
 	o.Java = filepath.Join(o.Dir, "java")
 	require.ErrorIs(t, compare(o, io.Discard, io.Discard), os.ErrNotExist)

@@ -118,7 +118,7 @@ func (t *table) measure(o *options, dir string, progress io.Writer) error {
 // alike refuses contestants whose results differ from those of the first one.
 func (t *table) alike() error {
 	var wrong []string
-	for i, figure := range t.figures {
+	for i, figure := range t.qualities {
 		want := t.Lines[0].Quality[i]
 		for _, l := range t.Lines[1:] {
 			if got := l.Quality[i]; !(got >= want*(1-figure.within) && got <= want*(1+figure.within)) {

@@ -7,8 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// A figure is a quality of a model on the rows that it was trained on.
-type figure struct {
+// quality is a measure of a model on the rows that it was trained on.
+type quality struct {
 	name   string
 	within float64 // relative difference from ours up to which models count as equal
 }
@@ -22,27 +22,27 @@ type problem struct {
 	Iterations int    `json:"iterations"` // updates of the centres for k-means, trees for boosting
 	Labelled   bool   `json:"-"`          // rows have a class, 0 or 1
 
-	rows    func(draw *sharding.Random, features int) rowFunc
-	figures []figure
-	of      string   // the unit of Iterations
-	train   []string // arguments of superstep train
-	limit   string   // the flag for the number of iterations
+	rows      func(draw *sharding.Random, features int) rowFunc
+	qualities []quality
+	of        string   // the unit of Iterations
+	train     []string // arguments of superstep train
+	limit     string   // the flag for the number of iterations
 }
 
 var problems = []problem{
 	{
 		Name: "kmeans", Rows: 1_000_000, Features: 16, Iterations: 20, of: "updates of 10 centres", rows: mixture,
-		figures: []figure{{"inertia", 0.02}}, // the first centres differ
-		train:   []string{"kmeans", "--k", "10", "--init", "random", "--tol", "0"}, limit: "--max-iter",
+		qualities: []quality{{"inertia", 0.02}}, // the first centres differ
+		train:     []string{"kmeans", "--k", "10", "--init", "random", "--tol", "0"}, limit: "--max-iter",
 	},
 	{
 		Name: "logistic", Rows: 1_000_000, Features: 28, Iterations: 20, of: "iterations of L-BFGS", Labelled: true, rows: linear,
-		figures: []figure{{"log-loss", 0.001}, {"AUC", 0.001}},
-		train:   []string{"logistic", "--method", "lbfgs", "--tol", "0"}, limit: "--max-iter",
+		qualities: []quality{{"log-loss", 0.001}, {"AUC", 0.001}},
+		train:     []string{"logistic", "--method", "lbfgs", "--tol", "0"}, limit: "--max-iter",
 	},
 	{
 		Name: "gbdt", Rows: 100_000, Features: 28, Iterations: 20, of: "trees of depth 6", Labelled: true, rows: stepped,
-		figures: []figure{{"log-loss", 0.01}, {"AUC", 0.01}}, // bins and ties differ
+		qualities: []quality{{"log-loss", 0.01}, {"AUC", 0.01}}, // bins and ties differ
 		train: []string{"gbdt", "--objective", "logistic", "--max-depth", "6", "--learning-rate", "0.1", "--max-bins", "128",
 			"--lambda", "0", "--min-child-weight", "0", "--min-child-rows", "100"}, limit: "--rounds",
 	},

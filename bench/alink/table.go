@@ -42,7 +42,7 @@ type table struct {
 // newTable lists the lines. Ours comes first for every number of threads.
 func newTable(p *problem, contestants []contestant, threads []int) *table {
 	t := &table{problem: p, CPUs: runtime.NumCPU()}
-	for _, f := range p.figures {
+	for _, f := range p.qualities {
 		t.Figures = append(t.Figures, f.name)
 	}
 	for _, n := range threads {

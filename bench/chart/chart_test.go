@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// invented returns options with all files of invented figures.
-func invented(out string) options {
+// fakeOptions returns options with all files of made-up figures.
+func fakeOptions(out string) options {
 	return options{
 		Alink: "testdata/invented-alink.json", KMeans: "testdata/invented-kmeans.json", Trees: "testdata/invented-trees.json",
 		Threads: 2, Out: out,
@@ -19,7 +19,7 @@ func invented(out string) options {
 
 // The expected medians of the ratios were computed by hand.
 func TestBars(t *testing.T) {
-	o := invented("")
+	o := fakeOptions("")
 	bars, err := o.bars()
 	require.NoError(t, err)
 	require.Equal(t, []bar{
@@ -53,14 +53,14 @@ func TestRefused(t *testing.T) {
 		_, err := (&options{KMeans: path, Threads: 2}).bars()
 		require.Error(t, err, name)
 	}
-	for name, o := range map[string]options{"picture": invented("bars.txt"), "nothing": {Out: "bars.svg"}} {
+	for name, o := range map[string]options{"picture": fakeOptions("bars.txt"), "nothing": {Out: "bars.svg"}} {
 		require.Error(t, o.Validate(), name)
 	}
 }
 
 func TestDraw(t *testing.T) {
 	dir := t.TempDir()
-	o := invented(filepath.Join(dir, "bars.svg"))
+	o := fakeOptions(filepath.Join(dir, "bars.svg"))
 	require.NoError(t, o.Validate())
 	require.NoError(t, o.run())
 	text, err := os.ReadFile(o.Out)

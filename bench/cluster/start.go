@@ -72,7 +72,7 @@ func (s *startCommand) Run(f *flags) error {
 	}
 	var known, cold, whole []float64
 	for range s.Rounds {
-		if err := touch(unknown); err != nil {
+		if err := makeDifferent(unknown); err != nil {
 			return err
 		}
 		first, _, err := s.once(f, unknown)
@@ -135,8 +135,9 @@ func copySelf(to string) error {
 	return out.Close()
 }
 
-// touch makes a different executable of a file: bytes after its last section have no meaning.
-func touch(path string) error {
+// makeDifferent makes a different executable of a file: bytes after its last section have no
+// meaning.
+func makeDifferent(path string) error {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		return err

@@ -17,14 +17,14 @@ import (
 
 // outcome is the result of a contestant.
 type outcome struct {
-	Pass    float64     `json:"pass"`    // seconds per pass over the rows
-	CPU     float64     `json:"cpu"`     // seconds of processor time per pass; 0 if unknown
-	Total   float64     `json:"total"`   // seconds from the first byte read to the model
-	Peak    int64       `json:"peak"`    // largest resident size of its process, in bytes; 0 if unknown
-	Settled float64     `json:"settled"` // share of rows that one distance settles; for loops only
-	Emptied bool        `json:"emptied"` // a cluster of a loop became empty, and loops leave it so
-	Inertia float64     `json:"inertia"`
-	Centers [][]float64 `json:"centers"`
+	Pass           float64     `json:"pass"`    // seconds per pass over the rows
+	CPU            float64     `json:"cpu"`     // seconds of processor time per pass; 0 if unknown
+	Total          float64     `json:"total"`   // seconds from the first byte read to the model
+	Peak           int64       `json:"peak"`    // largest resident size of its process, in bytes; 0 if unknown
+	SingleDistance float64     `json:"settled"` // share of rows that one distance settles; for loops only
+	Emptied        bool        `json:"emptied"` // a cluster of a loop became empty, and loops leave it so
+	Inertia        float64     `json:"inertia"`
+	Centers        [][]float64 `json:"centers"`
 }
 
 // task is the task of a contestant.
@@ -144,7 +144,7 @@ func runLoop(t task) (outcome, error) {
 	done := time.Now()
 	return outcome{
 		Pass: done.Sub(ready).Seconds() / float64(s.passes()), Total: done.Sub(began).Seconds(),
-		Settled: settled(x, s, last, assign), Emptied: emptied, Inertia: inertia, Centers: asRows(last, s.Features),
+		SingleDistance: singleDistanceShare(x, s, last, assign), Emptied: emptied, Inertia: inertia, Centers: asRows(last, s.Features),
 	}, nil
 }
 
@@ -208,9 +208,9 @@ func divide(sums []float64, s shape, means []float64) (empty bool) {
 	return empty
 }
 
-// settled returns the share of rows that are closer to their centre than half the distance from
-// it to the nearest other centre. They need no other distance.
-func settled(x []float64, s shape, centers []float64, assign []int32) float64 {
+// singleDistanceShare returns the share of rows that are closer to their centre than half the
+// distance from it to the nearest other centre. They need no other distance.
+func singleDistanceShare(x []float64, s shape, centers []float64, assign []int32) float64 {
 	d := s.Features
 	reach := make([]float64, s.Clusters)
 	for a := range reach {

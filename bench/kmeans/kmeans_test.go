@@ -55,7 +55,7 @@ func TestContestantsAgree(t *testing.T) {
 				require.Positive(t, got.Pass)
 				require.Greater(t, got.Total, got.Pass*float64(s.passes()))
 				if kind == loopKind {
-					require.InDelta(t, close, got.Settled, 1e-12)
+					require.InDelta(t, close, got.SingleDistance, 1e-12)
 				}
 			})
 		}
@@ -212,7 +212,7 @@ func TestBudgets(t *testing.T) {
 	tab = made(of(engineKind, slower))
 	require.NoError(t, tab.sum())
 	require.InDelta(t, 1.06, tab.Lines[5].Ratio, 1e-12)
-	require.InDelta(t, 1/1.06, tab.faster(tab.Lines[5]), 1e-12)
+	require.InDelta(t, 1/1.06, tab.relativeSpeed(tab.Lines[5]), 1e-12)
 	require.False(t, tab.within())
 	tab = made(of(sklearnKind, slower))
 	require.NoError(t, tab.sum())
@@ -227,7 +227,7 @@ func TestBudgets(t *testing.T) {
 	require.NoError(t, emptied.sum(), "loops leave clusters empty, engine and scikit-learn agree")
 	tab = made(of(elkanKind, func(r *outcome) { r.Pass /= 2 }))
 	require.NoError(t, tab.sum())
-	require.InDelta(t, 0.5, tab.faster(tab.Lines[5]), 1e-12, "the quicker algorithm counts")
+	require.InDelta(t, 0.5, tab.relativeSpeed(tab.Lines[5]), 1e-12, "the quicker algorithm counts")
 	tab = made(of(engineKind, func(r *outcome) { r.Peak = 101e6 }))
 	require.NoError(t, tab.sum())
 	require.False(t, tab.within())

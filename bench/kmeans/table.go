@@ -118,7 +118,7 @@ func (t *table) sum() error {
 		l.Total = rounds.Median(values(l.Rounds, func(r outcome) float64 { return r.Total }))
 		l.Peak = int64(rounds.Median(values(l.Rounds, func(r outcome) float64 { return float64(r.Peak) })))
 	}
-	t.Settled = t.Lines[0].Rounds[0].Settled
+	t.Settled = t.Lines[0].Rounds[0].SingleDistance
 	return nil
 }
 
@@ -135,9 +135,9 @@ func (t *table) find(kind string, threads int) *line {
 	return nil
 }
 
-// faster returns how many passes a contestant makes while the faster algorithm of scikit-learn
-// makes one. It is the median over rounds, with as many threads in the same round.
-func (t *table) faster(l *line) float64 {
+// relativeSpeed returns how many passes a contestant makes while the faster algorithm of
+// scikit-learn makes one. It is the median over rounds, with as many threads in the same round.
+func (t *table) relativeSpeed(l *line) float64 {
 	lloyd, elkan := t.find(sklearnKind, l.Threads), t.find(elkanKind, l.Threads)
 	var ratios []float64
 	for i, r := range l.Rounds {
@@ -184,7 +184,7 @@ func (t *table) print(w io.Writer) error {
 		fmt.Fprintf(tw, "%s\t%.2f ms\t%.2f ms\t%.2f ms\t%.2f s\t%s\t%.3f\t%.3f\t",
 			l.title(), 1e3*l.Pass, 1e3*l.Best, 1e3*l.CPU, l.Total, memory, l.Ratio, l.RatioCPU)
 		if peers {
-			fmt.Fprintf(tw, "%.2f\t", t.faster(l))
+			fmt.Fprintf(tw, "%.2f\t", t.relativeSpeed(l))
 		}
 		fmt.Fprintln(tw)
 	}

@@ -35,15 +35,15 @@ type point struct {
 // of the optimum. ok is false if it never was.
 func (o outcome) until(optimum float64) (seconds float64, steps int, ok bool) {
 	for i, p := range o.Trace {
-		if p.Objective <= optimum+closeness*abs(optimum) {
+		if p.Objective <= optimum+tolerance*abs(optimum) {
 			return p.Seconds, i, true
 		}
 	}
 	return 0, 0, false
 }
 
-// closeness is the relative distance from the optimum at which the clock stops.
-const closeness = 1e-6
+// tolerance is the relative distance from the optimum at which the clock stops.
+const tolerance = 1e-6
 
 func abs(v float64) float64 { return max(v, -v) }
 

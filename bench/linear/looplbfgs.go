@@ -155,7 +155,7 @@ func (l *loop) minimise(goOn func(value float64) bool) {
 	value := l.read(0, false)
 	l.g, l.next = l.next, l.g
 	for goOn(value) {
-		l.aim()
+		l.computeDirection()
 		t, slope := l.pace()
 		if !(slope < 0) {
 			return
@@ -201,8 +201,8 @@ func (l *loop) penalty(x, y []float64) (sum float64) {
 	return sum
 }
 
-// aim computes the direction.
-func (l *loop) aim() {
+// computeDirection computes the direction.
+func (l *loop) computeDirection() {
 	for j, g := range l.g {
 		l.p[j] = -g
 	}

@@ -218,7 +218,7 @@ func optimum(all []*line) float64 {
 func print(w io.Writer, p problem, all []*line) error {
 	least := optimum(all)
 	fmt.Fprintf(w, "%s: %d rows × %d features, optimum %.9g; seconds to within %g of it, medians of %d rounds on %d CPUs\n\n",
-		p.Name, p.Shape.Rows, p.Shape.Features, least, closeness, len(all[0].Rounds), runtime.NumCPU())
+		p.Name, p.Shape.Rows, p.Shape.Features, least, tolerance, len(all[0].Rounds), runtime.NumCPU())
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "contestant\tmethod\tmedian\tbest\tsteps\tof it survey\treads in all\tpeak memory\ttimes ours, 1\t")
 	for _, l := range all {

@@ -94,7 +94,7 @@ func plainPass(rec arrow.Record) func(operators int) {
 		for range operators {
 			rows = step(rows)
 		}
-		keep.Store(uint64(sum))
+		sink.Store(uint64(sum))
 	}
 }
 
@@ -110,7 +110,7 @@ func plainBatch(rec arrow.Record) func(operators int) {
 			}
 			x = out
 		}
-		keep.Store(uint64(x[len(x)-1]))
+		sink.Store(uint64(x[len(x)-1]))
 	}
 }
 
@@ -125,6 +125,6 @@ func plainRows(rows []row) func(operators int) {
 			}
 			out[i] = r
 		}
-		keep.Store(uint64(out[len(out)-1].Key))
+		sink.Store(uint64(out[len(out)-1].Key))
 	}
 }

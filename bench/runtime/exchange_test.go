@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// spread is the benchmarks' own partition function, for the keys that someRows makes.
-func spread(in engine.Batch, _ int, _ int64, shards int, dst []int32) error {
+// partitionByKey is the benchmarks' own partition function, for the keys that someRows makes.
+func partitionByKey(in engine.Batch, _ int, _ int64, shards int, dst []int32) error {
 	rows := arrowrows.Record(in)
 	for i, key := range rows.Column(0).(*array.Int64).Int64Values() {
 		dst[i] = int32(key % int64(shards))
@@ -54,7 +54,7 @@ var exchanges = []struct {
 		return through(d, false, engine.Port{From: d, Partitioner: engine.Range, Keys: []string{"key"}, Partition: cuts})
 	}},
 	{"custom", true, func(d *engine.Dataset) *engine.Dataset {
-		return through(d, false, engine.Port{From: d, Partitioner: engine.Custom, Partition: spread})
+		return through(d, false, engine.Port{From: d, Partitioner: engine.Custom, Partition: partitionByKey})
 	}},
 }
 
@@ -110,7 +110,7 @@ func appendByHand(rows []row, times int) {
 			sum += r.Key
 		}
 	}
-	keep.Store(uint64(sum))
+	sink.Store(uint64(sum))
 }
 
 // reader is an operator that reads its side input before anything else.
@@ -166,7 +166,7 @@ func BenchmarkScaling(b *testing.B) {
 			t1, t2 := run(b, 1), run(b, 2)
 			one, two = append(one, t1), append(two, t2)
 			speedups = append(speedups, float64(t1)/float64(t2))
-			machine = append(machine, float64(toilTogether(1, int(total)*work))/float64(toilTogether(2, int(total)*work)))
+			machine = append(machine, float64(burnCPUOn(1, int(total)*work))/float64(burnCPUOn(2, int(total)*work)))
 		}
 		b.ReportMetric(0, "ns/op")
 		b.ReportMetric(float64(total)/median(one).Seconds()/1e6, "Mrows/s-p1")
@@ -176,12 +176,12 @@ func BenchmarkScaling(b *testing.B) {
 	})
 }
 
-// toilTogether splits arithmetic over goroutines.
-func toilTogether(goroutines, steps int) time.Duration {
+// burnCPUOn splits arithmetic over goroutines.
+func burnCPUOn(goroutines, steps int) time.Duration {
 	return since(func() {
 		var all sync.WaitGroup
 		for range goroutines {
-			all.Go(func() { toil(steps / goroutines) })
+			all.Go(func() { burnCPU(steps / goroutines) })
 		}
 		all.Wait()
 	})

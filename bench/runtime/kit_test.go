@@ -59,7 +59,7 @@ func (*readySource) Close() error               { return nil }
 
 func (s *readySource) ReadShard(_ *engine.Context, shard int, out engine.Output) error {
 	for range s.batches {
-		toil(s.work * int(s.rows.NumRows()))
+		burnCPU(s.work * int(s.rows.NumRows()))
 		if err := out.Emit(shard, arrowrows.Batch(s.rows)); err != nil {
 			return err
 		}
@@ -67,18 +67,18 @@ func (s *readySource) ReadShard(_ *engine.Context, shard int, out engine.Output)
 	return nil
 }
 
-// toil keeps a processor busy with a chain of dependent multiplications of about 1 to 2 ns
+// burnCPU keeps a processor busy with a chain of dependent multiplications of about 1 to 2 ns
 // each.
-func toil(steps int) {
+func burnCPU(steps int) {
 	x := uint64(steps)
 	for range steps {
 		x = x*6364136223846793005 + 1442695040888963407
 	}
-	keep.Store(x)
+	sink.Store(x)
 }
 
-// keep receives results so that the compiler does not remove their computation.
-var keep atomic.Uint64
+// sink receives results so that the compiler does not remove their computation.
+var sink atomic.Uint64
 
 // ready adds a source that emits a batch batches times per shard.
 func ready(b *engine.Builder, rows arrow.Record, batches, work int) *engine.Dataset {
@@ -159,12 +159,12 @@ func since(f func()) time.Duration {
 
 // pairs collects times of a subject and of its yardstick, measured in turn.
 type pairs struct {
-	took, yard []time.Duration
-	ratios     []float64 // took / yard of each pair
+	took, baseline []time.Duration
+	ratios         []float64 // took / baseline of each pair
 }
 
 func (p *pairs) add(took, yard time.Duration) {
-	p.took, p.yard = append(p.took, took), append(p.yard, yard)
+	p.took, p.baseline = append(p.took, took), append(p.baseline, yard)
 	p.ratios = append(p.ratios, float64(took)/float64(yard))
 }
 
@@ -174,9 +174,9 @@ func (p *pairs) report(b *testing.B, rows int64, yardstick string) {
 	rate := func(d time.Duration) float64 { return float64(rows) / d.Seconds() / 1e6 }
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(rate(median(p.took)), "Mrows/s")
-	if len(p.yard) == 0 {
+	if len(p.baseline) == 0 {
 		return
 	}
-	b.ReportMetric(rate(median(p.yard)), "Mrows/s-"+yardstick)
+	b.ReportMetric(rate(median(p.baseline)), "Mrows/s-"+yardstick)
 	b.ReportMetric(median(p.ratios), "ratio")
 }

@@ -176,7 +176,7 @@ func (o *options) compareOn(p problem, progress io.Writer) (t *comparison, err e
 	t = &comparison{problem: p, Trees: o.Trees, How: o.how(), CPUs: runtime.NumCPU(), Lines: o.lines(p)}
 	return t, rounds.Play(t.Lines, o.Rounds, p.Name, progress, (*line).title, func(_ int, l *line) error {
 		if o.Cold {
-			if err := forgetFiles(); err != nil {
+			if err := dropFileCache(); err != nil {
 				return err
 			}
 		}
@@ -186,8 +186,8 @@ func (o *options) compareOn(p problem, progress io.Writer) (t *comparison, err e
 	})
 }
 
-// forgetFiles has the system write out its cached files and drop them.
-func forgetFiles() error {
+// dropFileCache has the system write out its cached files and drop them.
+func dropFileCache() error {
 	if out, err := exec.Command("sync").CombinedOutput(); err != nil {
 		return fmt.Errorf("sync: %w: %s", err, out)
 	}

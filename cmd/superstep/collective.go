@@ -106,7 +106,7 @@ func (c *collectiveCommand) plan() ([]job, error) {
 	case repeated(c.Addresses) != "":
 		return nil, fmt.Errorf("--addresses has %s twice: each rank is a process of its own", repeated(c.Addresses))
 	}
-	if err := c.together(); err != nil {
+	if err := c.checkFlags(); err != nil {
 		return nil, err
 	}
 	colls := []program.Collective{}
@@ -127,7 +127,7 @@ func (c *collectiveCommand) plan() ([]job, error) {
 	}
 	var work []job
 	for _, k := range colls {
-		j, err := c.ways(k)
+		j, err := c.algorithmsFor(k)
 		if err != nil {
 			return nil, err
 		}
@@ -145,8 +145,8 @@ const maxSeconds = 86400
 // maxRounds bounds the rounds, because the time of every run is kept.
 const maxRounds = 1000
 
-// together refuses pairs of flags that exclude each other, and flags without an effect.
-func (c *collectiveCommand) together() error {
+// checkFlags refuses pairs of flags that exclude each other, and flags without an effect.
+func (c *collectiveCommand) checkFlags() error {
 	given := map[string]bool{
 		"--in-process": c.InProcess, "--addresses": len(c.Addresses) > 0, "--rank": c.Rank >= 0,
 		"--simulate": c.Simulate, "--network": c.Network != "", "--calibrate": c.Calibrate,
@@ -222,8 +222,8 @@ const (
 // has says whether a word is among the given algorithms.
 func (c *collectiveCommand) has(word string) bool { return slices.Contains(c.Algorithm, word) }
 
-// ways lists the algorithms for a collective, each once.
-func (c *collectiveCommand) ways(k program.Collective) (job, error) {
+// algorithmsFor lists the algorithms for a collective, each once.
+func (c *collectiveCommand) algorithmsFor(k program.Collective) (job, error) {
 	names := c.Algorithm
 	if len(names) == 0 {
 		if names = []string{chosen}; c.Simulate {
@@ -237,7 +237,7 @@ func (c *collectiveCommand) ways(k program.Collective) (job, error) {
 		case chosen:
 			ways[0] = ""
 		case every:
-			ways = c.everyWay(k)
+			ways = c.allAlgorithms(k)
 		default:
 			if _, _, err := c.find(k, name); err != nil {
 				return j, err
@@ -266,8 +266,8 @@ func (c *collectiveCommand) find(k program.Collective, by string) (*algorithm.Al
 	return a, pr, err
 }
 
-// everyWay lists the algorithms that support the number of ranks.
-func (c *collectiveCommand) everyWay(k program.Collective) []string {
+// allAlgorithms lists the algorithms that support the number of ranks.
+func (c *collectiveCommand) allAlgorithms(k program.Collective) []string {
 	var names []string
 	for _, a := range algorithm.For(k) {
 		if a.Supports(algorithm.Params{P: c.Ranks, Root: c.Root}) == nil {

@@ -186,7 +186,7 @@ func TestPricesOfRanksThatAreNotThere(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(`{"name": "mine", "ranks_per_host": 1, "rack": {"latency": 1e-5, "bandwidth": 1e9}, "host": {}, "spine": {}, "window": 65536}`), 0o600))
 	code, out, errOut = command(t, "bench", "collective", "--simulate", "-p", "4", "-b", "1K", "-e", "1K", "--network", file, "-a", "ring", "--json")
 	require.Zero(t, code, errOut)
-	var l priceLine
+	var l predictedLine
 	require.NoError(t, json.Unmarshal([]byte(out), &l))
 	require.Equal(t, "mine", l.Network)
 	require.Greater(t, l.Time, 6*10.0, "a ring of 4 takes 6 steps of 10 µs at least")
@@ -197,7 +197,7 @@ func TestPricesOfRanksThatAreNotThere(t *testing.T) {
 func TestPricesAreOfPipelines(t *testing.T) {
 	code, out, errOut := command(t, "bench", "collective", "--simulate", "-p", "64", "-c", "broadcast", "-a", "chain", "-b", "4M", "-e", "4M", "--json")
 	require.Zero(t, code, errOut)
-	var l priceLine
+	var l predictedLine
 	require.NoError(t, json.Unmarshal([]byte(out), &l))
 	const wire, segment = 4 << 20 / 1.25e3, 256 << 10 / 1.25e3 // µs on 10gbe
 	hop := segment*(1+0.2*1.25) + 50 + 10

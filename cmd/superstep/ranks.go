@@ -51,7 +51,7 @@ func (c *collectiveCommand) runProcesses(ctx context.Context, s *streams, work [
 		return err
 	}
 	defer os.RemoveAll(dir)
-	f := newFamily(ctx, s.err)
+	f := newRankProcesses(ctx, s.err)
 	defer f.end(nil)
 	for r := 1; r < c.Ranks; r++ {
 		if err := f.start(r, dir); err != nil {
@@ -68,7 +68,7 @@ func (c *collectiveCommand) runProcesses(ctx context.Context, s *streams, work [
 		f.cancel(err) // nothing else can stop them
 	}
 	f.end(err)
-	if err != nil && f.said.has(err) {
+	if err != nil && f.stderr.has(err) {
 		return commands.Quiet(err)
 	}
 	return causeOf(ctx, err)

@@ -63,19 +63,19 @@ func rawRate(ctx context.Context, c *collective.Comm, host string) (rate float64
 
 // rawCase is one end of a plain TCP connection between ranks 0 and 1.
 type rawCase struct {
-	tcp     *net.TCPConn
-	conn    io.ReadWriteCloser // the same connection, with the chosen way to wait
-	waiting string
-	answers bool // this rank reads before it writes
-	apart   bool // another goroutine writes while this one reads
-	total   int  // bytes each way, sent in pieces of the size of the buffers
-	out, in []byte
-	stop    func() bool // stops following the context
+	tcp       *net.TCPConn
+	conn      io.ReadWriteCloser // the same connection, with the chosen way to wait
+	waiting   string
+	answers   bool // this rank reads before it writes
+	sendFirst bool // another goroutine writes while this one reads
+	total     int  // bytes each way, sent in pieces of the size of the buffers
+	out, in   []byte
+	stop      func() bool // stops following the context
 }
 
-// apartFrom is a size that fits into the buffers of any socket: both sides can write it before
-// either reads.
-const apartFrom = 64 << 10
+// fullDuplexFrom is a size that fits into the buffers of any socket: both sides can write it
+// before either reads.
+const fullDuplexFrom = 64 << 10
 
 // newRawCase connects ranks 0 and 1. The goroutine stays locked to its thread, which may block
 // or poll, until it closes the case.
@@ -86,21 +86,21 @@ func newRawCase(ctx context.Context, c *collective.Comm, host, pattern, waiting 
 	}
 	x := &rawCase{
 		tcp: conn.(*net.TCPConn), waiting: waiting, answers: pattern == pingPong && c.Rank() == 1,
-		apart: pattern == exchange && total > apartFrom,
-		total: total, out: bytes.Repeat([]byte{0xa5}, piece), in: make([]byte, piece),
+		sendFirst: pattern == exchange && total > fullDuplexFrom,
+		total:     total, out: bytes.Repeat([]byte{0xa5}, piece), in: make([]byte, piece),
 	}
 	if x.conn, err = waitingBy(waiting, x.tcp); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	x.stop = context.AfterFunc(ctx, x.hangUp)
+	x.stop = context.AfterFunc(ctx, x.shutdown)
 	if waiting != netpoll {
 		runtime.LockOSThread()
 	}
 	return x, nil
 }
 
-// hangUp makes reads and writes of both sides end.
-func (x *rawCase) hangUp() {
+// shutdown makes reads and writes of both sides end.
+func (x *rawCase) shutdown() {
 	_ = x.tcp.CloseRead() // an error means that the connection is closed already
 	_ = x.tcp.CloseWrite()
 }
@@ -126,7 +126,7 @@ func (x *rawCase) write() error {
 func (x *rawCase) read() error {
 	for done := 0; done < x.total; done += len(x.in) {
 		if _, err := io.ReadFull(x.conn, x.in); err != nil {
-			x.hangUp() // the writer need not go on
+			x.shutdown() // the writer need not go on
 			return err
 		}
 	}
@@ -139,13 +139,13 @@ func (x *rawCase) call(ctx context.Context) error {
 	switch {
 	case x.answers:
 		first, second = x.read, x.write
-	case x.apart:
+	case x.sendFirst:
 		written := make(chan error, 1)
 		go func() { written <- x.write() }()
 		first, second = x.read, func() error { return <-written }
 	}
 	err := first()
-	if err == nil || x.apart {
+	if err == nil || x.sendFirst {
 		err = cmp.Or(err, second())
 	}
 	return causeOf(ctx, err)

@@ -123,8 +123,8 @@ func (c *collectiveCommand) explain(ctx context.Context, s *streams, work []job,
 	return nil
 }
 
-// priceLine is a line of --simulate.
-type priceLine struct {
+// predictedLine is a line of --simulate.
+type predictedLine struct {
 	Collective string  `json:"collective"`
 	Algorithm  string  `json:"algorithm"`
 	Network    string  `json:"network"`
@@ -155,7 +155,7 @@ func (c *collectiveCommand) simulate(ctx context.Context, s *streams, work []job
 	for _, j := range work {
 		for _, bytes := range c.sizes(j) {
 			for _, by := range j.algorithms {
-				l, err := c.price(ctx, net, j, by, bytes)
+				l, err := c.predict(ctx, net, j, by, bytes)
 				if errors.Is(err, simulate.ErrTooLarge) && len(j.algorithms) > 1 {
 					// One failure is no reason to leave out the others.
 					fmt.Fprintf(s.err, "superstep: %s by %s of %s: %v\n", j.collective, by, sizeText(bytes), err)
@@ -164,7 +164,7 @@ func (c *collectiveCommand) simulate(ctx context.Context, s *streams, work []job
 				if err != nil {
 					return err
 				}
-				if err := p.price(l); err != nil {
+				if err := p.predicted(l); err != nil {
 					return err
 				}
 			}
@@ -173,8 +173,8 @@ func (c *collectiveCommand) simulate(ctx context.Context, s *streams, work []job
 	return nil
 }
 
-// price writes one line of --simulate.
-func (p *printer) price(l *priceLine) error {
+// predicted writes one line of --simulate.
+func (p *printer) predicted(l *predictedLine) error {
 	if p.json {
 		return p.object(l)
 	}
@@ -182,8 +182,8 @@ func (p *printer) price(l *priceLine) error {
 		l.Collective, l.Algorithm, sizeText(l.Bytes), l.Time, l.AlgBW, l.BusBW, l.Messages, 100*l.NIC, 100*l.Cores)
 }
 
-// price asks the simulator.
-func (c *collectiveCommand) price(ctx context.Context, net *simulate.Network, j job, by string, bytes int) (*priceLine, error) {
+// predict asks the simulator.
+func (c *collectiveCommand) predict(ctx context.Context, net *simulate.Network, j job, by string, bytes int) (*predictedLine, error) {
 	a, pr, err := c.find(j.collective, by)
 	if err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func (c *collectiveCommand) price(ctx context.Context, net *simulate.Network, j 
 	if err != nil {
 		return nil, err
 	}
-	l := &priceLine{
+	l := &predictedLine{
 		Collective: j.String(), Algorithm: by, Network: net.Name, Ranks: c.Ranks, Bytes: bytes,
 		Time: r.Time * 1e6, Messages: r.Messages, NIC: r.NIC, Cores: r.Cores,
 	}

@@ -35,7 +35,7 @@ func provedWith(t *testing.T, a *algorithm.Algorithm, pr algorithm.Params) bool 
 	return report.Canonical
 }
 
-// BlueConnect claims the canonical tree for the numbers of ranks whose grids all have it.
+// BlueConnect claims the canonical tree for p ranks if it folds in that tree on every grid.
 func TestBlueConnectOnEveryGrid(t *testing.T) {
 	a := find(t, program.AllReduce, "blueconnect")
 	most := 24

@@ -7,8 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// The costs of the algorithms for an AllReduce of 1024 elements among 16 ranks: the messages in
-// a row, and the elements that rank 0 sends.
+// The costs of the algorithms for an AllReduce of 1024 elements among 16 ranks: the number of
+// messages that wait for each other, and the number of elements that rank 0 sends.
 func Example_costs() {
 	pr := algorithm.Params{P: 16}
 	for _, a := range algorithm.For(program.AllReduce) {

@@ -14,7 +14,7 @@ import (
 )
 
 // likeRanks returns a forest with one node per rank that folds like the ranks: the ranks that
-// are paired first have leaves, the others nodes of two.
+// are paired first have leaves, and each other rank has a node of two shards.
 func likeRanks(p int) [][]sharding.Node {
 	q := 1
 	for 2*q <= p {
@@ -31,7 +31,7 @@ func likeRanks(p int) [][]sharding.Node {
 	return forest
 }
 
-// covers returns the forest of ranks that have a part of the shards each.
+// covers returns the forest of p ranks, each with an even part of the shards.
 func covers(p, shards int) [][]sharding.Node {
 	forest := make([][]sharding.Node, p)
 	for r := range forest {

@@ -17,7 +17,7 @@ func reducing() []*algorithm.Algorithm {
 	return append(algorithm.For(program.AllReduce), algorithm.For(program.ReduceScatter)...)
 }
 
-// upTo returns the number of ranks up to which all are tested.
+// upTo returns the largest number of ranks to test.
 func upTo(fast int) int {
 	if soakReducing {
 		return 130
@@ -74,8 +74,8 @@ func TestManyRanks(t *testing.T) {
 	})
 }
 
-// An algorithm claims everything that holds for a number of ranks, unless the default
-// dimensions happen to give more than others do.
+// An algorithm claims every property that its programs have for a number of ranks. The
+// algorithms with dimensions are left out: default dimensions may have a property by chance.
 func TestReducingClaimsAreExact(t *testing.T) {
 	byChance := map[string]bool{"torus": true, "hierarchical": true, "blueconnect": true}
 	eachReducing(t, func(t *testing.T, a *algorithm.Algorithm) {
@@ -94,8 +94,8 @@ func TestReducingClaimsAreExact(t *testing.T) {
 	})
 }
 
-// A tree of blocks of powers of two is the fold tree for 21 of 63 numbers of ranks,
-// all powers of two among them.
+// A tree of aligned blocks is the fold tree for 21 of the 63 numbers of ranks from 2 to 64,
+// among them all powers of two.
 func TestAlignedTreesThatAreCanonical(t *testing.T) {
 	a := find(t, program.AllReduce, "binomial")
 	n := 0
@@ -112,9 +112,9 @@ func TestAlignedTreesThatAreCanonical(t *testing.T) {
 	require.Equal(t, 21, n)
 }
 
-// The number of elements that the busiest rank sends, in units of the data, and the number of
-// steps agree with the literature, for numbers of ranks that divide the data and suit the
-// algorithm.
+// Two costs agree with the literature: the number of elements that the busiest rank sends, in
+// units of the data, and the number of steps. The numbers of ranks here divide the data and
+// suit the algorithm.
 func TestCostsAgreeWithTheLiterature(t *testing.T) {
 	optimal := func(p int) float64 { return 2 * float64(p-1) / float64(p) }
 	for _, x := range []struct {
@@ -159,8 +159,8 @@ func TestCostsAgreeWithTheLiterature(t *testing.T) {
 	}
 }
 
-// A rank makes only its own part: algorithms with few messages per rank do so among a million
-// ranks, with a number of instructions proportional to the logarithm or the root.
+// A rank makes only its own part. Among a million ranks, the number of its instructions is
+// proportional to the logarithm or the root of p.
 func TestGeneratorsCostTheirOwnSteps(t *testing.T) {
 	const p = 1<<20 - 1
 	for name, most := range map[string]int{
@@ -183,7 +183,7 @@ func TestGeneratorsCostTheirOwnSteps(t *testing.T) {
 	}
 }
 
-// No number of ranks up to a few dozen has more levels than bits.
+// The number of steps is at most twice the number of bits of p − 1, plus one.
 func TestStepsAreLogarithmic(t *testing.T) {
 	for _, name := range []string{"recursive-doubling", "halving-doubling", "binary-blocks", "binomial", "double-tree"} {
 		a := find(t, program.AllReduce, name)

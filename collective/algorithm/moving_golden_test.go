@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/algorithm"
 )
 
-// The flag is one for all golden files of the package, whichever test defines it.
+// All golden files of the package share one flag. The first init to run defines it.
 func init() {
 	if flag.Lookup("rewrite") == nil {
 		flag.Bool("rewrite", false, "write the golden files in testdata anew")

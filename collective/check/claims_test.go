@@ -24,8 +24,8 @@ func altered(t *testing.T, change func(p *program.Program)) *algorithm.Algorithm
 	return &b
 }
 
-// TestFalseClaimsAreFound: algorithms that claim more or less than their programs, and programs
-// with false claims, are found.
+// TestFalseClaimsAreFound: it is an error if an algorithm claims more or less than its
+// programs, or if a program makes a false claim.
 func TestFalseClaimsAreFound(t *testing.T) {
 	pr := algorithm.Params{P: 5}
 	same := func(*program.Program) {}
@@ -85,8 +85,8 @@ func TestUnderclaims(t *testing.T) {
 	require.False(t, canonical || rankOrder, "nothing is folded")
 }
 
-// TestOtherProgramsThanAskedForAreFound: generators that make correct programs for other
-// parameters, or none, are found.
+// TestOtherProgramsThanAskedForAreFound: it is an error if a generator makes no program, or a
+// correct one for other parameters.
 func TestOtherProgramsThanAskedForAreFound(t *testing.T) {
 	pr := algorithm.Params{P: 3}
 	for want, change := range map[string]func(p *program.Program){

@@ -193,8 +193,8 @@ func TestRacesAreFound(t *testing.T) {
 	require.ErrorContains(t, check.Programs(all, check.Options{}), "; rank 0 lane 0 step 0 (send in[0]) for rank 1 to receive;")
 	require.ErrorContains(t, check.Programs(all, check.Options{}), "the run does not end: waiting are rank 0 lane 0 step 1 (recv-reduce out[0] = (in[0] received) after 0.0) for step 0.0;")
 
-	// The order of lanes decides which of the two comes first here; if it is the write, this is
-	// a race.
+	// The order of lanes decides whether the write or the read comes first here. If it is the
+	// write, there is a race.
 	all = chain(3, 1)
 	local, sending := all[0].Lanes[1], all[0].Lanes[0]
 	local.Steps[0].After, sending.Steps[0].Src[0] = nil, out0
@@ -316,7 +316,7 @@ func TestExchangesOfBlocksOfAnyLength(t *testing.T) {
 	all[0].Lanes[0].Steps[0].Src[0] = program.Chunk(program.In, 0, 0)
 	require.ErrorContains(t, check.Programs(all, opts), "rank 0 sends in[0] (rank 0 lane 0 step 0 (send in[0])) where rank 1 receives scratch0[0]")
 
-	// Blocks may not be moved to a place where other blocks of the same move still are.
+	// A move may not put blocks where other blocks of the same move still are.
 	all = three()
 	all[0].Lanes[0].Steps[0] = move(program.Span(program.Out, 0, 0, 2), program.Span(program.In, 0, 1, 3))
 	require.ErrorContains(t, check.Programs(all, check.Options{}), "in[1:3] and out[0:2] may overlap in memory")
@@ -352,8 +352,8 @@ func TestForestsFoldByShard(t *testing.T) {
 }
 
 func TestBarriersThatLeakAreFound(t *testing.T) {
-	// Dissemination: to x+1, then to x+2, each after the previous receive; without the second
-	// round a rank knows of at most two others.
+	// Dissemination: rank x sends to x+1, then to x+2, each after the previous receive. Without
+	// the second round a rank knows of at most two others.
 	barrier := func(p int, distances ...int) []*program.Program {
 		programs := make([]*program.Program, p)
 		for rank := range programs {
@@ -404,7 +404,7 @@ func TestSerialExecutionThatStopsIsFound(t *testing.T) {
 	err := check.Programs(programs, check.Options{})
 	require.ErrorContains(t, err, "serial execution does not end: rank 0 waits at lane 0 step 0 (recv scratch0[0])")
 
-	// If rank 0 must pass on before it waits, all is well.
+	// If rank 0 must pass the message on before it waits, the execution ends.
 	programs[0].Lanes[0].Steps[0].After = []program.Dep{wait(2, 0)}
 	require.NoError(t, check.Programs(programs, check.Options{}))
 }

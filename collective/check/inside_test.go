@@ -29,7 +29,7 @@ func TestClocks(t *testing.T) {
 			}
 			clocks, dense = append(clocks, c), append(dense, d)
 		}
-		for i, c := range clocks { // also those made first: clocks are never changed
+		for i, c := range clocks { // also the first ones, since clocks are never changed
 			require.Len(t, c, len(dense[i]))
 			for h := range int32(8) {
 				require.Equal(t, dense[i][h], c.at(h))

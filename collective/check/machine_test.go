@@ -17,7 +17,7 @@ type machine struct {
 	programs   []*program.Program
 	ranks      []machineRank
 	queues     map[[3]int][][]string // by from, to, channel
-	rendezvous bool                  // a message is transferred when both sides are there; otherwise sends never wait
+	rendezvous bool                  // a send waits for its receive; otherwise sends never wait
 	chance     *rand.Rand
 	frozen     int // a rank that does not move, or -1
 }

@@ -286,9 +286,9 @@ func cloneAll(programs []*program.Program) []*program.Program {
 
 // TestEveryMutantIsFound applies each mutation to each step of each rank of each algorithm. A
 // mutant that the checker accepts must be as correct as the original: the machine runs it in
-// many orders, it must end, and its results and claims must be right. Such mutants exist:
-// without a dependency that others imply, with two neighbours whose order does not matter, or
-// with swapped sides of a sum that no claim fixes.
+// many orders, it must end, and its results and claims must be right. Such mutants lack a
+// dependency that others imply, have two neighbours whose order does not matter, or swap the
+// sides of a sum whose order no claim fixes.
 func TestEveryMutantIsFound(t *testing.T) {
 	sizes, runs, every := []int{2, 3, 4, 5}, 24, 1
 	if raced {

@@ -41,7 +41,7 @@ func roots(a *algorithm.Algorithm, p, all int) []int {
 	return slices.Compact(some)
 }
 
-// arrangements lists ways to arrange p ranks: the algorithm's own, every pair of
+// arrangements lists ways to arrange p ranks: the default of the algorithm (nil), every pair of
 // factors, three factors, the primes, and each factor alone (the size of groups).
 func arrangements(p int) [][]int {
 	all := [][]int{nil}

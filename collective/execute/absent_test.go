@@ -76,7 +76,7 @@ func TestAbsentValuesPassOnWhatTheyWaitFor(t *testing.T) {
 					{Op: program.DoRecv, Dst: slot(0)}}})
 			}
 			synctest.Test(t, func(t *testing.T) {
-				// Segments that the connection reads from the sender's memory.
+				// Segments so long that the connection reads them from the sender's memory.
 				const n, segment = 6 * 512, 4096
 				nodes := inMemory(t, 2)
 				nodes[1] = slow{nodes[1]}

@@ -57,8 +57,8 @@ func BenchmarkAllReduce(b *testing.B) {
 	}
 }
 
-// BenchmarkRawTCP is the baseline: half of 64 MiB in both directions at once, twice, which is
-// exactly what two ranks must exchange.
+// BenchmarkRawTCP is the baseline: twice, it sends half of 64 MiB in both directions at once.
+// Two ranks must exchange exactly that.
 func BenchmarkRawTCP(b *testing.B) {
 	const n, piece = 64 << 20, 256 << 10
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -33,8 +33,8 @@ type step struct {
 	recvLeft bool
 	lane     *lane
 	index    int32
-	sending  uint16 // its index among the steps of its lane that send
-	taking   uint16 // its index among those that receive; equal to sending at the other end
+	sending  uint16 // index among the sending steps of its lane
+	taking   uint16 // index among the receiving steps of its lane; equals sending at the peer
 	dst      ref
 	src      []ref
 	plan     *program.FoldPlan
@@ -42,11 +42,11 @@ type step struct {
 	after []dep   // dependencies not implied by the order of halves
 	wake  []*half // halves that may wait for this step
 
-	received, sent atomic.Uint32 // segments done: received or computed locally; sent
+	received, sent atomic.Uint32 // segments received or computed locally, segments sent
 }
 
-// dep is a step to wait for: if each is set, segment k waits for segment k, else for the whole
-// step.
+// dep is a step to wait for. If each is set, segment k waits for its segment k, else for the
+// whole step.
 type dep struct {
 	on   *step
 	each bool
@@ -85,7 +85,7 @@ type lane struct {
 	index            int
 	sendTo, recvFrom int
 	send, recv       []mesh.Conn
-	lend             []mesh.Borrower // recv, if it implements it
+	lend             []mesh.Borrower // recv as Borrowers, nil where a connection is none
 	steps            []step
 }
 
@@ -207,7 +207,7 @@ func (r *Runner) connect(l *lane, from *program.Lane) {
 		for _, d := range from.Steps[j].After {
 			on := &r.lanes[d.Lane].steps[d.Step]
 			if d.Lane == l.index && on.op.Sends() == (s.op == program.DoSend) {
-				continue // the same half did it before, and received what it sent
+				continue // the same half has completed that step before
 			}
 			each := r.prog.Collective != program.AllToAll && on.sameChunks(s)
 			s.after = append(s.after, dep{on, each})
@@ -230,7 +230,7 @@ func (s *step) touched() ref {
 	return s.dst
 }
 
-// addWake adds a half to those that the step wakes.
+// addWake adds a half that the step wakes.
 func (s *step) addWake(h *half) {
 	for _, w := range s.wake {
 		if w == h {
@@ -258,7 +258,7 @@ func (r *Runner) routes() ([]mesh.Route, error) {
 		}
 		for k, at := range [2]way{{l.SendPeer, l.Channel, true}, {l.RecvPeer, l.Channel, false}} {
 			if needed := [2]bool{sends, receives}[k]; !needed {
-				continue // the peer may not have it either
+				continue // the peer may not have the lane either
 			}
 			if other, taken := used[at]; taken {
 				return nil, fmt.Errorf("program of rank %d: lanes %d and %d both use channel %d of rank %d",
@@ -278,13 +278,13 @@ func (r *Runner) routes() ([]mesh.Route, error) {
 
 // attach assigns the connections to the lanes.
 func (r *Runner) attach(routes []mesh.Route, conns []mesh.Conn) {
-	first := map[mesh.Route]int{} // where the stripes of a route begin
+	first := map[mesh.Route]int{} // index of the first stripe of a route
 	for i := 0; i < len(routes); i += r.opt.Channels {
 		first[routes[i]] = i
 	}
 	for _, c := range conns {
-		if l, ok := c.(mesh.Loner); ok {
-			r.loners = append(r.loners, l)
+		if l, ok := c.(mesh.SerialWaiter); ok {
+			r.serialWaiters = append(r.serialWaiters, l)
 		}
 	}
 	stripes := func(peer, channel int) []mesh.Conn {

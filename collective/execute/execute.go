@@ -7,8 +7,8 @@ import (
 
 // Reducer folds element by element. Several goroutines use it at once.
 type Reducer interface {
-	// Fold sets dst[i] = left[i] ∘ right[i]. The three have equal length, a multiple of the
-	// element's size; dst may be the memory of left or of right.
+	// Fold sets dst[i] = left[i] ∘ right[i]. The three slices have equal length, a multiple of
+	// the element's size. dst may be the memory of left or of right.
 	Fold(dst, left, right []byte)
 }
 
@@ -24,7 +24,7 @@ type Operation struct {
 	Elem   int // bytes of an element
 	Layout program.Layout
 
-	// In has one buffer for each node of a forest (nil: absent), or a single buffer; Out has
+	// In has one buffer for each node of a forest (nil: absent), or a single buffer. Out has
 	// the length of the program's output. In[0] and Out must either be the same memory, chunk
 	// for chunk, or not overlap.
 	In  [][]byte

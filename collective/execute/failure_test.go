@@ -146,7 +146,7 @@ func TestBrokenConnectionEndsAll(t *testing.T) {
 	}
 }
 
-// misbehaved is an operator that does something else than folding, on one rank.
+// misbehaved is an operator that calls do instead of folding.
 type misbehaved struct{ do func() }
 
 func (m misbehaved) Fold(_, _, _ []byte) { m.do() }
@@ -186,7 +186,7 @@ func TestOperatorsThatDoNotReturn(t *testing.T) {
 				}
 				for r, err := range errs {
 					if r != 1 && err == nil {
-						continue // it had finished before
+						continue // it had finished before the failure
 					}
 					require.Error(t, err, "%s %s: rank %d", c.name, mode.name, r)
 					for _, s := range c.says {

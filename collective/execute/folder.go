@@ -2,9 +2,9 @@ package execute
 
 import "github.com/superstep-ml/superstep/collective/program"
 
-// foldBytes is how many bytes of every operand are folded at a time. Intermediate values of
-// that size stay in the first-level cache, so that memory is read once and written once however
-// many operands there are. It does not affect results, as folding is elementwise.
+// foldBytes is the number of bytes of every operand that are folded at a time. Intermediate
+// values of that size stay in the first-level cache, so that memory is read once and written
+// once for any number of operands. It does not affect results, since folding is elementwise.
 const foldBytes = 8 << 10
 
 // folder runs fold plans. Its memory grows to the size that the plans need.
@@ -14,7 +14,7 @@ type folder struct {
 	blocks [][]byte // their memory
 }
 
-// operands returns room for n operands.
+// operands returns a slice for n operands.
 func (f *folder) operands(n int) [][]byte {
 	if n > len(f.leaves) {
 		f.leaves = make([][]byte, n)
@@ -88,8 +88,8 @@ func (f *folder) foldBlock(plan *program.FoldPlan, reducer Reducer, leaves [][]b
 }
 
 // pass makes the value of an operand the result of a step whose other operand is absent. If the
-// operand is in another block than the step's, the two blocks exchange their memory, as the
-// operand's block is free from now on.
+// operand is in another block than the result, the two blocks exchange their memory. This is
+// possible because the block of the operand is free from now on.
 func (f *folder) pass(value []byte, operand, dst int) []byte {
 	if operand < 0 && dst != program.ToResult && operand != dst {
 		a, b := -1-operand, -1-dst

@@ -2,15 +2,15 @@ package execute
 
 import "github.com/superstep-ml/superstep/collective/program"
 
-// In a forest program a contribution may be absent, so values are present or absent chunk by
-// chunk. Nearly always all chunks of a reference are alike: then a present value is sent like
-// any other, and an absent one as a single header. A reference with both present and absent
-// chunks is sent chunk by chunk; the segments are numbered mixed + the chunk's number within
-// the reference.
+// In a forest program a contribution may be absent, so each chunk of a value is present or
+// absent. Nearly always all chunks of a reference are alike. A present value is then sent as
+// in other programs, and an absent one as a single header. A reference with both present and
+// absent chunks is sent chunk by chunk. The number of such a segment is mixed + the number of
+// the chunk within the reference.
 //
-// A step whose chunks are all alike shows this with its first segment. Any other step waits for
-// all its dependencies, and is published as a whole. So a step that may begin its first segment
-// knows which chunks are present.
+// If the chunks of a step are all alike, its first segment shows whether they are present. Any
+// other step waits for all its dependencies and is published as a whole. So a step that may
+// begin its first segment knows which chunks are present.
 
 // mixed marks the segment numbers of a message with absent chunks.
 const mixed = 1 << 31
@@ -50,7 +50,7 @@ func (p *presence) prepare(prog *program.Program) {
 	p.held = make([]bool, n)
 }
 
-// begin sets the initial presence: that of the contributions.
+// begin sets the presence of the contributions.
 func (p *presence) begin(r *Runner) {
 	clear(p.held)
 	for k, in := range r.op.In {
@@ -91,7 +91,7 @@ func (p *presence) set(f ref, held bool) {
 	}
 }
 
-// result reports whether the rank has its result, or has none to get.
+// result reports whether the rank has its result, or is not to get one.
 func (p *presence) result(r *Runner) bool {
 	out := r.prog.Out
 	if out.Empty() {
@@ -100,8 +100,8 @@ func (p *presence) result(r *Runner) bool {
 	return p.of(ref{mem: int32(r.prog.Partials()), lo: int32(out.Lo), hi: int32(out.Hi)}) == all
 }
 
-// landing is memory for a message that is received as a whole.
-type landing struct {
+// receiveBuffer is memory for a message that is received as a whole.
+type receiveBuffer struct {
 	spare []byte
 	came  []bool // by chunk
 }
@@ -112,7 +112,7 @@ func (h *hand) sendForest(s *step, from ref, there extent) error {
 		if err := h.sendSegment(s, 0, 0, 0, nil, true); err != nil {
 			return err
 		}
-		// Steps after this one rely on all its dependencies.
+		// Later steps rely on all dependencies of this one.
 		if err := h.awaitAll(s, from); err != nil {
 			return err
 		}
@@ -151,8 +151,8 @@ func (h *hand) sendChunk(s *step, chunk ref, c int32, offset int) error {
 }
 
 // receiveForest receives a value that cannot be received segment by segment, after its first
-// header. If it returns done false, the step goes on as usual; if copies is true, it only
-// copies the received value.
+// header. If done is false, the step goes on segment by segment. If copies is true, the step
+// copies the received value and does not fold.
 func (h *hand) receiveForest(s *step) (done, copies bool, err error) {
 	r := h.r
 	if h.in.Seq != r.op.Seq || h.in.Hash != r.hash || h.in.Step != s.taking {

@@ -91,11 +91,11 @@ func testForest(t *testing.T, a *algorithm.Algorithm, pr algorithm.Params, seed 
 	}
 }
 
-// patchwork is a program of two ranks in which the chunks of a reference have different
+// mixedForests is a program of two ranks in which the chunks of a reference have different
 // origins, so that some may be absent and others present. Rank 0 puts chunk 0 of its first node
 // and chunk 1 of its second into one slot. Rank 1 folds chunks 0 and 1 of its own two nodes
 // with the received ones, and sends everything back.
-func patchwork() []*program.Program {
+func mixedForests() []*program.Program {
 	all := sharding.Range{Lo: 0, Hi: 2}
 	at := program.Chunk
 	span := func(b program.Buffer, slot int) program.Ref { return program.Span(b, slot, 0, 2) }
@@ -138,7 +138,7 @@ func patchwork() []*program.Program {
 }
 
 func TestSomeChunksAbsent(t *testing.T) {
-	progs := patchwork()
+	progs := mixedForests()
 	for _, mode := range modes {
 		m := newTeam(t, inMemory(t, 2), progs, mode.opt)
 		for _, n := range []int{0, 1, 2, 75} {

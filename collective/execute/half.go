@@ -36,8 +36,8 @@ func (h *half) run() {
 	}
 }
 
-// broke records a panic, or the end of the goroutine, and reports whether the goroutine goes
-// on.
+// broke fails the run because of a panic v or, if v is nil, because the goroutine ended. It
+// reports whether the goroutine goes on.
 func (h *half) broke(v any) (alive bool) {
 	h.giveBack()
 	h.r.fail(h.r.broken(v))
@@ -56,7 +56,7 @@ func (h *half) signal() {
 // has failed.
 func (h *half) await(s *step, k int) error {
 	if h.sends && s.op != program.DoSend {
-		// A fused step receives each segment before it sends it.
+		// A step that receives and sends receives each segment first.
 		for int(s.received.Load()) <= k {
 			h.parked.Store(true)
 			if int(s.received.Load()) <= k && !h.r.failed.Load() {
@@ -84,8 +84,8 @@ func (h *half) await(s *step, k int) error {
 	return nil
 }
 
-// publish records that a part has done n segments of its step, or all, and wakes the halves
-// that wait for that.
+// publish records that a part has done n segments of its step, or all of them, and wakes the
+// halves that wait for these.
 func (h *half) publish(s *step, n uint32) {
 	if h.sends {
 		s.sent.Store(n)

@@ -13,8 +13,8 @@ import (
 // errStopped ends a half after another part of the run has failed.
 var errStopped = errors.New("stopped")
 
-// landBytes is how many bytes of a message are received at a time to be folded: they are still
-// in the first-level cache when they are read.
+// landBytes is the number of bytes of a message that are received at a time for folding. They
+// are still in the first-level cache when they are folded.
 const landBytes = 64 << 10
 
 // hand does parts of steps. Each half has one, and serial runs have one for all halves. It owns
@@ -27,12 +27,12 @@ type hand struct {
 	land    []byte        // received bytes to be folded
 	lender  mesh.Borrower // connection whose borrowed bytes must be returned, or nil
 	folder
-	landing
+	receiveBuffer
 }
 
 // release drops the temporary memory.
 func (h *hand) release() {
-	h.land, h.folder, h.landing = nil, folder{}, landing{}
+	h.land, h.folder, h.receiveBuffer = nil, folder{}, receiveBuffer{}
 }
 
 // do does one part of a step.
@@ -100,8 +100,8 @@ func (h *hand) send(s *step) error {
 	return nil
 }
 
-// sendSegment sends one message. It is the k-th of the step, which selects the stripe, and has
-// a number and an offset.
+// sendSegment sends one message, with a segment number and an offset. It is the k-th message of
+// the step; k selects the stripe.
 func (h *hand) sendSegment(s *step, k int, number uint32, offset int, data []byte, absent bool) error {
 	r := h.r
 	h.out = mesh.Header{
@@ -184,8 +184,8 @@ func (h *hand) read(s *step, k int, dst []byte) error {
 	return err
 }
 
-// readFold reads data of the k-th message and folds it with src into dst: in place if the
-// connection can lend it, else piece by piece through the cache.
+// readFold reads data of the k-th message and folds it with src into dst. If the connection can
+// lend its memory, the data is folded from there, else piece by piece through the cache.
 func (h *hand) readFold(s *step, k int, dst, src []byte) error {
 	if len(dst) == 0 {
 		return nil
@@ -202,7 +202,7 @@ func (h *hand) readFold(s *step, k int, dst, src []byte) error {
 		return nil
 	}
 	for lo := 0; lo < len(dst); {
-		land := h.landingPlace(len(dst) - lo)
+		land := h.receiveBufferFor(len(dst) - lo)
 		hi := lo + len(land)
 		if err := h.read(s, k, land); err != nil {
 			return err
@@ -230,8 +230,8 @@ func (h *hand) pair(s *step, dst, src, received []byte) {
 	}
 }
 
-// landingPlace returns memory for up to n bytes of whole elements to fold.
-func (h *hand) landingPlace(n int) []byte {
+// receiveBufferFor returns memory for up to n bytes of whole elements to fold.
+func (h *hand) receiveBufferFor(n int) []byte {
 	n = min(n, blockOf(landBytes, h.r.op.Elem))
 	if n > len(h.land) {
 		h.land = aligned(n)
@@ -264,7 +264,7 @@ func (h *hand) copy(s *step) error {
 	return nil
 }
 
-// expect checks that the received message is the expected one, before its data is used.
+// expect checks that the received header is the expected one, before the data is used.
 func (h *hand) expect(s *step, number uint32, offset, length int, absent bool) error {
 	in, op := &h.in, h.r.op
 	if in.Seq == op.Seq && in.Hash == h.r.hash && in.Step == s.taking && in.Segment == number &&
@@ -279,7 +279,7 @@ func (h *hand) mismatch(s *step, number uint32, offset, length int) error {
 	in, op := &h.in, h.r.op
 	e := membership.Disagreement(h.r.prog.Rank, membership.Describe(op.Seq, op.What), s.lane.recvFrom, in.Seq)
 	if in.Seq != op.Seq || in.Hash != h.r.hash {
-		return e // the keeper of the ranks' states adds the other's operation
+		return e // the membership adds the operation of the other rank
 	}
 	e.OtherDoing = fmt.Sprintf("%s, of which it sends %s", e.Doing, describe(in.Step, in.Segment, in.Offset, uint64(in.Length), in.Absent))
 	e.Doing += fmt.Sprintf(", of which it expects %s in lane %d step %d",
@@ -287,7 +287,7 @@ func (h *hand) mismatch(s *step, number uint32, offset, length int) error {
 	return e
 }
 
-// describe says in words which part of a message is meant.
+// describe returns a description of a part of a message, for errors.
 func describe(step uint16, number uint32, offset, length uint64, absent bool) string {
 	if absent {
 		return fmt.Sprintf("an absent value at byte %d of message %d", offset, step)
@@ -301,10 +301,10 @@ func (h *hand) progress(n int) {
 	}
 }
 
-// blockOf returns size rounded down to whole elements, at least one element.
+// blockOf returns size in whole elements, rounded down but at least one.
 func blockOf(size, elem int) int { return max(size/elem, 1) * elem }
 
-// aligned makes a buffer that is aligned for elements of any type.
+// aligned makes a buffer of n bytes that is aligned for elements of any type.
 func aligned(n int) []byte { return bytesOf(make([]uint64, (n+7)/8))[:n] }
 
 // bytesOf returns the memory of words as bytes.

@@ -34,7 +34,7 @@ func TestLargeCounts(t *testing.T) {
 	r.op = nil
 }
 
-// Segments beyond the limits of a header are refused: too many, or too long ones.
+// Too many or too long segments for the fields of a header are refused.
 func TestSegmentsThatHeadersCannotSay(t *testing.T) {
 	nodes, progs := inMemory(t, 1), progsOf(t, program.AllReduce, "direct", 1)
 	for segment, n := range map[int]int{1: 1 << 31, 1 << 33: 1 << 33} {
@@ -86,8 +86,8 @@ func TestRunsAfterAFailure(t *testing.T) {
 	}
 }
 
-// Ranks may differ in which runs stay on the caller's goroutine: the messages are the
-// same.
+// A run may stay on the caller's goroutine on some ranks and not on others. The messages are
+// the same.
 func TestRanksInDifferentModes(t *testing.T) {
 	const p = 5
 	for c := range program.NumCollectives {

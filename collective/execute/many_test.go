@@ -28,8 +28,9 @@ func handOver(chunks int) []*program.Program {
 	return progs
 }
 
-// TestMoreMessagesThanHeadersCount: more steps, or segments of one step, than the numbers in
-// headers can distinguish arrive in the right places; and so do those of the next operation.
+// TestMoreMessagesThanHeadersCount sends more steps, or more segments of one step, than the
+// numbers in headers can distinguish. All must arrive in the right places, also those of the
+// next operation.
 func TestMoreMessagesThanHeadersCount(t *testing.T) {
 	const many = 1<<16 + 5
 	for name, c := range map[string]struct {
@@ -43,7 +44,7 @@ func TestMoreMessagesThanHeadersCount(t *testing.T) {
 	} {
 		for where, net := range map[string]network{"in memory": inMemory, "over TCP": overTCP} {
 			if raceEnabled && name != "steps, in turn" {
-				continue // takes long there, and shows nothing new
+				continue // takes long and shows nothing new
 			}
 			t.Run(name+" "+where, func(t *testing.T) {
 				progs := handOver(c.chunks)

@@ -63,7 +63,7 @@ func (w *worker) do(h *half) {
 			alive = h.broke(recover())
 		}
 		if alive {
-			// Before the end is reported, so that the next run finds the worker.
+			// Before the end of the half is reported, so that the next run finds the worker.
 			w.pool.mu.Lock()
 			w.pool.idle = append(w.pool.idle, w)
 			w.pool.mu.Unlock()

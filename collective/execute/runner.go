@@ -43,12 +43,12 @@ type Runner struct {
 	owned  *Pool
 	closed bool
 
-	lanes  []lane
-	halves []*half
-	byLane [][2]*half // receiving, sending; nil if it has no parts
-	order  []serialPart
-	loners []mesh.Loner // connections that must be told whether a run is serial
-	own    hand         // for serial runs
+	lanes         []lane
+	halves        []*half
+	byLane        [][2]*half // receiving, sending; nil if it has no parts
+	order         []serialPart
+	serialWaiters []mesh.SerialWaiter // connections that must be told whether a run is serial
+	own           hand                // for serial runs
 
 	// The current run.
 	op       *Operation
@@ -139,7 +139,7 @@ func (r *Runner) Run(op *Operation) (present bool, err error) {
 	if err := r.begin(op); err != nil {
 		return false, fmt.Errorf("%s %s: rank %d: %w", r.prog.Collective, r.prog.Algorithm, r.prog.Rank, err)
 	}
-	for _, c := range r.loners {
+	for _, c := range r.serialWaiters {
 		c.Alone(r.serial)
 	}
 	r.node.Begin(op.Seq, op.What)
@@ -227,7 +227,7 @@ func (r *Runner) cut(op *Operation) error {
 	return nil
 }
 
-// fits checks that chunks that must have equal lengths do.
+// fits checks the lengths of chunks that must have equal lengths.
 func (r *Runner) fits() error {
 	l := &r.op.Layout
 	if r.prog.Collective != program.AllToAll {

@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// TestLargeScratchIsNotTheHeaps runs operations that need more and more scratch for the
-// contributions of others, and counts the bytes allocated on the heap.
+// TestLargeScratchIsNotTheHeaps runs operations that need more and more scratch memory for the
+// contributions of other ranks, and counts the bytes allocated on the heap.
 func TestLargeScratchIsNotTheHeaps(t *testing.T) {
 	const p, largest = 3, 1 << 19
 	progs := progsOf(t, program.AllReduce, "allgather-reduce", p)

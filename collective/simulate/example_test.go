@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/simulate"
 )
 
-// What does it cost to sum 1 MiB over 16 hosts, and where does the time go?
+// The price of summing 1 MiB over 16 hosts, and how much of it is for sending the bytes.
 func ExamplePrice() {
 	net, err := simulate.Preset("10gbe")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// probes returns the measurements that a group makes of its own links.
+// probes returns the samples that a group measures on its own links, without times.
 func probes() []Sample {
 	var s []Sample
 	for bytes := 8; bytes <= 4<<20; bytes *= 8 {
@@ -18,7 +18,7 @@ func probes() []Sample {
 	return append(s, Sample{Kind: Fold, Bytes: 1 << 20}, Sample{Kind: Copy, Bytes: 1 << 20})
 }
 
-// measured sets the times of samples to those on a network.
+// measured sets the times of samples to those predicted for a network, with noise.
 func measured(t *testing.T, n *Network, samples []Sample, noise float64) []Sample {
 	prices, err := Predict(t.Context(), n, samples, Options{})
 	require.NoError(t, err)
@@ -32,7 +32,7 @@ func measured(t *testing.T, n *Network, samples []Sample, noise float64) []Sampl
 // A fit finds the numbers of the measured network, and approximately so from noisy
 // measurements.
 func TestFitFindsTheNetwork(t *testing.T) {
-	two := func() *Network { // a core for each rank: with one, each waits for the other anyway
+	two := func() *Network { // a core for each rank: on one core, ranks wait for each other anyway
 		n, _ := Preset("loopback")
 		n.Cores = 2
 		return n
@@ -40,7 +40,7 @@ func TestFitFindsTheNetwork(t *testing.T) {
 	truth := two()
 	truth.Host.Latency = 7e-6
 	for _, cost := range []*float64{&truth.SendOverhead, &truth.RecvOverhead, &truth.WakeUp} {
-		*cost *= 1.7 // a fit keeps their ratios
+		*cost *= 1.7 // a fit keeps the ratios of these costs
 	}
 	truth.SendCopy, truth.RecvCopy, truth.Gamma, truth.Copy = 0.26e-9, 0.26e-9, 0.4e-9, 0.05e-9
 	base := two()
@@ -54,7 +54,7 @@ func TestFitFindsTheNetwork(t *testing.T) {
 			require.InEpsilon(t, pair[0], pair[1], tolerance)
 		}
 		require.InEpsilon(t, truth.Host.Latency+truth.SendOverhead+truth.RecvOverhead, got.Host.Latency+got.SendOverhead+got.RecvOverhead, tolerance)
-		// Times that were not measured are predicted too.
+		// The fit predicts times that were not measured, too.
 		a, pr := algorithm.Direct(), algorithm.Params{P: 6}
 		want, err := Price(t.Context(), a, pr, 1<<20, 8, truth, Options{})
 		require.NoError(t, err)

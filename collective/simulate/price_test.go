@@ -30,7 +30,7 @@ func TestClosedForms(t *testing.T) {
 				{"ring", ring, steps*(a+b*chunk) + steps/2*n.Gamma*chunk},
 				{"doubling", doubling, log * (a + (b+n.Gamma)*size)},
 				{"chain", chain, float64(p-1) * (a + b*size)},
-				// Copies run on cores of their own, wire time adds up.
+				// Each copy has a core of its own; the times on the wire add up.
 				{"direct", direct, 2*(a+(n.SendCopy+n.RecvCopy)*chunk+float64(p-1)*chunk/n.Rack.Bandwidth) +
 					float64(p-1)*n.Gamma*chunk},
 			} {
@@ -75,8 +75,8 @@ func TestSegmentsArePipelined(t *testing.T) {
 	require.Equal(t, segment, r.Segment)
 }
 
-// Ranks of one host share its cores: with c cores the work of all ranks takes at
-// least their sum divided by c, and one core does one thing at a time.
+// Ranks of one host share its cores. On c cores, the work of all ranks takes at least its sum
+// divided by c, and one core does one thing at a time.
 func TestCoresAreShared(t *testing.T) {
 	n := &Network{RanksPerHost: 8, Cores: 1, SendCopy: 1e-9, RecvCopy: 1e-9, Gamma: 1e-9, Window: 1 << 40}
 	const p, bytes = 8, 8 << 20
@@ -117,7 +117,7 @@ func TestSleepersAreWoken(t *testing.T) {
 		require.NoError(t, err)
 		r, err := Price(t.Context(), a, algorithm.Params{P: p}, 0, 1, n, Options{})
 		require.NoError(t, err)
-		// Up the links, to rank 0, which receives all in turn, then to all in turn, and down.
+		// All ranks send to rank 0, which receives their messages in turn and answers in turn.
 		messages := float64(p) * (n.SendOverhead + n.RecvOverhead)
 		require.InEpsilon(t, messages+2*(n.Rack.Latency+n.WakeUp), r.Time, 1e-9, "p=%d", p)
 
@@ -130,9 +130,10 @@ func TestSleepersAreWoken(t *testing.T) {
 	}
 }
 
-// A host's NIC serialises the messages of its ranks, a rack's uplink those of its hosts.
+// The NIC of a host serialises the messages of its ranks. The uplink of a rack serialises the
+// messages of its hosts.
 func TestLinksAreShared(t *testing.T) {
-	shift := func(by int) func(p, rank int) *program.Program { // everyone to rank + by
+	shift := func(by int) func(p, rank int) *program.Program { // every rank sends to rank + by
 		return func(p, rank int) *program.Program {
 			prog := blank("shift", p, rank, 1)
 			prog.Lanes = []program.Lane{{SendPeer: (rank + by) % p, RecvPeer: (rank - by + p) % p, Steps: []program.Instruction{
@@ -189,7 +190,7 @@ func TestDownlinksAreShared(t *testing.T) {
 	require.InEpsilon(t, 1, r.Uplink, 2e-2)
 }
 
-// A sender gets ahead of its receiver by at most the window, and with a window of 0 not at all.
+// A sender gets ahead of its receiver by at most the window. With a window of 0 it never does.
 func TestWindow(t *testing.T) {
 	const segment, count = 1 << 10, 64
 	n := &Network{Rack: Link{Bandwidth: 1e9}, RecvOverhead: 1e-3}
@@ -355,7 +356,8 @@ func TestMisuse(t *testing.T) {
 	require.ErrorContains(t, err, "enough")
 }
 
-// Too many lanes are an error that says how many, not a lack of memory.
+// For too many lanes, the error says how many there are; the simulation does not run out of
+// memory.
 func TestWithoutSymmetryThereAreLimits(t *testing.T) {
 	lanes := make([]program.Lane, maxHalves>>7)
 	for i := range lanes {

@@ -10,7 +10,7 @@ import (
 )
 
 // drawn is a random set of programs that ends: events have a global order, each lane has its
-// events in that order, and they depend only on earlier ones of the same rank.
+// events in that order, and an event depends only on earlier events of the same rank.
 type drawn struct {
 	programs []*program.Program
 	events   []drawnEvent
@@ -83,8 +83,7 @@ func drawPrograms(t *rapid.T) *drawn {
 	return d
 }
 
-// bound returns the length of the longest path without any queueing: for each rank, and for
-// all.
+// bound returns the length of the longest path of all ranks, without any queueing.
 func (d *drawn) bound(n *Network) float64 {
 	type place struct{ rank, lane, step int }
 	end := map[place]float64{}

@@ -35,7 +35,7 @@ func TestSymmetryIsTheFullSimulation(t *testing.T) {
 					continue
 				}
 				for name, n := range networksOfBlocks() {
-					// A multiple of every number of chunks, so that rounding changes nothing.
+					// A multiple of the number of chunks, so that nothing is rounded.
 					elements := a.Generate(pr, 0).Chunks * sizes[p%len(sizes)] / 512
 					quick, err := Price(t.Context(), a, pr, elements*8, 8, n, Options{Segment: 16 << 10})
 					require.NoError(t, err)

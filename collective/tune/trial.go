@@ -27,12 +27,12 @@ const (
 	batchWarmUps = 2    // other algorithms used the sockets, cores and caches before
 
 	// An algorithm is eliminated when it is slower than the fastest by slowFactor after
-	// slowRounds, and for all larger sizes when it is slower by hopelessFactor at hopelessFrom
+	// slowRounds, and for all larger sizes when it is slower by abandonFactor at abandonFrom
 	// bytes or more.
-	slowFactor     = 1.8
-	slowRounds     = 4
-	hopelessFactor = 3
-	hopelessFrom   = 512 << 10
+	slowFactor    = 1.8
+	slowRounds    = 4
+	abandonFactor = 3
+	abandonFrom   = 512 << 10
 )
 
 // trial is the measurement of one algorithm, interleaved with others of its collective.
@@ -112,7 +112,7 @@ func (t *Tuner) measureAlgorithms(ctx context.Context, g Group, sizes []int) ([]
 			return nil, err
 		}
 		all = append(all, samples(trials, pr, bytes)...)
-		if limit := hopelessFactor * fastest(trials); bytes >= hopelessFrom {
+		if limit := abandonFactor * fastest(trials); bytes >= abandonFrom {
 			trials = slices.DeleteFunc(trials, func(x *trial) bool { return x.seconds > limit })
 		}
 	}

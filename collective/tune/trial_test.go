@@ -13,14 +13,14 @@ import (
 	"github.com/superstep-ml/superstep/collective/simulate"
 )
 
-// TestEstimate: rounds that are slow for all change nothing, nor does it help an algorithm to
-// have taken part in fast ones alone.
+// TestEstimate: a round that is slow for all algorithms does not change the estimates. Taking
+// part only in fast rounds does not make an estimate better.
 func TestEstimate(t *testing.T) {
 	best := &trial{medians: []float64{8, 8, 64, 72, 8}}
 	next := &trial{medians: []float64{16, 8, 96, 96, 12}}
 	gone := &trial{medians: []float64{16, 16}, eliminated: true}
 	estimate([]*trial{gone, best, next})
-	// The rounds took 12, 8, 80, 84 and 10, of those that are not eliminated.
+	// The rounds took 12, 8, 80, 84 and 10: the means of best and next, which are not eliminated.
 	require.InDelta(t, 12*median([]float64{8. / 12, 1, 64. / 80, 72. / 84, 8. / 10}), best.seconds, 1e-12)
 	require.InDelta(t, 12*1.2, next.seconds, 1e-12)
 	require.InDelta(t, 12*(16./12+2)/2, gone.seconds, 1e-12)
@@ -32,7 +32,7 @@ func TestEstimate(t *testing.T) {
 	require.Equal(t, 6.0, one.seconds)
 }
 
-// meeting is where the goroutines of fake ranks meet.
+// meeting is a barrier for the goroutines of fake ranks.
 type meeting struct {
 	mu      sync.Mutex
 	all     sync.Cond
@@ -45,7 +45,7 @@ type reunion struct {
 	max  []float64
 }
 
-// join waits for all ranks and gives each the greatest values of all.
+// join waits for all ranks and sets each element of x to its maximum over the ranks.
 func (m *meeting) join(x []float64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -66,7 +66,7 @@ func (m *meeting) join(x []float64) {
 	copy(x, here.max)
 }
 
-// fakeRank is a Group in memory. Only what trials use does something.
+// fakeRank is a Group in memory. Only the methods that trials use do anything.
 type fakeRank struct {
 	*meeting
 	Group
@@ -87,8 +87,8 @@ func (g *fakeRank) With(a *algorithm.Algorithm, call func() error) error {
 	return call()
 }
 
-// TestTrialsAreOfWhatCompetes: algorithms that fold in another tree take part if rank 0 says
-// so, and all ranks have the same times and thus eliminate the same algorithms.
+// TestTrialsAreOfWhatCompetes: algorithms that fold in another tree take part only if rank 0
+// allows any tree. All ranks have the same times, so they eliminate the same algorithms.
 func TestTrialsAreOfWhatCompetes(t *testing.T) {
 	for _, anyTree := range []bool{false, true} {
 		const ranks = 3
@@ -133,7 +133,7 @@ func TestTrialsAreOfWhatCompetes(t *testing.T) {
 	}
 }
 
-// TestChoicesTravel in the message that rank 0 sends.
+// TestChoicesTravel: a choice is the same after encoding and decoding.
 func TestChoicesTravel(t *testing.T) {
 	message := new([MessageBytes]byte)
 	sent := Choice{Algorithm: "torus", Dims: []int{2, 3}, Segment: 1 << 20, Channels: 2}

@@ -18,8 +18,8 @@ func query(c program.Collective, p, bytes int) Query {
 	return Query{Collective: c, Params: algorithm.Params{P: p}, Bytes: bytes, Elem: 8}
 }
 
-// TestTheCheapestCompetitorIsChosen holds every choice against prices asked for one by
-// one: it has the least price, or fewer steps than that at about the same.
+// TestTheCheapestCompetitorIsChosen compares every choice with the price of each algorithm. The
+// choice has the least price, or fewer steps for about the least price.
 func TestTheCheapestCompetitorIsChosen(t *testing.T) {
 	net, err := simulate.Preset("10gbe")
 	require.NoError(t, err)
@@ -49,8 +49,8 @@ func TestTheCheapestCompetitorIsChosen(t *testing.T) {
 	}
 }
 
-// TestLongDataTravelsInLongSegments where every segment wakes somebody, but not where a
-// pipeline would take longer to fill.
+// TestLongDataTravelsInLongSegments: segments are long where each one wakes a sleeping rank,
+// but not where a pipeline would take longer to fill.
 func TestLongDataTravelsInLongSegments(t *testing.T) {
 	for _, p := range []int{4, 8} {
 		d, err := Default().Choose(t.Context(), query(program.AllReduce, p, 64<<20))
@@ -68,8 +68,8 @@ func TestLongDataTravelsInLongSegments(t *testing.T) {
 	require.Zero(t, d.Candidates[i].Segment, d.Explain())
 }
 
-// TestFewMessagesWinWhereCoresAreFew holds the presumed network of one host to what was
-// measured on two cores.
+// TestFewMessagesWinWhereCoresAreFew compares choices for the presumed network of one host with
+// measurements on two cores.
 func TestFewMessagesWinWhereCoresAreFew(t *testing.T) {
 	for p, want := range map[int]string{2: "tree", 4: "linear", 8: "linear"} { // tree and linear are the same for 2
 		d, err := Default().Choose(t.Context(), query(program.Barrier, p, 0))
@@ -78,10 +78,10 @@ func TestFewMessagesWinWhereCoresAreFew(t *testing.T) {
 	}
 }
 
-// TestTheBestOfTwoCoresIsPresumed holds the presumed network of one host to what was
-// measured between processes on two cores, each algorithm by turns: those named took at
-// most 1.2 times as long as the best. A choice for sizes up to a power of two is made for
-// three quarters of it.
+// TestTheBestOfTwoCoresIsPresumed compares choices for the presumed network of one host with
+// measurements between processes on two cores, where the algorithms took turns. The good ones
+// took at most 1.2 times as long as the best. A choice for sizes up to a power of two is made
+// for three quarters of that power.
 func TestTheBestOfTwoCoresIsPresumed(t *testing.T) {
 	for _, x := range []struct {
 		ranks, from, to int
@@ -103,8 +103,8 @@ func TestTheBestOfTwoCoresIsPresumed(t *testing.T) {
 	}
 }
 
-// TestNeitherSizeNorNetworkChangesABit asks for reductions of all sizes on all
-// networks: what is chosen must be canonical.
+// TestNeitherSizeNorNetworkChangesABit wants a canonical choice for reductions of all sizes on
+// all networks.
 func TestNeitherSizeNorNetworkChangesABit(t *testing.T) {
 	for _, name := range simulate.Presets() {
 		net, err := simulate.Preset(name)
@@ -237,7 +237,7 @@ func TestMeasurementsCorrectTheModel(t *testing.T) {
 	d, err := tuner.Choose(t.Context(), q)
 	require.NoError(t, err)
 	require.NotEqual(t, plain.Algorithm, d.Algorithm)
-	q.Params.P = 4 // of which nothing was measured
+	q.Params.P = 4 // nothing was measured for 4 ranks
 	other, err := tuner.Choose(t.Context(), q)
 	require.NoError(t, err)
 	again, err := Default().Choose(t.Context(), q)

@@ -21,7 +21,7 @@ func TestNothingIsInspected(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Errors name what is missing in a setup.
+// Each error names what a setup lacks.
 func TestSetupsThatCannotRun(t *testing.T) {
 	scratch, ofShard := shared.Scratch[int]("scratch"), shared.PerShard("of shards", shared.Msgpack[int]())
 	for want, s := range map[string]queuetest.Setup{

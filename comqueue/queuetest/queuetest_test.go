@@ -31,7 +31,7 @@ var (
 	visits  = shared.PerShard("visits", shared.Msgpack[int]())
 )
 
-// addUp adds the points of a shard, times the first weight.
+// addUp adds up the points of a shard, times the first weight.
 func addUp(ctx *comqueue.ComContext, shard int, out []float64) error {
 	for _, v := range x.Get(ctx, shard) {
 		out[0] += v * by.Get(ctx)[0]
@@ -69,8 +69,8 @@ func setup(subtasks, n, supersteps int) queuetest.Setup {
 	}
 }
 
-// Stages see the given rows and objects, and their results are there when they are done, at any
-// number of subtasks, rows and supersteps, with and without CheckState.
+// Stages get the given rows and objects, and their results can be inspected, at any number of
+// subtasks, rows and supersteps, with and without CheckState.
 func TestStagesSeeWhatIsGiven(t *testing.T) {
 	for _, subtasks := range []int{0, 1, 2, 3, 8, 11} {
 		for _, n := range []int{0, 1, 7, 100} {
@@ -105,7 +105,7 @@ func TestStagesSeeWhatIsGiven(t *testing.T) {
 	}
 }
 
-// Rows can be given to shards one by one.
+// Rows can be given shard by shard.
 func TestShardRows(t *testing.T) {
 	s := setup(2, 0, 1)
 	s.Shards = 4
@@ -123,7 +123,7 @@ func TestShardRows(t *testing.T) {
 	require.ErrorContains(t, err, `rows of "points" are given for shard 4, and there are 4 shards`)
 }
 
-// Failures are reported as in a job, and nothing is inspected.
+// Failures are reported as in a job, and inspect is not called.
 func TestStagesThatFail(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(s *queuetest.Setup)
@@ -154,7 +154,7 @@ func TestStagesThatFail(t *testing.T) {
 	}
 }
 
-// A test that ends while it inspects ends the run as well.
+// A test that ends while it inspects also ends the run.
 func TestTestsThatEnd(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {

@@ -22,7 +22,8 @@ func schemaOf(t require.TestingT, columns ...columnar.Column) columnar.Schema {
 	return s
 }
 
-// everyType has a column of each type, and values of two rows as NewBatch takes them.
+// everyType has a column of each type, with the values of two rows in the form that NewBatch
+// takes.
 var everyType = []struct {
 	column string
 	values any
@@ -65,7 +66,7 @@ func TestNewBatch(t *testing.T) {
 			require.Empty(t, batch.Diff(want, arrowrows.Record(made)))
 			require.NoError(t, batch.Validate(arrowrows.Record(made)))
 
-			// The values of one batch go into another one, and so do the views of a column.
+			// NewBatch accepts the values of another batch, and so the views of its columns.
 			values, err := made.Values("x")
 			require.NoError(t, err)
 			again, err := columnar.NewBatch(mem, schema, values)
@@ -76,8 +77,8 @@ func TestNewBatch(t *testing.T) {
 	}
 }
 
-// TestNullsAreOfTheirRows: missing values are null, whatever is in their place. If none is
-// missing, the batch is the same as without WithNulls.
+// TestNullsAreOfTheirRows: missing values are null, whatever value is at their place. If no
+// value is missing, WithNulls makes no difference.
 func TestNullsAreOfTheirRows(t *testing.T) {
 	for _, c := range everyType {
 		schema := schemaOf(t, columnar.Column{Name: "x", Type: c.column, Nullable: true})
@@ -142,7 +143,7 @@ func roundTrip[V columnar.View](t *testing.T, b columnar.Batch, column string) {
 	require.Empty(t, batch.Diff(only, arrowrows.Record(made)))
 }
 
-// TestGet reads columns of a slice of a batch, whose values do not begin where the memory does.
+// TestGet reads columns of a slice of a batch. Its values do not begin where its memory begins.
 func TestGet(t *testing.T) {
 	var columns []columnar.Column
 	var values []any
@@ -185,8 +186,8 @@ func TestGet(t *testing.T) {
 	require.ErrorContains(t, err, "rows 1 to 3 of a batch of 2")
 }
 
-// TestGetReadsWhatIsThere: Get returns the values that the batch was made of, without a copy
-// where that is promised.
+// TestGetReadsWhatIsThere: Get returns the values from which the batch was made, without a copy
+// where the documentation promises this.
 func TestGetReadsWhatIsThere(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		numbers := rapid.SliceOf(rapid.Float64()).Draw(rt, "numbers")
@@ -218,7 +219,7 @@ func TestGetReadsWhatIsThere(t *testing.T) {
 	})
 }
 
-// TestMistakes: the error says what is wrong with each.
+// TestMistakes: each error says what is wrong.
 func TestMistakes(t *testing.T) {
 	columns := []columnar.Column{{Name: "n", Type: "int64"}, {Name: "v", Type: "vector"}}
 	schema := schemaOf(t, columns...)
@@ -331,8 +332,8 @@ func TestZeroValues(t *testing.T) {
 	require.Equal(t, fmt.Sprint(arrow.NewSchema(nil, nil)), fmt.Sprint(arrowrows.Arrow(none.Schema())))
 }
 
-// TestReleasedBatches: the use of a released batch is an error or, in functions without one, a
-// panic with a clear message.
+// TestReleasedBatches: using a released batch is an error, or a panic with a clear message in
+// functions that return no error.
 func TestReleasedBatches(t *testing.T) {
 	schema := schemaOf(t, columnar.Column{Name: "x", Type: "int64"})
 	rows, err := columnar.NewBatch(nil, schema, []int64{7, 8})
@@ -354,7 +355,8 @@ func TestReleasedBatches(t *testing.T) {
 	requirePanic(t, "columnar: Format: column 0, row 1: "+why, func() { rows.Format(0, 1) })
 }
 
-// TestPlacesThatAreNone: places that do not exist panic with a clear message.
+// TestPlacesThatAreNone: a row, column or index that does not exist causes a panic with a clear
+// message.
 func TestPlacesThatAreNone(t *testing.T) {
 	rows, err := columnar.NewBatch(nil, schemaOf(t, columnar.Column{Name: "x", Type: "int64"}), []int64{7, 8})
 	require.NoError(t, err)

@@ -25,8 +25,8 @@ func TestCompileRefusesParallelism(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestCompileRandomGraphs states what holds of every plan, from the definitions,
-// without asking how Compile goes about it.
+// TestCompileRandomGraphs checks what every plan must fulfil. The checks follow from the
+// definitions and not from the algorithm of Compile.
 func TestCompileRandomGraphs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := randomGraph(t)
@@ -50,8 +50,8 @@ func TestCompileRandomGraphs(t *testing.T) {
 	})
 }
 
-// needs says whether somebody asked for a node: it is a sink or of a queue, or one
-// that is needed reads it, or there is no sink and no queue in the graph.
+// needs says whether a node is needed. It is if it is a sink or part of a queue, if a needed
+// node reads it, or if the graph has neither sinks nor queues.
 func needs(g *Graph, id NodeID) bool {
 	if g.Nodes[id].Sink || g.Nodes[id].Queue != "" ||
 		!slices.ContainsFunc(g.Nodes, func(n Node) bool { return n.Sink || n.Queue != "" }) {
@@ -62,8 +62,8 @@ func needs(g *Graph, id NodeID) bool {
 	})
 }
 
-// checkChains: every node that is needed stands in one chain, no other in any, and
-// every link of a chain is an input that may be chained.
+// checkChains: every needed node is in exactly one chain, and no other node is in any. Each
+// link of a chain is an input that may be chained.
 func checkChains(t require.TestingT, g *Graph, p *Plan) {
 	seen := map[NodeID]int{}
 	for _, v := range p.Vertices {
@@ -97,9 +97,9 @@ func checkChains(t require.TestingT, g *Graph, p *Plan) {
 	}
 }
 
-// checkEdges: every input is a link of a chain or else one edge, which leads from
-// a lower vertex to the head of a higher one unless it is feedback; and what
-// could be chained is.
+// checkEdges: every input is either a link of a chain or one edge. Except for feedback, an edge
+// leads from a lower vertex to the head of a higher one. Inputs that can be chained are
+// chained.
 func checkEdges(t require.TestingT, g *Graph, p *Plan) {
 	vertexOf := map[NodeID]VertexID{}
 	type port struct {
@@ -158,8 +158,8 @@ func checkEdges(t require.TestingT, g *Graph, p *Plan) {
 	require.Equal(t, len(p.Edges), total)
 }
 
-// checkShares: the ranges of a vertex partition the shards, in order, none empty
-// and none more than one longer than another; slots suffice.
+// checkShares: the ranges of a vertex partition the shards in order. None is empty, their
+// lengths differ by at most one, and there are enough slots.
 func checkShares(t require.TestingT, g *Graph, p *Plan) {
 	slots := 0
 	for _, v := range p.Vertices {
@@ -183,7 +183,7 @@ func checkShares(t require.TestingT, g *Graph, p *Plan) {
 	require.Equal(t, slots, p.Slots)
 }
 
-// chainGraph returns n maps behind a source.
+// chainGraph returns a source followed by n maps.
 func chainGraph(n int) *Graph {
 	g := &Graph{Job: "chain", Shards: 128, Nodes: []Node{{Op: "Range", Schema: drawnSchema}}}
 	for i := range n {
@@ -192,7 +192,7 @@ func chainGraph(n int) *Graph {
 	return g
 }
 
-// branchGraph returns n branches of a source: an exchange and a sink each.
+// branchGraph returns a source with n branches, each an exchange and a sink.
 func branchGraph(n int) *Graph {
 	g := &Graph{Job: "branches", Shards: 128, Nodes: []Node{{Op: "Range", Schema: drawnSchema}}}
 	for i := range n {
@@ -204,8 +204,8 @@ func branchGraph(n int) *Graph {
 	return g
 }
 
-// TestCompileLarge compiles a hundred times the size that has to take well under
-// a second: what grows with the square would take hours here.
+// TestCompileLarge compiles a hundred times the size that must take well under a second.
+// Quadratic time would mean hours.
 func TestCompileLarge(t *testing.T) {
 	const n = 10 * many
 	p, err := Compile(chainGraph(n), 4)

@@ -8,10 +8,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// waitingCycle returns an error if vertices can wait for each other in a circle:
-// if a receiver of a pipelined edge may have to finish another input first, or
-// pipelined edges close a circle when read without direction. Feedback edges
-// carry verdicts, whose schedule is the queue's own.
+// waitingCycle returns an error if vertices could wait for each other in a cycle. This is
+// possible if the receiver of a pipelined edge may have to finish another input first, or if
+// pipelined edges form a cycle when their directions are ignored. Feedback edges do not count:
+// they carry verdicts, which the queue itself schedules.
 func waitingCycle(p *Plan) error {
 	for _, v := range p.Vertices {
 		pipelined, all := 0, 0
@@ -51,12 +51,11 @@ func waitingCycle(p *Plan) error {
 	return nil
 }
 
-// execution runs a plan with tokens for rows on buffers as small as can be: a
-// pipelined edge holds one token, a materialised one any number. A vertex reads
-// a side input to its end before data, insists on the port it chose until it
-// has a token or the end, and hands a token on to each of its edges in turn,
-// blocking where one is full. Which vertex moves and which port it chooses is
-// up to the adversary.
+// execution runs a plan with tokens in place of rows and with the smallest buffers: a pipelined
+// edge holds one token, a materialised edge any number. A vertex reads its side inputs to their
+// ends before data. It waits at the port that it has chosen until there is a token or the end.
+// It passes a token to each of its edges in turn, and blocks if one is full. An adversary
+// chooses the vertex that moves and the ports.
 type execution struct {
 	edges []simEdge
 	verts []simVertex
@@ -69,9 +68,9 @@ type simEdge struct {
 
 type simVertex struct {
 	in, out  []int
-	port     int   // edge it insists on, -1 for none
-	sending  []int // edges still to get the token, in order
-	left     int   // tokens a source has yet to make, or a holder has saved
+	port     int   // edge at which it waits, -1 for none
+	sending  []int // edges that still get the token, in order
+	left     int   // tokens that a source has yet to make, or that a holding vertex has stored
 	holds    bool  // emits only when its inputs have ended, as a sort does
 	finished bool
 }
@@ -149,7 +148,7 @@ func (x *execution) step(i int, choose func(n int) int) bool {
 	case e.held > 0:
 		e.held--
 		if v.holds || e.side {
-			v.left = simTokens // a side input must reach its end before anything is emitted
+			v.left = simTokens // a side input must end before anything is emitted
 		} else {
 			v.sending = v.out
 		}
@@ -160,8 +159,8 @@ func (x *execution) step(i int, choose func(n int) int) bool {
 	return true
 }
 
-// run returns the vertices that never finish. The bound on moves is far above
-// what any plan needs; only one whose vertices feed themselves reaches it.
+// run returns the vertices that never finish. Its bound on moves is far above what any plan
+// needs. Only a plan whose vertices feed themselves reaches it.
 func (x *execution) run(choose func(n int) int) (stuck []int) {
 	ready := make([]int, 0, len(x.verts))
 	for range 100_000 {
@@ -188,8 +187,8 @@ func (x *execution) run(choose func(n int) int) (stuck []int) {
 	return stuck
 }
 
-// lcg is a small generator for the adversary's choices, so that one drawn seed
-// stands for a whole schedule.
+// lcg is a small random generator for the adversary, so that one seed determines a whole
+// schedule.
 func lcg(seed uint64) func(n int) int {
 	return func(n int) int {
 		seed = seed*6364136223846793005 + 1442695040888963407
@@ -208,9 +207,9 @@ func TestNoDeadlock(t *testing.T) {
 	})
 }
 
-// TestDeadlockIsSeen holds that the two checks can fail: with everything
-// pipelined, a diamond with a broadcast stands still, as does one whose two
-// branches are read one after the other.
+// TestDeadlockIsSeen requires that both checks can fail. If all edges are pipelined, a diamond
+// with a broadcast deadlocks, and so does a diamond whose branches are read one after the
+// other.
 func TestDeadlockIsSeen(t *testing.T) {
 	broadcast := &Graph{Shards: 1, Nodes: []Node{
 		{ID: 0, Op: "Range"},

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEnums goes through all values of all enumerations, and one beyond each end.
+// TestEnums goes through all values of all enumerations, and one value beyond each end.
 func TestEnums(t *testing.T) {
 	type enum interface {
 		fmt.Stringer
@@ -18,7 +18,7 @@ func TestEnums(t *testing.T) {
 	}
 	for _, c := range []struct {
 		kind  enum
-		last  int // from the declarations, not from the tables of names
+		last  int // from the declarations and not from the tables of names
 		names string
 	}{
 		{Partitioner(0), int(BySubtask), "[forward rebalance hash range broadcast custom by-subtask]"},

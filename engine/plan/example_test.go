@@ -6,8 +6,8 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 )
 
-// A job that counts rows by key: the reader and the filter become one vertex, the
-// hash edge an exchange.
+// A job counts rows by key. The reader and the filter become one vertex, and the hash edge
+// becomes an exchange.
 func Example() {
 	rows := []plan.Column{{Name: "species", Type: "utf8"}, {Name: "width", Type: "float64"}}
 	g := &plan.Graph{
@@ -34,7 +34,7 @@ func Example() {
 	//      ← v0 Filter(wide)  hash(species)
 }
 
-// Mistakes come all at once, with the lines of the user's program.
+// Validate returns all mistakes together, with the lines of the user's program.
 func ExampleGraph_Validate() {
 	g := &plan.Graph{
 		Shards: 100,
@@ -49,7 +49,7 @@ func ExampleGraph_Validate() {
 	// main.go:13: Count: key column "specie" does not exist in the rows of ReadCSV (main.go:12); did you mean "species"?
 }
 
-// Two builds of one job must give the same graph; Diff says where they do not.
+// Two builds of one job must give the same graph. Diff shows where they differ.
 func ExampleDiff() {
 	build := func(size string) *plan.Graph {
 		return &plan.Graph{

@@ -32,14 +32,14 @@ func clone(t require.TestingT, g *Graph) *Graph {
 	return c
 }
 
-// TestFingerprintCoversEverything changes each field of a graph in turn, found by
-// reflection so that a new field cannot be forgotten: every one but Site and Within must
-// change the fingerprint, and show in the difference.
+// TestFingerprintCoversEverything changes each field of a graph in turn. Reflection finds the
+// fields, so that a new one cannot be forgotten. Each change must change the fingerprint and
+// appear in the difference, except for Site and Within.
 func TestFingerprintCoversEverything(t *testing.T) {
 	want := full().Fingerprint()
 	require.Len(t, want, 64)
 	changed := 0
-	// walk calls change with a way to each leaf of v.
+	// walk calls change with a getter for each leaf of v.
 	var walk func(path string, get func(*Graph) reflect.Value)
 	walk = func(path string, get func(*Graph) reflect.Value) {
 		v := get(full())
@@ -82,8 +82,8 @@ func TestFingerprintCoversEverything(t *testing.T) {
 	require.Greater(t, changed, 25)
 }
 
-// TestFingerprintBoundaries holds that text moved from one field to the next, or
-// split otherwise, is another graph.
+// TestFingerprintBoundaries requires another fingerprint if text moves from one field to the
+// next or is split differently.
 func TestFingerprintBoundaries(t *testing.T) {
 	node := func(n Node) string { return (&Graph{Nodes: []Node{n}}).Fingerprint() }
 	seen := map[string]int{}
@@ -105,14 +105,13 @@ func TestFingerprintBoundaries(t *testing.T) {
 	}
 }
 
-// TestFingerprintIsPinned holds the encoding: stored fingerprints stay valid.
-// The value was computed once and from then on may change only with the version
-// in the encoding.
+// TestFingerprintIsPinned fixes the encoding, so that stored fingerprints stay valid. The
+// expected value may change only together with the version in the encoding.
 func TestFingerprintIsPinned(t *testing.T) {
 	require.Equal(t, "66f13ca4eaef9d94201ac23b790791bade788395b23cb19af44eec46f97a451a", full().Fingerprint())
 }
 
-// TestFingerprintLongText holds that text larger than the buffer counts in full.
+// TestFingerprintLongText: every byte of a text that is larger than the buffer counts.
 func TestFingerprintLongText(t *testing.T) {
 	long := make([]byte, 100_000)
 	a := (&Graph{Job: string(long)}).Fingerprint()
@@ -123,8 +122,9 @@ func TestFingerprintLongText(t *testing.T) {
 	}
 }
 
-// TestDiffRandom compares random graphs: there is a difference exactly where the
-// fingerprints differ, and it turns one set of lines into the other.
+// TestDiffRandom compares random graphs. Diff finds a difference if and only if the
+// fingerprints differ. Applied to the lines of one graph, the difference gives the lines of the
+// other.
 func TestDiffRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := randomGraph(t)
@@ -157,7 +157,7 @@ func TestDiffRandom(t *testing.T) {
 	})
 }
 
-// TestDiffLarge holds that the comparison of large, different graphs ends.
+// TestDiffLarge: comparing large, different graphs ends.
 func TestDiffLarge(t *testing.T) {
 	d := Diff(chainGraph(2*many), branchGraph(2*many))
 	require.Contains(t, d, "first differ at the job's name")

@@ -6,9 +6,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// randomGraph draws a valid graph: sources, chains, branches, every partitioner,
-// nodes with several data and side inputs, single nodes, sinks, and queues with
-// reductions and inner loops.
+// randomGraph draws a valid graph. It has sources, chains, branches, every partitioner, nodes
+// with several data and side inputs, single nodes, sinks, and queues with reductions and inner
+// loops.
 func randomGraph(t *rapid.T) *Graph {
 	d := drawer{t: t, g: &Graph{
 		Job:    rapid.SampledFrom([]string{"", "job", "a \"b\"\n→"}).Draw(t, "job"),
@@ -25,7 +25,7 @@ func randomGraph(t *rapid.T) *Graph {
 	return d.g
 }
 
-// drawer grows a graph.
+// drawer adds random nodes to a graph.
 type drawer struct {
 	t    *rapid.T
 	g    *Graph
@@ -34,7 +34,7 @@ type drawer struct {
 
 var drawnSchema = []Column{{"k", "int64", false}, {"x", "float64", true}, {"v", "vector[3]", false}}
 
-// add appends a node that emits rows.
+// add appends a node with the drawn schema, whose rows later nodes may read.
 func (d *drawer) add(n Node) NodeID {
 	n.Schema = drawnSchema
 	id := d.plain(n)
@@ -70,7 +70,7 @@ func (d *drawer) side() Input {
 	return Input{From: rapid.SampledFrom(d.open).Draw(d.t, "side"), Partitioner: Broadcast, Role: Side}
 }
 
-// inputs draws least to most data inputs and up to two side inputs, mixed.
+// inputs draws between least and most data inputs and up to two side inputs, in mixed order.
 func (d *drawer) inputs(least, most int) []Input {
 	var ins []Input
 	for range rapid.IntRange(least, most).Draw(d.t, "data inputs") {

@@ -35,7 +35,7 @@ func (g *Graph) Text() string {
 		n := &g.Nodes[i]
 		line := fmt.Sprintf("%*d  %s  %s", idWidth, i, pad(label(n), width), strings.Join(inputsText(n), "; "))
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
-		for _, more := range []string{marks(n), nodeFacts(n), funcText(n), schemaText(n.Schema)} {
+		for _, more := range []string{annotations(n), nodeFacts(n), funcText(n), schemaText(n.Schema)} {
 			if more != "" {
 				b.WriteString(indent + more + "\n")
 			}
@@ -66,7 +66,7 @@ func inputsText(n *Node) []string {
 	return parts
 }
 
-func marks(n *Node) string {
+func annotations(n *Node) string {
 	var parts []string
 	if n.Stage != NoStage {
 		parts = append(parts, n.Stage.String()+" of queue "+plain(clip(n.Queue, 40)))

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// exercise calls everything on a graph that may be anything. Nothing may panic;
-// what Validate accepts must compile to a plan for which all definitions hold.
+// exercise calls every function on an arbitrary graph. Nothing may panic. If Validate accepts
+// the graph, it must compile to a plan that fulfils all definitions.
 func exercise(t require.TestingT, g *Graph, parallelism int) {
 	valid := g.Validate()
 	require.NotEmpty(t, g.Text()+g.DOT()+g.Fingerprint()+Diff(g, &Graph{Job: g.Job + "'"}))
@@ -33,8 +33,8 @@ func exercise(t require.TestingT, g *Graph, parallelism int) {
 	require.NotEmpty(t, p.Text()+p.DOT())
 }
 
-// TestHostileGraphs damages valid graphs in a few places, found by reflection, so
-// that they come close to every rule of Validate from the wrong side.
+// TestHostileGraphs damages valid graphs in a few places, which reflection finds. The results
+// are close to valid, so every rule of Validate is tested at its border.
 func TestHostileGraphs(t *testing.T) {
 	accepted := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -54,7 +54,7 @@ func TestDecodeGraphIsStrict(t *testing.T) {
 	require.ErrorContains(t, err, "77 is no stage")
 }
 
-// TestDecodePlanChecks breaks a plan in each way that would make a method fail.
+// TestDecodePlanChecks damages a plan in each way that would make a method fail.
 func TestDecodePlanChecks(t *testing.T) {
 	g, err := parseGraph("a = Range : x int64\nb = Map <- a : x int64\nc = Sort <- b range(x) : x int64\nCollect(x) [sink] <- c")
 	require.NoError(t, err)
@@ -95,7 +95,7 @@ func TestDecodePlanChecks(t *testing.T) {
 			require.NoError(t, err)
 			data, err := json.Marshal(p)
 			require.NoError(t, err)
-			own, err := DecodePlan(data) // a copy that shares nothing with the graph
+			own, err := DecodePlan(data) // a copy that shares no memory with the graph
 			require.NoError(t, err)
 			breakIt(own)
 			data, err = json.Marshal(own)
@@ -106,8 +106,8 @@ func TestDecodePlanChecks(t *testing.T) {
 	}
 }
 
-// FuzzDecode feeds the whole path with anything: whatever decodes is validated,
-// and printed in every form whether valid or not; whatever is valid compiles.
+// FuzzDecode gives arbitrary bytes to the decoder. Whatever it decodes is validated and printed
+// in every form, valid or not. Valid graphs are compiled.
 func FuzzDecode(f *testing.F) {
 	for _, g := range []*Graph{full(), chainGraph(3), branchGraph(2)} {
 		data, err := json.Marshal(g)

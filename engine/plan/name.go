@@ -71,10 +71,10 @@ func lineName(nodes []Node, chain []Chained) string {
 
 // treeName names a chain with branches.
 func treeName(nodes []Node, chain []Chained) string {
-	t := treeNamer{nodes: nodes, chain: chain, kids: make([][]int, len(chain)), left: longestName}
+	t := treeNamer{nodes: nodes, chain: chain, children: make([][]int, len(chain)), left: longestName}
 	for i, m := range chain {
 		if i > 0 {
-			t.kids[m.Parent] = append(t.kids[m.Parent], i)
+			t.children[m.Parent] = append(t.children[m.Parent], i)
 		}
 	}
 	t.write(0)
@@ -83,18 +83,18 @@ func treeName(nodes []Node, chain []Chained) string {
 
 // treeNamer writes the labels of a tree, depth first.
 type treeNamer struct {
-	nodes []Node
-	chain []Chained
-	kids  [][]int // by position in chain
-	left  int     // labels that may follow; also bounds the depth of the recursion
-	text  strings.Builder
+	nodes    []Node
+	chain    []Chained
+	children [][]int // by position in chain
+	left     int     // labels that may follow; also bounds the depth of the recursion
+	text     strings.Builder
 }
 
 // write writes the label at position i and what is chained behind it.
 func (t *treeNamer) write(i int) {
 	t.left--
 	t.text.WriteString(label(&t.nodes[t.chain[i].Node]))
-	kids := t.kids[i]
+	kids := t.children[i]
 	if len(kids) == 0 {
 		return
 	}

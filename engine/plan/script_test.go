@@ -11,10 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestScripts runs the scripts under testdata: each defines graphs in the small
-// language of parseGraph and holds what is made of them. After a wanted change,
-// "go test ./engine/plan -run Scripts -rewrite" writes the files anew; the
-// difference is reviewed like code.
+// TestScripts runs the scripts in testdata. Each defines graphs in the small language of
+// parseGraph and states what is made of them. After an intended change, "go test ./engine/plan
+// -run Scripts -rewrite" rewrites the files. Review the difference like code.
 //
 // Commands, each followed by a graph unless it says otherwise:
 //
@@ -91,17 +90,16 @@ func TestScripts(t *testing.T) {
 //	queue NAME [max=N] [criterion]
 //	[ID =] OP[(LABEL)] {KEY=VALUE} {[MARK]} [@QUEUE/STAGE] [<- INPUT {; INPUT}] [: COLUMN TYPE[?] {, …}]
 //
-// A MARK is single, sink, shard-tree, rank-tree, or calls=SYMBOL@LINE. An INPUT is
-// ID [PARTITIONER[(KEYS)]] [ROLE] [by FUNC]; it is forward data by default, and
-// side where broadcast. ID may be "#7" for any number. A stage of a queue but
-// the first takes the node of the line before if it names no input, and
-// feedback edges come by themselves. A node's source line is
-// "job.go" and its line. "# …" is a comment.
+// A MARK is single, sink, shard-tree, rank-tree, or calls=SYMBOL@LINE. An INPUT is ID
+// [PARTITIONER[(KEYS)]] [ROLE] [by FUNC]. By default it is forward data, and a broadcast is a
+// side input. ID may be "#7" for any number. If a stage of a queue names no input, it takes the
+// node of the previous line, except in the first stage. Feedback edges are added automatically.
+// A node's source line is "job.go" and its line. "# …" is a comment.
 func parseGraph(text string) (*Graph, error) {
 	g := &Graph{}
 	ids := map[string]NodeID{}
 	first := map[string]int{} // position of the first stage of each queue
-	var begins []int          // of open inner loops
+	var begins []int          // of the inner loops that are open
 	type pending struct {
 		node NodeID
 		text string

@@ -2,6 +2,6 @@
 
 package plan
 
-// many scales graphs that are to be large: what the race detector looks for is not in this
-// package, whose functions it makes several times slower.
+// many is the scale of large graphs. It is smaller under the race detector, which slows this
+// package down several times; this package has no concurrency that it could check.
 const many = 10_000

@@ -25,8 +25,8 @@ func TestMisuse(t *testing.T) {
 	require.Empty(t, Misuses(errors.New("other")))
 }
 
-// TestValidateBounds holds that the report stays readable and comes at once,
-// however much is wrong.
+// TestValidateBounds requires that the report stays readable and fast, however many mistakes
+// there are.
 func TestValidateBounds(t *testing.T) {
 	const n = 5 * many
 	ring := &Graph{Shards: 1}
@@ -57,8 +57,8 @@ func TestValidateBounds(t *testing.T) {
 	require.ErrorContains(t, wide.Validate(), fmt.Sprintf("and %d more errors", n-maxMisuses))
 }
 
-// TestValidateText holds that text which JSON cannot carry is refused, and that no
-// name reaches a text form as it is if it could break a line.
+// TestValidateText requires that text which JSON cannot represent is refused. A text form must
+// escape names that could break a line.
 func TestValidateText(t *testing.T) {
 	const bad = "\xff"
 	for name, g := range map[string]*Graph{

@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// benchSource emits the same batch over and over, after some work per row.
+// benchSource emits the same batch again and again, after some work per row.
 type benchSource struct {
 	rows arrow.Record
 	n    int // batches per shard
@@ -60,7 +60,7 @@ func benchRows(n int) arrow.Record {
 	return b.NewRecord()
 }
 
-// benchGraph is a graph whose nodes all have the columns of benchRows.
+// benchGraph returns a graph whose nodes all have the columns of benchRows.
 func benchGraph(shards int, text string) *testGraph {
 	g := parseGraph(shards, text)
 	for i := range g.Nodes {
@@ -69,7 +69,7 @@ func benchGraph(shards int, text string) *testGraph {
 	return g
 }
 
-// benchRun runs a graph b.N times over about a million rows each.
+// benchRun runs a graph b.N times, each time over about a million rows.
 func benchRun(b *testing.B, text string, p, batch, work int) {
 	const shards, total = 128, 1 << 20
 	rows := benchRows(batch)
@@ -115,8 +115,8 @@ func BenchmarkChain(b *testing.B) {
 	}
 }
 
-// BenchmarkExchange moves rows through an exchange, behind a source that costs
-// nothing and behind one that costs about 100 ns per row.
+// BenchmarkExchange moves rows through an exchange, after a source that costs nothing and after
+// one that costs about 100 ns per row.
 func BenchmarkExchange(b *testing.B) {
 	for _, how := range []string{"forward", "rebalance", "hash", "range", "custom"} {
 		// The second input keeps the forward edge from being chained.
@@ -186,7 +186,7 @@ func BenchmarkCondBarrier(b *testing.B) {
 	}
 }
 
-// BenchmarkSpill shuffles 200 MB of rows with room for 16 MB.
+// BenchmarkSpill shuffles 200 MB of rows with a memory budget of 16 MB.
 func BenchmarkSpill(b *testing.B) {
 	const shards, batches = 128, 64
 	rows := benchRows(1024)

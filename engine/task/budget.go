@@ -125,10 +125,10 @@ func (b *Budget) Take(n int64) {
 	}
 }
 
-// Keep takes n bytes for something that can neither spill nor be given back before it ends, such
-// as the rows of a queue. It needs no room besides what others hold now, as they spill or give
-// back what they have. It reports false if everything that is kept would exceed twice the
-// budget; with rows, the rows of HoldRows count as kept.
+// Keep takes n bytes for something that can neither spill nor be given back before it ends,
+// such as the rows of a queue. The bytes that others hold now do not matter, because others
+// spill them or give them back. Keep reports false if everything that is kept would exceed
+// twice the budget. With rows, the rows of HoldRows count as kept.
 func (b *Budget) Keep(n int64, rows bool) bool {
 	if b == nil {
 		return true
@@ -179,7 +179,7 @@ func (b *Budget) GiveUpRows(n int64) {
 	}
 }
 
-// Kept returns the bytes that are kept, with rows those of HoldRows too.
+// Kept returns the bytes that are kept; with rows, it includes those of HoldRows.
 func (b *Budget) Kept(rows bool) int64 {
 	if b == nil {
 		return 0

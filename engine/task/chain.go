@@ -12,9 +12,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// link is an operator's place in a subtask's chain: the operator, and where its
-// rows go. The rows of an operator reach the next one by a direct call. A link is
-// the Output of its operator.
+// link is an operator's place in a subtask's chain: the operator, and the places to which its
+// rows go. The rows of an operator reach the next one by a direct call. A link is the Output of
+// its operator.
 type link struct {
 	task    *subtask
 	node    *plan.Node
@@ -128,8 +128,8 @@ func (l *link) declared(rows arrow.Record) error {
 	return nil
 }
 
-// send hands rows to an outgoing edge. If rows are checked it hands on a copy, so that changes
-// by one vertex do not show in another.
+// send passes rows to an outgoing edge. If rows are checked, it passes a copy, so that changes
+// by one vertex are not visible in another.
 func (t *subtask) send(to *outlet, shard int, rows arrow.Record) error {
 	if !t.run.env.CheckRows {
 		return to.emit(t.context, shard, rows)
@@ -163,9 +163,9 @@ func (l *link) process(port, shard int, rows arrow.Record, n int64) (err error) 
 	return nil
 }
 
-// endShard ends a shard for the link's operator, then for its edges and those chained behind.
-// Finish may still emit under the last shard, so it is called before the shard ends for those
-// behind.
+// endShard ends a shard for the link's operator, and then for its edges and the operators
+// chained behind it. Finish may still emit under the last shard, so it is called before the
+// shard ends for those operators.
 func (l *link) endShard(shard int, last bool) error {
 	t := l.task
 	l.given = nil

@@ -67,9 +67,9 @@ func (c *Context) Side(port int) []columnar.Batch { return arrowrows.Batches(c.s
 // each shard.
 func (c *Context) ChecksRows() bool { return c.checked }
 
-// HoldSide accounts for n bytes more that the process holds of a side input, such as a copy of
-// its rows, for as long as its subtasks need the input. It is called once for memory that all
-// of them share, before the memory is allocated. It fails if the side inputs of the run would
+// HoldSide accounts for n more bytes that the process holds of a side input, such as a copy of
+// its rows, for as long as its subtasks need the input. For memory that all of them share, it
+// is called once, before the memory is allocated. It fails if the side inputs of the run would
 // not fit together.
 func (c *Context) HoldSide(port int, n int64) error {
 	s := c.inputs[port]
@@ -95,9 +95,9 @@ func (c *Context) Count(name string, delta int64) {
 }
 
 // Accumulate adds v to the job's accumulator of that name. Values are added per shard in the
-// order of calls, those of several operators in the order of their nodes. Then shards are added
-// up the aligned tree. So the sum has the same bits at any parallelism; sums of integers are
-// exact up to 2^53. The subtask must own the shard.
+// order of calls, and values of several operators in the order of their nodes. Then shards are
+// added up the aligned tree. So the sum has the same bits at any parallelism. Sums of integers
+// are exact up to 2^53. The subtask must own the shard.
 func (c *Context) Accumulate(name string, shard int, v float64) {
 	if !c.Range.Contains(shard) {
 		panic(fmt.Errorf("accumulate %q under shard %d: the subtask owns %v", name, shard, c.Range))

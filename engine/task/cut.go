@@ -13,9 +13,9 @@ import (
 // as before or not. All subtasks of a queue are cut after the same superstep and its verdict,
 // outside of inner loops, with no collective under way.
 //
-// It is everything that the next gang gets except for rows, which a process has in the queue's
-// session or reads again. It is passed as bytes: nothing in it refers to memory of the gang
-// that was cut.
+// It contains everything that the next gang gets except for rows. A process has the rows in the
+// queue's session or reads them again. A cut is passed as bytes: nothing in it refers to memory
+// of the gang that was cut.
 type Cut struct {
 	// Step is the superstep.
 	Step int `msgpack:"step"`

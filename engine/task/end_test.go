@@ -17,8 +17,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// TestNothingBegins: once the run has ended, only Close is still called, wherever the subtasks
-// were.
+// TestNothingBegins: after the run has ended, only Close is called, whatever the subtasks were
+// doing.
 func TestNothingBegins(t *testing.T) {
 	for name, test := range map[string]func(end func()) (funcOperator, string){
 		"open": func(end func()) (funcOperator, string) {
@@ -36,7 +36,7 @@ func TestNothingBegins(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
-			ended, calls := false, 0 // there is one goroutine
+			ended, calls := false, 0 // there is only one goroutine
 			op, text := test(func() { ended = true; calls++; cancel() })
 			late := &funcOperator{process: func(*Context, int, int, arrow.Record, Output) error { calls++; return nil }}
 			late.open = func(*Context) error {
@@ -57,8 +57,8 @@ func TestNothingBegins(t *testing.T) {
 	}
 }
 
-// TestNothingBeginsInQueues: the same between stages, rounds, supersteps and
-// emitted shards.
+// TestNothingBeginsInQueues is the same test between stages, rounds, supersteps and emitted
+// shards.
 func TestNothingBeginsInQueues(t *testing.T) {
 	for _, where := range []string{"stage", "round", "criterion", "finish"} {
 		t.Run(where, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestNothingBeginsInQueues(t *testing.T) {
 	}
 }
 
-// TestAbandonedMember: the shard in which a member of a queue hangs is named.
+// TestAbandonedMember: if a subtask of a queue hangs, the error names its shard.
 func TestAbandonedMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -119,8 +119,8 @@ func TestAbandonedMember(t *testing.T) {
 			return b
 		}
 		go func() { synctest.Wait(); cancel() }()
-		// Its side input is left to the garbage collector, which no checked allocator
-		// would accept.
+		// The abandoned subtask does not release its side input, so the test uses no checked
+		// allocator.
 		g := queueGraph(8, 2, false, plan.Compute)
 		compiled, err := plan.Compile(g.Graph, 2)
 		require.NoError(t, err)
@@ -133,8 +133,8 @@ func TestAbandonedMember(t *testing.T) {
 	})
 }
 
-// TestQueueTimes: waiting for others is not busy time, in stages and in verdicts, and the
-// criterion's time belongs to its node. synctest makes the times exact.
+// TestQueueTimes: waiting for others does not count as busy time, neither in stages nor in
+// verdicts. The time of the criterion counts for its node. synctest makes the times exact.
 func TestQueueTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const steps = 3
@@ -145,7 +145,7 @@ func TestQueueTimes(t *testing.T) {
 					return []Stage{{
 						Node: 3,
 						Run: func() error {
-							time.Sleep(time.Duration(100-70*subtask) * time.Millisecond) // 100 or 30
+							time.Sleep(time.Duration(100-70*subtask) * time.Millisecond) // 100 ms or 30 ms
 							began := time.Now()
 							err := b.comm.Barrier(b.context)
 							waited += time.Since(began)
@@ -167,7 +167,7 @@ func TestQueueTimes(t *testing.T) {
 					require.Equal(t, steps*50*time.Millisecond, v.Subtasks[0].Busy-stageTime(v, 3, steps*100*time.Millisecond))
 				}
 			}
-			if n := v.Subtasks[0].Operators[0].Node; n < 2 || n > 5 { // not the queue's
+			if n := v.Subtasks[0].Operators[0].Node; n < 2 || n > 5 { // not a node of the queue
 				continue
 			}
 			for i, s := range v.Subtasks {
@@ -180,7 +180,7 @@ func TestQueueTimes(t *testing.T) {
 	})
 }
 
-// stageTime is d where the vertex holds the node too.
+// stageTime returns d if the vertex contains the node, otherwise 0.
 func stageTime(v VertexReport, node plan.NodeID, d time.Duration) time.Duration {
 	for _, o := range v.Subtasks[0].Operators {
 		if o.Node == node {
@@ -190,8 +190,8 @@ func stageTime(v VertexReport, node plan.NodeID, d time.Duration) time.Duration 
 	return 0
 }
 
-// TestForeignTaskError: a context that ends because of another run's failure is
-// not taken for a failure of this one.
+// TestForeignTaskError: if the context ends because another run failed, this is not reported as
+// a failure of this run.
 func TestForeignTaskError(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cause := &TaskError{Operator: "Map", Err: errBoom}
@@ -200,8 +200,8 @@ func TestForeignTaskError(t *testing.T) {
 	require.Same(t, cause, got.err)
 }
 
-// TestGoexitOutsideOfSubtasks: functions called on behalf of Run may end their
-// goroutine; sinks are aborted and files removed all the same.
+// TestGoexitOutsideOfSubtasks: functions that Run calls may end their goroutine. Even then
+// sinks are aborted and files removed.
 func TestGoexitOutsideOfSubtasks(t *testing.T) {
 	for _, where := range []string{"factory", "begin", "commit", "abort"} {
 		t.Run(where, func(t *testing.T) {
@@ -227,7 +227,7 @@ func TestGoexitOutsideOfSubtasks(t *testing.T) {
 	}
 }
 
-// exitingSink ends the goroutine at one step.
+// exitingSink ends its goroutine in one of its steps.
 type exitingSink struct {
 	testSink
 	at string
@@ -245,8 +245,8 @@ func (s *exitingSink) Begin() error  { return s.exit("begin") }
 func (s *exitingSink) Commit() error { return s.exit("commit") }
 func (s *exitingSink) Abort() error  { return s.exit("abort") }
 
-// TestSpillDirIsRemoved: a run removes the directories that it made. Directories that existed
-// before, or that others use by then, stay.
+// TestSpillDirIsRemoved: a run removes the directories that it has created. Directories that
+// existed before, or that others have begun to use, stay.
 func TestSpillDirIsRemoved(t *testing.T) {
 	base := t.TempDir()
 	s, err := newScratch(filepath.Join(base, "a", "b", "c"))

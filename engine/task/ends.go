@@ -103,8 +103,8 @@ func (e *ends) settle(source int) {
 	}
 }
 
-// until returns the first source shard that sends to a destination shard and is not settled;
-// its rows are next. No rows that arrive later come before them.
+// until returns the first source shard that sends to a destination shard and is not settled.
+// The rows of this source shard are next; no rows that arrive later come before them.
 func (e *ends) until(shard int) int {
 	if !e.aligned {
 		return int(e.settled.Load())
@@ -133,8 +133,8 @@ func (e *ends) last(shard int) int {
 	return e.src.Hi
 }
 
-// await wakes the reader of in when until of its shard has reached need. It returns false if it
-// has already.
+// await arranges that in's reader is woken when until of its shard has reached need. It returns
+// false if that is so already.
 func (e *ends) await(in *inbox, need int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -18,8 +18,9 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// TestSparseExchanges: few rows in many shards come out as in the reference. The number of
-// messages grows with rows and source shards, not with pairs of shards or subtasks.
+// TestSparseExchanges: a few rows in many shards arrive as in the reference. The number of
+// messages grows with the rows and the source shards, and not with the pairs of shards or
+// subtasks.
 func TestSparseExchanges(t *testing.T) {
 	for _, how := range []string{"rebalance", "hash", "custom"} {
 		for _, size := range []struct{ shards, p int }{{1 << 10, 1}, {1 << 10, 3}, {1 << 10, 1 << 10}, {1 << 14, 2}} {
@@ -39,23 +40,23 @@ func TestSparseExchanges(t *testing.T) {
 	}
 }
 
-// TestEndBeforeRows: an end may overtake rows on their way to another inbox. A
-// shard ends when the rows that it announced are there, in whatever order rows
-// and ends of all source shards arrive.
+// TestEndBeforeRows: an end may overtake rows that are on their way to another inbox. A shard
+// ends when all rows that it announced have arrived, in whatever order the rows and ends of the
+// source shards arrive.
 func TestEndBeforeRows(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 		defer mem.AssertSize(t, 0)
 		const sources = 5
 		e := newEnds(sharding.Range{Lo: 0, Hi: sources}, false, func(err error) { rt.Fatal(err) })
-		inboxes := make([]*inbox, 2) // of shard 0 and 1
+		inboxes := make([]*inbox, 2) // of shards 0 and 1
 		for i := range inboxes {
 			inboxes[i] = newInbox(sharding.Range{Lo: i, Hi: i + 1}, e)
 			inboxes[i].batchRows, inboxes[i].mem = 2, mem
 			inboxes[i].fail = func(_ int, err error) { rt.Fatal(err) }
 			inboxes[i].spill = &spillFile{}
 		}
-		// Messages of one sender keep their order, and senders are interleaved at random.
+		// The messages of one sender keep their order; senders are interleaved at random.
 		var lines [][]func()
 		want := make([][]row, 2)
 		for source := range sources {
@@ -131,7 +132,7 @@ func TestPieceQueue(t *testing.T) {
 	})
 }
 
-// TestSortsAgree: sorting and counting put rows in the same order.
+// TestSortsAgree: both methods of sorting put rows in the same order.
 func TestSortsAgree(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const shards = 50

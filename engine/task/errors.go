@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -188,6 +189,12 @@ func followsCancel(err, cause error) bool {
 		errors.Is(err, context.DeadlineExceeded) || cause != nil && errors.Is(err, cause)
 }
 
+// damaged reports whether the error is damage by a disk.
+func damaged(err error) bool {
+	var damage *disk.DamagedError
+	return errors.As(err, &damage)
+}
+
 // failures collects the failures of the subtasks of a run.
 type failures struct {
 	errs []*TaskError
@@ -195,8 +202,9 @@ type failures struct {
 
 // choose returns the error that the run reports, nil if there is none. It ignores consequences
 // of other failures, and takes the error of the lowest shard, then of the first vertex and
-// subtask. An error outside any shard comes first, as it happened before the first row.
-// Failures of other processes count only if there is nothing else.
+// subtask. An error outside any shard comes first, as it happened before the first row. Damage
+// by a disk comes before all of these, as it may be their cause. Failures of other processes
+// count only if there is nothing else.
 func (f *failures) choose() *TaskError {
 	if len(f.errs) == 0 {
 		return nil
@@ -204,6 +212,9 @@ func (f *failures) choose() *TaskError {
 	own := slices.DeleteFunc(slices.Clone(f.errs), func(te *TaskError) bool { return FollowsPeer(te.Err) })
 	if len(own) == 0 {
 		own = f.errs
+	}
+	if byDisk := slices.DeleteFunc(slices.Clone(own), func(te *TaskError) bool { return !damaged(te) }); len(byDisk) > 0 {
+		own = byDisk
 	}
 	return slices.MinFunc(own, func(a, b *TaskError) int {
 		if a.Shard != b.Shard {

@@ -47,7 +47,7 @@ func (sum) Process(c *task.Context, _, shard int, rows columnar.Batch, _ task.Ou
 func (sum) EndShard(*task.Context, int, task.Output) error { return nil }
 func (sum) Finish(*task.Context, task.Output) error        { return nil }
 
-// A graph of two operators with a shuffle between them, on three subtasks.
+// A graph of two operators with a shuffle between them runs on three subtasks.
 func Example() {
 	graph := &plan.Graph{Shards: 8, Nodes: []plan.Node{
 		{ID: 0, Op: "Numbers", Schema: []plan.Column{{Name: "n", Type: "int64"}}},
@@ -83,8 +83,8 @@ func Example() {
 	// sum = 3160
 }
 
-// The same plan on two workers, of which the first has two of the three slots. Each worker has
-// bindings of its own, as processes do.
+// The same plan runs on two workers, the first with two of the three slots. Each worker has its
+// own bindings, as separate processes do.
 func ExampleRunParts() {
 	graph := &plan.Graph{Shards: 8, Nodes: []plan.Node{
 		{ID: 0, Op: "Numbers", Schema: []plan.Column{{Name: "n", Type: "int64"}}},

@@ -11,8 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// referenceHash hashes an integer key as documented: tag 2 and eight bytes,
-// little endian.
+// referenceHash hashes an integer key as documented: the tag 2 and eight little-endian bytes.
 func referenceHash(k int64) uint64 {
 	return xxh3.Hash(binary.LittleEndian.AppendUint64([]byte{2}, uint64(k)))
 }
@@ -82,7 +81,7 @@ func TestRandomGraphs(t *testing.T) {
 	})
 }
 
-// orEmpty makes a nil map an empty one.
+// orEmpty returns an empty map instead of nil.
 func orEmpty[M ~map[K]V, K comparable, V any](m M) M {
 	if m == nil {
 		return make(M)
@@ -90,7 +89,7 @@ func orEmpty[M ~map[K]V, K comparable, V any](m M) M {
 	return m
 }
 
-// randomGraph writes a graph in which every node may feed any later one.
+// randomGraph writes a graph in which each node may be an input of every later node.
 func randomGraph(rt *rapid.T) string {
 	text := ""
 	names := []string{}

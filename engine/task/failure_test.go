@@ -64,7 +64,7 @@ func (f *funcOperator) Close() error {
 	return nil
 }
 
-// with binds one operator, the same in all subtasks, to the op "user".
+// with returns hooks that bind one operator, shared by all subtasks, to the op "user".
 func with(f funcOperator) hooks {
 	return hooks{operators: map[string]func() Operator{"user": func() Operator { return &f }}}
 }
@@ -77,8 +77,8 @@ const pipeline = `
 
 var errBoom = errors.New("boom")
 
-// TestTaskError: a failure names operator, source line, subtask and shard, once, however many
-// operators it passed through.
+// TestTaskError: a failure names operator, source line, subtask and shard, only once, however
+// many operators it has passed through.
 func TestTaskError(t *testing.T) {
 	at := func(shard int) func(*Context, int, int, arrow.Record, Output) error {
 		return func(_ *Context, _, s int, rows arrow.Record, out Output) error {
@@ -89,7 +89,7 @@ func TestTaskError(t *testing.T) {
 		}
 	}
 	misplaced := func(_ *Context, _, s int, rows arrow.Record, out Output) error {
-		_ = out.Emit(s+1, arrowrows.Batch(rows)) // and the failure is ignored
+		_ = out.Emit(s+1, arrowrows.Batch(rows)) // the failure is ignored
 		return nil
 	}
 	onZero := func(c *Context) error {
@@ -131,7 +131,8 @@ func TestTaskError(t *testing.T) {
 	}
 }
 
-// TestLowestShard: of several failures that of the lowest shard is reported, not the first one.
+// TestLowestShard: of several failures, the one of the lowest shard is reported, and not the
+// first one.
 func TestLowestShard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failed := funcOperator{open: func(c *Context) error { return nil }}
@@ -139,7 +140,7 @@ func TestLowestShard(t *testing.T) {
 		together.Add(4)
 		failed.process = func(c *Context, _, s int, rows arrow.Record, _ Output) error {
 			together.Done()
-			together.Wait() // all subtasks are in their first shard with rows
+			together.Wait() // all subtasks process their first shard with rows
 			time.Sleep(time.Duration(10-c.Subtask) * time.Millisecond)
 			return fmt.Errorf("%w at %d", errBoom, s)
 		}
@@ -174,7 +175,8 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestAccessError: a panic of a session key with an AccessError is an ordinary error.
+// TestAccessError: if the access to a session key panics with an AccessError, this is reported
+// as an ordinary error.
 func TestAccessError(t *testing.T) {
 	op := funcOperator{open: func(*Context) error {
 		panic(&shared.AccessError{Op: "get", Key: "points", Err: shared.ErrMissing, Subtask: -1, Shard: -1})
@@ -185,7 +187,7 @@ func TestAccessError(t *testing.T) {
 	require.False(t, errors.As(got.err, &pe))
 }
 
-// TestFactoryPanics: failures before anything runs are reported in the same way.
+// TestFactoryPanics: failures before the subtasks run are reported in the same way.
 func TestFactoryPanics(t *testing.T) {
 	h := hooks{operators: map[string]func() Operator{"user": func() Operator { panic("no") }}}
 	got := parseGraph(8, pipeline).run(t, context.Background(), 2, Env{}, h)
@@ -195,7 +197,7 @@ func TestFactoryPanics(t *testing.T) {
 	require.ErrorContains(t, got.err, "made nothing")
 }
 
-// TestPartitionOutOfRange names value and function.
+// TestPartitionOutOfRange: the error names the value and the function.
 func TestPartitionOutOfRange(t *testing.T) {
 	h := hooks{partition: func(_ columnar.Batch, _ int, _ int64, shards int, dst []int32) error {
 		for i := range dst {
@@ -260,7 +262,7 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
-// TestCancel: the cause of the context is returned when everything has ended.
+// TestCancel: after everything has ended, Run returns the cause of the context.
 func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	stop := errors.New("the user pressed a key")
@@ -276,8 +278,8 @@ func TestCancel(t *testing.T) {
 	require.Equal(t, stop, got.err, "a context that has ended starts nothing")
 }
 
-// TestAbandoned: a function that ignores the end of the run is named, and Run
-// returns nevertheless.
+// TestAbandoned: if a function ignores the end of the run, Run returns nevertheless and names
+// the function.
 func TestAbandoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release, there := make(chan struct{}), make(chan struct{})
@@ -318,8 +320,8 @@ func TestBlockedButWatching(t *testing.T) {
 	})
 }
 
-// TestDiamond: broadcasts and joins of common ancestors do not deadlock with a single credit.
-// synctest fails the test when every goroutine waits.
+// TestDiamond: broadcasts and joins of datasets with a common ancestor do not deadlock with a
+// single credit. synctest fails the test when all goroutines wait.
 func TestDiamond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := parseGraph(16, `
@@ -340,7 +342,7 @@ func TestDiamond(t *testing.T) {
 	})
 }
 
-// TestBindings: bindings that do not fit are refused before anything starts.
+// TestBindings: bindings that do not match the plan are refused before anything starts.
 func TestBindings(t *testing.T) {
 	g := parseGraph(4, `
 		a = source rows=10
@@ -393,8 +395,8 @@ func (s *testSink) Begin() error  { return s.do("begin") }
 func (s *testSink) Commit() error { return s.do("commit") }
 func (s *testSink) Abort() error  { return s.do("abort") }
 
-// TestSinks: begun before anything runs, committed once in node order, aborted
-// otherwise.
+// TestSinks: sinks begin before anything runs and commit once, in node order. If the run fails,
+// they are aborted.
 func TestSinks(t *testing.T) {
 	g := parseGraph(4, `
 		a = source rows=10

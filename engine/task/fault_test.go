@@ -31,9 +31,8 @@ type receiverFunc func(m transport.Message)
 
 func (f receiverFunc) Receive(m transport.Message) { f(m) }
 
-// TestArrivalOrderIsSeen shows that the comparison with the reference can fail:
-// a network that numbers source shards as they might arrive, instead of as they
-// are, changes what operators see.
+// TestArrivalOrderIsSeen shows that the comparison with the reference can fail. A network that
+// numbers source shards by an order of arrival changes what operators see.
 func TestArrivalOrderIsSeen(t *testing.T) {
 	g := parseGraph(8, `
 		a = source rows=400
@@ -41,7 +40,7 @@ func TestArrivalOrderIsSeen(t *testing.T) {
 		c = tap b`)
 	net := &faulty{transport.NewMem(0), func(r transport.Receiver) transport.Receiver {
 		return receiverFunc(func(m transport.Message) {
-			// They may arrive from the last to the first.
+			// as if the shards had arrived from the last to the first
 			m.Shard = 7 - m.Shard
 			r.Receive(m)
 		})
@@ -51,8 +50,8 @@ func TestArrivalOrderIsSeen(t *testing.T) {
 	require.NotEqual(t, g.reference(), got.taps)
 }
 
-// TestBrokenTransport: lost, repeated and misdirected messages are errors, not
-// wrong results.
+// TestBrokenTransport: lost, repeated and misdirected messages give errors and not wrong
+// results.
 func TestBrokenTransport(t *testing.T) {
 	for name, test := range map[string]struct {
 		spoil func(m *transport.Message) (copies int)
@@ -116,7 +115,7 @@ func TestBrokenTransport(t *testing.T) {
 	} {
 		for _, side := range []bool{false, true} {
 			if side && name == "a row without a place" {
-				continue // there all rows go to everybody
+				continue // in a side input, all rows go to all subtasks
 			}
 			t.Run(fmt.Sprintf("%s/side=%t", name, side), func(t *testing.T) {
 				net := &faulty{transport.NewMem(0), func(r transport.Receiver) transport.Receiver {
@@ -132,7 +131,8 @@ func TestBrokenTransport(t *testing.T) {
 				}}
 				text, want := "a = source rows=400\nb = number a/hash", test.want
 				if side {
-					// Its forward edge is corrupted too, so either failure may be reported.
+					// The forward edge is corrupted too, so the failure of either edge may be
+					// reported.
 					text, want = "a = source rows=400\nb = source rows=20\nc = addside b a/side", "received"
 				}
 				got := parseGraph(8, text).run(t, context.Background(), 1, Env{Network: net, BatchRows: 16}, hooks{})
@@ -142,7 +142,7 @@ func TestBrokenTransport(t *testing.T) {
 	}
 }
 
-// TestSideInputsAreChecked: missing, repeated and reordered messages are errors, and so are
+// TestSideInputsAreChecked: missing, repeated and reordered messages are errors. So are
 // messages with missing or additional rows.
 func TestSideInputsAreChecked(t *testing.T) {
 	schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64}}, nil)
@@ -160,7 +160,7 @@ func TestSideInputsAreChecked(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		messages []transport.Message
-		says     string // "" if nothing is wrong
+		says     string // "": no error
 	}{
 		"as sent":        {[]transport.Message{rows(1, 0), rows(0, 0), rows(0, 1), end(0, 2, 2, 4), end(1, 1, 1, 2)}, ""},
 		"end with rows":  {[]transport.Message{end(1, 0, 0, 0), {Rows: two, Last: true, Sent: 1, SentRows: 2}}, ""},
@@ -184,7 +184,7 @@ func TestSideInputsAreChecked(t *testing.T) {
 			defer s.leave()
 			for _, m := range c.messages {
 				if m.Rows != nil {
-					m.Rows.Retain() // the receiver owns what it is given
+					m.Rows.Retain() // the receiver owns the rows that it is given
 				}
 				s.Receive(m)
 			}
@@ -198,7 +198,7 @@ func TestSideInputsAreChecked(t *testing.T) {
 	}
 }
 
-// TestEndsAreChecked: a source shard of an exchange is settled when all messages and rows that
+// TestEndsAreChecked: a source shard of an exchange is complete when all messages and rows that
 // it sent are stored, whether its end arrives before or after them. Any other number is an
 // error, whichever arrives last.
 func TestEndsAreChecked(t *testing.T) {
@@ -215,7 +215,7 @@ func TestEndsAreChecked(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		messages []transport.Message
-		says     string // "" if nothing is wrong
+		says     string // "": no error
 	}{
 		"as sent":              {[]transport.Message{stored(0), stored(1), end(2, 4)}, ""},
 		"end before":           {[]transport.Message{end(2, 4), stored(0), stored(1)}, ""},
@@ -245,17 +245,17 @@ func TestEndsAreChecked(t *testing.T) {
 	}
 }
 
-// TestPlacesAreChecked: a message is accepted if each of its rows is placed in a shard of the
-// subtask, with each shard once and in order. On a forward edge that must be the source shard.
+// TestPlacesAreChecked: a message is accepted if it places each of its rows in a shard of the
+// subtask, with each shard once and in order. On a forward edge, this must be the source shard.
 func TestPlacesAreChecked(t *testing.T) {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	defer mem.AssertSize(t, 0)
-	const rows = 4 // of source shard 3, for a subtask that has shards 2 to 4
+	const rows = 4 // of source shard 3, for a subtask with the shards 2 to 4
 	for name, c := range map[string]struct {
 		aligned bool
 		to      int
 		parts   []transport.Part
-		says    string // "" if nothing is wrong
+		says    string // "": no error
 	}{
 		"one shard":             {to: 4},
 		"parts":                 {parts: []transport.Part{{Shard: 2, End: 1}, {Shard: 4, End: rows}}},

@@ -26,13 +26,13 @@ type gang struct {
 	parts   queueParts
 	members []*member
 
-	from       *Cut // where the gang goes on; nil where the queue begins
+	from       *Cut // the cut from which the gang continues; nil if the queue begins
 	generation int  // number of gangs that the queue had before
 	first      int  // superstep that it begins with
 	next       *gang
 
-	// The state that each member hands over if the queue is cut; how many have done so and how
-	// many have ended. to belongs to member 0.
+	// handed is the state that each member hands over if the queue is cut. The counts say how
+	// many members have done so and how many have ended. to belongs to member 0.
 	handed     []CutPart
 	cuts, left atomic.Int32
 	to         int
@@ -140,8 +140,8 @@ func (g *gang) publish(step int) {
 	g.values = g.values[:0]
 }
 
-// spent returns the time that member 0, with those of earlier gangs, has spent so far in stages
-// that compute and in stages that communicate. Only the member's goroutine calls it.
+// spent returns the time that member 0, including those of earlier gangs, has spent so far in
+// stages that compute and in stages that communicate. Only the member's goroutine calls it.
 func (g *gang) spent() (compute, communicate time.Duration) {
 	compute, communicate = spentIn(g.members[0].stages)
 	if g.from != nil {

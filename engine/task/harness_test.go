@@ -29,9 +29,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 //
 //	name = op input... attr=value...
 //
-// where an input is the name of an earlier node, with a partitioner behind a
-// slash: a, a/hash, a/rebalance, a/custom, a/range, or a/side for a side input.
-// Every operator's rows have two columns, k (int64) and t (utf8).
+// An input is the name of an earlier node, followed by a partitioner: a, a/hash, a/rebalance,
+// a/custom, a/range, or a/side for a side input. The rows of every operator have two columns, k
+// (int64) and t (utf8).
 type testGraph struct {
 	*plan.Graph
 	names map[string]plan.NodeID
@@ -140,8 +140,8 @@ func emitRows(c *Context, out Output, shard int, rows []row) error {
 	return nil
 }
 
-// sourceRows are what the source of the tests holds in a shard. Shards differ in
-// length; some are empty.
+// sourceRows returns the rows of the tests' source in a shard. Shards have different lengths;
+// some are empty.
 func sourceRows(n, shards, shard int) []row {
 	if shard%5 == 3 {
 		return nil
@@ -155,7 +155,7 @@ func sourceRows(n, shards, shard int) []row {
 	return rows
 }
 
-// hooks let a test put its own operators and functions into a graph.
+// hooks replace operators and functions of a graph by those of a test.
 type hooks struct {
 	operators map[string]func() Operator // by the node's op
 	sources   map[string]func() Source
@@ -226,7 +226,7 @@ func (s *testSource) ReadShard(c *Context, shard int, out Output) error {
 	return emitRows(c, out, shard, sourceRows(s.rows, c.Shards, shard))
 }
 
-// testOperator is all operators of the tests but the source.
+// testOperator implements all operators of the tests except the source.
 type testOperator struct {
 	op     string
 	side   int64
@@ -235,7 +235,7 @@ type testOperator struct {
 	number int64
 }
 
-// sideDigest depends on the order of a side input's rows.
+// sideDigest returns a number that depends on the order of a side input's rows.
 func sideDigest(rows []row) int64 {
 	d := int64(len(rows))
 	for _, r := range rows {
@@ -276,7 +276,7 @@ func (o *testOperator) Process(c *Context, port, shard int, in columnar.Batch, o
 			next = append(next, row{r.k, r.t + strconv.Itoa(port)})
 		case "addside":
 			next = append(next, row{r.k + o.side, r.t})
-		case "number": // within the shard
+		case "number": // number of the row in the shard
 			next = append(next, row{o.number, r.t})
 		case "last":
 			o.last = append(o.last[:0], r)
@@ -341,8 +341,8 @@ type result struct {
 	err    error
 }
 
-// run runs a graph with a checked allocator and an empty spill directory, and
-// verifies that it leaves neither memory nor files behind.
+// run runs a graph with a checked allocator and an empty spill directory. It verifies that
+// neither memory nor files are left.
 func (g *testGraph) run(t testing.TB, ctx context.Context, p int, env Env, h hooks) result {
 	t.Helper()
 	compiled, err := plan.Compile(g.Graph, p)
@@ -364,8 +364,8 @@ func (g *testGraph) run(t testing.TB, ctx context.Context, p int, env Env, h hoo
 	return r
 }
 
-// reference evaluates a graph without the engine: one loop per node over all shards, one row at
-// a time.
+// reference evaluates a graph without the engine: one loop per node over all shards, row by
+// row.
 func (g *testGraph) reference() map[plan.NodeID]map[int][]row {
 	data := make([][][]row, len(g.Nodes)) // node, shard
 	tapped := make(map[plan.NodeID]map[int][]row)

@@ -18,10 +18,10 @@ import (
 )
 
 // inbox is the store of one receiving subtask of one exchange. It takes the rows of all source
-// shards as they come, cut by destination shard. It hands the rows of a destination shard on by
-// source shard and, within it, in the order of sending. Rows of the lowest source shard that is
-// not settled are handed on as they arrive. Rows of later ones wait here, in memory while the
-// budget lasts, then in a file.
+// shards as they come, cut by destination shard. It passes on the rows of a destination shard
+// ordered by source shard and, within a source shard, by the order of sending. Rows of the
+// lowest source shard that is not settled are passed on as they arrive. Rows of later source
+// shards wait here, in memory while the budget lasts, then in a file.
 //
 // Its cost grows with the rows and with the destination shards: nothing is kept per pair of
 // shards. Pieces are appended to the list of their destination as they come, and the reader of
@@ -370,8 +370,8 @@ func (in *inbox) begin(shard int) {
 	in.sorted = in.sorted[:0]
 }
 
-// await wakes the reader at the next piece of its shard. It returns false if there is one
-// already.
+// await arranges that the reader is woken at the next piece of its shard. It returns false if
+// there is a piece already.
 func (in *inbox) await() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -379,9 +379,9 @@ func (in *inbox) await() bool {
 	return in.waiting
 }
 
-// gather takes the pieces to return next, as far as they have arrived, from source shards up to
-// until. If there are none, it returns the source shard to wait for: the lowest one with rows,
-// or the end of all.
+// gather takes the pieces to return next that have arrived, from source shards up to until. If
+// there are none, it returns the source shard to wait for: the lowest one with rows, or the end
+// of all.
 func (in *inbox) gather(until int) (need int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

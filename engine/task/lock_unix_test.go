@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHoldVanished: a lock on a file that a sweep has removed does not count.
+// TestHoldVanished: a lock is invalid if a sweep has removed its file.
 func TestHoldVanished(t *testing.T) {
 	f, err := os.CreateTemp(t.TempDir(), "lock")
 	require.NoError(t, err)

@@ -51,10 +51,10 @@ type Loop interface {
 	// the stages of the superstep, and After may read their results. Otherwise it must not:
 	// others may be supersteps apart.
 	After(step int, last bool) error
-	// Cut is called instead of the next superstep or of Finish. It hands over the subtask's
-	// state that the result depends on, for that many subtasks to go on with. It fails if the
-	// queue cannot go on at that parallelism. State that stays in the process, such as rows,
-	// stays in the session.
+	// Cut is called instead of the next superstep or of Finish. It hands over the state of the
+	// subtask on which the result depends, for the given number of subtasks to continue with.
+	// It fails if the queue cannot continue at that parallelism. State that stays in the
+	// process, such as rows, stays in the session.
 	Cut(subtasks int) (CutPart, error)
 	// Finish emits the queue's rows after the last superstep. If the gang goes on after the
 	// last superstep, only Open and Stages were called before.

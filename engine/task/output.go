@@ -337,8 +337,8 @@ func (o *splitOutput) sendSorted(ctx context.Context, shard int) error {
 	return nil
 }
 
-// take returns the rows at positions lo to hi of the order. It overwrites these positions with
-// the rows' indices within their batches.
+// take returns the rows at positions lo to hi of the order. It overwrites these positions of
+// the order with the indices of the rows within their batches.
 func (o *splitOutput) take(lo, hi int) (arrow.Record, error) {
 	o.picks = o.picks[:0]
 	b, begin, end := 0, 0, int(o.rows[0].NumRows()) // a batch, and its rows

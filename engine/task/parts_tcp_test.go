@@ -22,7 +22,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/remote"
 )
 
-// joinTCP connects the ranks of workers over TCP, as their processes would.
+// joinTCP returns functions that connect the ranks of workers over TCP, as processes do.
 func joinTCP(dir string) func(worker int) joinFunc {
 	return func(worker int) joinFunc {
 		return func(ctx context.Context, queue string, ranks [][]int) (Group, error) {
@@ -74,8 +74,7 @@ func (g *testGraph) runOverTCP(t testing.TB, ctx context.Context, p, workers int
 	return result{taps: taps.rows, report: report, err: err}
 }
 
-// TestPartsOverTCP: exchanges between processes, with every way to place rows and a
-// broadcast.
+// TestPartsOverTCP: exchanges between processes, with every partitioner and a broadcast.
 func TestPartsOverTCP(t *testing.T) {
 	g := parseGraph(16, `
 		a = source rows=900
@@ -96,7 +95,7 @@ func TestPartsOverTCP(t *testing.T) {
 	}
 }
 
-// summing is a gang whose stage sums 8 numbers over the subtasks.
+// summing returns a gang whose stage sums 8 numbers over the subtasks.
 func summing(stop int, fail func(subtask, step int) error) *testGang {
 	return &testGang{loop: func(subtask int) *testLoop {
 		mine, out := make([]float64, 8), make([]float64, 8)
@@ -125,8 +124,8 @@ func summing(stop int, fail func(subtask, step int) error) *testGang {
 	}}
 }
 
-// TestQueuesOverTCP: the same report, over groups whose broadcasts and barriers are
-// messages.
+// TestQueuesOverTCP: the report is the same if broadcasts and barriers are messages between
+// processes.
 func TestQueuesOverTCP(t *testing.T) {
 	for _, criterion := range []bool{true, false} {
 		g := queueGraph(8, 30, criterion, plan.Compute)
@@ -142,8 +141,8 @@ func TestQueuesOverTCP(t *testing.T) {
 	}
 }
 
-// TestQueueFailsOverTCP: the worker of the member that fails names it, and the other workers
-// know that the failure is not theirs.
+// TestQueueFailsOverTCP: the worker of the failed subtask names it. The other workers know that
+// the failure is not theirs.
 func TestQueueFailsOverTCP(t *testing.T) {
 	for _, subtask := range []int{0, 3} {
 		g := queueGraph(8, 30, false, plan.Compute)
@@ -172,8 +171,8 @@ func TestQueueFailsOverTCP(t *testing.T) {
 	}
 }
 
-// BenchmarkSuperstepOverTCP is an empty superstep with one AllReduce of 8 numbers among 4
-// workers over TCP, beside the AllReduce by itself.
+// BenchmarkSuperstepOverTCP measures an empty superstep with one AllReduce of 8 numbers over 4
+// workers on TCP, and for comparison the AllReduce alone.
 func BenchmarkSuperstepOverTCP(b *testing.B) {
 	b.Run("AllReduce", func(b *testing.B) {
 		join := joinTCP(b.TempDir())
@@ -222,8 +221,8 @@ func BenchmarkSuperstepOverTCP(b *testing.B) {
 	}
 }
 
-// BenchmarkAllReduceBesideRows is an AllReduce of 8 bytes between two workers, alone and
-// while one sends rows to the other at the same ports, as fast as they are taken.
+// BenchmarkAllReduceBesideRows measures an AllReduce of 8 bytes between two workers: alone, and
+// while one sends rows to the other through the same ports, as fast as they are accepted.
 func BenchmarkAllReduceBesideRows(b *testing.B) {
 	for _, beside := range []bool{false, true} {
 		b.Run(fmt.Sprintf("rows=%t", beside), func(b *testing.B) {
@@ -290,12 +289,12 @@ func BenchmarkAllReduceBesideRows(b *testing.B) {
 	}
 }
 
-// dropped ignores the rows that it takes.
+// dropped is a receiver that releases all rows.
 type dropped struct{}
 
 func (dropped) Receive(m transport.Message) { m.Release() }
 
-// numbers are rows of one number.
+// numbers returns n rows of one number.
 func numbers(n int) arrow.Record {
 	build := array.NewRecordBuilder(memory.NewGoAllocator(), arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Float64}}, nil))
 	defer build.Release()
@@ -305,9 +304,9 @@ func numbers(n int) arrow.Record {
 	return build.NewRecord()
 }
 
-// TestPeerFailedCrossesTheWire: a failure that a worker passes to the others keeps the type
-// that FollowsPeer looks for, and the text of the cause. It does so whether the run passes it
-// or a rank whose context has ended.
+// TestPeerFailedCrossesTheWire: when a worker passes its failure to the others, the failure
+// keeps the type that FollowsPeer looks for and the text of its cause. This holds whether the
+// run passes it or a rank whose context has ended.
 func TestPeerFailedCrossesTheWire(t *testing.T) {
 	failure := &TaskError{Operator: "Map", Subtask: 1, Parallelism: 2, Shard: 5, Err: errBoom}
 	for want, leave := range map[string]func(*collective.Comm) error{

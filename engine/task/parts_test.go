@@ -29,7 +29,7 @@ func split(p *plan.Plan, workers int) []sharding.Range {
 	return slots
 }
 
-// runParts is run with several workers, each with bindings of its own. It also verifies that
+// runParts runs a graph on several workers, each with its own bindings. It verifies that
 // nothing is left behind.
 func (g *testGraph) runParts(t testing.TB, ctx context.Context, p, workers int, env Env, h func(worker int) hooks) result {
 	t.Helper()
@@ -56,7 +56,7 @@ func (g *testGraph) runParts(t testing.TB, ctx context.Context, p, workers int, 
 
 func noHooks(int) hooks { return hooks{} }
 
-// sameReport compares the parts of reports that do not depend on time.
+// sameReport compares all parts of two reports that do not depend on time.
 func sameReport(t require.TestingT, want, got *Report) {
 	require.Equal(t, len(want.Accumulators), len(got.Accumulators))
 	for i, a := range want.Accumulators {
@@ -106,7 +106,7 @@ func bitsOf(values []float64) []uint64 {
 }
 
 // TestPartsExchange: every partitioner, a broadcast, a single vertex and an accumulator give
-// the same over 1 to 5 workers as in one run, with and without spilling.
+// the same on 1 to 5 workers as in one run, with and without spilling.
 func TestPartsExchange(t *testing.T) {
 	for _, how := range []string{"forward", "rebalance", "hash", "range", "custom"} {
 		g := parseGraph(16, fmt.Sprintf(`
@@ -158,9 +158,9 @@ func TestPartsOfRandomGraphs(t *testing.T) {
 	})
 }
 
-// TestPartsSumShards: accumulators have the bits of the order of operators, then of
-// the tree over shards, wherever the shards are. The last operator has its shards on
-// other workers than those before it.
+// TestPartsSumShards: an accumulator is summed in the order of operators and then up the tree
+// over shards. Its bits do not depend on where the shards are. The shards of the last operator
+// are on other workers than those of the earlier operators.
 func TestPartsSumShards(t *testing.T) {
 	h := hooks{operators: map[string]func() Operator{"user": func() Operator {
 		at, n := -1, 0
@@ -184,17 +184,17 @@ func TestPartsSumShards(t *testing.T) {
 		require.NoError(t, got.err)
 		sameReport(t, local.report, got.report)
 	}
-	// Sums that were folded by worker would differ: the comparison can fail.
+	// The comparison can fail: sums folded by worker would differ.
 	part := outcome{Sums: []sumPart{{Name: "x", Shards: []int{0, 1, 2}, Values: []float64{1e16, 1, 1}}}}
 	fold := func(all ...*outcome) float64 { return mergeSums(&plan.Plan{Shards: 4}, all)[0].Value }
 	other := outcome{Sums: []sumPart{{Name: "x", Shards: []int{1, 2}, Values: []float64{1, 1}}}}
 	require.Equal(t, fold(&part), fold(&other, &outcome{Sums: []sumPart{{Name: "x", Shards: []int{0}, Values: []float64{1e16}}}}))
 	require.NotEqual(t, fold(&part), 1e16+2.0)
-	// A shard to which nothing was added is absent: a 0 in its place would have another sign.
+	// A shard without a value is absent. A 0 in its place would change the sign of -0.
 	require.True(t, math.Signbit(fold(&outcome{Sums: []sumPart{{Name: "x", Shards: []int{2}, Values: []float64{math.Copysign(0, -1)}}}})))
 }
 
-// queueParts is TestQueue's gang, with an inner loop, in every worker.
+// queueOfWorkers returns TestQueue's gang with an inner loop, for each worker.
 func queueOfWorkers(most int, criterion bool) (*testGraph, func(inner *atomic.Int64) func(int) hooks) {
 	g := queueGraph(8, most, criterion, plan.Compute, plan.RepeatBegin, plan.Compute, plan.RepeatEnd)
 	g.Nodes[4].Inputs = append(g.Nodes[4].Inputs, plan.Input{From: 6, Role: plan.Feedback})
@@ -224,8 +224,8 @@ func queueOfWorkers(most int, criterion bool) (*testGraph, func(inner *atomic.In
 	}
 }
 
-// TestPartsOfQueues: a queue gives the same rows and report over workers, with and
-// without a criterion, and with an inner loop.
+// TestPartsOfQueues: a queue gives the same rows and report on several workers, with and
+// without a criterion, with an inner loop.
 func TestPartsOfQueues(t *testing.T) {
 	for _, criterion := range []bool{true, false} {
 		g, bind := queueOfWorkers(9, criterion)
@@ -240,7 +240,7 @@ func TestPartsOfQueues(t *testing.T) {
 					var shown []int
 					env := Env{Progress: func(e Progress) {
 						if e.Queue != "" {
-							shown = append(shown, e.Step) // of subtask 0's goroutine alone
+							shown = append(shown, e.Step) // only subtask 0's goroutine appends to it
 						}
 					}}
 					got := g.runParts(t, context.Background(), p, workers, env, bind(&calls))
@@ -255,8 +255,8 @@ func TestPartsOfQueues(t *testing.T) {
 	}
 }
 
-// TestPartsFail: an operator's failure in any worker ends all workers and is the error of the
-// run. synctest fails a test that hangs.
+// TestPartsFail: if an operator fails in any worker, all workers end and its failure is the
+// error of the run. synctest fails a test that hangs.
 func TestPartsFail(t *testing.T) {
 	for _, at := range []int{0, 5, 7, 15} {
 		synctest.Test(t, func(t *testing.T) {
@@ -274,8 +274,8 @@ func TestPartsFail(t *testing.T) {
 	}
 }
 
-// TestPartsOfQueuesFail: a member's failure ends those of other workers, which know
-// that it is not theirs.
+// TestPartsOfQueuesFail: if a subtask of a queue fails, those of other workers end too and know
+// that the failure is not theirs.
 func TestPartsOfQueuesFail(t *testing.T) {
 	for _, criterion := range []bool{true, false} {
 		for subtask := range 4 {
@@ -302,7 +302,7 @@ func TestPartsOfQueuesFail(t *testing.T) {
 	}
 }
 
-// TestPartsCancel: all workers end with the context, whatever they wait for.
+// TestPartsCancel: all workers end with the context, whatever they are waiting for.
 func TestPartsCancel(t *testing.T) {
 	for _, criterion := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -28,9 +28,9 @@ type networkError struct{ err error }
 func (e *networkError) Error() string { return e.err.Error() }
 func (e *networkError) Unwrap() error { return e.err }
 
-// endedBy is the cause of a run's context after the failure of a subtask. Code that fails with
-// this cause fails in consequence. A rank of a queue may pass it to others before the run can
-// tell them, and they must not take it for their own failure.
+// endedBy is the cause of a run's context after the failure of a subtask. If code fails with
+// this cause, its failure is a consequence. A rank of a queue may pass the cause to other
+// workers before the run tells them, and they must not take it for their own failure.
 type endedBy struct{ failure *TaskError }
 
 func (e *endedBy) Error() string { return e.failure.Error() }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Workers that cannot connect report the missing worker, not themselves.
+// Workers that cannot connect report the missing worker and not themselves.
 func TestWorkersApartFollowAPeer(t *testing.T) {
 	cause := errors.New("process 1 of 3 is missing")
 	err := fmt.Errorf("run: %w", &apartError{queue: "sums", workers: 3, err: cause})

@@ -58,8 +58,8 @@ func (t *subtask) row() SubtaskReport {
 	return s
 }
 
-// reportInto spreads a member over the vertices of its queue: rows to the first
-// and last, time to where the stages are.
+// reportInto spreads the report of a member over the vertices of its queue: rows go to the
+// first and the last vertex, and time goes to the vertices of the stages.
 func (m *member) reportInto(rows [][]SubtaskReport) {
 	busy := make(map[plan.NodeID]time.Duration)
 	waiting := make(map[plan.NodeID]time.Duration)

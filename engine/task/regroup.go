@@ -36,7 +36,7 @@ func (g *gang) regroup(step int) (int, error) {
 	}
 }
 
-// handOver ends a member of a queue that is cut.
+// handOver ends a member of a queue that is cut, for a next gang of `to` subtasks.
 func (m *member) handOver(to int) error {
 	if m.context.Err() != nil {
 		return m.failAt(m.between, errStopped)

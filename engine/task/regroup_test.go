@@ -16,13 +16,14 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// cutAfter gives the parallelism of queues after each superstep at which they are cut.
+// cutAfter returns a function that gives, by superstep, the parallelism at which cut queues
+// continue.
 func cutAfter(at map[int]int) func(string, int) int {
 	return func(_ string, step int) int { return at[step] }
 }
 
-// cutRun runs queueGraph. Its criterion ends it in superstep 5 unless the maximum, most, does
-// before.
+// cutRun runs queueGraph. The criterion ends the queue in superstep 5, unless the maximum ends
+// it earlier.
 func cutRun(t *testing.T, p, most int, env Env) (*testGraph, result, *testGang) {
 	g := queueGraph(8, most, true, plan.Compute, plan.Send, plan.Sum, plan.Recv)
 	gang := &testGang{loop: func(int) *testLoop {
@@ -42,8 +43,8 @@ func cutRun(t *testing.T, p, most int, env Env) (*testGraph, result, *testGang) 
 	return g, g.run(t, context.Background(), p, env, queueHooks(gang)), gang
 }
 
-// TestRegroup: a queue that is cut goes on at the requested parallelism, with the supersteps,
-// series and rows of a queue that is not cut. The report adds up over all gangs.
+// TestRegroup: a cut queue continues at the requested parallelism, with the supersteps, series
+// and rows of a queue that is not cut. The report adds up over all gangs.
 func TestRegroup(t *testing.T) {
 	for _, most := range []int{100, 3} {
 		for _, p := range []int{1, 3} {
@@ -109,7 +110,8 @@ func TestRegroup(t *testing.T) {
 	}
 }
 
-// TestRegroupAsksSubtask0: where queues may be cut, subtask 0 of each is asked once a superstep.
+// TestRegroupAsksSubtask0: subtask 0 of a queue that may be cut asks for a new parallelism once
+// per superstep.
 func TestRegroupAsksSubtask0(t *testing.T) {
 	var asked atomic.Int32
 	_, got, gang := cutRun(t, 4, 100, Env{Regroup: func(queue string, step int) int {
@@ -124,7 +126,7 @@ func TestRegroupAsksSubtask0(t *testing.T) {
 	require.Equal(t, GangSpec{Queue: "q", Job: gang.specs[0].Job, Subtasks: 4, Here: sharding.Range{Hi: 4}, Sessions: gang.specs[0].Sessions}, gang.specs[0])
 }
 
-// TestRegroupFailures: any failure around a cut ends the run with its cause, and all loops are
+// TestRegroupFailures: any failure during a cut ends the run with its cause, and all loops are
 // closed.
 func TestRegroupFailures(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -176,8 +178,8 @@ func onlyAt(c *Context, subtask int, err error) error {
 	return nil
 }
 
-// TestRegroupCancelled: a run that is cancelled while a queue is cut ends, and nobody waits for
-// the next gang.
+// TestRegroupCancelled: a run that is cancelled while a queue is cut ends, and nothing waits
+// for the next gang.
 func TestRegroupCancelled(t *testing.T) {
 	for _, within := range []string{"cut", "open"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -213,8 +215,8 @@ func TestRegroupCancelled(t *testing.T) {
 	}
 }
 
-// TestRegroupOfSpreadQueues: a queue whose subtasks are in several processes is not regrouped,
-// and all of them fail.
+// TestRegroupOfSpreadQueues: a queue whose subtasks are in several processes cannot be
+// regrouped; all its subtasks fail.
 func TestRegroupOfSpreadQueues(t *testing.T) {
 	for _, criterion := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -227,8 +229,8 @@ func TestRegroupOfSpreadQueues(t *testing.T) {
 	}
 }
 
-// TestCutsAreData: a cut survives encoding, and cuts that no gang can have handed over are
-// refused.
+// TestCutsAreData: encoding and decoding a cut does not change it. Cuts that no gang can have
+// handed over are refused.
 func TestCutsAreData(t *testing.T) {
 	c := Cut{
 		Step: 3, Last: true, Stopped: true,

@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// TestReport: every row is counted where it passes.
+// TestReport: every row is counted wherever it passes.
 func TestReport(t *testing.T) {
 	g := parseGraph(8, `
 		a = source rows=100
@@ -69,8 +69,8 @@ func TestReport(t *testing.T) {
 	require.Equal(t, kept, exchange[0].RowsIn+exchange[1].RowsIn+exchange[2].RowsIn)
 }
 
-// TestAccumulate: values of magnitudes from 1e-8 to 1e16 sum to the same bits at
-// any parallelism, those of the aligned tree.
+// TestAccumulate: values with magnitudes from 1e-8 to 1e16 have the same sum at any
+// parallelism, bit for bit: that of the aligned tree.
 func TestAccumulate(t *testing.T) {
 	value := func(shard, i int) float64 {
 		r := sharding.NewRandom(3, "values", shard, 0)
@@ -121,7 +121,7 @@ func rowsOf(n, shards int) (rows int) {
 	return rows
 }
 
-// treeSum adds the values of shards lo to hi up the aligned tree, by recursion.
+// treeSum adds the values of the shards lo to hi up the aligned tree, by recursion.
 func treeSum(values []float64, shards []int, lo, hi int) float64 {
 	sum, any := 0.0, false
 	if hi-lo == 1 {
@@ -149,7 +149,7 @@ func treeSum(values []float64, shards []int, lo, hi int) float64 {
 	return sum
 }
 
-// TestBudget: reservations count in the parents and are refused by name.
+// TestBudget: reservations count in all parents, and a refusal names the budget.
 func TestBudget(t *testing.T) {
 	run := NewBudget("the run", 100, nil)
 	a, b := NewBudget("slot 0", 80, run), NewBudget("slot 1", 80, run)
@@ -170,8 +170,8 @@ func TestBudget(t *testing.T) {
 	require.Equal(t, "8.0 EiB", FormatBytes(math.MaxInt64))
 }
 
-// TestFootprint: the bytes accounted for held messages are no fewer than they take on the heap,
-// and not many more.
+// TestFootprint: the bytes counted for stored messages are at least those that the messages
+// take on the heap, and not many more.
 func TestFootprint(t *testing.T) {
 	heap := func() int64 {
 		runtime.GC()
@@ -222,7 +222,7 @@ func TestSideBeyondBudget(t *testing.T) {
 	require.NoError(t, g.run(t, context.Background(), 2, Env{MemoryBudget: se.Enough}, hooks{}).err)
 }
 
-// TestSidesTogether: side inputs that fit alone but not together are an error.
+// TestSidesTogether: side inputs that fit individually but not together are an error.
 func TestSidesTogether(t *testing.T) {
 	g := parseGraph(8, `
 		a = source rows=1000
@@ -247,8 +247,8 @@ func TestSidesTogether(t *testing.T) {
 	require.Nil(t, size(2*one))
 }
 
-// TestSideMemory: the bytes of all side inputs of a run count, until the last one is left, and
-// so do copies. The error names the input, and the largest one if that is another.
+// TestSideMemory: the bytes of all side inputs of a run count, and so do copies, until the last
+// side input is released. The error names the input, and the largest input if that is another.
 func TestSideMemory(t *testing.T) {
 	const limit = 100
 	budget := NewBudget("the run", limit, nil)
@@ -297,8 +297,8 @@ func TestDefaults(t *testing.T) {
 	require.Positive(t, e.AbandonAfter)
 }
 
-// TestAccumulateInNodeOrder: operators that share a name add up in the order of
-// their nodes, not of the vertices that run them.
+// TestAccumulateInNodeOrder: if operators accumulate under the same name, their values are
+// added in the order of their nodes, and not of their vertices.
 func TestAccumulateInNodeOrder(t *testing.T) {
 	value := func(n int) float64 { return []float64{0, 1e16, 1, -1e16, 3}[n] }
 	h := hooks{operators: map[string]func() Operator{"user": func() Operator {
@@ -327,7 +327,7 @@ func TestAccumulateInNodeOrder(t *testing.T) {
 }
 
 // TestMemoryIsGivenBack: after a run every budget is empty, with and without spilling.
-// Exchanges hand on no more than a batch at a time.
+// Exchanges pass on at most one batch at a time.
 func TestMemoryIsGivenBack(t *testing.T) {
 	for _, budget := range []int64{1 << 14, 1 << 30} {
 		for _, fail := range []error{nil, errBoom} {

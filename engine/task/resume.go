@@ -16,8 +16,8 @@ import (
 //	err = r.Commit(outcomes) // what Worker.Run returned, by worker
 //	r.Close()                // once that is known for good to whoever would ask again
 //
-// The caller has made sure that no worker of the run can still commit. Sinks guard against one
-// that does, as far as their file system has locks.
+// The caller has made sure that no worker of the run can still commit. If a worker does so
+// nevertheless, sinks guard against it, as far as their file system has locks.
 type Resumption struct {
 	plan  *plan.Plan
 	sinks *sinks

@@ -15,8 +15,8 @@ type resumeSink struct{ onlySink }
 
 func (s resumeSink) Resume() error { return s.do("resume") }
 
-// TestResumption: a Resumption takes sinks through their steps, given what all workers wrote,
-// and settles those that it has resumed. If it cannot finish, it takes the output back.
+// TestResumption: a Resumption leads sinks through their steps, with the parts that all workers
+// wrote. It settles the sinks that it has resumed. If it cannot finish, it removes the output.
 func TestResumption(t *testing.T) {
 	outcome := func(c, d string) []byte {
 		data, err := (&outcome{Written: []written{{Node: 1, Data: []byte(c)}, {Node: 2, Data: []byte(d)}}}).encode()
@@ -59,8 +59,8 @@ func TestResumption(t *testing.T) {
 	require.ErrorContains(t, err, "no plan")
 }
 
-// TestSinksTogether: several sinks of one process go through Complete, Decide, Place and Finish
-// one step after the other. If anything fails, no output stays.
+// TestSinksTogether: the sinks of one process go through Complete, Decide, Place and Finish
+// together, step by step. If anything fails, no output stays.
 func TestSinksTogether(t *testing.T) {
 	g := parseGraph(8, "a = source rows=400\nc = tap a\nd = tap a\ne = tap a")
 	for _, test := range []struct{ failC, failD, failE, want, visible string }{
@@ -88,13 +88,13 @@ func TestSinksTogether(t *testing.T) {
 	}
 }
 
-// heldSink is a Sink that shows nothing.
+// heldSink is a HeldSink: it makes nothing visible.
 type heldSink struct{ onlySink }
 
 func (heldSink) Held() bool { return true }
 
-// TestHeldSinks: the output of a HeldSink is not reported as visible when another sink fails to
-// commit, before or after it.
+// TestHeldSinks: if another sink fails to commit, before or after a HeldSink, the output of the
+// HeldSink is not reported as visible.
 func TestHeldSinks(t *testing.T) {
 	g := parseGraph(8, "a = source rows=400\nc = tap a\nd = tap a")
 	for _, fail := range [][2]string{{"", "commit"}, {"commit", ""}} {

@@ -114,8 +114,8 @@ type vertexProgress struct {
 	shards atomic.Int32
 }
 
-// record takes the failure of a subtask. The first one ends the run. Others are kept unless
-// they are its consequences.
+// record takes the failure of a subtask. The first failure ends the run. Others are kept unless
+// they are consequences of the first.
 func (r *run) record(te *TaskError) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -208,7 +208,7 @@ func (r *run) makeBudgets() {
 }
 
 // wait waits for all subtasks. Once the run has ended it waits at most AbandonAfter, and
-// returns where the subtasks are that go on.
+// returns the places of the subtasks that are still running.
 func (r *run) wait() (abandoned []string) {
 	done := make(chan struct{})
 	go func() {

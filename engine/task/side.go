@@ -32,8 +32,8 @@ type sideInput struct {
 
 	// These belong to memory, under its mutex.
 	held  int64 // bytes
-	over  int64 // once rows did not fit and none are kept: bytes of all its rows so far
-	freed int64 // bytes that it held when it was left, if another did not fit then
+	over  int64 // bytes of all its rows so far, once they did not fit and none are kept
+	freed int64 // bytes held when it was left, if another input did not fit then
 }
 
 var _ transport.Receiver = (*sideInput)(nil)

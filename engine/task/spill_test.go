@@ -32,8 +32,8 @@ const shuffles = `
 	c = union b/rebalance a
 	d = tap c/custom`
 
-// TestSpill: runs beyond the budget go to disk and come back in order; what is
-// held stays within the budget; nothing is left behind.
+// TestSpill: rows beyond the budget go to disk and come back in order. Rows in memory stay
+// within the budget. Nothing is left behind.
 func TestSpill(t *testing.T) {
 	g := parseGraph(16, shuffles)
 	want := g.reference()
@@ -54,8 +54,8 @@ func TestSpill(t *testing.T) {
 	require.Positive(t, got.report.PeakMemory)
 }
 
-// TestSpillCleansUp: files are gone after failures and cancellation too; run
-// itself looks into the directory.
+// TestSpillCleansUp: files are also removed after failures and cancellation. run checks the
+// directory.
 func TestSpillCleansUp(t *testing.T) {
 	env := Env{MemoryBudget: 1, BatchRows: 16}
 	text := strings.Replace(shuffles, "union", "user", 1)
@@ -81,7 +81,7 @@ func TestSpillCleansUp(t *testing.T) {
 	require.Equal(t, context.Canceled, got.err)
 }
 
-// TestSpillFilesThatAreGone: files that the run had open may have been removed before its end.
+// TestSpillFilesThatAreGone: the run's open files may have been removed before its end.
 func TestSpillFilesThatAreGone(t *testing.T) {
 	text := strings.Replace(shuffles, "union", "user", 1)
 	gone := 0
@@ -98,8 +98,8 @@ func TestSpillFilesThatAreGone(t *testing.T) {
 	require.Positive(t, gone)
 }
 
-// TestDiskFull plants links to the device on which every write fails for want of
-// space where the inboxes will make their files.
+// TestDiskFull creates links to /dev/full where the inboxes will create their files. Every
+// write to this device fails for lack of space.
 func TestDiskFull(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Log("this system has no /dev/full; disk full is tested elsewhere")
@@ -123,10 +123,10 @@ func TestDiskFull(t *testing.T) {
 	require.ErrorContains(t, got.err, `(test.txt:`)
 }
 
-// fullDisk has no room: files cannot be made, or cannot be written to.
+// fullDisk has no space: files cannot be created or cannot be written to.
 type fullDisk struct {
 	disk.FS
-	makes bool // files
+	makes bool // files can be created
 }
 
 func (d fullDisk) OpenFile(path string, flag int, perm os.FileMode) (disk.File, error) {
@@ -141,11 +141,11 @@ type fullFile struct{ disk.File }
 
 func (fullFile) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-// TestDiskFullIsToldAtOnce: a full disk is reported with the message whose rows did not fit,
-// even if it is the only one, and nobody reads the rows.
+// TestDiskFullIsToldAtOnce: a full disk is reported with the first message whose rows do not
+// fit, even if it is the only message and its rows are never read.
 func TestDiskFullIsToldAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {
-		text  int // bytes of a row; a row larger than the file's buffer is written before the end
+		text  int // bytes of a row; a row larger than the file's buffer is written immediately
 		makes bool
 	}{"few bytes": {10, true}, "many bytes": {1 << 20, true}, "no file": {10, false}} {
 		t.Run(name, func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestDiskFullIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// TestSweep: a run removes the directory of a killed run, and not that of a living one.
+// TestSweep: a run removes the directory of a killed run, but not that of a running one.
 func TestSweep(t *testing.T) {
 	parent := t.TempDir()
 	living, err := newScratch(parent)
@@ -209,7 +209,7 @@ func TestSweep(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// TestSweepLeavesOthers: files that no run made stay, whatever their names.
+// TestSweepLeavesOthers: files that no run created stay, whatever their names.
 func TestSweepLeavesOthers(t *testing.T) {
 	parent := t.TempDir()
 	at := func(name string) string { return filepath.Join(parent, name) }
@@ -248,7 +248,7 @@ func TestHoldScratch(t *testing.T) {
 	_, _ = io.Copy(io.Discard, os.Stdin) // until killed
 }
 
-// TestSpillDir: a directory that cannot be made is reported before anything starts.
+// TestSpillDir: if the directory cannot be created, this is reported before anything starts.
 func TestSpillDir(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))

@@ -44,7 +44,7 @@ type boundStage struct {
 	program string
 }
 
-// settleWait moves what the stage waited in its last call from busy to waiting.
+// settleWait moves the time that the stage waited in its last call from busy to waiting.
 func (s *boundStage) settleWait(call time.Duration) {
 	waited := s.Waited()
 	idle := min(max(waited-s.waited, 0), call)
@@ -278,8 +278,8 @@ func (v verdict) word() int64 {
 
 func verdictOf(word int64) verdict { return verdict{stop: word&1 != 0, to: int(word >> 1)} }
 
-// verdict ends a superstep: subtask 0 evaluates the criterion, if there is one, and whether the
-// queue is cut, and broadcasts the result.
+// verdict ends a superstep. Subtask 0 evaluates the criterion, if there is one, decides whether
+// the queue is cut, and broadcasts the result.
 //
 // Within a process no member passes before all have finished the stages: After relies on it, as
 // it reads the results of the other members. So they always synchronize, which costs a

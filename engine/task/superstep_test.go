@@ -19,8 +19,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// queueGraph is source → queue → tap, with the given stages between the queue's
-// beginning and end.
+// queueGraph is source → queue → tap, with the given stages within the queue.
 func queueGraph(shards, most int, criterion bool, stages ...plan.StageKind) *testGraph {
 	g := parseGraph(shards, `
 		a = source rows=200
@@ -55,10 +54,10 @@ func queueGraph(shards, most int, criterion bool, stages ...plan.StageKind) *tes
 	return g
 }
 
-// testGang makes the loops of a queue, and holds the counts that they share.
+// testGang creates the loops of a queue and holds the counts that they share.
 type testGang struct {
 	loop   func(subtask int) *testLoop
-	after  func(step int) error // of the last subtask
+	after  func(step int) error // called by the last subtask
 	close  error
 	cut    func(b *testLoop, subtasks int) error
 	closed atomic.Int32
@@ -91,7 +90,7 @@ type testLoop struct {
 	stages func(b *testLoop) []Stage
 	stop   func(step int) (bool, error)
 	finish func(c *Context, out Output) error
-	shard  int32 // one more than Shard returns; atomic
+	shard  int32 // the result of Shard plus 1; atomic
 }
 
 func (b *testLoop) Shard() int { return int(atomic.LoadInt32(&b.shard)) - 1 }
@@ -151,7 +150,7 @@ type savedRow struct {
 
 var rowsCodec = shared.Msgpack[[]savedRow]()
 
-// goOn takes over the rows of the loop's shards.
+// goOn takes over the rows of the loop's shards from a cut.
 func (b *testLoop) goOn(in Input) (err error) {
 	b.steps = b.from.Step
 	for _, part := range b.from.Parts {
@@ -238,9 +237,8 @@ func (b *testLoop) count(counter *atomic.Int64) func() error {
 	return func() error { counter.Add(1); return nil }
 }
 
-// TestQueue: inputs reach the bodies, stages run on every subtask in order, the
-// verdict of subtask 0 ends all, rows follow in shard order, and the report says
-// what ran.
+// TestQueue: loops receive their inputs, stages run on every subtask in order, the verdict of
+// subtask 0 ends all subtasks, rows are emitted in shard order, and the report lists what ran.
 func TestQueue(t *testing.T) {
 	for _, p := range []int{1, 2, 3, 8} {
 		t.Run(fmt.Sprint(p), func(t *testing.T) {
@@ -314,8 +312,7 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// TestQueueMaximum: without a criterion the maximum ends the loop, and Stop is
-// not asked.
+// TestQueueMaximum: without a criterion the maximum ends the queue, and Stop is not called.
 func TestQueueMaximum(t *testing.T) {
 	gang := &testGang{loop: func(int) *testLoop {
 		return &testLoop{stop: func(int) (bool, error) { panic("not asked for") }}
@@ -351,8 +348,8 @@ func TestRepeat(t *testing.T) {
 	}
 }
 
-// TestQueueFailures: any failure in one subtask ends all of them and is named, and everything
-// is closed once. synctest fails a test that hangs.
+// TestQueueFailures: any failure in one subtask ends all of them, the error names it, and
+// everything is closed once. synctest fails a test that hangs.
 func TestQueueFailures(t *testing.T) {
 	one := func(f func() error) func(b *testLoop) []Stage {
 		return func(b *testLoop) []Stage {
@@ -413,7 +410,7 @@ func TestQueueFailures(t *testing.T) {
 	}
 }
 
-// TestQueueCancel: cancellation wakes members that wait for each other.
+// TestQueueCancel: cancellation wakes subtasks that wait for each other.
 func TestQueueCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -434,8 +431,8 @@ func TestQueueCancel(t *testing.T) {
 	})
 }
 
-// TestQueueBindings: loops and stages that do not fit are refused, and closed again, before
-// anything starts.
+// TestQueueBindings: loops and stages that do not match the plan are refused, and closed,
+// before anything starts.
 func TestQueueBindings(t *testing.T) {
 	g := queueGraph(8, 9, false, plan.Compute)
 	gang := &testGang{loop: func(i int) *testLoop {

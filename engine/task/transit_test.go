@@ -16,8 +16,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// TestTransit: the shares in transit never add up to more than the budget, however many
-// exchanges, subtasks and workers there are, and none is below its minimum.
+// TestTransit: the shares in transit never exceed the budget together, however many exchanges,
+// subtasks and workers there are. No share is below its minimum.
 func TestTransit(t *testing.T) {
 	const budget = 1 << 28
 	for _, exchanges := range []int{0, 1, 3, 20} {
@@ -38,9 +38,9 @@ func TestTransit(t *testing.T) {
 					if credits == 0 {
 						under = int64(max(transport.DefaultCredits, 2*(workers-1)))
 					}
-					held := x.keep*edges*subtasks + // kept back
-						budget/8 + x.message + // sent, one message always
-						2*x.message*edges*subtasks + // being sent, and being written to disk
+					held := x.keep*edges*subtasks + // rows held back
+						budget/8 + x.message + // rows sent, at least one message
+						2*x.message*edges*subtasks + // messages being sent or written to disk
 						3*x.join*int64(len(compiled.Vertices))*subtasks
 					if workers > 1 {
 						held += under * x.message * edges * subtasks
@@ -55,7 +55,7 @@ func TestTransit(t *testing.T) {
 	}
 }
 
-// keeper is a network that keeps what is sent.
+// keeper is a network that stores everything it is given to send.
 type keeper struct{ rows []arrow.Record }
 
 func (k *keeper) Listen(transport.Address, transport.Receiver) error { return nil }
@@ -69,7 +69,7 @@ func (k *keeper) Send(_ context.Context, m transport.Message) error {
 }
 
 // TestMessagesHoldWhatTheyCount: a message cut from a long batch does not keep the whole batch
-// in memory, as the inbox that stores it only accounts for its rows.
+// in memory. The inbox that stores the message counts only the rows of the message.
 func TestMessagesHoldWhatTheyCount(t *testing.T) {
 	mem := memory.NewGoAllocator()
 	numbers := array.NewInt64Builder(mem)
@@ -113,8 +113,8 @@ func TestMessagesHoldWhatTheyCount(t *testing.T) {
 	}
 }
 
-// TestCheckedRowsAreSentAsCopies: changes that one vertex makes to rows do not show in another,
-// which would fail for them.
+// TestCheckedRowsAreSentAsCopies: if one vertex modifies rows, another vertex does not see
+// this; otherwise the other vertex would fail for it.
 func TestCheckedRowsAreSentAsCopies(t *testing.T) {
 	mem := memory.NewGoAllocator()
 	numbers := array.NewInt64Builder(mem)

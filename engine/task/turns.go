@@ -7,10 +7,11 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 )
 
-// Turns makes the subtasks of a run take turns. Subtasks of a vertex work one after the other;
-// those of a queue do so before each superstep, within each stage that computes, and when they
-// emit. The effects of variables that functions share then depend on the order of subtasks
-// instead of timing. Workers of one process that run a plan together share one Turns.
+// Turns makes the subtasks of a run take turns. Subtasks of a vertex work one after the other.
+// Subtasks of a queue work one after the other before each superstep, within each stage that
+// computes, and when they emit. If functions share variables, the effects then depend on the
+// order of subtasks instead of timing. Workers of one process that run a plan together share
+// one Turns.
 //
 // No subtask waits for one that waits for it: rows are stored until they are read, and members
 // of a queue exchange nothing within a turn.

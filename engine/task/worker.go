@@ -128,7 +128,7 @@ func (p *Part) hosts() []int {
 	return hosts
 }
 
-// Prepare begins the sinks, in node order, on worker 0. If it fails, they are as before.
+// Prepare begins the sinks, in node order, on worker 0. If it fails, all sinks are as before.
 func (w *Worker) Prepare() error {
 	switch {
 	case w.run.part.Worker != 0:

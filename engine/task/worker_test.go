@@ -18,17 +18,18 @@ import (
 
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/internal/transport"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// partSink logs the calls of its methods; the call named by fail fails.
+// partSink logs the calls of its methods. The call whose name is fail returns an error.
 type partSink struct {
 	mu     sync.Mutex
 	events []string
 	fail   string
 	name   string
-	log    *[]string // of several sinks, which one goroutine calls
+	log    *[]string // shared by several sinks, which one goroutine calls
 }
 
 func (s *partSink) do(event string) error {
@@ -80,7 +81,7 @@ func (s onlySink) Join() {} // not JointSink's method
 func TestSinksOfParts(t *testing.T) {
 	for _, test := range []struct {
 		name             string
-		worker           int // whose sink fails
+		worker           int // the worker whose sink fails
 		fail             string
 		first, one, only string // events of worker 0, of worker 1, and of the sink that only worker 0 has
 		err              string
@@ -113,7 +114,7 @@ func TestSinksOfParts(t *testing.T) {
 			}
 			one := strings.Join(parts[1].events, " ")
 			if test.name == "well" {
-				one = strings.TrimSuffix(one, " leave") // when it closes
+				one = strings.TrimSuffix(one, " leave") // it leaves when it is closed
 			}
 			require.Equal(t, test.one, one)
 			require.Equal(t, test.only, strings.Join(only[0].events, " "))
@@ -122,8 +123,8 @@ func TestSinksOfParts(t *testing.T) {
 	}
 }
 
-// TestWorkerRefuses: parts that do not fit are refused before anything is called, and the
-// network is closed all the same.
+// TestWorkerRefuses: parts that do not match the plan are refused before anything is called.
+// The network is closed even then.
 func TestWorkerRefuses(t *testing.T) {
 	g := queueGraph(8, 3, false, plan.Compute)
 	compiled, err := plan.Compile(g.Graph, 4)
@@ -164,14 +165,14 @@ func TestWorkerRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "worker 0 cannot run now")
 }
 
-// lostPeer is the error of a network.
+// lostPeer is an error of a network.
 type lostPeer struct{}
 
 func (lostPeer) Error() string  { return "worker 1 closed its connection" }
 func (lostPeer) PeerLost() bool { return true }
 
-// TestNetworkFails: a failure of the network ends the run, whether the run has begun or not,
-// and whatever errors of subtasks follow.
+// TestNetworkFails: if the network fails, the run ends with this error, whether it has begun or
+// not, and whatever errors of subtasks follow.
 func TestNetworkFails(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		for _, lost := range []error{lostPeer{}, errBoom} {
@@ -208,7 +209,7 @@ func TestNetworkFails(t *testing.T) {
 	}
 }
 
-// TestFollowsPeer looks at types, however deep.
+// TestFollowsPeer: FollowsPeer finds the type of an error, however deeply it is wrapped.
 func TestFollowsPeer(t *testing.T) {
 	require.False(t, FollowsPeer(nil))
 	require.False(t, FollowsPeer(errBoom))
@@ -217,8 +218,8 @@ func TestFollowsPeer(t *testing.T) {
 	require.False(t, FollowsPeer(&collective.MismatchError{}))
 }
 
-// TestOwnFailureComesFirst: a worker's own failure counts more than one of a peer, in any
-// order.
+// TestOwnFailureComesFirst: a worker reports its own failure rather than that of a peer, in
+// whichever order they come.
 func TestOwnFailureComesFirst(t *testing.T) {
 	f := failures{errs: []*TaskError{
 		{Shard: -1, Err: &collective.PeerError{Rank: 3}}, {Shard: 5, Err: errBoom}, {Shard: 7, Err: errBoom},
@@ -227,7 +228,19 @@ func TestOwnFailureComesFirst(t *testing.T) {
 	require.Equal(t, -1, (&failures{errs: f.errs[:1]}).choose().Shard)
 }
 
-// outcomeOf returns the outcomes of a run over two workers.
+// TestDamageComesFirst: damage by a disk is reported first, because it may be the cause of
+// every other failure.
+func TestDamageComesFirst(t *testing.T) {
+	damage := &disk.DamagedError{File: "rows", Err: errBoom}
+	f := failures{errs: []*TaskError{
+		{Shard: -1, Err: &collective.PeerError{Rank: 3}}, {Shard: 2, Err: errBoom},
+		{Shard: 7, Err: &PanicError{Value: fmt.Errorf("rows: %w", damage)}}, {Shard: 5, Err: fmt.Errorf("rows: %w", damage)}, {Shard: -1, Err: errBoom},
+	}}
+	require.Equal(t, 5, f.choose().Shard)
+	require.Equal(t, 7, (&failures{errs: slices.Delete(f.errs, 3, 4)}).choose().Shard)
+}
+
+// outcomesOf returns a plan and the outcomes of its run on two workers.
 func outcomesOf(t testing.TB) (*plan.Plan, [][]byte) {
 	g := queueGraph(8, 3, false, plan.Compute)
 	compiled, err := plan.Compile(g.Graph, 4)
@@ -244,8 +257,8 @@ func outcomesOf(t testing.TB) (*plan.Plan, [][]byte) {
 	return compiled, [][]byte{both.parts[0].outcome, both.parts[1].outcome}
 }
 
-// TestMergeOutcomes: bits survive, those of NaN too, and outcomes that do not fit the plan are
-// refused.
+// TestMergeOutcomes: merging keeps all bits, even those of a NaN, and outcomes that do not
+// match the plan are refused.
 func TestMergeOutcomes(t *testing.T) {
 	p, good := outcomesOf(t)
 	report, err := MergeOutcomes(p, good)
@@ -303,7 +316,7 @@ func TestCostsOfWorkersAddUp(t *testing.T) {
 	require.Equal(t, []StageReport{{Node: 3, Program: "ring", Calls: 12, Bytes: 90, Busy: 24}, {Node: 4, Calls: 1}, {Node: 5, Bytes: 9}}, report.Queues[0].Stages)
 }
 
-// FuzzMergeOutcomes: bytes of a worker never panic.
+// FuzzMergeOutcomes: no bytes from a worker cause a panic.
 func FuzzMergeOutcomes(f *testing.F) {
 	p, good := outcomesOf(f)
 	f.Add(good[0], good[1])

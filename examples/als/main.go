@@ -91,8 +91,8 @@ func (a args) start(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// room allocates the memory that a subtask works in.
-func (a args) room(ctx *comqueue.ComContext) error {
+// allocate allocates the memory that a subtask works in.
+func (a args) allocate(ctx *comqueue.ComContext) error {
 	equations.Put(ctx, make([]float64, int64(size(a.Factors))*lastItem.Get(ctx)[0]))
 	return nil
 }
@@ -181,7 +181,7 @@ var job = engine.Define("als", func(b *engine.Builder, a args) error {
 		InitWithPartitionedData(ratings, rows).
 		InitWithBroadcastData(largest, last).
 		Begin(a.start).
-		Init(a.room).
+		Init(a.allocate).
 		Do(a.fitUsers).
 		Add(comqueue.ForEachShard(equations, a.addItems)).
 		Add(comqueue.AllReduce(equations)). // gives every subtask the sums over all shards

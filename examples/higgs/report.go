@@ -44,8 +44,8 @@ func report(a args, r *engine.Result) error {
 	return nil
 }
 
-// shown is how many features are printed.
-const shown = 5
+// printedFeatures is how many features are printed.
+const printedFeatures = 5
 
 // printFeatures prints the gain of the most important features, and by how much each of them
 // moves the prediction for one made-up collision, in log odds.
@@ -70,7 +70,7 @@ func printFeatures(m *gbdt.Model) error {
 	fmt.Fprintln(table, "feature\tsplits\ttotal gain\tmoves a row of ones by\t")
 	rest := 0.0
 	for i, f := range order {
-		if i < shown {
+		if i < printedFeatures {
 			fmt.Fprintf(table, "%s\t%d\t%.1f\t%+.3f\t\n", all[f].Feature, all[f].Splits, all[f].TotalGain, moves[f])
 		} else {
 			rest += moves[f]

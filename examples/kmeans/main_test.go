@@ -20,26 +20,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// The tests run the program as users do: built, in a process of its own.
-
-var program string
-
-func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
-
-func buildAndRun(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "kmeans-example-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	program = filepath.Join(dir, "kmeans")
-	if out, err := proctest.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "%s%v\n", out, err)
-		return 1
-	}
-	return m.Run()
-}
+// The tests run the program as users do: in a process of its own.
+func TestMain(m *testing.M) { proctest.Main(m, main) }
 
 // outcome is the output and the files of a run of the program.
 type outcome struct {
@@ -50,7 +32,7 @@ type outcome struct {
 // run starts the program in a directory and waits for it.
 func run(t *testing.T, dir string, args ...string) outcome {
 	t.Helper()
-	cmd := proctest.CommandContext(t.Context(), program, args...)
+	cmd := proctest.ProgramContext(t.Context(), args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
 	err := cmd.Run()

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"math"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -72,23 +71,17 @@ func descend(patients []patient, steps int, rate float64) (w [14]float64, losses
 	return w, losses
 }
 
-func build(t *testing.T) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "queue")
-	out, err := proctest.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput()
-	require.NoError(t, err, string(out))
-	return program
-}
+// The tests run the program as users do: in a process of its own.
+func TestMain(m *testing.M) { proctest.Main(m, main) }
 
 // The program prints the coefficients of a plain descent to the last digit, and the same
 // characters at any parallelism.
 func TestProgram(t *testing.T) {
-	program := build(t)
 	want, _ := descend(readPatients(t), 30, 0.01)
 	first := ""
 	for _, p := range []string{"1", "2", "3", "5", "8", "16"} {
 		var stdout, stderr bytes.Buffer
-		cmd := proctest.CommandContext(t.Context(), program, "--parallelism", p)
+		cmd := proctest.ProgramContext(t.Context(), "--parallelism", p)
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		require.NoError(t, cmd.Run(), stderr.String())
 		require.Contains(t, stderr.String(), "descent: 30 supersteps, loss=92.8")
@@ -130,7 +123,6 @@ func TestLoss(t *testing.T) {
 }
 
 func TestBadArguments(t *testing.T) {
-	program := build(t)
 	for _, c := range []struct {
 		flags string
 		code  int
@@ -148,7 +140,7 @@ func TestBadArguments(t *testing.T) {
 		{"--rate=1e308", 1, "too long at --rate 1e+308"},
 		{"--rate=1e308 --steps=1", 1, "too long at --rate 1e+308"},
 	} {
-		cmd := proctest.CommandContext(t.Context(), program, strings.Fields(c.flags)...)
+		cmd := proctest.ProgramContext(t.Context(), strings.Fields(c.flags)...)
 		var stdout, stderr bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		require.Error(t, cmd.Run(), c.flags)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"image/png"
 	"os"
 	"os/exec"
@@ -15,31 +14,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// The tests run the program as users do: built, in a process of its own.
-
-var program string
-
-func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
-
-func buildAndRun(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "titanic-example-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	program = filepath.Join(dir, "titanic")
-	if out, err := proctest.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "%s%v\n", out, err)
-		return 1
-	}
-	return m.Run()
-}
+// The tests run the program as users do: in a process of its own.
+func TestMain(m *testing.M) { proctest.Main(m, main) }
 
 // run starts the program in a directory and waits for it.
 func run(t *testing.T, dir string, args ...string) (code int, out, errOut string) {
 	t.Helper()
-	cmd := proctest.CommandContext(t.Context(), program, append(args, "--progress", "off")...)
+	cmd := proctest.ProgramContext(t.Context(), append(args, "--progress", "off")...)
 	var stdout, stderr bytes.Buffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
 	err := cmd.Run()

@@ -16,8 +16,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// TestBlockRoundTrip: blocks come back in any order, slices and empty batches too,
-// and nothing is held between two reads.
+// TestBlockRoundTrip: blocks can be read in any order, also those of slices and empty batches.
+// No memory is held between two reads.
 func TestBlockRoundTrip(t *testing.T) {
 	check(t, func(t *rapid.T, mem memory.Allocator) {
 		schema := drawSchema(t, allTypes, 0)
@@ -48,10 +48,10 @@ func TestBlockRoundTrip(t *testing.T) {
 	})
 }
 
-// TestDamagedBlocksAreErrors: blocks that are cut, longer or of another number of rows are
-// errors, never io.EOF, and further reads return them again. Blocks with any one byte altered
-// are errors or have the expected number of rows, take no more memory than they have bytes, and
-// leave nothing behind.
+// TestDamagedBlocksAreErrors: a block that is cut, too long or has another number of rows is an
+// error, never io.EOF, and further reads return the error again. A block with any one byte
+// altered is an error or has the expected number of rows. It takes no more memory than it has
+// bytes, and all of that is released.
 func TestDamagedBlocksAreErrors(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	rec := batchtest.Record(t, mem, batchtest.Schema(t, "id int64 null", "name utf8", "v vector[2]", "s sparse[9]", "l vector", "b bool null"), `[
@@ -98,8 +98,8 @@ func TestDamagedBlocksAreErrors(t *testing.T) {
 	require.ErrorIs(t, read(huge, 2), io.ErrUnexpectedEOF)
 }
 
-// TestBlocksThatLie: well-formed but inconsistent metadata are errors: columns of another
-// length than the batch's, and overlapping buffers.
+// TestBlocksThatLie: well-formed but inconsistent metadata is an error: a column with another
+// length than the batch, or overlapping buffers.
 func TestBlocksThatLie(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	rec := batchtest.Record(t, mem, batchtest.Schema(t, "a int64", "b int64"), `[{"a": 1, "b": 4}, {"a": 2, "b": 5}, {"a": 3, "b": 6}]`)
@@ -114,9 +114,9 @@ func TestBlocksThatLie(t *testing.T) {
 		}
 		return b
 	}
-	const size = 3 * 8 // of the values of a column; the body is those of both
+	const size = 3 * 8 // bytes of a column; the body has two such columns
 	a := bytes.Index(block.Bytes(), numbers(0, size))
-	nodes := bytes.Index(block.Bytes(), numbers(3, 0, 3, 0)) // each with its number of nulls, 0
+	nodes := bytes.Index(block.Bytes(), numbers(3, 0, 3, 0)) // the length of each column and its number of nulls, 0
 	require.Positive(t, a)
 	require.Positive(t, nodes)
 	for name, c := range map[string]struct {

@@ -104,14 +104,14 @@ func TestCodecRoundTrip(t *testing.T) {
 	check(t, func(t *rapid.T, mem memory.Allocator) {
 		app := codec.Appender(mem)
 		defer app.Release()
-		for range 2 { // the appender is used again
+		for range 2 { // the second time, the appender is reused
 			rows := make([]everything, rapid.IntRange(0, 20).Draw(t, "rows"))
 			for i := range rows {
 				rows[i] = drawEverything(t)
 				require.NoError(t, app.Append(rows[i]))
 				require.Equal(t, i+1, app.Len())
 				if rapid.IntRange(0, 4).Draw(t, "bad") == 0 {
-					// A row refused halfway leaves nothing behind.
+					// A row that is refused halfway appends nothing.
 					bad := rows[i]
 					bad.Sparse.Indices = []int32{1, 2, 3}
 					bad.Sparse.Values = []float64{4, 5, 6}

@@ -66,12 +66,12 @@ func (c *Content) array(s *source, start, n int) {
 		c.buffer(s.data[s.offs[start]:s.offs[start+n]])
 	case layoutList:
 		c.offsets(s.offs[start : start+n+1])
-		c.array(&s.kids[0], int(s.offs[start]), int(s.offs[start+n]-s.offs[start]))
+		c.array(&s.children[0], int(s.offs[start]), int(s.offs[start+n]-s.offs[start]))
 	case layoutBlock:
-		c.array(&s.kids[0], start*s.width, n*s.width)
+		c.array(&s.children[0], start*s.width, n*s.width)
 	case layoutStruct:
-		for i := range s.kids {
-			c.array(&s.kids[i], start, n)
+		for i := range s.children {
+			c.array(&s.children[i], start, n)
 		}
 	}
 }

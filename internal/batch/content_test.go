@@ -26,7 +26,8 @@ func content(t require.TestingT, rec arrow.Record, block int) []byte {
 	return all
 }
 
-// lying returns the bytes of a batch whose buffers hold its rows and nothing else.
+// lying returns the bytes of a batch as they lie in memory. Its buffers must hold its rows and
+// nothing else.
 func lying(rec arrow.Record) []byte {
 	var all []byte
 	number := func(v int64) { all = binary.LittleEndian.AppendUint64(all, uint64(v)) }
@@ -52,7 +53,7 @@ func lying(rec arrow.Record) []byte {
 	return all
 }
 
-// TestContentIsThatOfACopy compares Content with the buffers of batches made anew of the rows.
+// TestContentIsThatOfACopy compares Content with the buffers of a new batch of the same rows.
 func TestContentIsThatOfACopy(t *testing.T) {
 	check(t, func(t *rapid.T, mem memory.Allocator) {
 		rec := drawRecord(t, mem, drawSchema(t, allTypes, 0))

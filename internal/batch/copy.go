@@ -25,14 +25,14 @@ const (
 // source is one input array in raw form, recursively, offsets applied so that
 // row 0 is the first row; only bit addresses keep an offset.
 type source struct {
-	layout layout
-	width  int // layoutFixed: bytes per value; layoutBlock: child values per value
-	n      int
-	bitOff int
-	valid  []byte // nil when no row is null
-	data   []byte // layoutFixed: from row 0; layoutBits and layoutText: the buffer
-	offs   []int32
-	kids   []source
+	layout   layout
+	width    int // layoutFixed: bytes per value; layoutBlock: child values per value
+	n        int
+	bitOff   int
+	valid    []byte // nil when no row is null
+	data     []byte // layoutFixed: from row 0; layoutBits and layoutText: the buffer
+	offs     []int32
+	children []source
 }
 
 // newSource opens an array for copying. Any nesting of fixed-width types,
@@ -65,7 +65,7 @@ func newSource(d arrow.ArrayData) (source, error) {
 // open opens the children. The array uses n of their rows from start on, or all if n is
 // negative.
 func (s *source) open(children []arrow.ArrayData, start, n int) error {
-	s.kids = make([]source, len(children))
+	s.children = make([]source, len(children))
 	for i, child := range children {
 		if n >= 0 {
 			part := array.NewSliceData(child, int64(start), int64(start+n))
@@ -73,7 +73,7 @@ func (s *source) open(children []arrow.ArrayData, start, n int) error {
 			child = part
 		}
 		var err error
-		if s.kids[i], err = newSource(child); err != nil {
+		if s.children[i], err = newSource(child); err != nil {
 			return err
 		}
 	}
@@ -95,19 +95,19 @@ type sink struct {
 	text    int  // measured bytes of layoutText
 	hasNull bool // measured: some source may have nulls
 
-	at    int // rows put
-	atEnd int // bytes of text, or child rows, put
-	valid *memory.Buffer
-	data  *memory.Buffer
-	offs  *memory.Buffer
-	kids  []sink
+	at       int // rows put
+	atEnd    int // bytes of text, or child rows, put
+	valid    *memory.Buffer
+	data     *memory.Buffer
+	offs     *memory.Buffer
+	children []sink
 }
 
 func newSink(dt arrow.DataType, like *source) sink {
 	s := sink{dt: dt, layout: like.layout, width: like.width}
 	if nested, ok := dt.(arrow.NestedType); ok {
 		for i, f := range nested.Fields() {
-			s.kids = append(s.kids, newSink(f.Type, &like.kids[i]))
+			s.children = append(s.children, newSink(f.Type, &like.children[i]))
 		}
 	}
 	return s
@@ -122,12 +122,12 @@ func (s *sink) measure(from *source, start, n int) {
 		s.text += int(from.offs[start+n] - from.offs[start])
 	case layoutList:
 		lo, hi := int(from.offs[start]), int(from.offs[start+n])
-		s.kids[0].measure(&from.kids[0], lo, hi-lo)
+		s.children[0].measure(&from.children[0], lo, hi-lo)
 	case layoutBlock:
-		s.kids[0].measure(&from.kids[0], start*s.width, n*s.width)
+		s.children[0].measure(&from.children[0], start*s.width, n*s.width)
 	case layoutStruct:
-		for i := range s.kids {
-			s.kids[i].measure(&from.kids[i], start, n)
+		for i := range s.children {
+			s.children[i].measure(&from.children[i], start, n)
 		}
 	}
 }
@@ -142,15 +142,15 @@ func (s *sink) measureTake(from *source, rows []int32) {
 	case layoutList:
 		for _, i := range rows {
 			lo, hi := int(from.offs[i]), int(from.offs[i+1])
-			s.kids[0].measure(&from.kids[0], lo, hi-lo)
+			s.children[0].measure(&from.children[0], lo, hi-lo)
 		}
 	case layoutBlock:
 		for _, i := range rows {
-			s.kids[0].measure(&from.kids[0], int(i)*s.width, s.width)
+			s.children[0].measure(&from.children[0], int(i)*s.width, s.width)
 		}
 	case layoutStruct:
-		for i := range s.kids {
-			s.kids[i].measureTake(&from.kids[i], rows)
+		for i := range s.children {
+			s.children[i].measureTake(&from.children[i], rows)
 		}
 	}
 	s.rows += len(rows)
@@ -162,11 +162,11 @@ func (s *sink) check() error {
 	if s.text > math.MaxInt32 {
 		return fmt.Errorf("%d bytes of text exceed the 2 GiB that one batch can hold; use smaller batches", s.text)
 	}
-	if s.layout == layoutList && s.kids[0].rows > math.MaxInt32 {
-		return fmt.Errorf("%d list items exceed the 2^31 that one batch can hold; use smaller batches", s.kids[0].rows)
+	if s.layout == layoutList && s.children[0].rows > math.MaxInt32 {
+		return fmt.Errorf("%d list items exceed the 2^31 that one batch can hold; use smaller batches", s.children[0].rows)
 	}
-	for i := range s.kids {
-		if err := s.kids[i].check(); err != nil {
+	for i := range s.children {
+		if err := s.children[i].check(); err != nil {
 			return err
 		}
 	}
@@ -192,8 +192,8 @@ func (s *sink) alloc(mem, offsets memory.Allocator) {
 		s.offs = newBuffer(offsets, (s.rows+1)*arrow.Int32SizeBytes)
 		castBytes[int32](s.offs.Bytes())[0] = 0
 	}
-	for i := range s.kids {
-		s.kids[i].alloc(mem, offsets)
+	for i := range s.children {
+		s.children[i].alloc(mem, offsets)
 	}
 }
 
@@ -204,8 +204,8 @@ func (s *sink) release() {
 			b.Release()
 		}
 	}
-	for i := range s.kids {
-		s.kids[i].release()
+	for i := range s.children {
+		s.children[i].release()
 	}
 }
 
@@ -234,13 +234,13 @@ func (s *sink) put(from *source, start, n int) {
 	case layoutList:
 		lo, hi := int(from.offs[start]), int(from.offs[start+n])
 		s.putOffsets(from, start, n)
-		s.kids[0].put(&from.kids[0], lo, hi-lo)
+		s.children[0].put(&from.children[0], lo, hi-lo)
 		s.atEnd += hi - lo
 	case layoutBlock:
-		s.kids[0].put(&from.kids[0], start*s.width, n*s.width)
+		s.children[0].put(&from.children[0], start*s.width, n*s.width)
 	case layoutStruct:
-		for i := range s.kids {
-			s.kids[i].put(&from.kids[i], start, n)
+		for i := range s.children {
+			s.children[i].put(&from.children[i], start, n)
 		}
 	}
 	s.at += n
@@ -292,15 +292,15 @@ func (s *sink) putTake(from *source, rows []int32) {
 		offs := castBytes[int32](s.offs.Bytes())[s.at+1:]
 		for k, i := range rows {
 			lo, hi := int(from.offs[i]), int(from.offs[i+1])
-			s.kids[0].put(&from.kids[0], lo, hi-lo)
+			s.children[0].put(&from.children[0], lo, hi-lo)
 			s.atEnd += hi - lo
 			offs[k] = int32(s.atEnd)
 		}
 	case layoutBlock:
 		s.takeBlocks(from, rows)
 	case layoutStruct:
-		for i := range s.kids {
-			s.kids[i].putTake(&from.kids[i], rows)
+		for i := range s.children {
+			s.children[i].putTake(&from.children[i], rows)
 		}
 	}
 	s.at += len(rows)
@@ -316,7 +316,7 @@ func (s *sink) takeText(from *source, rows []int32) {
 }
 
 func (s *sink) takeBlocks(from *source, rows []int32) {
-	kid, in := &s.kids[0], &from.kids[0]
+	kid, in := &s.children[0], &from.children[0]
 	if kid.layout == layoutFixed && kid.valid == nil {
 		w := s.width * kid.width
 		gather(kid.data.Bytes()[kid.at*kid.width:], in.data, w, rows)
@@ -376,9 +376,9 @@ func (s *sink) finish() arrow.ArrayData {
 	default:
 		buffers = []*memory.Buffer{s.valid}
 	}
-	children := make([]arrow.ArrayData, len(s.kids))
-	for i := range s.kids {
-		children[i] = s.kids[i].finish()
+	children := make([]arrow.ArrayData, len(s.children))
+	for i := range s.children {
+		children[i] = s.children[i].finish()
 	}
 	return ownedData(s.dt, s.rows, buffers, children, nulls)
 }

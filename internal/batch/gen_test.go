@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Everything here uses Arrow's builders and accessors only, so that properties compare the
-// package with independent code.
+// This file uses only Arrow's builders and accessors. So the tests compare the package with
+// independent code.
 
 var keyTypes = []string{
 	"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
@@ -61,8 +61,8 @@ func drawRecord(t *rapid.T, mem memory.Allocator, schema *arrow.Schema) arrow.Re
 	return whole.NewSlice(int64(before), int64(before+rows))
 }
 
-// built finishes a builder under the declared type: the builder of fixed-size
-// lists forgets that items are not nullable.
+// built finishes a builder and gives the array the declared type, since the builder of
+// fixed-size lists forgets that items are not nullable.
 func built(b array.Builder, dt arrow.DataType) arrow.Array {
 	defer b.Release()
 	arr := b.NewArray()
@@ -73,7 +73,7 @@ func built(b array.Builder, dt arrow.DataType) arrow.Array {
 	return array.MakeFromData(typed)
 }
 
-// appendNull keeps the components of vectors non-null, as their type says.
+// appendNull appends a null. The components of a null vector are not null, as its type says.
 func appendNull(b array.Builder) {
 	if l, ok := b.(*array.FixedSizeListBuilder); ok {
 		l.Append(false)
@@ -96,7 +96,7 @@ func drawText(t *rapid.T) string {
 	return rapid.SampledFrom([]string{"", "a", "ab", "abcdefgh", "abcdefghi", "abcdefgh\x00", "zebra", "Ärger", "x,\"y\"\n"}).Draw(t, "text")
 }
 
-// small integers collide, which tests sorting and hashing.
+// drawInt often draws small integers. These collide, which tests sorting and hashing.
 func drawInt(t *rapid.T, least, most int64) int64 {
 	switch rapid.IntRange(0, 3).Draw(t, "how") {
 	case 0:

@@ -22,7 +22,7 @@ func TestDamagedHeads(t *testing.T) {
 	w := batch.NewStreamWriter(&out, schema, memory.NewGoAllocator())
 	require.NoError(t, w.Write(rec))
 	require.NoError(t, w.Close())
-	// The schema and the batch after it, each preceded by its length.
+	// The schema is at 0 and the batch after it. Each is preceded by its length.
 	head := func(at int) []byte { return out.Bytes()[at+8:][:binary.LittleEndian.Uint32(out.Bytes()[at+4:])] }
 	first := head(0)
 	second := head(8 + len(first))
@@ -36,7 +36,7 @@ func TestDamagedHeads(t *testing.T) {
 				refused++
 			}
 			_, err := batch.ReadFooter(damaged)
-			_ = err // it is no footer, but may look like one
+			_ = err // no footer, but it may look like one
 		}
 		require.Greater(t, refused, len(whole)/2, i)
 		for size := range len(whole) - 64 {

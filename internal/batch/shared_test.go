@@ -53,8 +53,8 @@ func shareFirst(stream []byte, slots ...int) []byte {
 }
 
 // TestSharedTextTakesNoMemory: the decoder copies a text for each reference in the metadata. So
-// streams that refer to a long text as often as possible are refused, while the original
-// streams are read.
+// a stream with as many references to a long text as possible is refused. The original stream
+// is read.
 func TestSharedTextTakesNoMemory(t *testing.T) {
 	const n = 2000
 	long := strings.Repeat("x", 100_000)

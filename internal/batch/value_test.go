@@ -45,7 +45,7 @@ func TestTextRoundTrip(t *testing.T) {
 	})
 }
 
-// oneNaN gives NaNs their usual bits, as text does not preserve others.
+// oneNaN gives every NaN the usual bits, because text does not preserve others.
 func oneNaN(rows []string) []string {
 	for i := range rows {
 		rows[i] = strings.ReplaceAll(rows[i], "f64:fff8000000000123", "f64:7ff8000000000001")
@@ -143,7 +143,7 @@ func TestParseIntoRefuses(t *testing.T) {
 	require.Less(t, len(err.Error()), 200)
 }
 
-// Dates agree with the standard library where that reaches.
+// Dates agree with the standard library in the years that it covers.
 func TestDatesAgreeWithTime(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	rapid.Check(t, func(rt *rapid.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// TestWidenedRows: vectors of float32 read as float64 have the same values in any order of
-// reading, keep them when other rows are read, and are not widened all at once.
+// TestWidenedRows: vectors of float32 that are read as float64 have the same values in any order
+// of reading, and keep them when other rows are read. They are not widened all at once.
 func TestWidenedRows(t *testing.T) {
 	type single struct {
 		X []float32 `column:"x,dim=8"`

@@ -16,16 +16,16 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// hung is a job manager that can be stopped, and the watchdog that watches it.
-type hung struct {
+// stoppableManager is a job manager that can be stopped, and the watchdog that watches it.
+type stoppableManager struct {
 	stopped  atomic.Bool
 	asked    atomic.Int32
 	text     bytes.Buffer // read once the watchdog is over, or durably blocked
 	watchdog *watchdog
 }
 
-func watchOver(t *testing.T, ask func(h *hung, ctx context.Context) error) *hung {
-	h := &hung{}
+func watchOver(t *testing.T, ask func(h *stoppableManager, ctx context.Context) error) *stoppableManager {
+	h := &stoppableManager{}
 	log := hclog.New(&hclog.LoggerOptions{Output: &h.text, DisableTime: true})
 	h.watchdog = newWatchdog(t.Context(), log, func(ctx context.Context) error {
 		h.asked.Add(1)
@@ -34,7 +34,7 @@ func watchOver(t *testing.T, ask func(h *hung, ctx context.Context) error) *hung
 	return h
 }
 
-func answers(h *hung, ctx context.Context) error {
+func answers(h *stoppableManager, ctx context.Context) error {
 	if h.stopped.Load() {
 		<-ctx.Done()
 		return wire.Error(codes.DeadlineExceeded, "%v", ctx.Err())
@@ -43,7 +43,7 @@ func answers(h *hung, ctx context.Context) error {
 }
 
 // lines returns the lines logged so far.
-func (h *hung) lines() []string {
+func (h *stoppableManager) lines() []string {
 	synctest.Wait()
 	return strings.Split(strings.TrimSpace(h.text.String()), "\n")
 }
@@ -85,7 +85,7 @@ func TestVigil(t *testing.T) {
 // the job manager is not blamed.
 func TestVigilOfOneThatStoodStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := watchOver(t, func(h *hung, ctx context.Context) error {
+		h := watchOver(t, func(h *stoppableManager, ctx context.Context) error {
 			if h.stopped.Load() {
 				time.Sleep(40 * time.Second) // past the deadline
 				return wire.Error(codes.DeadlineExceeded, "%v", ctx.Err())

@@ -19,7 +19,7 @@ import (
 // form is a way to write pieces of data to a file and read them back.
 type form struct {
 	name string
-	// write returns a function that reads everything back, anew at every call.
+	// write returns a function that reads everything back, from the file at every call.
 	write func(t *testing.T, f disk.File, pieces [][]byte) func() ([][]byte, error)
 }
 
@@ -177,8 +177,8 @@ func TestEveryPosition(t *testing.T) {
 	}
 }
 
-// TestElsewhere: pieces of equal size that have changed places or occur twice are noticed, and
-// so are exchanged files.
+// TestElsewhere: it is an error if pieces of equal size have changed places or occur twice, or
+// if files were exchanged.
 func TestElsewhere(t *testing.T) {
 	for _, form := range forms {
 		t.Run(form.name, func(t *testing.T) {
@@ -224,8 +224,8 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// TestFaults: on a disk that fails by seed, every format gives the written bytes, or an error
-// if and only if the disk gave wrong bytes or none.
+// TestFaults reads every format from a disk that fails at random. Reading is an error if and
+// only if the disk gave wrong bytes or none. Otherwise it gives the written bytes.
 func TestFaults(t *testing.T) {
 	dir, damaged, refused := t.TempDir(), 0, 0
 	for _, form := range forms {
@@ -295,7 +295,7 @@ func TestLongPieces(t *testing.T) {
 	}
 }
 
-// idle is a file that, once it stalls, returns no bytes and no error, for more reads than a
+// idle is a file that returns no bytes and no error once it stalls, for more reads than a
 // reader may try.
 type idle struct {
 	disk.File

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHeadsThatLie: a head with a right checksum that contradicts what memory holds of its
-// stream is damage too, and a length beyond the stream is refused.
+// TestHeadsThatLie: a head with a right checksum is damage too if it contradicts what memory
+// holds about its stream. A length beyond the stream is refused.
 func TestHeadsThatLie(t *testing.T) {
 	body := []byte("a body")
 	size := int64(headSize + len(body))

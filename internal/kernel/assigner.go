@@ -28,9 +28,9 @@ type Assigner[T Float] struct {
 
 	ahead []T // rows of the next chunk that are not fetched yet
 
-	rest  int  // chunks in which guesses are not worth trying
-	blind bool // in the previous chunk most guesses were wrong
-	skip  int  // chunks in which the filter is not worth trying
+	rest        int  // chunks in which guesses are not worth trying
+	guessesFail bool // in the previous chunk most guesses were wrong
+	skip        int  // chunks in which the filter is not worth trying
 }
 
 const (
@@ -82,7 +82,7 @@ func (a *Assigner[T]) Set(centers []float64) {
 	if a.filter != nil {
 		a.filter.set(a.rows)
 	}
-	a.rest, a.skip, a.blind = 0, 0, false
+	a.rest, a.skip, a.guessesFail = 0, 0, false
 }
 
 // setReach finds the distance of each centre to its nearest neighbour; see [Centers].
@@ -179,7 +179,7 @@ func (a *Assigner[T]) assign(x []T, near []int32) {
 		}
 	}
 	filtered := a.filter != nil && a.filter.usable && a.skip == 0
-	known := !a.blind
+	known := !a.guessesFail
 	if !filtered {
 		a.skip = max(a.skip-1, 0)
 		known = a.rest == 0
@@ -263,8 +263,8 @@ func (a *Assigner[T]) score(x []T, near, todo []int32, known bool) (left []int32
 	if 4*len(left) > len(todo)+4*leastFiltered {
 		a.skip = 16
 	}
-	a.blind = 4*changed > len(near)
-	if !known || a.blind {
+	a.guessesFail = 4*changed > len(near)
+	if !known || a.guessesFail {
 		a.own(x, near)
 		return left
 	}

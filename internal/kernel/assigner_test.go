@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// dumbAssign is the assignment of a row and its squared distance, as documented.
-func dumbAssign[T Float](x, centers []T, k, d int) (int32, T) {
+// naiveAssign is the assignment of a row and its squared distance, as documented.
+func naiveAssign[T Float](x, centers []T, k, d int) (int32, T) {
 	best, at := T(math.NaN()), int32(-1)
 	for a := range k {
 		var acc T
@@ -37,7 +37,7 @@ func requireAssigned[T Float](t require.TestingT, rng *rand.Rand, x []T, centers
 	want, dist := make([]int32, n), make([]float64, n)
 	for i := range n {
 		var square T
-		want[i], square = dumbAssign(x[i*d:(i+1)*d], rows, k, d)
+		want[i], square = naiveAssign(x[i*d:(i+1)*d], rows, k, d)
 		dist[i] = math.Sqrt(float64(square))
 	}
 	wide := make([]float64, n*d)
@@ -45,7 +45,7 @@ func requireAssigned[T Float](t require.TestingT, rng *rand.Rand, x []T, centers
 		wide[i] = float64(v)
 	}
 	sums := make([]float64, k*(d+1))
-	inertia := dumbAccumulate(wide, n, d, w, want, dist, sums, 0.5)
+	inertia := naiveAccumulate(wide, n, d, w, want, dist, sums, 0.5)
 	for _, form := range append([]dispatch{{}}, assembled...) {
 		a := newAssigner[T](form, k, d)
 		a.Set(centers)
@@ -171,7 +171,7 @@ func testNearTies[T Float](t *testing.T) {
 				}
 				bits := f.block(x, todo)
 				for r, i := range todo {
-					if want, _ := dumbAssign(x[int(i)*d:int(i+1)*d], rows, k, d); bits>>r&1 != 0 {
+					if want, _ := naiveAssign(x[int(i)*d:int(i+1)*d], rows, k, d); bits>>r&1 != 0 {
 						require.Equal(t, want, f.near[r])
 						settled++
 					}

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// dumbCosine searches by the definition, for rows whose squares are ordinary.
-func dumbCosine(x, centers []float64, k, d int) (int, float64) {
+// naiveCosine searches by the definition, for rows whose squares are ordinary.
+func naiveCosine(x, centers []float64, k, d int) (int, float64) {
 	var s float64
 	for _, v := range x {
 		s += float64(v * v)
@@ -65,7 +65,7 @@ func TestCosineEqualsDefinition(t *testing.T) {
 		sums, inertia := make([]float64, k*(d+1)), 0.25
 		for i := range n {
 			row := x[i*d : (i+1)*d]
-			want, wantDist := dumbCosine(row, centers, k, d)
+			want, wantDist := naiveCosine(row, centers, k, d)
 			require.Equal(t, want, int(assign[i]))
 			requireBits(t, []float64{wantDist}, dist[i:i+1])
 			near, nearDist := NearestCosine(row, c)

@@ -64,7 +64,7 @@ func TestElementaryForms(t *testing.T) {
 				for i := range args {
 					args[i] = math.Max(lo, -3) + rng.Float64()*6
 					if rng.IntN(40) == 0 {
-						args[i] = strange[rng.IntN(len(strange))]
+						args[i] = difficultValues[rng.IntN(len(difficultValues))]
 					}
 				}
 				testFunction(t, f, args, offset)

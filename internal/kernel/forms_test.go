@@ -24,8 +24,8 @@ var assembled = func() (list []dispatch) {
 	return list
 }()
 
-// strange are values that are often handled wrongly.
-var strange = []float64{
+// difficultValues are values that are often handled wrongly.
+var difficultValues = []float64{
 	0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.NaN(), 5e-324, -5e-324, 0x1p-1022, -0x1.fp-1030,
 	math.MaxFloat64, -math.MaxFloat64, 1, -1, 0x1p-149, -0x1p-127, math.MaxFloat32, 1e-30, 1e30,
 }
@@ -39,7 +39,7 @@ func mixed[T Float](rng *rand.Rand, n, offset, style int) []T {
 		case i >= offset+n:
 			s[i] = guardValue
 		case style == 1 && rng.IntN(8) == 0:
-			s[i] = T(strange[rng.IntN(len(strange))])
+			s[i] = T(difficultValues[rng.IntN(len(difficultValues))])
 		case style == 2:
 			s[i] = T(rng.NormFloat64() * math.Pow(10, float64(rng.IntN(25)-8)))
 		default:

@@ -64,7 +64,8 @@ func listing(t *testing.T, extra string, env ...string) string {
 	require.NoError(t, os.WriteFile(over, []byte(extra), 0o644))
 	overlay := filepath.Join(dir, "overlay.json")
 	require.NoError(t, os.WriteFile(overlay, []byte(fmt.Sprintf(`{"Replace":{%q:%q}}`, filepath.Join(wd, "zz_extra.go"), over)), 0o644))
-	cmd := proctest.Command("go", "build", "-overlay", overlay, "-gcflags=-S", "-o", filepath.Join(dir, "kernel.a"), ".")
+	// With -trimpath, as tests compiles for these targets, the standard library is compiled once.
+	cmd := proctest.Command("go", "build", "-trimpath", "-overlay", overlay, "-gcflags=-S", "-o", filepath.Join(dir, "kernel.a"), ".")
 	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux"), env...)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)

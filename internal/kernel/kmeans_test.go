@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// dumbNearest is Lloyd's assignment step as in a textbook.
-func dumbNearest(x, centers []float64, k, d int) (int, float64) {
+// naiveNearest is Lloyd's assignment step as in a textbook.
+func naiveNearest(x, centers []float64, k, d int) (int, float64) {
 	best, arg := math.NaN(), -1
 	for a := range k {
 		var acc float64
@@ -89,7 +89,7 @@ func TestAssignEqualsLloyd(t *testing.T) {
 			AssignEuclidean(x, n, c, assign, dist)
 			for i := range n {
 				row := x[i*d : (i+1)*d]
-				want, wantDist := dumbNearest(row, centers, k, d)
+				want, wantDist := naiveNearest(row, centers, k, d)
 				require.Equal(t, want, int(assign[i]), "row %d", i)
 				requireBits(t, []float64{wantDist}, dist[i:i+1])
 				near, nearDist := Nearest(row, c)
@@ -123,7 +123,7 @@ func TestReachNearTheBisector(t *testing.T) {
 		}
 		AssignEuclidean(x, n, c, assign, dist)
 		for i := range n {
-			want, _ := dumbNearest(x[i*d:(i+1)*d], centers, 2, d)
+			want, _ := naiveNearest(x[i*d:(i+1)*d], centers, 2, d)
 			require.Equal(t, want, int(assign[i]))
 		}
 	}
@@ -153,7 +153,7 @@ func TestAssignIsAFunctionOfTheRow(t *testing.T) {
 	}
 }
 
-func dumbAccumulate(x []float64, n, d int, w []float64, assign []int32, dist, sums []float64, inertia float64) float64 {
+func naiveAccumulate(x []float64, n, d int, w []float64, assign []int32, dist, sums []float64, inertia float64) float64 {
 	for i := range n {
 		weight := 1.0
 		if w != nil {
@@ -188,7 +188,7 @@ func TestAccumulateCentroids(t *testing.T) {
 		assign, dist := make([]int32, n), make([]float64, n)
 		AssignEuclidean(x, n, c, assign, dist)
 		want := make([]float64, k*(d+1))
-		wantInertia := dumbAccumulate(x, n, d, w, assign, dist, want, 0.5)
+		wantInertia := naiveAccumulate(x, n, d, w, assign, dist, want, 0.5)
 
 		split := make([]float64, k*(d+1))
 		AccumulateCentroids(x, n, d, w, assign, split)

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// oddities are NaN of both signs and several payloads, quiet and signalling, and
+// specialFloats are NaN of both signs and several payloads, quiet and signalling, and
 // infinities, whose difference is a NaN that the processor makes.
-var oddities = []float64{
+var specialFloats = []float64{
 	math.Float64frombits(0x7ff8000000000000), math.Float64frombits(0xfff8000000000000), math.Float64frombits(0x7ff0000000000abc),
 	math.Float64frombits(0xfffc00000000beef), math.Inf(1), math.Inf(-1), 0, 3,
 }
@@ -39,15 +39,15 @@ func requireOneNaN[T Float](t *testing.T, x []T, what string) {
 
 func testOneNaN[T Float](t *testing.T) {
 	var values []T
-	for _, v := range oddities {
+	for _, v := range specialFloats {
 		if is64[T]() {
 			values = append(values, T(v))
 		} else {
 			values = append(values, T(math.Float32frombits(uint32(math.Float64bits(v)>>32)|1)), T(float32(v)))
 		}
 	}
-	// Three oddities at every place in rows of lengths around those of the unrolled loops, in
-	// every order of every three.
+	// Three of specialFloats at every place in rows of lengths around those of the unrolled
+	// loops, in every order of every three.
 	for d := 3; d <= 19; d++ {
 		for i := range values {
 			for j := range values {
@@ -175,11 +175,11 @@ func TestOneNaNOfDistances(t *testing.T) {
 	const d = 5
 	x, center := make([]float64, d), make([]float64, d)
 	for i := range x {
-		x[i], center[i] = oddities[i*3%len(oddities)], oddities[i*7%len(oddities)]
+		x[i], center[i] = specialFloats[i*3%len(specialFloats)], specialFloats[i*7%len(specialFloats)]
 	}
 	requireOneNaN(t, []float64{SquaredDistance(x, center)}, "distance")
 	out := make([]float64, 2)
-	m := CSR{RowPtr: []int64{0, 2, 5}, Col: []int32{0, 1, 0, 2, 4}, Val: []float64{oddities[1], oddities[3], oddities[4], oddities[5], 1}}
+	m := CSR{RowPtr: []int64{0, 2, 5}, Col: []int32{0, 1, 0, 2, 4}, Val: []float64{specialFloats[1], specialFloats[3], specialFloats[4], specialFloats[5], 1}}
 	DotCSR(m, []float64{1, 1, 1, 1, 1}, out)
 	requireOneNaN(t, out, "sparse rows")
 }

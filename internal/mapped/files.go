@@ -1,13 +1,12 @@
 package mapped
 
 import (
-	"slices"
-	"sort"
+	"errors"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/superstep-ml/superstep/internal/disk"
+	"github.com/superstep-ml/superstep/internal/memrange"
 )
 
 // Files makes mapped files in a directory. Small regions share a mapping: a process may have
@@ -45,7 +44,7 @@ func (f *Files) part(n int64) (part, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if n > int64(len(f.free)) {
-		m, err := f.newMapping(max(n, f.next))
+		m, err := f.newShared(n)
 		if err != nil {
 			return part{}, err
 		}
@@ -57,6 +56,16 @@ func (f *Files) part(n int64) (part, error) {
 	f.free = f.free[n:]
 	f.shared.users.Add(1)
 	return p, nil
+}
+
+// newShared returns a mapping of at least n bytes to take parts from. If the disk has no room for
+// as many as are useful, it has n.
+func (f *Files) newShared(n int64) (*mapping, error) {
+	m, err := f.newMapping(max(n, f.next))
+	if err == nil || n >= f.next || errors.Is(err, ErrUnsupported) {
+		return m, err
+	}
+	return f.newMapping(n)
 }
 
 // Close ends the sharing: mappings are unmapped with their last region.
@@ -86,54 +95,19 @@ func (f *Files) newMapping(n int64) (*mapping, error) {
 		return nil, err
 	}
 	m.users.Store(1)
-	live.add(m.data)
+	live.Add(m.data)
 	return m, nil
 }
 
 func (m *mapping) release() {
 	if m.users.Add(-1) == 0 {
-		live.remove(m.data)
+		live.Remove(m.data)
 		unmap(m.data)
 	}
 }
 
-// live knows all mappings of the process.
-var live mappings
-
-// mappings are mappings in the order of their addresses.
-type mappings struct {
-	mu  sync.RWMutex
-	all [][]byte
-}
-
-// at returns the index of the first mapping that ends behind an address.
-func (m *mappings) at(address uintptr) int {
-	return sort.Search(len(m.all), func(i int) bool { return address < first(m.all[i])+uintptr(len(m.all[i])) })
-}
-
-func (m *mappings) add(data []byte) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.all = slices.Insert(m.all, m.at(first(data)), data)
-}
-
-func (m *mappings) remove(data []byte) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	i := m.at(first(data))
-	m.all = slices.Delete(m.all, i, i+1)
-}
+// live has the mappings of the process.
+var live memrange.Set
 
 // Contains reports whether b lies in a mapped file of this process.
-func Contains(b []byte) bool {
-	if len(b) == 0 {
-		return false
-	}
-	live.mu.RLock()
-	defer live.mu.RUnlock()
-	i := live.at(first(b))
-	return i < len(live.all) && first(live.all[i]) <= first(b)
-}
-
-// first returns the address of the first byte.
-func first(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
+func Contains(b []byte) bool { return live.Contains(b) }

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/internal/disk"
+	"github.com/superstep-ml/superstep/internal/memrange"
 )
 
 // ErrUnsupported says that this operating system or file system cannot map files.
@@ -162,7 +163,8 @@ func (r *Region) recovered(err *error) {
 
 // contains reports whether an address is in the part.
 func (p *part) contains(address uintptr) bool {
-	return address >= first(p.data) && address-first(p.data) < uintptr(len(p.data))
+	from := memrange.Address(p.data)
+	return address >= from && address-from < uintptr(len(p.data))
 }
 
 // noRoom is the value with which Allocate panics, as an Allocator returns no errors.
@@ -251,11 +253,15 @@ func (p *part) verify() (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if fault := recover(); fault != nil {
-			err = fmt.Errorf("read the %d bytes of the file %s, which is mapped: the disk does not give them back (%v)", len(p.data), p.of.name, fault)
+			err = p.damaged(fmt.Errorf("some cannot be read (%v)", fault))
 		}
 	}()
 	if got := disk.Checksum(0, p.data[:p.n]); got != p.sum {
-		return &disk.DamagedError{File: p.of.name, Length: int64(len(p.data)), Err: fmt.Errorf("the checksum is %08x where %08x was written", got, p.sum)}
+		return p.damaged(fmt.Errorf("the checksum is %08x where %08x was written", got, p.sum))
 	}
 	return nil
+}
+
+func (p *part) damaged(err error) error {
+	return &disk.DamagedError{File: p.of.name, Length: int64(len(p.data)), Err: err}
 }

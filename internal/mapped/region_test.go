@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"syscall"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -18,10 +19,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 	"github.com/superstep-ml/superstep/internal/disk"
+	"github.com/superstep-ml/superstep/internal/memrange"
 )
 
-// keepingFS keeps a handle of every file that it makes, as files have no names once they are
-// mapped.
+// keepingFS keeps a handle of every file that it makes, because files have no names once they
+// are mapped.
 type keepingFS struct {
 	disk.FS
 	t     *testing.T
@@ -65,7 +67,7 @@ func someBatches(t *testing.T, mem memory.Allocator) []arrow.Record {
 	return all
 }
 
-// hold puts batches into files of a directory, which is empty afterwards.
+// hold puts batches into files, and checks that their directory is empty afterwards.
 func hold(t *testing.T, fs disk.FS, size int64, batches []arrow.Record) (arrow.Record, *Region) {
 	t.Helper()
 	dir := t.TempDir()
@@ -84,8 +86,8 @@ func requireEmpty(t *testing.T, dir string) {
 	require.Empty(t, left)
 }
 
-// The rows are the same as in memory, whatever size was given, and the memory is freed with the
-// last reference to it.
+// The rows are the same as in memory, whatever size was given. The last reference to the rows
+// frees their memory.
 func TestRowsAreThoseOfMemory(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	batches := someBatches(t, mem)
@@ -164,7 +166,7 @@ func TestDamage(t *testing.T) {
 		}
 	}
 	require.NoError(t, f.Truncate(region.Size()/2))
-	require.ErrorContains(t, region.Verify(), "the disk does not give them back")
+	require.ErrorContains(t, region.Verify(), "some cannot be read")
 	require.False(t, debug.SetPanicOnFault(false), "as it was before")
 }
 
@@ -177,7 +179,7 @@ func TestDamageInEveryMapping(t *testing.T) {
 	require.Greater(t, len(region.parts), 1)
 	for _, p := range region.parts {
 		i := slices.IndexFunc(fs.files, func(f *os.File) bool { return f.Name() == p.of.name })
-		f, begin := fs.files[i], int64(first(p.data)-first(p.of.data))
+		f, begin := fs.files[i], int64(memrange.Address(p.data)-memrange.Address(p.of.data))
 		for _, at := range []int64{begin, begin + int64(len(p.data)) - 1} {
 			var b [1]byte
 			_, err := f.ReadAt(b[:], at)
@@ -297,8 +299,8 @@ func TestDamageWhileABlockIsFilled(t *testing.T) {
 // same compares nothing.
 func same(arrow.Record) error { return nil }
 
-// TestRowsThatDiffer: what compare finds wrong, and pages that the disk does not give back while it
-// looks, are errors, and leave neither a mapping nor a buffer.
+// TestRowsThatDiffer: it is an error if compare returns one, or if the disk does not give pages
+// back while compare reads. Neither a mapping nor a buffer is left.
 func TestRowsThatDiffer(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	batches := someBatches(t, mem)
@@ -329,7 +331,7 @@ func TestRowsThatDiffer(t *testing.T) {
 	require.NotContains(t, string(maps), "/rows-")
 }
 
-// TestSmallBuffers are in the file as large ones are.
+// TestSmallBuffers: small buffers are in the file, too.
 func TestSmallBuffers(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	one := batchtest.Record(t, mem, batchtest.Schema(t, "id int64", "x float64 null"), `[{"id": 1, "x": 0.5}, {"id": 2}]`)
@@ -339,15 +341,15 @@ func TestSmallBuffers(t *testing.T) {
 	for _, column := range rows.Columns() {
 		for _, b := range column.Data().Buffers() {
 			if b != nil && b.Len() > 0 {
-				in := func(p part) bool { return p.contains(first(b.Bytes())) }
+				in := func(p part) bool { return p.contains(memrange.Address(b.Bytes())) }
 				require.True(t, slices.ContainsFunc(region.parts, in), column)
 			}
 		}
 	}
 }
 
-// TestManySmallRegions: regions of few bytes share mappings, of which a process may have only so
-// many. Each is verified alone, and the mappings go with the last of them.
+// TestManySmallRegions: regions of few bytes share mappings, because the number of mappings of a
+// process is limited. Each region is verified alone. The last region of a mapping unmaps it.
 func TestManySmallRegions(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	one := batchtest.Record(t, mem, batchtest.Schema(t, "id int64"), `[{"id": 1}]`)
@@ -391,4 +393,36 @@ func TestManySmallRegions(t *testing.T) {
 	require.NotContains(t, string(maps), dir)
 	require.False(t, Contains([]byte{1}))
 	require.False(t, Contains(nil))
+}
+
+// scarceFS is a disk that has no room the second time that a file is made, and room at all
+// other times.
+type scarceFS struct {
+	disk.FS
+	made, refused int
+}
+
+func (fs *scarceFS) CreateTemp(dir, pattern string) (disk.File, error) {
+	if fs.made == 1 && fs.refused == 0 {
+		fs.refused++
+		return nil, syscall.ENOSPC
+	}
+	fs.made++
+	return fs.FS.CreateTemp(dir, pattern)
+}
+
+// TestLittleRoomIsEnough: if the disk has no room for a mapping that many regions share, the
+// region gets one of its own.
+func TestLittleRoomIsEnough(t *testing.T) {
+	fs := &scarceFS{FS: disk.OS()}
+	files := NewFiles(fs, t.TempDir())
+	defer files.Close()
+	for i := range 3 { // beyond the first mapping, and within the second
+		block, region, err := files.HoldBytes([]int{leastShared * 3 / 4}, func(_ int, b []byte) error { b[5] = 7; return nil })
+		require.NoError(t, err, i)
+		require.Equal(t, byte(7), block[5])
+		require.NoError(t, region.Verify())
+		defer region.Release()
+	}
+	require.Equal(t, scarceFS{FS: fs.FS, made: 3, refused: 1}, *fs)
 }

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"unsafe"
+
+	"github.com/superstep-ml/superstep/internal/memrange"
 )
 
 // least is the number of bytes from which a buffer comes from the system. Below it the heap is
@@ -35,6 +37,7 @@ func New(n int) (*Buffer, error) {
 		return nil, fmt.Errorf("no memory for a buffer of %d MiB: %w", n*wordBytes>>20, err)
 	}
 	makeRoom(len(memory))
+	live.Add(memory)
 	b := &Buffer{words: unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(memory))), n), mapped: true}
 	b.cleanup = runtime.AddCleanup(b, giveBack, memory)
 	return b, nil
@@ -71,9 +74,16 @@ func (b *Buffer) Free() {
 
 // giveBack unmaps memory.
 func giveBack(memory []byte) {
+	live.Remove(memory)
 	unmapMemory(memory)
 	makeRoom(-len(memory))
 }
+
+// live has the memory of buffers that the runtime did not allocate.
+var live memrange.Set
+
+// Contains reports whether b lies in a Buffer that Free unmaps.
+func Contains(b []byte) bool { return live.Contains(b) }
 
 // room is the amount by which buffers have reduced the runtime's memory limit.
 var room struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ending is a network in which the context of a dial ends before the connection's first
-// deadline is set.
+// ending is a network where the context of a dial ends before the first deadline of the
+// connection is set.
 type ending struct {
 	TCP
 	end context.CancelFunc

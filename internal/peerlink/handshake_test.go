@@ -46,8 +46,8 @@ func (c *recorded) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestSecrets pairs sides with and without secrets: those that know the same secret connect,
-// without a byte of it being sent; the others get an error on both sides.
+// TestSecrets pairs sides with and without secrets. They connect if both have the same secret or
+// neither has one, and the secret itself is never sent. Otherwise both get an error.
 func TestSecrets(t *testing.T) {
 	other := []byte("another secret")
 	for _, c := range []struct {
@@ -85,15 +85,16 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestProofs: without the secret nobody is admitted who knows everything else, nor with the
-// listener's own answer, nor with a proof from another connection or another hello.
+// TestProofs: a dialer without the secret is not admitted even if it knows everything else. It
+// is not admitted with the listener's own answer, nor with a proof from another connection or
+// another hello.
 func TestProofs(t *testing.T) {
 	p := listen(t, nil)
 	_, came := open(t, p, Endpoint{Kind: Rows})
 	var earlier []byte
 	for _, cheat := range []string{"none", "nothing", "echo", "replay", "another hello"} {
 		g := p.greeting(Hello{Kind: Rows})
-		g.nonce = [nonceBytes]byte{} // the same each time
+		g.nonce = [nonceBytes]byte{} // the same in every hello
 		sent := g.encode()
 		nc := raw(t, p)
 		_, err := nc.Write(sent)
@@ -162,8 +163,9 @@ func (c *damaged) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestDamagedHandshakes: a handshake with any byte changed is not accepted, and not taken for
-// another secret. Damage before the other side may use the connection costs only another try.
+// TestDamagedHandshakes: a handshake with any byte changed is not accepted. The error does not
+// say that the secrets differ. Damage before the other side may use the connection only makes
+// another try necessary.
 func TestDamagedHandshakes(t *testing.T) {
 	var d damaging
 	from, to := listen(t, func(c *Config) { c.Net = &d }), listen(t, nil)
@@ -190,7 +192,7 @@ func TestDamagedHandshakes(t *testing.T) {
 		require.Equal(t, magic, IsFinal(err), "%d: %v", at, err)
 		require.Equal(t, !magic && at >= first, nc != nil, "where it may be in use it is returned")
 	}
-	for range mere { // those whose last answer was damaged are admitted
+	for range mere { // the listener admits a dialer whose last answer was damaged
 		<-came
 	}
 }

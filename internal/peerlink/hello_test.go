@@ -29,8 +29,8 @@ func resum(b []byte) []byte {
 	return b
 }
 
-// TestEveryBitOfAHello: a hello with any bit flipped is rejected, but not refused for good, as
-// another try may succeed. The same holds for a hello that is cut off.
+// TestEveryBitOfAHello: a hello with any bit flipped, or one that is cut off, is rejected. It
+// is not refused for good, because another try may succeed.
 func TestEveryBitOfAHello(t *testing.T) {
 	want := anyHello()
 	good := want.encode()
@@ -76,8 +76,8 @@ func TestHellosOfOthers(t *testing.T) {
 	}
 }
 
-// TestEveryBitOfAnAnswer: an answer with any bit flipped, or cut off, is neither a yes nor a
-// refusal, and nothing of it is used.
+// TestEveryBitOfAnAnswer: an answer with any bit flipped, or one that is cut off, is neither a
+// yes nor a refusal, and no field of it is used.
 func TestEveryBitOfAnAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		refused error
@@ -124,8 +124,8 @@ func TestEveryBitOfAnAnswer(t *testing.T) {
 	}
 }
 
-// TestAnswersOfOthers: an answer that no side gives is rejected even if its checksum is right,
-// and no more of it is read than the longest valid answer has.
+// TestAnswersOfOthers: an answer that no listener gives is rejected even if its checksum is
+// right. At most as many bytes are read as the longest valid answer has.
 func TestAnswersOfOthers(t *testing.T) {
 	for name, head := range map[string][answerHead]byte{
 		"no verdict":             {'S', 'S', 'P', 'A', 0},
@@ -171,7 +171,7 @@ func FuzzHello(f *testing.F) {
 	})
 }
 
-// FuzzAnswer: an answer is in error, or is one that could have been written.
+// FuzzAnswer: reading an answer is an error, or gives one that could have been written.
 func FuzzAnswer(f *testing.F) {
 	for _, refused := range []error{nil, errors.New("because"), RefuseLater("not yet"), refuseFor(ErrSecret, "x")} {
 		var b bytes.Buffer
@@ -190,7 +190,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// FuzzStranger: without the secret nobody gets past a handshake.
+// FuzzStranger: no bytes of a dialer without the secret get past the handshake.
 func FuzzStranger(f *testing.F) {
 	f.Add(anyHello().encode())
 	var yes bytes.Buffer

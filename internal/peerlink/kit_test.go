@@ -25,7 +25,7 @@ func soon(t testing.TB) context.Context {
 	return ctx
 }
 
-// listen is a port of the test, which closes it.
+// listen returns a port that is closed when the test ends.
 func listen(t testing.TB, change func(c *Config)) *Port {
 	t.Helper()
 	cfg := Config{Job: "test", Secret: testSecret}
@@ -38,7 +38,7 @@ func listen(t testing.TB, change func(c *Config)) *Port {
 	return p
 }
 
-// open opens an endpoint that welcomes everybody and passes the connections on.
+// open opens an endpoint that admits every connection and sends it to the channel.
 func open(t testing.TB, p *Port, d Endpoint) (*Opened, chan *Caller) {
 	t.Helper()
 	came := make(chan *Caller, 100)
@@ -56,7 +56,7 @@ func open(t testing.TB, p *Port, d Endpoint) (*Opened, chan *Caller) {
 	return o, came
 }
 
-// dial connects, and closes the connection in the end.
+// dial returns a connection that is closed when the test ends.
 func dial(t testing.TB, from, to *Port, h Hello) (net.Conn, error) {
 	nc, err := from.Dial(soon(t), to.Address(), h)
 	if nc != nil {
@@ -65,7 +65,7 @@ func dial(t testing.TB, from, to *Port, h Hello) (net.Conn, error) {
 	return nc, err
 }
 
-// raw is a connection of a stranger.
+// raw returns a plain TCP connection to a port.
 func raw(t testing.TB, p *Port) net.Conn {
 	nc, err := net.Dial("tcp", p.Address())
 	require.NoError(t, err)

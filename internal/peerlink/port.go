@@ -102,7 +102,7 @@ type Port struct {
 	handshaking []net.Conn    // in their handshakes, the oldest first
 	early       int           // connections that wait for an endpoint
 	refused     refusals
-	trouble     error // of the last try to accept, if it failed
+	acceptErr   error // of the last try to accept, if it failed
 }
 
 // Listen opens a port. A connection waits a little for its endpoint to open. The caller closes the
@@ -221,7 +221,7 @@ func (p *Port) Secret() int { return len(p.cfg.Secret) }
 func (p *Port) AcceptError() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.trouble
+	return p.acceptErr
 }
 
 // Close stops listening, closes the connections that are not admitted yet, and returns when no
@@ -256,7 +256,7 @@ func (p *Port) accept() {
 	for pause := first; ; {
 		nc, err := p.listener.Accept()
 		p.mu.Lock()
-		p.trouble = err
+		p.acceptErr = err
 		p.mu.Unlock()
 		if err == nil {
 			pause = first

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A peer that begins when the watch has been running for long has as much time as any other.
+// A peer that begins long after the watch has as much time as any other.
 func TestPeersThatComeLate(t *testing.T) {
 	const detection = 4 * second
 	w := NewWatch(detection, 0)

@@ -34,9 +34,9 @@ func TestClockBeginsWithItsFirstTick(t *testing.T) {
 	require.Equal(t, second, c.Tick(time.Hour+second))
 }
 
-// TestDeadWithinTheDetectionTime: if this process gets its turns, a peer is dead within the
-// detection time and not before seven eighths of it, whenever in a period it was heard last. It
-// is suspect from a quarter on.
+// TestDeadWithinTheDetectionTime: if this process gets its turns, a peer is dead between seven
+// eighths of the detection time and all of it, whenever in a period it was heard last. It is
+// suspect from a quarter on.
 func TestDeadWithinTheDetectionTime(t *testing.T) {
 	const detection = 4 * second
 	for phase := time.Duration(0); phase < detection/32; phase += detection / 320 {
@@ -64,8 +64,8 @@ func TestDeadWithinTheDetectionTime(t *testing.T) {
 	}
 }
 
-// TestTurnsBeforeDeath: a peer is dead when this process has had as many turns to hear it as
-// the detection time has periods, or half as many if each turn came late.
+// TestTurnsBeforeDeath: a peer is dead when this process has had one turn for each period of
+// the detection time. If each turn came late, half as many are enough.
 func TestTurnsBeforeDeath(t *testing.T) {
 	for passed, want := range map[time.Duration]int{4 * second / 32: 31, time.Hour: 16} {
 		w := NewWatch(4*second, 0)
@@ -95,7 +95,7 @@ func TestSleeperDoesNotAccuse(t *testing.T) {
 	require.Equal(t, time.Hour, w.Gap(now, w.Beat+1))
 	w.Tick(now)
 	require.NotEqual(t, Dead, w.Judge(&p), "it may have spoken meanwhile")
-	for range 28 { // and two of the sleep
+	for range 28 { // the sleep counted as two turns
 		now += w.Period
 		w.Tick(now)
 		require.NotEqual(t, Dead, w.Judge(&p), "it may not have had time to be heard")
@@ -105,8 +105,8 @@ func TestSleeperDoesNotAccuse(t *testing.T) {
 	require.Equal(t, Dead, w.Judge(&p), "it had time to be heard")
 }
 
-// TestNobodyIsDeadWhoIsHeardInTime compares the watch, over random turns and messages, with one
-// that keeps every turn and adds them up anew.
+// TestNobodyIsDeadWhoIsHeardInTime compares the watch, over random turns and messages, with the
+// sum of all turns since the peer was heard.
 func TestNobodyIsDeadWhoIsHeardInTime(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 200 {

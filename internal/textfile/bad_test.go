@@ -186,7 +186,7 @@ func TestReplaceInvalidUTF8(t *testing.T) {
 }
 
 func TestLongRecordsAndSmallChunks(t *testing.T) {
-	big := strings.Repeat("0123456789\n", 60_000) // beyond a chunk and a batch of bytes
+	big := strings.Repeat("0123456789\n", 60_000) // longer than a chunk, and than a batch
 	text := fmt.Sprintf("1,\"%s\"\n2,b\n3,\"%s\"\n", big, big)
 	for _, shards := range []int{1, 8, 128} {
 		c := opened(t, resolve(t, write(t, map[string]string{"a.csv": text})), Dialect{}, textLayout(2), Config{Shards: shards})

@@ -19,8 +19,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk"
 )
 
-// meanwhile is a disk that calls a function when a spool is made, after the files were verified
-// and before they are read, or at the first write to a spool.
+// meanwhile is a disk that calls a function when a spool is made, or at the first write to a
+// spool. A spool is made after the files were verified and before they are read.
 type meanwhile struct {
 	disk.FS
 	made  func()
@@ -48,9 +48,9 @@ func (f *meanwhileFile) Write(b []byte) (int, error) {
 	return f.File.Write(b)
 }
 
-// TestUnpackedFilesAreChecked: text that is unpacked or converted to UTF-8 is that of the
-// verified file. Another file, or one that changes while it is read, is an error, as for text
-// that is read directly.
+// TestUnpackedFilesAreChecked: text that is unpacked or converted to UTF-8 comes from the
+// verified file. As with text that is read directly, it is an error if the file is another one
+// or changes while it is read.
 func TestUnpackedFilesAreChecked(t *testing.T) {
 	lines := strings.Repeat("1 1:2\n", 20_000)
 	one, other := gz(t, lines), zst(t, lines)
@@ -113,7 +113,7 @@ func TestUnpackedFilesAreChecked(t *testing.T) {
 	}
 }
 
-// endingFS has files that end early once this is switched on, whatever size they report.
+// endingFS has files that end at byte at, whatever size they report.
 type endingFS struct {
 	fs.FS
 	at int64 // 0: at their real end

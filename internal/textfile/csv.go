@@ -210,7 +210,7 @@ func (r *csvReader) begin(p *part) { r.part = p }
 
 // malformed returns the complaint about a malformed record that begins at an offset.
 func (r *csvReader) malformed(what outcome, at int64) complaint {
-	bad := complaint{part: r.part, offset: r.sc.place(r.sc.tok.at), text: r.sc.tok.trouble(what, r.c.dialect.Header)}
+	bad := complaint{part: r.part, offset: r.sc.place(r.sc.tok.at), text: r.sc.tok.problem(what, r.c.dialect.Header)}
 	if what == badFields {
 		bad.offset = at
 	}

@@ -29,7 +29,7 @@ func write(t testing.TB, files map[string]string) string {
 	return dir
 }
 
-// resolve is Resolve, which must succeed.
+// resolve calls Resolve and requires that it succeeds.
 func resolve(t require.TestingT, pattern string) []File {
 	files, err := Resolve(pattern)
 	require.NoError(t, err)
@@ -46,7 +46,8 @@ func textLayout(n int) Layout {
 	return l
 }
 
-// opened opens and closes with the test; the allocator must be balanced.
+// opened returns a CSV that is closed when the test ends. By then all memory of the allocator
+// must be released.
 func opened(t testing.TB, files []File, d Dialect, l Layout, cfg Config) *CSV {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	cfg.Allocator = mem
@@ -91,7 +92,7 @@ func allRows(t require.TestingT, c *CSV, batchRows int) [][]string {
 	return out
 }
 
-// tableText draws delimited text with everything that makes cutting hard.
+// tableText draws delimited text with everything that makes it hard to cut into shards.
 func tableText(rt *rapid.T) (text string, columns int) {
 	columns = rapid.IntRange(1, 4).Draw(rt, "columns")
 	eol := rapid.SampledFrom([]string{"\n", "\r\n"})
@@ -128,8 +129,8 @@ func tableText(rt *rapid.T) (text string, columns int) {
 	return b.String(), columns
 }
 
-// reference reads with the standard library, and adds the records of empty lines, which that
-// skips: with one column they are records, except for the last line.
+// reference reads with the standard library, which skips empty lines. With one column, empty
+// lines except for the last are records, and reference adds them.
 func reference(text string, columns int) (records [][]string, err error) {
 	r := csv.NewReader(strings.NewReader(text))
 	r.Comment = '#'

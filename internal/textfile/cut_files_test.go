@@ -15,8 +15,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Several files with headers, byte order marks and without a newline at the end
-// are one text; concurrent readers of one CSV see the same shards.
+// Several files are one text, although each has a header and a byte order mark and no newline
+// at its end. Concurrent readers of one CSV see the same shards.
 func TestShardsOfManyFilesReadAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	n := 0
@@ -91,7 +91,7 @@ func TestShardsWithoutQuoting(t *testing.T) {
 	})
 }
 
-// TestReadErrors: an early end, whatever the error, means that the file has changed.
+// TestReadErrors: a file that ends early has changed, whatever error the read returns.
 func TestReadErrors(t *testing.T) {
 	p := part{path: "a.csv", size: 9}
 	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF} {

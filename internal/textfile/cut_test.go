@@ -13,17 +13,17 @@ var dialects = []Dialect{
 	{}, {Comment: '#'}, {TrimSpace: true}, {TrimSpace: true, Comment: '#', Delimiter: '\t'}, {Quote: NoByte, Comment: '#'}, {Quote: '\'', Delimiter: ';'},
 }
 
-// nastyBytes draws text with many bytes that have a meaning.
-var nastyBytes = rapid.SliceOfN(rapid.SampledFrom([]byte("\"\"\"',;#\n\n\r \tab")), 0, 300)
+// specialBytes draws text with many quotes, delimiters, comments and line ends.
+var specialBytes = rapid.SliceOfN(rapid.SampledFrom([]byte("\"\"\"',;#\n\n\r \tab")), 0, 300)
 
 func TestTransitionIsTheAutomatonFromEveryState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, err := rapid.SampledFrom(dialects).Draw(t, "dialect").normal()
 		require.NoError(t, err)
 		a := newAutomaton(d)
-		text := nastyBytes.Draw(t, "text")
+		text := specialBytes.Draw(t, "text")
 		if rapid.Bool().Draw(t, "long") {
-			// More than a block, so that blocks are composed.
+			// Longer than a block, so that the results of blocks are composed.
 			filler := rapid.SampledFrom([]string{"a", ",", "\n", "\"x\"", "\"\"", "\"a\n"}).Draw(t, "filler")
 			var long []byte
 			for len(long) < 2*scanBlock {
@@ -48,7 +48,7 @@ func TestTokenizerEndsRecordsWhereTheAutomatonDoes(t *testing.T) {
 		a := newAutomaton(d)
 		tok := newTokenizer(d, a)
 		tok.fields = rapid.IntRange(0, 2).Draw(t, "fields")
-		text := nastyBytes.Draw(t, "text")
+		text := specialBytes.Draw(t, "text")
 		for pos := 0; pos < len(text); {
 			next, what := tok.next(text, pos, true)
 			require.NotEqual(t, needMore, what)
@@ -68,7 +68,7 @@ func TestTokenizerWithMoreBytesComesToTheSame(t *testing.T) {
 		d, err := rapid.SampledFrom(dialects).Draw(t, "dialect").normal()
 		require.NoError(t, err)
 		whole, parts := newTokenizer(d, newAutomaton(d)), newTokenizer(d, newAutomaton(d))
-		text := nastyBytes.Draw(t, "text")
+		text := specialBytes.Draw(t, "text")
 		for pos := 0; pos < len(text); {
 			next, what := whole.next(text, pos, true)
 			for end := pos + 1; ; end++ {

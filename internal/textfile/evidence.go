@@ -17,12 +17,12 @@ type evidence struct {
 	// numbers and texts count the values that are numbers and those that are not; odd is the
 	// first of the latter.
 	numbers, texts int
-	odd            sight
+	odd            quotedCell
 	// wide says that a whole number is beyond int64. altered counts the whole numbers that
 	// would change as float64.
 	wide         bool
 	altered      int
-	firstAltered sight
+	firstAltered quotedCell
 }
 
 // place is the place of a cell: the offset of its first byte in a file.
@@ -31,8 +31,8 @@ type place struct {
 	offset int64
 }
 
-// sight is a cell for a message, quoted.
-type sight struct {
+// quotedCell is a cell for a message, quoted.
+type quotedCell struct {
 	place
 	value string
 }
@@ -73,7 +73,7 @@ func (e *evidence) add(b []byte, quoted bool, tokens *nullTokens, at place) {
 	}
 	e.notFloat = true
 	if e.texts++; e.texts == 1 {
-		e.odd = sight{at, shorten(b)}
+		e.odd = quotedCell{at, shorten(b)}
 	}
 }
 
@@ -86,7 +86,7 @@ func (e *evidence) whole(b []byte, v int64, wide bool, at place) {
 	e.wide = e.wide || wide
 	if !writtenBack(b) {
 		if e.altered++; e.altered == 1 {
-			e.firstAltered = sight{at, shorten(b)}
+			e.firstAltered = quotedCell{at, shorten(b)}
 		}
 	}
 }

@@ -30,7 +30,7 @@ func Example() {
 		}
 	}
 
-	// When the job is built: facts.
+	// Where the job is built: the files and their columns.
 	ctx, dialect := context.Background(), textfile.Dialect{Header: true}
 	files, err := textfile.Resolve(filepath.Join(dir, "*.csv"))
 	if err != nil {
@@ -42,7 +42,7 @@ func Example() {
 	}
 	fmt.Println(layout.Columns)
 
-	// Where it runs: rows.
+	// Where the job runs: the rows.
 	csv, err := textfile.OpenCSV(ctx, files, dialect, layout, textfile.Config{Shards: 4})
 	if err != nil {
 		log.Fatal(err)

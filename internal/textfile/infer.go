@@ -201,7 +201,7 @@ type sample struct {
 	seen    []evidence
 	rows    int
 	partial bool   // there are records that were not examined
-	trouble string // what is wrong with the first record, if it is bad
+	problem string // what is wrong with the first record, if it is bad
 	scratch []byte
 
 	known  func(column string) bool // whether its type need not be inferred
@@ -302,8 +302,8 @@ func (s *sample) records(sc *scanner, path string) error {
 			return err
 		case what == foundEnd:
 			return nil
-		case what > needMore && s.started && s.rows == 0 && s.trouble == "":
-			s.trouble = path + ": " + sc.tok.trouble(what, s.dialect.Header)
+		case what > needMore && s.started && s.rows == 0 && s.problem == "":
+			s.problem = path + ": " + sc.tok.problem(what, s.dialect.Header)
 		}
 		switch {
 		case what.tooLarge() && s.started:
@@ -324,8 +324,8 @@ func (s *sample) records(sc *scanner, path string) error {
 			}
 			if zero := bytes.IndexByte(sc.since(from), 0); zero < 0 {
 				s.record(sc, path)
-			} else if s.rows == 0 && s.trouble == "" {
-				s.trouble = fmt.Sprintf("%s: the byte at offset %d is %s", path, sc.place(from+zero), noText)
+			} else if s.rows == 0 && s.problem == "" {
+				s.problem = fmt.Sprintf("%s: the byte at offset %d is %s", path, sc.place(from+zero), noText)
 			}
 			if s.rows%1024 == 0 && s.ctx.Err() != nil {
 				return s.ctx.Err()
@@ -358,7 +358,7 @@ func (s *sample) record(sc *scanner, path string) {
 func (s *sample) layout(opt InferOptions) (Layout, error) {
 	l := Layout{Header: s.header, Names: s.names, SampleRows: min(s.rows, s.limit), Later: s.later}
 	if s.rows == 0 {
-		l.Trouble = s.trouble
+		l.Trouble = s.problem
 	}
 	if opt.Columns != nil {
 		for _, c := range opt.Columns {

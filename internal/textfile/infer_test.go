@@ -187,14 +187,14 @@ func TestSelect(t *testing.T) {
 	_, err = l.Select("a", "a")
 	require.ErrorContains(t, err, `column "a" is selected twice`)
 
-	// Without any column there are still rows.
+	// A layout without columns still has rows.
 	none, err := l.Select()
 	require.NoError(t, err)
 	require.Equal(t, [][]string{{}, {}}, allRows(t, opened(t, files, d, none, Config{Shards: 2}), 10))
 }
 
-// Different whole numbers stay different: those beyond int64 are text, unless float64 changes
-// none of them.
+// Different whole numbers stay different. A column with numbers beyond int64 is text, unless
+// float64 represents all its numbers exactly.
 func TestLongWholeNumbers(t *testing.T) {
 	for _, c := range []struct{ cells, kind, told string }{
 		{"1 12345678901234567890 12345678901234567891", "utf8", `column "a" is text as 2 of 3 values are whole numbers that float64 would change, some beyond int64, the first at a.csv:3: "12345678901234567890"`},

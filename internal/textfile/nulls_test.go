@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The words that read_csv of pandas 3.1.1 takes for missing in "a\n1.5\nWORD\n3\n" are missing
-// here, in upper or lower case, and so are those of na_values=["?", "nil", "n.a."]. Words that
-// are text there are text here.
+// A word is a missing value here, in upper or lower case, if read_csv of pandas 3.1.1 takes it
+// for missing in "a\n1.5\nWORD\n3\n" with na_values=["?", "nil", "n.a."]. Words that are text
+// there are text here.
 func TestUsualNulls(t *testing.T) {
 	missing := []string{"", "NA", "N/A", "n/a", "null", "NULL", "None", "<NA>", "#N/A", "#NA", "#N/A N/A", "1.#QNAN", "-1.#QNAN", "1.#IND", "-1.#IND", "-nan", "-NaN",
 		"na", "Null", "none", "?", "nil", "n.a."}
@@ -43,8 +43,8 @@ func TestUsualNulls(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "a utf8, b utf8", columns(l), word)
 	}
-	// NaN is missing like the others, and does not make a column float64; a column with nothing
-	// but NaN is one of numbers.
+	// NaN is missing like other such words and does not make a column float64. But a column of
+	// NaN alone has numbers.
 	l, err := infer(t, "a,b,c,d,e\n1,1.5,true,nan,x\nNaN,nan,NAN,NaN,nan\n2,2,false,nan,y\n", Dialect{Header: true}, InferOptions{})
 	require.NoError(t, err)
 	require.Equal(t, "a int64 null, b float64 null, c bool null, d float64 null, e utf8", columns(l))
@@ -85,7 +85,7 @@ func TestNullsBehindTheSample(t *testing.T) {
 	require.Equal(t, "[1 (null) (null) 4] [true (null) (null) false]", fmt.Sprintf("%v %v", rec.Column(0), rec.Column(1)))
 	require.Equal(t, map[Spelled]int64{{"a", "NA"}: 1, {"a", "NaN"}: 1, {"b", "?"}: 1, {"b", "null"}: 1}, spelled)
 
-	// A skipped row is not counted, and others are not counted twice because of it.
+	// A skipped row is not counted, and does not make other rows count twice.
 	files := resolve(t, write(t, map[string]string{"a.csv": text + "x,NA\n"}))
 	c := opened(t, files, Dialect{Header: true}, l, Config{Shards: 1, OnError: Skip})
 	require.NoError(t, c.ReadShard(t.Context(), 0, 1<<20, func(arrow.Record) error { return nil }))
@@ -98,7 +98,7 @@ func TestNullsBehindTheSample(t *testing.T) {
 	require.ErrorContains(t, err, `a.csv:3: column "a": the value is missing ("NA"), but the column is not nullable`)
 }
 
-// Columns that are text because of a few cells are reported with the first of these.
+// A column that is text because of a few cells is reported with the first of them.
 func TestMixedColumns(t *testing.T) {
 	rows := "# no row\n\"a\nb\",b,c,d\n" + strings.Repeat("1,1,x,\n2.5,true,7,NA\n", 9)
 	text := rows + "oops,2,3,4\n1,2,3,\"\"\"4\"\n"

@@ -41,7 +41,7 @@ func TestParseFloatIsStrconv(t *testing.T) {
 	})
 }
 
-// Halfway between two floats, every error of rounding shows.
+// For a number halfway between two floats, any error in rounding changes the result.
 func TestParseFloatRoundsHalfwayToEven(t *testing.T) {
 	for _, text := range []string{"9007199254740993", "900719925474099.3", "9007199254740992.5", "9007199254740993.5", "4503599627370496.5",
 		"4503599627370497.5", "1801439850948199.25", "1152921504606846.976", "0.5000000000000000001"} {
@@ -61,7 +61,7 @@ func TestParseFloatBesideHalfway(t *testing.T) {
 		x = x*6364136223846793005 + 1442695040888963407
 		middle := new(big.Int).SetUint64(x>>11 | 1<<53 | 1) // 54 bits, the last set
 		k := int(x>>3%18) + 1
-		// The first whole number above middle·10^k·2^shift, of 19 digits.
+		// The first whole number of 19 digits above middle·10^k·2^shift.
 		n := new(big.Int).Mul(middle, new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(k)), nil))
 		shift := n.BitLen() - 63
 		if shift > 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every row of every shard is found at its line: with a byte order mark, a header, comments,
-// empty lines, either line end, and newlines in quotes.
+// Place returns the line of every row of every shard, in text with a byte order mark, a header,
+// comments, empty lines, either line end, and newlines in quotes.
 func TestPlaces(t *testing.T) {
 	dir := t.TempDir()
 	paths := []string{filepath.Join(dir, "a.csv"), filepath.Join(dir, "b.csv")}
@@ -50,7 +50,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// Lines without a row do not count.
+// Lines without a row count as lines but not as rows.
 func TestPlacesOfLibSVM(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.libsvm")
 	require.NoError(t, os.WriteFile(path, []byte("1 1:2\n\n # nothing\n0 2:3\r\n-1\n"), 0o600))

@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Whole numbers that float64 cannot represent are counted in all rows that are read, with the
+// In all rows that are read, whole numbers that float64 cannot represent are counted, with the
 // place of the first.
 func TestRoundedWholeNumbers(t *testing.T) {
 	rows := strings.Repeat("1,2,3\n", 50)

@@ -77,8 +77,8 @@ func newTokenizer(d Dialect, a *automaton) *tokenizer {
 	}
 }
 
-// trouble says what is wrong with the last bad record.
-func (t *tokenizer) trouble(what outcome, header bool) string {
+// problem says what is wrong with the last bad record.
+func (t *tokenizer) problem(what outcome, header bool) string {
 	switch what {
 	case badFields:
 		whose := "the first row has"

@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// TestZeroedPage: a page of zeros turns the lines in its place into one cell. The lost rows are
-// an error with the place, whether the column is read or not.
+// TestZeroedPage: a page of zeros replaces several lines by one cell. Reading returns an error
+// with its place, whether the column is read or not.
 func TestZeroedPage(t *testing.T) {
 	var text bytes.Buffer
 	for i := range 2000 {
@@ -69,7 +69,7 @@ func TestZeroBytes(t *testing.T) {
 	}
 }
 
-// Rows with a byte of 0, which reading refuses with their place, do not make a column text.
+// A row with a byte of 0 does not make a column text. Reading refuses it with its place.
 func TestZeroBytesTellNoTypes(t *testing.T) {
 	for text, want := range map[string]string{
 		"a,b\n1,2\n3,4\x00\n5,6\n": "a int64, b int64",

@@ -76,7 +76,7 @@ func TestGateGivesBack(t *testing.T) {
 	}
 }
 
-// leavingContext has ended, and admits a waiter at the moment when its error is read.
+// leavingContext is a context that has ended. It admits a waiter when its error is read.
 type leavingContext struct {
 	context.Context
 	gate *Gate

@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// store is a receiver that keeps the shards of messages. If leave is set, it waits for leave
-// before it takes a message.
+// store is a receiver that keeps the shards of messages. Before it takes a message, it receives
+// from leave, unless that is nil.
 type store struct {
 	mu    sync.Mutex
 	got   []Message
@@ -79,8 +79,8 @@ func TestMemOrder(t *testing.T) {
 	}
 }
 
-// TestMemCredits: a sender may be as many messages ahead as there are credits,
-// beside the one being received.
+// TestMemCredits: beside the message being received, a sender may be ahead by one message for
+// each credit.
 func TestMemCredits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, credits := range []int{1, 2, 5} {

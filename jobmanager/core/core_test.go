@@ -44,10 +44,10 @@ func Example() {
 	// exit status 3 (worker 0 on task manager a)
 }
 
-// anyHash is the executable of task managers where it does not matter.
+// anyHash is the executable of task managers in tests that do not depend on it.
 var anyHash = strings.Repeat("a", 64)
 
-// TestFailuresAreBounded: only a bounded part of a worker's failure is kept.
+// TestFailuresAreBounded: a worker's failure is stored only up to a limit.
 func TestFailuresAreBounded(t *testing.T) {
 	lines := make([]string, 1000)
 	for i := range lines {
@@ -67,7 +67,7 @@ func TestFailuresAreBounded(t *testing.T) {
 	require.Less(t, total, maxMessage+maxText+(maxLines+2)*(maxLine+40))
 }
 
-// TestEndedJobsAreSmall: an ended job keeps nothing that only its workers needed.
+// TestEndedJobsAreSmall: an ended job stores nothing that only its workers needed.
 func TestEndedJobsAreSmall(t *testing.T) {
 	c := New(Config{})
 	c.Step(0, Submitted{ID: "j", Spec: wire.JobSpec{Graph: make([]byte, 1<<20)}, Slots: 1})
@@ -78,7 +78,7 @@ func TestEndedJobsAreSmall(t *testing.T) {
 	require.Equal(t, wire.JobCancelled, j.info.State)
 }
 
-// TestDefaults: the defaults are those that are documented.
+// TestDefaults: the defaults are the documented ones.
 func TestDefaults(t *testing.T) {
 	c := New(Config{}).config
 	require.Equal(t, 500*time.Millisecond, c.Heartbeat)
@@ -88,7 +88,7 @@ func TestDefaults(t *testing.T) {
 	require.Less(t, c.Detection+c.Slack, 5*time.Second, "a silent task manager is known, and told, in under 5 s")
 }
 
-// TestSnapshotsStay: a returned snapshot does not change with the job.
+// TestSnapshotsStay: a snapshot that was returned does not change with the job.
 func TestSnapshotsStay(t *testing.T) {
 	c := New(Config{})
 	c.Step(0, Registered{Conn: 1, Register: wire.Register{Version: wire.Version, ID: "a", Incarnation: "1", Slots: 1, Executable: anyHash}})
@@ -104,7 +104,7 @@ func TestSnapshotsStay(t *testing.T) {
 	require.Nil(t, c.Progress("k"))
 }
 
-// TestProgressAddsUp: workers see different numbers of vertices at first.
+// TestProgressAddsUp: at first, workers report different numbers of vertices.
 func TestProgressAddsUp(t *testing.T) {
 	report := func(rows ...int64) *wire.Progress {
 		p := &wire.Progress{}

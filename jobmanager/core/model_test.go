@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// TestAnything gives the core events in any order, sensible and not, and checks the invariants
-// after each. Then the world behaves, and the test checks that every job ends.
+// TestAnything gives the core events in any order, sensible or not, and checks the invariants
+// after each event. Then the simulated world behaves well, and every job must end.
 func TestAnything(t *testing.T) {
 	for i := range rounds {
 		t.Run(fmt.Sprint("round ", i), func(t *testing.T) { rapid.Check(t, live) })
@@ -46,9 +46,9 @@ func live(t *rapid.T) {
 type manager struct {
 	id      string
 	inc     int
-	conn    int // 0: none
+	conn    int // 0: no connection
 	running map[wire.WorkerRef]bool
-	told    map[wire.WorkerRef]bool // to end
+	told    map[wire.WorkerRef]bool // told to end
 }
 
 type world struct {
@@ -56,18 +56,18 @@ type world struct {
 	now      time.Duration
 	conns    int
 	managers []*manager
-	byConn   map[int]*manager // that has, or had, a connection
+	byConn   map[int]*manager // by current and former connections
 	jobs     []wire.JobID
-	seen     map[wire.JobID]wire.JobState // as followers know them
+	seen     map[wire.JobID]wire.JobState // the states that followers have seen
 	stored   map[wire.JobID]wire.JobState
-	may      map[wire.JobID]bool // commit
-	refs     []wire.WorkerRef    // that were ever deployed
+	may      map[wire.JobID]bool // may commit
+	refs     []wire.WorkerRef    // all workers ever deployed
 	owner    map[wire.WorkerRef]*manager
 	slots    map[wire.WorkerRef]int
 	said     map[wire.WorkerRef]map[workerEvent]bool
-	heard    map[wire.WorkerRef]time.Duration // when its task manager was last heard
-	gone     map[wire.WorkerRef]bool          // as its task manager has reported
-	resumed  map[wire.JobID]int               // workers that were to finish the commit
+	heard    map[wire.WorkerRef]time.Duration // the last time their task manager was heard
+	gone     map[wire.WorkerRef]bool          // their task manager has reported their end
+	resumed  map[wire.JobID]int               // number of workers deployed to finish the commit
 }
 
 func newWorld(t *rapid.T) *world {
@@ -115,11 +115,11 @@ func (w *world) step(t require.TestingT, e Event) {
 	}
 }
 
-// hear records what a task manager reports about its workers with an event.
+// hear records what an event of a task manager says about its workers.
 func (w *world) hear(e Event) {
 	var n *taskManager
 	var running []wire.WorkerRef
-	all := false // running lists all workers that it has
+	all := false // whether running lists all its workers
 	switch e := e.(type) {
 	case Registered:
 		if n = w.core.taskManagers[e.ID]; n != nil && n.Incarnation != e.Incarnation {
@@ -146,7 +146,8 @@ func (w *world) hear(e Event) {
 	}
 }
 
-// resumes checks that a worker which is to finish a commit is the only one that could.
+// resumes checks, for a worker that is to finish a commit, that no other worker could still do
+// so.
 func (w *world) resumes(t require.TestingT, ref wire.WorkerRef) {
 	before := wire.WorkerRef{Job: ref.Job, Attempt: ref.Attempt - 1}
 	require.Contains(t, w.owner, before)
@@ -162,7 +163,7 @@ func (w *world) resumes(t require.TestingT, ref wire.WorkerRef) {
 	require.LessOrEqual(t, w.resumed[ref.Job], resumeTries)
 }
 
-// offered returns how many slots there are for new work, free or not.
+// offered returns the number of slots for new work, free or in use.
 func (w *world) offered() (slots int) {
 	for _, o := range w.core.offers() {
 		slots += o.Slots
@@ -217,8 +218,8 @@ func (w *world) deliver(t require.TestingT, e Send) {
 	}
 }
 
-// changed checks that followers see only transitions in the job's table. They do not see
-// failing and cancelling if no worker is left to wait for.
+// changed checks that followers see only transitions that the job's table contains. They do not
+// see failing and cancelling if no worker is left to wait for.
 func (w *world) changed(t require.TestingT, j wire.JobInfo) {
 	before, known := w.seen[j.ID]
 	w.seen[j.ID] = j.State
@@ -300,7 +301,7 @@ func (w *world) register(t *rapid.T) {
 	w.step(t, Registered{Conn: m.conn, Register: r})
 }
 
-// has returns the workers that a task manager claims to run: mostly the truth.
+// has returns the workers that a task manager claims to run, which is mostly the truth.
 func (w *world) has(t *rapid.T, m *manager) []wire.WorkerRef {
 	all := slices.SortedFunc(maps.Keys(m.running), compareRefs)
 	if len(all) > 0 && rapid.IntRange(0, 5).Draw(t, "lies") == 0 {
@@ -353,7 +354,7 @@ func (w *world) cancel(t *rapid.T) {
 	}
 }
 
-// shell answers in place of the shell.
+// shell answers requests in place of the Manager.
 func (w *world) shell(t *rapid.T) {
 	id := w.job(t)
 	if rapid.Bool().Draw(t, "compiled") {
@@ -372,7 +373,7 @@ func (w *world) shell(t *rapid.T) {
 	w.step(t, e)
 }
 
-// say reports on a connection what a worker says.
+// say reports an event of a worker on a connection.
 func (w *world) say(t *rapid.T, conn int, ref wire.WorkerRef, what workerEvent) {
 	e := wire.WorkerEvent{WorkerRef: ref}
 	switch what {
@@ -402,7 +403,7 @@ func (w *world) say(t *rapid.T, conn int, ref wire.WorkerRef, what workerEvent) 
 	w.step(t, Reported{Conn: conn, WorkerEvent: e})
 }
 
-// advance makes a worker report what it may report next.
+// advance makes a worker report the next event that it may report.
 func (w *world) advance(t *rapid.T) {
 	m := w.some(t)
 	all := slices.SortedFunc(maps.Keys(m.running), compareRefs)
@@ -427,8 +428,8 @@ func (w *world) advance(t *rapid.T) {
 	}
 }
 
-// orphan ends the process of a worker that commits or is about to, or cuts off its task manager
-// for a while, while the others live.
+// orphan ends the process of a worker that commits or is about to commit, or disconnects its
+// task manager for a while. The other workers continue.
 func (w *world) orphan(t *rapid.T) {
 	for _, m := range w.managers {
 		for _, ref := range slices.SortedFunc(maps.Keys(m.running), compareRefs) {
@@ -451,7 +452,7 @@ func (w *world) orphan(t *rapid.T) {
 	}
 }
 
-// live lets time pass in which task managers that are connected do as they are told.
+// live lets time pass while all connected task managers follow their commands.
 func (w *world) live(t *rapid.T, ticks int) {
 	for range ticks {
 		w.now += TickEvery
@@ -472,7 +473,7 @@ func (w *world) live(t *rapid.T, ticks int) {
 	}
 }
 
-// report sends any report of any worker.
+// report sends an arbitrary report of an arbitrary worker.
 func (w *world) report(t *rapid.T) {
 	ref := rapid.SampledFrom(append([]wire.WorkerRef{{Job: "x"}, {}}, w.refs...)).Draw(t, "worker")
 	conn := rapid.IntRange(-1, w.conns+1).Draw(t, "conn")
@@ -493,8 +494,8 @@ func (w *world) tick(t *rapid.T) {
 	}
 }
 
-// settle lets the world behave: all jobs are cancelled, task managers do as they are
-// told. Then nothing is left that runs, and all slots are free.
+// settle lets the world behave well: all jobs are cancelled, and task managers follow their
+// commands. Then nothing runs any more and all slots are free.
 func (w *world) settle(t *rapid.T) {
 	for _, id := range slices.Clone(w.jobs) {
 		w.step(t, CancelAsked{ID: id, Reason: "settle"})

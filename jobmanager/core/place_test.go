@@ -51,8 +51,8 @@ func drawOffers(t *rapid.T) []Offer {
 	return offers
 }
 
-// fewest returns the least number of task managers that have want free slots together, found by
-// trying all sets.
+// fewest returns the least number of task managers that together have `want` free slots. It
+// tries all sets.
 func fewest(offers []Offer, want int) int {
 	best := len(offers) + 1
 	for set := range 1 << len(offers) {
@@ -113,7 +113,7 @@ func TestPlace(t *testing.T) {
 		if r.Policy == Pack {
 			require.Len(t, shares, fewest(fit, r.Slots))
 		} else {
-			// No share has two more than that of another task manager with room.
+			// No share exceeds that of another task manager with free slots by two.
 			for i := range offers {
 				for k, o := range offers {
 					if taken[i] > taken[k]+1 && slices.Contains(fit, o) {
@@ -122,7 +122,7 @@ func TestPlace(t *testing.T) {
 				}
 			}
 		}
-		// The order of the offers changes nothing.
+		// The order of the offers makes no difference.
 		order := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)).Perm(len(offers))
 		shuffled := make([]Offer, len(offers))
 		for i, k := range order {
@@ -137,7 +137,7 @@ func TestPlace(t *testing.T) {
 	})
 }
 
-// TestPackPrefers shows how packing chooses among equally few task managers.
+// TestPackPrefers shows how packing chooses between sets of equally few task managers.
 func TestPackPrefers(t *testing.T) {
 	name := func(free ...int) string {
 		var offers []Offer
@@ -169,7 +169,7 @@ func TestPolicyText(t *testing.T) {
 	require.ErrorContains(t, err, `unknown placement policy "random": want pack or spread`)
 }
 
-// BenchmarkPlace places 10,000 subtasks over 1,000 task managers.
+// BenchmarkPlace places 10,000 subtasks on 1,000 task managers.
 func BenchmarkPlace(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	offers := make([]Offer, 1000)
@@ -188,7 +188,7 @@ func BenchmarkPlace(b *testing.B) {
 	}
 }
 
-// BenchmarkHeartbeats sends the heartbeats of 1,000 task managers while a job runs on all of
+// BenchmarkHeartbeats sends the heartbeats of 1,000 task managers while one job runs on all of
 // them and 1,000 other jobs wait.
 func BenchmarkHeartbeats(b *testing.B) {
 	const taskManagers = 1000
@@ -217,7 +217,7 @@ func BenchmarkHeartbeats(b *testing.B) {
 		if effects := c.Step(now, Heartbeat{Conn: conn, Heartbeat: wire.Heartbeat{Number: uint64(n), Running: running[conn]}}); len(effects) != 1 {
 			b.Fatal(effects)
 		}
-		if n%200 == 0 { // 1,000 task managers beat every 500 ms: 200 beats a tick
+		if n%200 == 0 { // 1,000 task managers send a heartbeat every 500 ms: 200 per tick
 			now += TickEvery
 			c.Step(now, Tick{})
 		}

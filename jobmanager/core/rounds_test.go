@@ -2,5 +2,5 @@
 
 package core
 
-// rounds is how many hundred random histories TestAnything plays.
+// rounds is the number of random histories of TestAnything, in hundreds.
 const rounds = 4

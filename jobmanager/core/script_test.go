@@ -16,10 +16,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// TestStories plays the scripts of testdata. A script is a list of blocks of lines. Each line
-// is an event; the effects of the core stand below the block. A block begins with "play", or
-// with "start", which makes a new core with options such as detection=2s policy=spread
-// resume=(JOB,...), the jobs whose commit can be finished.
+// TestStories runs the scripts in testdata. A script is a list of blocks of lines. Each line is
+// an event, and the effects of the core follow the block. A block begins with "play", or with
+// "start", which creates a new core. "start" has options, such as detection=2s or
+// policy=spread. resume=(JOB,...) lists the jobs whose commit can be finished.
 //
 //	register CONN NAME [slots= inc= id= platform= version= memory= running=JOB/ATTEMPT/WORKER,...]
 //	beat CONN [running= ailing=]  running is by default what was deployed there and has not ended
@@ -36,7 +36,7 @@ import (
 // committed, failed KIND MESSAGE [| OUTPUTS], ended [KIND EXITCODE|SIGNAL MESSAGE].
 func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		var s *story
+		var s *scenario
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			if s == nil || d.Cmd == "start" {
 				config := Config{Cluster: "c", Build: "v1", Started: storyBegin, Lease: 8 * time.Second}
@@ -84,33 +84,33 @@ func configure(c *Config, key string, vals []string) error {
 	return err
 }
 
-// story is a core with a small world around it.
-type story struct {
+// scenario is a core with a small world around it.
+type scenario struct {
 	t        *testing.T
 	core     *Core
 	now      time.Duration
-	on       map[wire.WorkerRef]int // connection of the task manager of each process
-	open     map[int]bool           // connections
+	on       map[wire.WorkerRef]int // the connection of the task manager of each process
+	open     map[int]bool           // open connections
 	records  map[wire.JobID]wire.JobInfo
-	specs    map[wire.JobID]wire.JobSpec // of those that commit
+	specs    map[wire.JobID]wire.JobSpec // of the jobs that commit
 	beats    uint64
 	muteAcks bool
 }
 
-func newStory(t *testing.T, c Config) *story {
-	return &story{t: t, core: New(c), on: map[wire.WorkerRef]int{}, open: map[int]bool{}, records: map[wire.JobID]wire.JobInfo{}, specs: map[wire.JobID]wire.JobSpec{}}
+func newStory(t *testing.T, c Config) *scenario {
+	return &scenario{t: t, core: New(c), on: map[wire.WorkerRef]int{}, open: map[int]bool{}, records: map[wire.JobID]wire.JobInfo{}, specs: map[wire.JobID]wire.JobSpec{}}
 }
 
-// restart returns the jobs on record.
-func (s *story) restart() map[wire.JobID]wire.JobInfo {
+// restart returns the jobs that are recorded.
+func (s *scenario) restart() map[wire.JobID]wire.JobInfo {
 	if s == nil {
 		return nil
 	}
 	return s.records
 }
 
-// resumable returns what is needed to finish the commits of jobs on record.
-func (s *story) resumable(ids []string) map[wire.JobID]Resumable {
+// resumable returns the data with which the commits of recorded jobs can be finished.
+func (s *scenario) resumable(ids []string) map[wire.JobID]Resumable {
 	all := map[wire.JobID]Resumable{}
 	for _, text := range ids {
 		id := wire.JobID(text)
@@ -121,11 +121,11 @@ func (s *story) resumable(ids []string) map[wire.JobID]Resumable {
 	return all
 }
 
-func (s *story) stored() []wire.JobInfo {
+func (s *scenario) stored() []wire.JobInfo {
 	return slices.Collect(maps.Values(s.records))
 }
 
-func (s *story) play(input string) string {
+func (s *scenario) play(input string) string {
 	var b strings.Builder
 	for line := range strings.Lines(input) {
 		line = strings.TrimSpace(line)
@@ -137,8 +137,8 @@ func (s *story) play(input string) string {
 	return b.String()
 }
 
-// line plays one line.
-func (s *story) line(line string) string {
+// line runs one line.
+func (s *scenario) line(line string) string {
 	words := strings.Fields(line)
 	options := map[string]string{}
 	for _, w := range words[1:] {
@@ -197,7 +197,7 @@ func (s *story) line(line string) string {
 	}
 }
 
-func (s *story) register(conn int, name string, options map[string]string) string {
+func (s *scenario) register(conn int, name string, options map[string]string) string {
 	get := func(key, fallback string) string {
 		if v, ok := options[key]; ok {
 			return v
@@ -223,7 +223,7 @@ func (s *story) register(conn int, name string, options map[string]string) strin
 	return s.step(Registered{Conn: conn, Register: r})
 }
 
-func (s *story) submit(id wire.JobID, options map[string]string) string {
+func (s *scenario) submit(id wire.JobID, options map[string]string) string {
 	spec := wire.JobSpec{Name: "job-" + string(id), Parallelism: 1, Artifact: options["artifact"]}
 	if e := options["resident"]; e != "" {
 		spec.Artifact, spec.Resident = strings.Repeat(e, 64), true
@@ -241,7 +241,7 @@ func (s *story) submit(id wire.JobID, options map[string]string) string {
 }
 
 // running returns the workers that a task manager claims to run.
-func (s *story) running(conn int, options map[string]string) []wire.WorkerRef {
+func (s *scenario) running(conn int, options map[string]string) []wire.WorkerRef {
 	var all []wire.WorkerRef
 	text, given := options["running"]
 	if given {
@@ -262,7 +262,7 @@ var kinds = map[string]wire.FailureKind{
 	"user": wire.UserFailure, "lost": wire.LostFailure, "peer": wire.PeerFailure, "misuse": wire.MisuseFailure, "cluster": wire.ClusterFailure, "unheard": wire.UnheardFailure,
 }
 
-func (s *story) report(conn int, ref wire.WorkerRef, words []string, options map[string]string) string {
+func (s *scenario) report(conn int, ref wire.WorkerRef, words []string, options map[string]string) string {
 	e := wire.WorkerEvent{WorkerRef: ref}
 	switch words[0] {
 	case "ready":
@@ -309,7 +309,7 @@ func (s *story) report(conn int, ref wire.WorkerRef, words []string, options map
 	return s.step(Reported{Conn: conn, WorkerEvent: e})
 }
 
-func (s *story) wait(text, silent string) string {
+func (s *scenario) wait(text, silent string) string {
 	d, err := time.ParseDuration(text)
 	require.NoError(s.t, err)
 	mute := map[int]bool{}
@@ -338,12 +338,12 @@ func (s *story) wait(text, silent string) string {
 	return b.String()
 }
 
-func (s *story) step(e Event) string {
+func (s *scenario) step(e Event) string {
 	return s.text(s.core.Step(s.now, e))
 }
 
-// text writes effects as text, and carries them out in the simulated world.
-func (s *story) text(effects []Effect) string {
+// text returns effects as text, and carries them out in the simulated world.
+func (s *scenario) text(effects []Effect) string {
 	var b strings.Builder
 	for _, e := range effects {
 		switch e := e.(type) {
@@ -428,7 +428,7 @@ func jobText(j wire.JobInfo) string {
 }
 
 // show writes the results of accessors.
-func (s *story) show(words []string) string {
+func (s *scenario) show(words []string) string {
 	var b strings.Builder
 	switch words[0] {
 	case "jobs":

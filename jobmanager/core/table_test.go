@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// matrix reads a table of states (rows) and events (columns), where "." means that nothing
-// happens, and requires that the state machine matches it.
+// matrix reads a table of states (rows) and events (columns), in which "." means that nothing
+// happens. It requires that the state machine agrees with it.
 func matrix[S, E ~int](t *testing.T, m table[S, E], states, events int, text func(S) string, name func(E) string, terminal func(S) bool, want string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(want), "\n")
@@ -78,8 +78,8 @@ func TestNodeTable(t *testing.T) {
 	left   .      .        .     .      .        .`)
 }
 
-// TestRepeats pairs every state of a worker with everything that it can say: either it
-// is news, or it was said before, or it is out of turn.
+// TestRepeats combines every state of a worker with every report: the report is news, was given
+// before, or comes too early.
 func TestRepeats(t *testing.T) {
 	want := strings.Split(strings.TrimSpace(`
 	          ready   resolved  prepared  finished  committed  failed

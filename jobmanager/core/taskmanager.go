@@ -113,7 +113,7 @@ func (c *Core) register(e Registered) {
 	} else {
 		c.takeBack(n, e.Conn)
 	}
-	c.ails(n, e.Ailing)
+	c.setAiling(n, e.Ailing)
 	c.send(n, wire.ToTaskManager{Registered: &wire.Registered{Cluster: c.config.Cluster, Heartbeat: c.config.Heartbeat, Lease: c.config.Lease}})
 	c.compare(n, e.Running, e.Broke)
 }
@@ -143,8 +143,8 @@ func (c *Core) unfit(r *wire.Register) string {
 	return ""
 }
 
-// ails records why a task manager takes no new work, "" if it does.
-func (c *Core) ails(n *taskManager, why string) {
+// setAiling records why a task manager takes no new work, "" if it does.
+func (c *Core) setAiling(n *taskManager, why string) {
 	why = why[:min(len(why), maxAiling)]
 	if n.Ailing != why {
 		n.Ailing, c.rethink = why, true
@@ -223,7 +223,7 @@ func (c *Core) heartbeat(e Heartbeat) {
 		return
 	}
 	c.send(n, wire.ToTaskManager{Ack: &wire.Ack{Number: e.Number}})
-	c.ails(n, e.Ailing)
+	c.setAiling(n, e.Ailing)
 	n.beats++
 	known := 0
 	for _, ref := range e.Running {

@@ -13,8 +13,8 @@ import (
 
 var everyMethod = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"}
 
-// A request without the right to enter learns nothing and changes nothing, whatever its path
-// and method, existing or not.
+// A request without permission learns nothing and changes nothing, whatever its path and method
+// are, and whether the path exists or not.
 func TestGuards(t *testing.T) {
 	f := newFake(t)
 	s := serve(t, f, func(c *Config) { c.AllowHosts = []string{"cluster.example"} })
@@ -73,7 +73,7 @@ func TestUnknownPaths(t *testing.T) {
 		require.Equal(t, http.StatusNotFound, got.code, path)
 		require.NotEmpty(t, got.problem(t).Hint, path)
 	}
-	// The ID of a job may be anything, and a slash in it makes no other path.
+	// A job ID may be any text; a slash in it does not make another path.
 	for _, id := range []string{"nope", "a%2Fplan", "..%2f..", "%00", "%ff", strings.Repeat("x", 5000)} {
 		got := s.ask("GET /api/v1/jobs/"+id, "")
 		require.Equal(t, http.StatusNotFound, got.code, id)

@@ -15,7 +15,7 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) error {
 // ready asks the job manager something that takes its lock, and so finds one that is
 // stuck.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
-	_, err := s.glance(r)
+	_, err := s.briefOverview(r)
 	if err == nil {
 		err = s.config.Manager.Ready()
 	}
@@ -25,12 +25,12 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	return s.sendJSON(w, http.StatusOK, Status{Status: "ok"})
 }
 
-func (s *Server) glance(r *http.Request) (*wire.Overview, error) {
+func (s *Server) briefOverview(r *http.Request) (*wire.Overview, error) {
 	return s.config.Manager.Overview(r.Context(), &wire.OverviewRequest{Version: wire.Version})
 }
 
 func (s *Server) overview(w http.ResponseWriter, r *http.Request) error {
-	o, err := s.glance(r)
+	o, err := s.briefOverview(r)
 	if err != nil {
 		return err
 	}

@@ -158,7 +158,7 @@ func TestSubmissionsThatAreRefused(t *testing.T) {
 	require.Equal(t, 201, s.ask("POST /api/v1/jobs", `{"name":"k","args":{"x":`+nested(64)).code)
 }
 
-// nested is a value n lists deep, and the end of two objects.
+// nested returns a list nested n deep, followed by the ends of two objects.
 func nested(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) + "}}" }
 
 func TestNumbersOfArguments(t *testing.T) {
@@ -198,7 +198,7 @@ func FuzzSubmit(f *testing.F) {
 	})
 }
 
-// canonical brings numbers to float64, as encoding/json has them.
+// canonical converts numbers to float64, as encoding/json does.
 func canonical(t *testing.T, v map[string]any) (out map[string]any) {
 	if v == nil {
 		v = map[string]any{}
@@ -209,7 +209,7 @@ func canonical(t *testing.T, v map[string]any) (out map[string]any) {
 	return out
 }
 
-func crowd(t testing.TB, n int) *fake {
+func manyJobs(t testing.TB, n int) *fake {
 	f := newFake(t)
 	f.jobs = nil
 	for i := range n {
@@ -222,7 +222,7 @@ func crowd(t testing.TB, n int) *fake {
 
 // BenchmarkList1000 reads a list of 1,000 jobs over a connection.
 func BenchmarkList1000(b *testing.B) {
-	s := serve(b, crowd(b, 1000), nil)
+	s := serve(b, manyJobs(b, 1000), nil)
 	client := client(b)
 	size := 0
 	for b.Loop() {
@@ -233,7 +233,8 @@ func BenchmarkList1000(b *testing.B) {
 	b.SetBytes(int64(size))
 }
 
-// TestReadinessIsTheJobManagers: /readyz asks the job manager itself, not only whether it answers.
+// TestReadinessIsTheJobManagers: /readyz asks the job manager whether it is ready, and not only
+// whether it answers.
 func TestReadinessIsTheJobManagers(t *testing.T) {
 	f := newFake(t)
 	s := serve(t, f, nil)

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var born = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
-// fake is a job manager with the jobs, events and logs that a test gives it.
+// fake is a job manager with jobs, events and logs from a test.
 type fake struct {
 	mu        sync.Mutex
 	jobs      []wire.JobInfo // newest first
@@ -39,12 +39,12 @@ type fake struct {
 	cancelled []wire.CancelRequest
 	followed  []wire.FollowRequest
 	unready   error
-	down      error // the error of Overview, if it is set
+	down      error // the error of Overview, if set
 
 	results *wire.ResultsReply
 	result  func(ctx context.Context, req *wire.ResultRequest, send func(*wire.ResultPiece) error) error
 
-	// watch and log replace what Watch and Log do once the job is found.
+	// watch and log replace Watch and Log once the job is found.
 	watch func(ctx context.Context, from uint64, send func(*wire.Event) error) error
 	log   func(ctx context.Context, req *wire.LogsRequest, send func(*wire.LogChunk) error) error
 }
@@ -184,7 +184,8 @@ func (f *fake) Ready() error {
 	return f.unready
 }
 
-// story is a job's life: waiting (1), rows (2), a progress, running (3), the end (4).
+// story returns the events of a job's life: waiting (1), rows (2), a progress, running (3), the
+// end (4).
 func story(end wire.JobInfo) []wire.Event {
 	waiting, running := end, end
 	waiting.State, running.State, end.State = wire.JobWaiting, wire.JobRunning, wire.JobFinished
@@ -197,7 +198,7 @@ func story(end wire.JobInfo) []wire.Event {
 	}
 }
 
-// replay sends the events from a number on, progress among them as a job manager does.
+// replay sends the events from a number on, including progress, as a job manager does.
 func replay(events []wire.Event, from uint64, send func(*wire.Event) error) error {
 	for i := range events {
 		if e := &events[i]; e.Number >= from {
@@ -216,7 +217,7 @@ func progress() *wire.Progress {
 	}
 }
 
-// planOf is a small plan with a queue.
+// planOf returns a small plan with a queue.
 func planOf(t testing.TB) []byte {
 	t.Helper()
 	p := &plan.Plan{
@@ -234,7 +235,7 @@ func planOf(t testing.TB) []byte {
 	return data
 }
 
-// newFake has one job in each of four states, and two task managers.
+// newFake returns a fake with one job in each of four states and two task managers.
 func newFake(t testing.TB) *fake {
 	return &fake{
 		results: &wire.ResultsReply{Job: "run-1", Results: []wire.ResultInfo{{Name: "printed", Kind: wire.ResultText, Rows: 1}}},
@@ -266,7 +267,7 @@ func newFake(t testing.TB) *fake {
 
 const tokenText = "0123456789abcdef0123456789abcdef"
 
-// site is a server for a fake job manager, on a port of its own.
+// site is a server for a fake job manager, on a separate port.
 type site struct {
 	*Server
 	t    testing.TB
@@ -287,15 +288,15 @@ func serve(t testing.TB, f *fake, change func(*Config)) *site {
 	return &site{Server: s, t: t, fake: f}
 }
 
-// reply is an answer whose body was read.
+// reply is an answer with its body.
 type reply struct {
 	code   int
 	header http.Header
 	body   string
 }
 
-// ask asks for "METHOD /path" with headers as "Name: value", in this process: it calls the
-// handlers with all their guards, without a connection.
+// ask requests "METHOD /path" with headers of the form "Name: value". It calls the handlers
+// with all their guards in this process, without a connection.
 func (s *site) ask(what, body string, headers ...string) reply {
 	s.t.Helper()
 	method, path, _ := strings.Cut(what, " ")
@@ -320,7 +321,7 @@ func (s *site) ask(what, body string, headers ...string) reply {
 	return reply{w.Code, w.Header(), w.Body.String()}
 }
 
-// get asks over a connection.
+// get sends a request over a connection.
 func (s *site) get(client *http.Client, path string) (*http.Response, error) {
 	r, err := http.NewRequest("GET", s.URL()+path, nil)
 	require.NoError(s.t, err)
@@ -328,7 +329,7 @@ func (s *site) get(client *http.Client, path string) (*http.Response, error) {
 	return client.Do(r)
 }
 
-// client makes a client whose connections end with the test.
+// client returns a client whose connections are closed at the end of the test.
 func client(t testing.TB) *http.Client {
 	transport := &http.Transport{DisableCompression: true}
 	t.Cleanup(transport.CloseIdleConnections)

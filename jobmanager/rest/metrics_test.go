@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// names finds the metrics of ours in a text with a pattern.
+// names returns the names of Superstep's metrics that a pattern finds in a text.
 func names(pattern, text string) (all []string) {
 	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
 		all = append(all, m[1])
@@ -21,7 +21,7 @@ func names(pattern, text string) (all []string) {
 	return slices.Compact(all)
 }
 
-// The metrics are those in the table of the package's documentation.
+// The metrics are exactly those in the table of the package's documentation.
 func TestMetricsAreThoseDocumented(t *testing.T) {
 	s := serve(t, newFake(t), nil)
 	s.ask("GET /api/v1/jobs", "")

@@ -20,7 +20,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/security"
 )
 
-// occupied returns an address that is in use.
+// occupied returns an address that is already in use.
 func occupied(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func occupied(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// dial opens a connection with a deadline, so that the test fails rather than hangs.
+// dial opens a connection with a deadline, so that the test fails instead of hanging.
 func (s *site) dial() net.Conn {
 	c, err := net.Dial("tcp", s.Address())
 	require.NoError(s.t, err)
@@ -41,8 +41,7 @@ func (s *site) header(method, path, more string) string {
 	return fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n%s\r\n", method, path, s.Address(), tokenText, more)
 }
 
-// A body of 100 MB is refused before it is sent, whether its length is announced or
-// not.
+// A body of 100 MB is refused before it is sent, with or without a Content-Length.
 func TestLargeBodies(t *testing.T) {
 	s := serve(t, newFake(t), nil)
 	const size = 100 << 20
@@ -83,7 +82,7 @@ func TestGarbageOnThePort(t *testing.T) {
 		s.header("POST", "/api/v1/jobs", "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"), s.header("GET", "/healthz", "A: "+strings.Repeat("x", 1<<17)+"\r\n"), "\r\n\r\n",
 	} {
 		c := s.dial()
-		_, _ = io.WriteString(c, garbage) // it may be cut before the end
+		_, _ = io.WriteString(c, garbage) // the server may close the connection early
 		_ = c.(*net.TCPConn).CloseWrite()
 		answer, _ := io.ReadAll(c)
 		require.NotContains(t, string(answer), "HTTP/1.1 2", "%.80q", garbage)
@@ -94,8 +93,8 @@ func TestGarbageOnThePort(t *testing.T) {
 	readAll(t, r.Body)
 }
 
-// Idle connections, more than may be open, do not keep others out; a request that is under way
-// goes on.
+// More idle connections than are allowed to be open do not keep other clients out. A request in
+// progress continues.
 func TestRestingConnections(t *testing.T) {
 	const limit = 48
 	s := serve(t, newFake(t), func(c *Config) { c.MaxConnections = limit })
@@ -111,12 +110,12 @@ func TestRestingConnections(t *testing.T) {
 		readAll(t, answer.Body)
 		return answer.StatusCode
 	}
-	require.Equal(t, http.StatusOK, read(answers)) // answer to its first request; the body of the second is missing
+	require.Equal(t, http.StatusOK, read(answers)) // the answer to its first request; the second request has no body yet
 
 	for i := range 3 * limit {
 		c := s.dial()
 		if i%2 == 0 {
-			continue // it sends nothing at all
+			continue // sends nothing at all
 		}
 		_, err := io.WriteString(c, s.header("GET", "/readyz", ""))
 		require.NoError(t, err)
@@ -127,8 +126,8 @@ func TestRestingConnections(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, read(answers))
 }
 
-// TestProbesAmongUnheard: connections without a complete request, more than may be open, do not
-// keep probes out.
+// TestProbesAmongUnheard: more connections without a complete request than are allowed to be
+// open do not keep probes out.
 func TestProbesAmongUnheard(t *testing.T) {
 	p, err := NewProbes("127.0.0.1:0", newFake(t), hclog.NewNullLogger())
 	require.NoError(t, err)
@@ -150,8 +149,8 @@ func TestProbesAmongUnheard(t *testing.T) {
 	}
 }
 
-// TestUnfinishedHeads: connections with an incomplete header do not keep others out of the main
-// port either.
+// TestUnfinishedHeads: on the main port, too, connections with an incomplete header do not keep
+// other clients out.
 func TestUnfinishedHeads(t *testing.T) {
 	const limit = 32
 	s := serve(t, newFake(t), func(c *Config) { c.MaxConnections, c.ReadTimeout = limit, 30*time.Second })
@@ -165,7 +164,7 @@ func TestUnfinishedHeads(t *testing.T) {
 	readAll(t, r.Body)
 }
 
-// TestProbes sends requests without a token to a host name that the server does not know. Only
+// TestProbes sends requests without a token, to a host name that the server does not know. Only
 // probes are answered.
 func TestProbes(t *testing.T) {
 	f := newFake(t)
@@ -203,14 +202,15 @@ func TestProbes(t *testing.T) {
 	require.NoError(t, p.Close())
 }
 
-// A client that sends a request slowly, or none at all, is cut, and does not keep others out.
+// If a client sends a request slowly or not at all, its connection is closed, and others are
+// not kept out.
 func TestSlowSenders(t *testing.T) {
 	s := serve(t, newFake(t), func(c *Config) { c.ReadTimeout = 90 * time.Millisecond; c.MaxConnections = 2 })
 	silent, slow := s.dial(), s.dial()
 	_, err := io.WriteString(slow, s.header("POST", "/api/v1/jobs", "Content-Type: application/json\r\nContent-Length: 10\r\n")+"{")
 	require.NoError(t, err)
 	another := func() bool {
-		c := s.dial() // waits for a place
+		c := s.dial() // waits for a free place
 		_, err := io.WriteString(c, s.header("GET", "/api/v1/jobs", "Connection: close\r\n"))
 		if err != nil {
 			return false
@@ -218,7 +218,7 @@ func TestSlowSenders(t *testing.T) {
 		answer, err := io.ReadAll(c)
 		return err == nil && strings.HasPrefix(string(answer), "HTTP/1.1 200 ")
 	}
-	for tries := 1; !another(); tries++ { // a busy machine may read a request too late, and reset it
+	for tries := 1; !another(); tries++ { // a busy machine may read a request too late and close its connection
 		require.Less(t, tries, 50)
 	}
 	for _, c := range []net.Conn{silent, slow} {
@@ -270,7 +270,8 @@ func TestURLNamesAHostThatIsServed(t *testing.T) {
 	readAll(t, r.Body)
 }
 
-// A server whose listener breaks says so when it is closed, and not before.
+// If the listener of a server fails, the server reports this when it is closed, and not
+// earlier.
 func TestListenerBreaks(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -19,8 +19,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite golden files")
 
-// schemaCheck checks values against the JSON schemas of a document. It knows the
-// keywords that the document uses, and fails on others.
+// schemaCheck validates values against the JSON schemas of a document. It supports the keywords
+// that the document uses, and fails on others.
 type schemaCheck struct{ named map[string]any }
 
 func (c schemaCheck) check(at string, schema map[string]any, v any) error {
@@ -125,7 +125,7 @@ func isType(name string, v any) bool {
 	return false // the API has no null
 }
 
-// described is the document as a client gets it.
+// described returns the document as a client gets it.
 func described(t *testing.T, s *site) map[string]any {
 	r := s.ask("GET /api/v1/openapi.json", "")
 	require.Equal(t, 200, r.code)
@@ -182,7 +182,7 @@ func checkJSON(doc map[string]any, where string, schema map[string]any, text str
 	return schemaCheck{dig(doc, "components", "schemas").(map[string]any)}.check(where, schema, v)
 }
 
-// requests use every route, rightly and wrongly.
+// requests use every route, with success and with errors.
 var requests = []struct {
 	method, route, path, body string
 	header                    []string
@@ -257,7 +257,7 @@ func TestAnswersFitTheDocument(t *testing.T) {
 			got.problem(t)
 		}
 	}
-	// Every operation of the document was requested with success.
+	// Every operation of the document was requested successfully at least once.
 	for path, item := range doc["paths"].(map[string]any) {
 		for method := range item.(map[string]any) {
 			require.True(t, asked[strings.ToUpper(method)+" "+path], "%s %s", method, path)
@@ -265,7 +265,7 @@ func TestAnswersFitTheDocument(t *testing.T) {
 	}
 }
 
-// The mux serves exactly the routes of the document: for every path, the methods in Allow are
+// The mux serves exactly the routes of the document. For each path, the methods in Allow are
 // those of the document.
 func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 	s := serve(t, newFake(t), nil)
@@ -305,7 +305,7 @@ func TestDocumentIsTheGolden(t *testing.T) {
 	require.True(t, bytes.Equal(want, s.openapi), "the document has changed: go test -run Golden -rewrite, and review the change")
 }
 
-// The checker itself refuses values that do not fit.
+// The checker refuses values that do not match.
 func TestSchemaCheckRefuses(t *testing.T) {
 	s := serve(t, newFake(t), nil)
 	doc := described(t, s)

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager"
 )
 
-// A real job manager behind the server: a job is submitted, waits, is followed, and is
+// A server in front of a real job manager: a job is submitted, waits, is followed and is
 // cancelled.
 func TestRealJobManager(t *testing.T) {
 	token, err := security.ParseToken(tokenText)

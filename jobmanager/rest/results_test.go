@@ -103,7 +103,7 @@ func TestResults(t *testing.T) {
 	require.Equal(t, http.StatusOK, ask(one, "run/results/zero?format=arrow").code)
 }
 
-// A result that breaks off does not look like a whole answer.
+// A result that is interrupted does not look like a complete answer.
 func TestResultThatBreaksOff(t *testing.T) {
 	f := newFake(t)
 	f.result = func(_ context.Context, _ *wire.ResultRequest, send func(*wire.ResultPiece) error) error {

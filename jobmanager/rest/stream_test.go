@@ -21,8 +21,8 @@ import (
 // sent is one server-sent event.
 type sent struct{ id, name, data string }
 
-// parseEvents reads a stream as a browser does: blank lines end events, lines with a
-// colon first are comments.
+// parseEvents reads a stream as a browser does: a blank line ends an event, and a line that
+// begins with a colon is a comment.
 func parseEvents(t testing.TB, text string) (events []sent, comments int) {
 	require.True(t, text == "" || strings.HasSuffix(text, "\n\n"), text)
 	for _, block := range strings.Split(strings.TrimSuffix(text, "\n\n"), "\n\n") {
@@ -75,7 +75,7 @@ func TestEventsFromTheBeginning(t *testing.T) {
 	require.Contains(t, events[1].data, `{"name":"inertia","value":"NaN"}`)
 }
 
-// Wherever a stream is cut, it can be continued from the last id.
+// Wherever a stream is cut off, a client can continue it from the last ID.
 func TestEventsResume(t *testing.T) {
 	s := serve(t, newFake(t), nil)
 	whole, _ := parseEvents(t, s.ask("GET /api/v1/jobs/run/events", "").body)
@@ -89,7 +89,7 @@ func TestEventsResume(t *testing.T) {
 		rest, _ := parseEvents(t, got.body)
 		require.Equal(t, outline(whole[cut+1:])[len(whole[cut+1:])-len(rest):], outline(rest))
 		require.Equal(t, whole[len(whole)-1], rest[len(rest)-1])
-		for _, e := range whole[cut+1:] { // nothing that is kept is missing
+		for _, e := range whole[cut+1:] { // no event that is stored is missing
 			if e.name == eventState {
 				require.Contains(t, rest, e)
 			}
@@ -100,7 +100,7 @@ func TestEventsResume(t *testing.T) {
 	}
 }
 
-// quiet follows a job to which nothing happens.
+// quiet is the Watch of a job without events.
 func quiet(ctx context.Context, _ uint64, _ func(*wire.Event) error) error {
 	<-ctx.Done()
 	return ctx.Err()
@@ -121,14 +121,14 @@ func TestHeartbeatsWhileNothingHappens(t *testing.T) {
 	require.NoError(t, err)
 	defer r.Body.Close()
 	lines, began := bufio.NewReader(r.Body), time.Now()
-	for time.Since(began) < 2*time.Second { // beyond every time limit of a request
+	for time.Since(began) < 2*time.Second { // longer than every time limit of a request
 		line, err := lines.ReadString('\n')
 		require.NoError(t, err)
 		require.True(t, line == "\n" || strings.HasPrefix(line, ":"), line)
 	}
 }
 
-// The stream ends when the server does, and says so.
+// When the server closes, its streams end with a message that says so.
 func TestCloseEndsStreams(t *testing.T) {
 	f := newFake(t)
 	f.watch = quiet
@@ -158,7 +158,7 @@ func TestCloseEndsStreams(t *testing.T) {
 	require.Empty(t, s.streams)
 }
 
-// When a client goes away, the work for it ends.
+// When a client disconnects, the work for it ends.
 func TestClientGoesAway(t *testing.T) {
 	f := newFake(t)
 	over := make(chan error)
@@ -174,7 +174,7 @@ func TestClientGoesAway(t *testing.T) {
 	require.ErrorIs(t, <-over, context.Canceled)
 }
 
-// A client that stops reading is cut, from either stream.
+// If a client stops reading, its connection is closed, for both kinds of stream.
 func TestClientStopsReading(t *testing.T) {
 	f := newFake(t)
 	over := make(chan error, 2)
@@ -218,7 +218,8 @@ func TestStreamsAreBounded(t *testing.T) {
 	require.Equal(t, http.StatusOK, s.ask("GET /api/v1/jobs", "").code)
 }
 
-// An error after the first event is sent as an event; an earlier one is the answer.
+// An error after the first event is sent as an event. An earlier error is the answer to the
+// request.
 func TestEventsThatAreLost(t *testing.T) {
 	f := newFake(t)
 	lost := wire.Error(codes.DataLoss, "2 of 4 events are there")

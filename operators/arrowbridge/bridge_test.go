@@ -21,7 +21,8 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// Arrow records go into and come out of an operator that does not use Arrow.
+// An operator that does not use Arrow reads rows from Arrow records and returns them as Arrow
+// records.
 func Example() {
 	build := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Float64}}, nil))
 	defer build.Release()
@@ -69,7 +70,7 @@ func flowers(t *testing.T, mem memory.Allocator) arrow.Record {
 		{"name": null, "at": [3, 4], "open": {"indices": [], "values": []}, "when": 18}]`)
 }
 
-// TestNothingIsCopied: a record and its batch are the same, references included.
+// TestNothingIsCopied: a record and its batch share memory and reference count.
 func TestNothingIsCopied(t *testing.T) {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	rec := flowers(t, mem)
@@ -128,13 +129,13 @@ func TestStreams(t *testing.T) {
 	require.Empty(t, batch.Diff(rec, arrowbridge.Record(batches[0])))
 	batches[0].Release()
 
-	// A stream that is cut off anywhere is an error and leaves no memory.
+	// A stream that is cut off anywhere gives an error and leaks no memory.
 	for n := range written.Len() {
 		_, batches, err := arrowbridge.ReadStream(bytes.NewReader(written.Bytes()[:n]), mem)
 		require.ErrorContains(t, err, "arrowbridge: ReadStream: ", n)
 		require.Empty(t, batches, n)
 	}
-	// Metadata are ignored, even if one batch has them and another does not.
+	// Metadata is ignored, even if one batch has it and another does not.
 	field := rec.Schema().Field(0)
 	field.Metadata = arrow.NewMetadata([]string{"unit"}, []string{"m"})
 	told := array.NewRecord(arrow.NewSchema(append([]arrow.Field{field}, rec.Schema().Fields()[1:]...), nil), rec.Columns(), rec.NumRows())
@@ -142,7 +143,7 @@ func TestStreams(t *testing.T) {
 	var mixed bytes.Buffer
 	require.NoError(t, arrowbridge.WriteStream(&mixed, rows.Schema(), arrowbridge.Batch(told), rows))
 
-	// A stream that could not be written to its end cannot be read to its end.
+	// If writing a stream fails, reading it to its end fails too.
 	other := batchtest.Allocator(t)
 	foreign, err := columnar.NewBatch(other, schemaOfOne(t), []int64{1})
 	require.NoError(t, err)

@@ -13,15 +13,16 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// twenty is a row of many columns.
+// twenty is a row of 20 columns.
 type twenty struct {
 	A, B, C, D, E, F, G, H, I, J float64
 	K, L, M, N, O                int64
 	P, Q, R, S, T                string
 }
 
-// BenchmarkSumOfOne sums one column of a file of 20: when the plan shows that the others are
-// unused; when columns are named; and when a function in between may read all of them.
+// BenchmarkSumOfOne sums one column of a file of 20 columns: when the plan shows that the
+// others are unused, when columns are named, and when a function in between may read all of
+// them.
 func BenchmarkSumOfOne(b *testing.B) {
 	const rows = 400_000
 	path := filepath.Join(b.TempDir(), "twenty.parquet")

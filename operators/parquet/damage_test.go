@@ -12,7 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// damager is a sink that damages the staged files of another one before that is completed.
+// damager is a sink that damages the staged files of another sink before the other sink
+// commits.
 type damager struct{ damage func() error }
 
 func (d *damager) Begin() error                     { return nil }

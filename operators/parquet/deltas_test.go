@@ -20,7 +20,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// deltaRows are what the README of testdata/deltas writes.
+// deltaRows returns the rows that the README of testdata/deltas writes.
 func deltaRows(t *testing.T) arrow.Record {
 	schema := batchtest.Schema(t, "id int64 null", "long int64 null", "unsigned uint64 null", "int int32 null",
 		"clock timestamp[us] null", "utc timestamp[ms, UTC] null", "none int64 null")
@@ -53,8 +53,9 @@ func TestDeltasOfOthers(t *testing.T) {
 	}
 }
 
-// inDeltas writes rows with the library alone, with pages of about the given bytes. Columns
-// have the encoding; on request they begin with a dictionary that becomes too large.
+// inDeltas writes rows with the library alone, in the encoding DELTA_BINARY_PACKED and in pages
+// of about the given number of bytes. If dictionary is set, each column begins with a
+// dictionary, which becomes too large.
 func inDeltas(t require.TestingT, rec arrow.Record, groupRows int64, dictionary bool, page int64) []byte {
 	var out bytes.Buffer
 	w, err := pqarrow.NewFileWriter(rec.Schema(), &out, pq.NewWriterProperties(pq.WithMaxRowGroupLength(groupRows), pq.WithDataPageSize(page), pq.WithBatchSize(16),
@@ -65,7 +66,7 @@ func inDeltas(t require.TestingT, rec arrow.Record, groupRows int64, dictionary 
 	return out.Bytes()
 }
 
-// longs are rows of numbers of 64 bits; nil is null.
+// longs returns rows of one int64 column; a nil value is null.
 func longs(t testing.TB, values []*int64) arrow.Record {
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, "x int64 null"))
 	defer b.Release()
@@ -79,7 +80,8 @@ func longs(t testing.TB, values []*int64) arrow.Record {
 	return b.NewRecord()
 }
 
-// TestAnyDeltas reads any numbers back, in whatever pages and row groups, in parts of any size.
+// TestAnyDeltas writes arbitrary numbers, in pages and row groups of any size, and reads them
+// back in parts of any size.
 func TestAnyDeltas(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		number := rapid.OneOf(rapid.Int64Range(-3, 100), rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64, 0}), rapid.Int64())
@@ -120,8 +122,8 @@ func numbersOf(rec arrow.Record) (all []*int64) {
 	return all
 }
 
-// TestDeltasAfterDictionaries reads files whose columns begin with a dictionary, and go on with
-// deltas once it is too large.
+// TestDeltasAfterDictionaries reads files whose columns begin with a dictionary and continue
+// with deltas once the dictionary is too large.
 func TestDeltasAfterDictionaries(t *testing.T) {
 	values := make([]*int64, 6000)
 	for i := range values {
@@ -137,8 +139,8 @@ func TestDeltasAfterDictionaries(t *testing.T) {
 	}
 }
 
-// TestCraftedDeltas reads heads of deltas that claim more than there is, or huge blocks.
-// Existing numbers are read, everything else is refused, without much memory.
+// TestCraftedDeltas reads deltas whose heads claim more values than there are, or huge blocks.
+// Existing numbers are read and everything else is refused, without much memory.
 func TestCraftedDeltas(t *testing.T) {
 	head := func(block, minis, n uint64, blocks ...byte) (data []byte) {
 		for _, v := range []uint64{block, minis, n, 10} {

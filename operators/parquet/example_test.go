@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/operators/parquet"
 )
 
-// Rows are written to a file by one job, and one column of it is read by another.
+// One job writes rows to a file, and another reads one column of it.
 func Example() {
 	type city struct {
 		Name   string

@@ -23,7 +23,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// allocated returns the bytes that f allocates, without small objects.
+// allocated returns the number of bytes that f allocates, without small objects.
 func allocated(f func()) uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)
@@ -33,7 +33,8 @@ func allocated(f func()) uint64 {
 	return sample[0].Value.Uint64() - before
 }
 
-// thousand are rows of a column x: 3i+1, its text, or whether it is odd; of lists of one.
+// thousand returns 1000 rows of a column x. With v = 3i+1, row i has a number, a text or a list
+// of one number made from v, or whether v is odd.
 func thousand(t testing.TB, kind string) arrow.Record {
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, "x "+kind))
 	defer b.Release()
@@ -65,7 +66,7 @@ type form struct {
 	version2   bool
 }
 
-// bare writes rows with the library alone, without compression and statistics.
+// bare writes rows with the library alone, without compression or statistics.
 func bare(t testing.TB, rec arrow.Record, f form) []byte {
 	var out bytes.Buffer
 	version := pq.DataPageV1
@@ -107,7 +108,7 @@ func requireDamaged(t testing.TB, data []byte, name, want string) {
 	}
 }
 
-// The bytes of a head of 1000 values, and of a run of 1000 levels; and each with one bit
+// The bytes of a head of 1000 values and of a run of 1000 levels, and the same with one bit
 // changed.
 const (
 	levelsOf1000 = "\xd0\x0f\x01"
@@ -163,7 +164,8 @@ func TestPagesThatLie(t *testing.T) {
 	}
 }
 
-// cutChunk returns a file of one column whose footer says that it has only two thirds of its bytes.
+// cutChunk returns a file of one column whose footer gives only two thirds of the column's
+// bytes.
 func cutChunk(t testing.TB, data []byte) []byte {
 	r, err := file.NewParquetReader(bytes.NewReader(data))
 	require.NoError(t, err)
@@ -178,7 +180,7 @@ func cutChunk(t testing.TB, data []byte) []byte {
 	return changed(t, data, "\x16"+string(size)+"\x26", "\x16"+string(short)+"\x26")
 }
 
-// TestCutChunks reads files whose footer says of a column that it ends within a page.
+// TestCutChunks reads files whose footer says that a column ends within a page.
 func TestCutChunks(t *testing.T) {
 	e := pq.Encodings
 	for _, version2 := range []bool{false, true} {
@@ -197,8 +199,8 @@ func TestCutChunks(t *testing.T) {
 	}
 }
 
-// TestHugeHeads: pages and dictionaries that say they have two billion bytes or values are refused
-// before anything is allocated for them.
+// TestHugeHeads: a page or dictionary whose head claims two billion bytes or values is refused
+// before anything is allocated for it.
 func TestHugeHeads(t *testing.T) {
 	const huge = "\xfe\xff\xff\xff\x0f"
 	for _, version2 := range []bool{false, true} {
@@ -214,7 +216,8 @@ func TestHugeHeads(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, w.Write(rec))
 				require.NoError(t, w.Close())
-				// The first page's head: 4 bytes of magic, its kind, and its two sizes.
+				// The head of the first page: 4 bytes of magic, then its kind and its two
+				// sizes.
 				data := out.Bytes()
 				sizes := data[6:]
 				_, first := binary.Uvarint(sizes[1:])
@@ -235,8 +238,8 @@ func TestHugeHeads(t *testing.T) {
 	}
 }
 
-// TestWrongListOfEncodings: the encoding in the head of a page counts, not the list in the
-// footer.
+// TestWrongListOfEncodings: the encoding in the head of a page counts, and not the list of
+// encodings in the footer.
 func TestWrongListOfEncodings(t *testing.T) {
 	rec := thousand(t, "int64 null")
 	data := bare(t, rec, form{encoding: pq.Encodings.DeltaBinaryPacked})
@@ -259,7 +262,8 @@ func TestWrongListOfEncodings(t *testing.T) {
 	require.Equal(t, batchtest.Rows(rec), got)
 }
 
-// TestOneBitOfManyLengths: a bit makes the number of texts 8 billion, for which there is no memory.
+// TestOneBitOfManyLengths: one changed bit makes the number of texts 8 billion, which no memory
+// could hold.
 func TestOneBitOfManyLengths(t *testing.T) {
 	const rows = 100_003
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, "x utf8 null"))
@@ -292,7 +296,7 @@ func TestFlippedBits(t *testing.T) {
 		require.NoError(t, err)
 		most := uint64(8 << 20)
 		if strings.Contains(name, "brotli") {
-			most = 40 << 20 // whose window can have 16 MiB, and grows to that
+			most = 40 << 20 // brotli's window grows to up to 16 MiB
 		}
 		for c := range r.MetaData().RowGroup(0).NumColumns() {
 			chunk, err := r.MetaData().RowGroup(0).ColumnChunk(c)
@@ -319,7 +323,7 @@ func TestFlippedBits(t *testing.T) {
 	}
 }
 
-// TestNarrowNumbers: numbers of fewer bits than Parquet stores are what they were.
+// TestNarrowNumbers: numbers with fewer bits than Parquet stores keep their values.
 func TestNarrowNumbers(t *testing.T) {
 	schema := batchtest.Schema(t, "i8 int8", "u8 uint8 null", "i16 int16", "i16n int16 null", "u16 uint16", "u16n uint16 null", "u32 uint32 null", "i32 int32", "f32 float32 null")
 	rec := batchtest.Record(t, memory.NewGoAllocator(), schema, `[

@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// FuzzFiles changes real files: reading them never panics, and gives the same rows, or an error,
-// as one subtask and as eight.
+// FuzzFiles changes real files. Reading them never panics, and gives the same rows, or an
+// error, with one subtask and with eight.
 func FuzzFiles(f *testing.F) {
 	files, err := filepath.Glob(filepath.Join("testdata", "*", "*.parquet"))
 	require.NoError(f, err)
@@ -37,7 +37,7 @@ func FuzzFiles(f *testing.F) {
 	})
 }
 
-// rowsAs returns the rows of a file, of those columns that are supported, read by so many subtasks.
+// rowsAs reads the supported columns of a file at the given parallelism and returns the rows.
 func rowsAs(t *testing.T, data []byte, parallelism, shards int) (rows []string, err error) {
 	result, err := run(t, memory.NewGoAllocator(), func(b *engine.Builder) {
 		files := fstest.MapFS{"x.parquet": {Data: data}}

@@ -28,7 +28,7 @@ func manyPages(t testing.TB, rec arrow.Record, properties ...pq.WriterProperty) 
 	return out.Bytes()
 }
 
-// words are n rows of a column x, of so many different texts.
+// words returns n rows of a column x with the given number of different texts.
 func words(t testing.TB, n, different int) arrow.Record {
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, "x utf8"))
 	defer b.Release()
@@ -38,7 +38,7 @@ func words(t testing.TB, n, different int) arrow.Record {
 	return b.NewRecord()
 }
 
-// requireSame requires that the rows of a file are those of the records, one after another.
+// requireSame requires that the rows of a file are the rows of the records, in order.
 func requireSame(t testing.TB, data []byte, want ...arrow.Record) {
 	rows := cursorOf(t, data)
 	for k, rec := range want {
@@ -51,8 +51,8 @@ func requireSame(t testing.TB, data []byte, want ...arrow.Record) {
 	}
 }
 
-// TestDictionariesStay: a dictionary that is not packed stays what it is when its pages, which are
-// more than is read ahead, come to lie where it was.
+// TestDictionariesStay: an uncompressed dictionary keeps its entries when later pages overwrite
+// the read buffer in which it was.
 func TestDictionariesStay(t *testing.T) {
 	rec := words(t, 120_000, 20_000)
 	data := manyPages(t, rec, pq.WithDictionaryDefault(true), pq.WithCompression(codecs[Uncompressed]))
@@ -70,15 +70,15 @@ func mustMeta(t testing.TB, data []byte) *metadata.FileMetaData {
 	return meta
 }
 
-// TestRowGroupsOfOtherCodecs: each row group is unpacked by its own codec, and not to where the
-// bytes of one before are.
+// TestRowGroupsOfOtherCodecs: each row group is decompressed by its own codec, and not into a
+// buffer that still holds bytes of an earlier row group.
 func TestRowGroupsOfOtherCodecs(t *testing.T) {
 	for _, dictionary := range []bool{false, true} {
 		var data []byte
 		var all *metadata.FileMetaData
 		var want []arrow.Record
 		for k, codec := range []Compression{Uncompressed, Snappy, Uncompressed, Zstd, Snappy, Uncompressed} {
-			rec := words(t, 5000-500*k, 4000) // of which each page has room in the one before
+			rec := words(t, 5000-500*k, 4000) // each page fits into the buffer of the previous one
 			part := manyPages(t, rec, pq.WithDataPageSize(1<<20), pq.WithDictionaryDefault(dictionary), pq.WithCompression(codecs[codec]))
 			meta := mustMeta(t, part)
 			if want = append(want, rec); k == 0 {
@@ -100,8 +100,8 @@ func TestRowGroupsOfOtherCodecs(t *testing.T) {
 	}
 }
 
-// TestListsThatEndEarly: a row group in which fewer lists begin than it has rows, as the footer
-// says, is refused where it ends, before the next one is opened.
+// TestListsThatEndEarly: if fewer lists begin in a row group than its footer has rows, the file
+// is refused at the end of the row group, before the next one is opened.
 func TestListsThatEndEarly(t *testing.T) {
 	for _, version2 := range []bool{false, true} {
 		data := withFooter(t, listsOf1000(t, "vector", version2), func(m *metadata.FileMetaData) {
@@ -115,8 +115,8 @@ func TestListsThatEndEarly(t *testing.T) {
 	}
 }
 
-// TestDictionariesOfOldFiles: parquet-mr before 1.2.9 did not count the head of the dictionary among
-// the bytes of its column.
+// TestDictionariesOfOldFiles: parquet-mr before 1.2.9 did not include the head of the
+// dictionary in the size of its column.
 func TestDictionariesOfOldFiles(t *testing.T) {
 	rec := words(t, 300, 300)
 	for by, read := range map[string]bool{"parquet-mr version 1.2.8": true, "parquet-mr version 1.2.9": false, "another version 1.2.8": false} {

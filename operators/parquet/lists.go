@@ -34,11 +34,12 @@ type lists[T element] struct {
 	at     int
 	item   int // number of items used
 	room   int // elements of the last rows read
+	most   int // elements of rows that are read together
 }
 
 // newLists returns a reader of the lists of a leaf.
 func newLists[T element](from leaf) (*lists[T], error) {
-	l := &lists[T]{leaf: from, full: int32(from.column.MaxDefinitionLevel())}
+	l := &lists[T]{leaf: from, most: math.MaxInt32, full: int32(from.column.MaxDefinitionLevel())}
 	l.values = &l.numbers
 	if n := from.column.MaxRepetitionLevel(); n != 1 {
 		return nil, fmt.Errorf("lists are nested %d deep, where 1 is supported", n)
@@ -122,6 +123,9 @@ func (l *lists[T]) list(dst []T) (_ []T, null bool, err error) {
 		if l.ended() { // and its last row with it
 			return dst, false, nil
 		}
+		if len(dst) > l.most {
+			return dst, false, l.tooMany(len(dst))
+		}
 		if ok, err = l.fill(); !ok {
 			return dst, false, err
 		}
@@ -145,12 +149,12 @@ func (l *lists[T]) read(n, ofNull int) (r rows[T], err error) {
 		if r.values, null, err = l.list(r.values); err != nil {
 			return r, err
 		}
-		all := int64(len(r.values))
+		all := len(r.values)
 		if null {
-			all += int64(ofNull)
+			all += ofNull
 		}
-		if all > math.MaxInt32 {
-			return r, fmt.Errorf("%d components are in rows that are read together, which can have %d; read fewer rows at a time, or leave the column out", all, math.MaxInt32)
+		if all > l.most {
+			return r, l.tooMany(all)
 		}
 		if null {
 			r.nulls++
@@ -162,6 +166,11 @@ func (l *lists[T]) read(n, ofNull int) (r rows[T], err error) {
 	}
 	l.room = len(r.values)
 	return r, nil
+}
+
+// tooMany returns the error of so many elements, or more.
+func (l *lists[T]) tooMany(n int) error {
+	return fmt.Errorf("%d components or more are in rows that are read together, which can have %d; read fewer rows at a time, or leave the column out", n, l.most)
 }
 
 // array returns the rows as a column of type t, which is a list of a fixed size or not.

@@ -20,7 +20,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// withFooter returns a file whose footer is changed.
+// withFooter returns a file with a changed footer.
 func withFooter(t testing.TB, data []byte, change func(*metadata.FileMetaData)) []byte {
 	meta, err := readFooter(bytes.NewReader(data), int64(len(data)))
 	require.NoError(t, err)
@@ -32,7 +32,8 @@ func withFooter(t testing.TB, data []byte, change func(*metadata.FileMetaData)) 
 	return append(binary.LittleEndian.AppendUint32(out.Bytes(), uint32(n)), "PAR1"...)
 }
 
-// pagesOf returns where the pages of a chunk of columns begin, and where the last one ends.
+// pagesOf returns the positions at which the pages of a column chunk begin, and the end of the
+// last page.
 func pagesOf(t testing.TB, data []byte, chunk *metadata.ColumnChunkMetaData) (starts []int64) {
 	at := chunk.DataPageOffset()
 	if chunk.HasDictionaryPage() {
@@ -47,8 +48,8 @@ func pagesOf(t testing.TB, data []byte, chunk *metadata.ColumnChunkMetaData) (st
 	return append(starts, at)
 }
 
-// listsOf1000 is a file of two row groups of 500 rows, of which row i has i%4 components, or is
-// null where i%7 is 1; or of numbers, of which the same rows are null. Its pages are small.
+// listsOf1000 is a file of two row groups of 500 rows with small pages. Row i is null where i%7
+// is 1. Otherwise it is a vector of i%4 components, or a number.
 func listsOf1000(t testing.TB, kind string, version2 bool) []byte {
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, "x "+kind+" null"))
 	defer b.Release()
@@ -80,8 +81,9 @@ func listsOf1000(t testing.TB, kind string, version2 bool) []byte {
 	return out.Bytes()
 }
 
-// TestRowGroupsAreCounted: a file whose row groups have other rows, values or pages than its
-// footer says is refused at every parallelism, so that no row gets what is another's.
+// TestRowGroupsAreCounted: a file is refused if its row groups have other numbers of rows,
+// values or pages than its footer says. This holds at every parallelism; otherwise rows would
+// get values of other rows.
 func TestRowGroupsAreCounted(t *testing.T) {
 	for _, kind := range []string{"int64", "vector"} {
 		for _, version2 := range []bool{false, true} {
@@ -138,8 +140,8 @@ func TestRowGroupsAreCounted(t *testing.T) {
 	}
 }
 
-// TestSparseVectorsWithNullParts: indices that are null are no empty ones where the values are
-// none, nor the other way round.
+// TestSparseVectorsWithNullParts: null indices with empty values are refused, and so are null
+// values with empty indices.
 func TestSparseVectorsWithNullParts(t *testing.T) {
 	item := func(typ arrow.DataType) arrow.Field {
 		return arrow.Field{Type: arrow.ListOfNonNullable(typ), Nullable: true}
@@ -148,7 +150,7 @@ func TestSparseVectorsWithNullParts(t *testing.T) {
 	indices.Name, values.Name = "indices", "values"
 	schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.StructOf(indices, values), Nullable: true}}, nil)
 	for _, c := range []struct {
-		indices, values bool // are there
+		indices, values bool // whether they are present
 		want            string
 	}{{true, true, ""}, {false, false, ""}, {false, true, "the indices of a sparse vector are null, and its values are not"}, {true, false, "the values of a sparse vector are null, and its indices are not"}} {
 		b := array.NewRecordBuilder(memory.NewGoAllocator(), schema)
@@ -169,4 +171,32 @@ func TestSparseVectorsWithNullParts(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c.indices, rows.Column(0).IsValid(0))
 	}
+}
+
+// TestListsThatAreTooLong: a list with more elements than an array can have is refused before
+// it is read to its end.
+func TestListsThatAreTooLong(t *testing.T) {
+	const long = 1 << 20
+	b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, "x vector"))
+	defer b.Release()
+	list := b.Field(0).(*array.ListBuilder)
+	list.Append(true)
+	list.ValueBuilder().(*array.Float64Builder).AppendValues(make([]float64, long), nil)
+	data := bare(t, b.NewRecord(), form{})
+	read := func(most int, want string) uint64 {
+		c := cursorOf(t, data)
+		c.columns[0].list.(*denseColumn[float64]).lists.most = most
+		return allocated(func() {
+			rows, err := c.read(1)
+			if want == "" {
+				require.NoError(t, err)
+				rows.Release()
+				return
+			}
+			require.ErrorContains(t, err, want)
+		})
+	}
+	whole := read(long, "")
+	read(long-1, "1048576 components or more are in rows that are read together, which can have 1048575; ")
+	require.Less(t, 4*read(long/16, " components or more are in rows that are read together, which can have 65536; "), whole)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	pq "github.com/apache/arrow/go/v15/parquet"
+	"github.com/apache/arrow/go/v15/parquet/compress"
 	"github.com/apache/arrow/go/v15/parquet/metadata"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 	"github.com/stretchr/testify/require"
@@ -36,7 +37,7 @@ var columns = []string{
 	"list vector null", "list32 vector32", "s sparse[9] null", "day date32", "when timestamp[us] null", "sec timestamp[s, Europe/Prague] null", "nano timestamp[ns, UTC]",
 }
 
-// record returns n rows of them.
+// record returns n rows with these columns.
 func record(t testing.TB, mem memory.Allocator, n int) arrow.Record {
 	rows := make([]string, n)
 	for i := range rows {
@@ -62,21 +63,22 @@ func run(t require.TestingT, mem memory.Allocator, build func(b *engine.Builder)
 	}), struct{}{}, append([]engine.Option{engine.Shards(shards), engine.Allocator(mem)}, opts...)...)
 }
 
-// setting describes how a job is run: with a number of workers, or as a whole if that is 0.
+// setting describes how a job is run. workers is the number of workers, or 0 for a job that
+// runs as a whole.
 type setting struct{ p, rows, workers int }
 
 func (s setting) options() []engine.Option {
 	return []engine.Option{engine.Parallelism(s.p), engine.BatchRows(s.rows), engine.Workers(s.workers)}
 }
 
-// wholeSettings are all combinations for a job run as a whole; fewSettings has each number
-// once.
+// wholeSettings are all combinations for a job that runs as a whole; fewSettings has each value
+// at least once.
 var (
 	fewSettings   = []setting{{1, 7, 0}, {2, 1024, 2}, {3, 1, 0}, {8, 7, 0}, {8, 7, 3}}
 	wholeSettings = []setting{{1, 1, 0}, {1, 7, 0}, {1, 1024, 0}, {2, 1, 0}, {2, 7, 0}, {2, 1024, 0}, {3, 1, 0}, {3, 7, 0}, {3, 1024, 0}, {8, 1, 0}, {8, 7, 0}, {8, 1024, 0}}
 )
 
-// requireRows requires that a dataset has the rows at the settings.
+// requireRows requires that a dataset has the given rows at the given settings.
 func requireRows(t testing.TB, at []setting, want arrow.Record, build func(b *engine.Builder) *engine.Dataset) {
 	for _, s := range at {
 		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
@@ -98,7 +100,7 @@ func requireRows(t testing.TB, at []setting, want arrow.Record, build func(b *en
 	}
 }
 
-// written writes rows with the library alone, in row groups of the given size.
+// written writes rows with the library alone, in row groups of the given number of rows.
 func written(t testing.TB, rec arrow.Record, groupRows int64, arrowSchema bool) []byte {
 	var out bytes.Buffer
 	props := pqarrow.DefaultWriterProps()
@@ -112,7 +114,7 @@ func written(t testing.TB, rec arrow.Record, groupRows int64, arrowSchema bool) 
 	return out.Bytes()
 }
 
-// ours writes rows as Write does, but in row groups of the given size.
+// ours writes rows as Write does, but in row groups of the given number of rows.
 func ours(t testing.TB, rec arrow.Record, groupRows int) []byte {
 	var out bytes.Buffer
 	w, err := newWriter(&out, rec.Schema(), codecs[Snappy], memory.NewGoAllocator())
@@ -292,8 +294,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestPagesThatAreRefusedByName: LZ4 in the frames of Hadoop is not supported, which does no harm to
-// other columns.
+// TestPagesThatAreRefusedByName: LZ4 in Hadoop's framing is not supported. A column that uses
+// it is refused, and other columns are read.
 func TestPagesThatAreRefusedByName(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("testdata", "packed", "lz41.parquet"))
 	require.NoError(t, err)
@@ -315,8 +317,8 @@ func TestChangeIsNoticed(t *testing.T) {
 	require.ErrorContains(t, err, "x.parquet changed between building and reading")
 }
 
-// TestDamagedFiles changes files at random: reading them must end, with an error
-// or with other values.
+// TestDamagedFiles changes files at random. Reading them must end, with an error or with other
+// values.
 func TestDamagedFiles(t *testing.T) {
 	values := make([]*int64, 30)
 	for i := range values {
@@ -361,4 +363,71 @@ func damaged(rt *rapid.T, dir string, good []byte) {
 	}
 	require.ErrorContains(rt, err, "x.parquet")
 	require.NotContains(rt, err.Error(), "panic")
+}
+
+// TestVersionsOfPages: files with lists have pages of version 2. Other files have pages of
+// version 1, which more programs read.
+func TestVersionsOfPages(t *testing.T) {
+	for kind, want := range map[string]int64{"float64 null": pageOfData, "utf8": pageOfData, "vector": pageOfData2, "vector[2]": pageOfData2, "sparse[4]": pageOfData2} {
+		schema := batchtest.Schema(t, "x "+kind)
+		var out bytes.Buffer
+		w, err := newWriter(&out, schema, compress.Codecs.Snappy, memory.NewGoAllocator())
+		require.NoError(t, err)
+		value := map[string]string{"float64 null": `1`, "utf8": `"a"`, "sparse[4]": `{"indices": [1], "values": [2]}`}[kind]
+		if value == "" {
+			value = `[1, 2]`
+		}
+		rows := batchtest.Record(t, memory.NewGoAllocator(), schema, `[{"x": `+value+`}]`)
+		require.NoError(t, w.Write(arrowrows.Batch(rows)))
+		require.NoError(t, w.Close())
+		meta, err := readFooter(bytes.NewReader(out.Bytes()), int64(out.Len()))
+		require.NoError(t, err)
+		group := meta.RowGroup(0)
+		for i := range group.NumColumns() {
+			chunk, err := group.ColumnChunk(i)
+			require.NoError(t, err)
+			h, _, err := parseHead(out.Bytes()[chunk.DataPageOffset():])
+			require.NoError(t, err)
+			require.Equal(t, want, h.kind, kind)
+		}
+	}
+}
+
+// TestSameBytesBeyondTheDictionary: a column whose dictionary becomes too large has two encodings,
+// which the footer lists in the same order in every run.
+func TestSameBytesBeyondTheDictionary(t *testing.T) {
+	b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, "x float64", "t utf8", "v vector"))
+	defer b.Release()
+	const rows = 1 << 17 // of 8 bytes: 1 MiB, and as much again
+	for i := range 2 * rows {
+		b.Field(0).(*array.Float64Builder).Append(float64(i))
+		b.Field(1).(*array.StringBuilder).Append(fmt.Sprint("text ", i))
+		b.Field(2).(*array.ListBuilder).Append(true)
+		b.Field(2).(*array.ListBuilder).ValueBuilder().(*array.Float64Builder).Append(float64(i))
+	}
+	rec := b.NewRecord()
+	defer rec.Release()
+	var first []byte
+	for run := range 6 {
+		var out bytes.Buffer
+		w, err := newWriter(&out, rec.Schema(), compress.Codecs.Snappy, memory.NewGoAllocator())
+		require.NoError(t, err)
+		require.NoError(t, w.Write(arrowrows.Batch(rec)))
+		require.NoError(t, w.Close())
+		if run == 0 {
+			first = out.Bytes()
+			meta, err := readFooter(bytes.NewReader(first), int64(out.Len()))
+			require.NoError(t, err)
+			for i := range 3 {
+				chunk, err := meta.RowGroup(0).ColumnChunk(i)
+				require.NoError(t, err)
+				require.Len(t, chunk.EncodingStats(), 3, "a dictionary, pages with it and without")
+			}
+			rows, err := cursorOf(t, first).read(2 * rows)
+			require.NoError(t, err)
+			require.True(t, array.Equal(rec.Column(0), rows.Column(0)))
+			continue
+		}
+		require.True(t, bytes.Equal(first, out.Bytes()), "run %d", run)
+	}
 }

@@ -56,7 +56,7 @@ func benchmarkRows(b *testing.B, kind string, nulls, different int) arrow.Record
 	return builder.NewRecord()
 }
 
-// BenchmarkRead reads files of one column, of each encoding that its type has.
+// BenchmarkRead reads files of one column, in each encoding that the column's type has.
 func BenchmarkRead(b *testing.B) {
 	const many, few = 400_000, 1000
 	delta, lengths, prefixes := pq.WithEncoding(pq.Encodings.DeltaBinaryPacked), pq.WithEncoding(pq.Encodings.DeltaLengthByteArray), pq.WithEncoding(pq.Encodings.DeltaByteArray)

@@ -17,8 +17,8 @@ import (
 // readsOnce reads the first rows of the first column of a file in memory.
 func readsOnce(data []byte) error { return readsColumn(data, 0) }
 
-// readsColumn reads the first rows of a column. It turns a panic into an error, as the source
-// of rows does.
+// readsColumn reads the first rows of a column. Like the source of rows, it turns a panic into
+// an error.
 func readsColumn(data []byte, column int) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -75,12 +75,12 @@ func TestRuns(t *testing.T) {
 		{nil, 1, 0, true}, {nil, 1, 1, false},
 		{[]byte{20, 1}, 1, 10, true}, {[]byte{20, 1}, 1, 11, false}, {[]byte{20}, 1, 1, false}, // ten equal numbers
 		{[]byte{20, 1, 2, 0}, 2, 11, true},
-		{[]byte{3, 0xaa}, 1, 8, true}, {[]byte{3, 0xaa}, 1, 9, false}, // a group
-		{[]byte{5, 0xaa}, 1, 8, false}, // of two groups one is missing
+		{[]byte{3, 0xaa}, 1, 8, true}, {[]byte{3, 0xaa}, 1, 9, false}, // a bit-packed group of 8
+		{[]byte{5, 0xaa}, 1, 8, false}, // two groups, one of them missing
 		{[]byte{3, 0xaa, 0xaa}, 2, 8, true}, {[]byte{3, 0xaa}, 2, 4, true}, {[]byte{3, 0xaa}, 2, 5, false}, {[]byte{3}, 2, 1, false},
 		{[]byte{0, 1, 20, 1}, 1, 1, false}, {[]byte{1, 20, 1}, 1, 1, false}, // runs without numbers
 		{[]byte{0x80}, 1, 1, false}, {[]byte{0xfe, 0xff, 0xff, 0xff, 0xff, 1, 1}, 1, 1, false},
-		{[]byte{20}, 0, 10, true}, {[]byte{3}, 0, 8, true}, {[]byte{3}, 0, 9, false}, // of width 0
+		{[]byte{20}, 0, 10, true}, {[]byte{3}, 0, 8, true}, {[]byte{3}, 0, 9, false}, // width 0
 	} {
 		r := runs{width: c.width, data: c.runs}
 		_, err := r.count(c.n, 3)
@@ -95,8 +95,8 @@ func TestRuns(t *testing.T) {
 	require.EqualError(t, err, "a page has a level of 3, where 2 is the highest")
 }
 
-// TestAnyRuns reads any runs in any parts, and compares the numbers with the original ones.
-// Numbers of one bit are also read as bits, at any position.
+// TestAnyRuns reads arbitrary runs in parts of any size and compares the numbers with the
+// original ones. It also reads one-bit numbers as bits, at any position.
 func TestAnyRuns(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		width := rapid.IntRange(1, 32).Draw(rt, "width")
@@ -156,8 +156,8 @@ func TestAnyRuns(t *testing.T) {
 	})
 }
 
-// TestBitPackedLevels: the encoding of levels that is no longer in use, whose bits are in another
-// order, is refused by name, and does no harm where there are no levels.
+// TestBitPackedLevels: the deprecated encoding BIT_PACKED of levels is refused by name. It does
+// no harm if there are no levels.
 func TestBitPackedLevels(t *testing.T) {
 	_, _, err := levels(1, bitPacked, 8, []byte{0xaa, 0})
 	require.ErrorContains(t, err, "the encoding BIT_PACKED of the levels of a page is not supported")

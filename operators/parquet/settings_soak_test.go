@@ -14,5 +14,5 @@ func asWorkers() (all []setting) {
 	return append(all, setting{1, 7, 1})
 }
 
-// flippedBits says that one in so many bits is flipped.
+// flippedBits is the stride of the bits that are flipped.
 const flippedBits = 1

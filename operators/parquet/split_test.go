@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// splitRows are what the README of testdata/split writes.
+// splitRows returns the rows that the README of testdata/split writes.
 func splitRows(t *testing.T) arrow.Record {
 	schema := batchtest.Schema(t, "f32 float32", "f32_null float32 null", "f64 float64", "f64_null float64 null", "i32 int32", "i32_null int32 null", "i64 int64", "i64_null int64 null",
 		"u16 uint16", "u16_null uint16 null", "day date32", "day_null date32 null", "time timestamp[us]", "time_null timestamp[us] null", "list vector", "list_null vector null")
@@ -51,7 +51,7 @@ func splitRows(t *testing.T) arrow.Record {
 	return b.NewRecord()
 }
 
-// TestSplitBytesOfOthers reads columns of BYTE_STREAM_SPLIT.
+// TestSplitBytesOfOthers reads columns in the encoding BYTE_STREAM_SPLIT.
 func TestSplitBytesOfOthers(t *testing.T) {
 	for _, name := range []string{"split1", "split2"} {
 		requireRows(t, fewSettings, splitRows(t), func(b *engine.Builder) *engine.Dataset {
@@ -60,8 +60,8 @@ func TestSplitBytesOfOthers(t *testing.T) {
 	}
 }
 
-// TestSplitBytes: pages of split numbers have exactly the bytes of their numbers, and other types
-// than numbers are not split.
+// TestSplitBytes: a page in BYTE_STREAM_SPLIT must have exactly the bytes of its numbers.
+// Columns of other types cannot have this encoding.
 func TestSplitBytes(t *testing.T) {
 	var v numbers[int32]
 	require.NoError(t, v.open(byteStreamSplit, 2, []byte{1, 2, 0, 0, 0, 0, 0, 0x80}))

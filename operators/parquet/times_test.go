@@ -25,7 +25,7 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// readAll returns the columns and the rows of a file, and the columns that are left out.
+// readAll returns the columns and rows of a file, and the columns that were left out.
 func readAll(t *testing.T, path string) (columns, rows []string, left map[string]string) {
 	left = map[string]string{}
 	result, err := run(t, memory.NewGoAllocator(), func(b *engine.Builder) {
@@ -46,8 +46,9 @@ func readAll(t *testing.T, path string) (columns, rows []string, left map[string
 	return columns, rows, left
 }
 
-// Times have a zone if they are adjusted to UTC: that of Arrow's schema, if there is one.
-// Durations, which only that schema distinguishes from numbers, are not supported.
+// A time that is adjusted to UTC has the zone of the Arrow schema, or UTC without such a
+// schema; other times have no zone. Durations are not supported; only the Arrow schema tells
+// them from numbers.
 func TestTimesOfOthers(t *testing.T) {
 	const naive, utcs = "2020-07-01T12:00:00", "2020-07-01T12:00:00Z"
 	const berlins = "2020-07-01T10:00:00Z"
@@ -77,7 +78,7 @@ func TestTimesOfOthers(t *testing.T) {
 	}
 }
 
-// misuseOfTimes asks for a column that is left out.
+// misuseOfTimes reads a file by a column that is left out.
 func misuseOfTimes(t *testing.T, path string) {
 	_, err := run(t, memory.NewGoAllocator(), func(b *engine.Builder) {
 		operators.Count(Read(b, path, ReadOptions{Columns: []string{"took"}}))
@@ -85,7 +86,7 @@ func misuseOfTimes(t *testing.T, path string) {
 	require.ErrorContains(t, err, `column "took": type duration[s] is not supported`)
 }
 
-// timed are rows with times of every kind.
+// timed returns rows with times of every kind.
 func timed(t *testing.T) arrow.Record {
 	return batchtest.Record(t, memory.NewGoAllocator(), batchtest.Schema(t, "naive_s timestamp[s] null", "naive timestamp[us]", "naive_ns timestamp[ns] null", "utc timestamp[ms, UTC]",
 		"berlin_s timestamp[s, Europe/Berlin] null", "berlin timestamp[us, Europe/Berlin]", "v vector[1]"),
@@ -93,8 +94,8 @@ func timed(t *testing.T) arrow.Record {
 		  {"naive_s": null, "naive": 8, "naive_ns": 9, "utc": 10, "berlin_s": null, "berlin": 12, "v": [1]}]`)
 }
 
-// The written file tells other programs whether times are adjusted to UTC, and programs with
-// Arrow the zone.
+// The written file tells other programs whether times are adjusted to UTC. To programs that use
+// Arrow it also tells the zone.
 func TestTimesForOthers(t *testing.T) {
 	rec := timed(t)
 	data := ours(t, rec, 1)
@@ -119,7 +120,7 @@ func TestTimesForOthers(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, data, 0o600))
 	requireRows(t, fewSettings, rec, func(b *engine.Builder) *engine.Dataset { return Read(b, path, ReadOptions{}) })
 
-	// Without a zone to tell there is no Arrow schema.
+	// Without a zone the file needs no Arrow schema.
 	plain, err := batch.Select(rec, []int{0, 1, 3})
 	require.NoError(t, err)
 	r, err = file.NewParquetReader(bytes.NewReader(ours(t, plain, 1)))
@@ -128,8 +129,8 @@ func TestTimesForOthers(t *testing.T) {
 }
 
 // Earlier versions marked times without a zone as adjusted to UTC, and times with a zone as not
-// adjusted. Their files are read as intended. Files of other programs are read as they say,
-// even if they have kept our metadata.
+// adjusted. Their files are read as they were meant. Files of other programs are read as
+// marked, even if they have kept our metadata.
 func TestTimesOfEarlierVersions(t *testing.T) {
 	rec := batchtest.Record(t, memory.NewGoAllocator(), batchtest.Schema(t, "naive timestamp[us]", "berlin timestamp[us, Europe/Berlin]"), `[{"naive": 2, "berlin": 6}]`)
 	told, err := json.Marshal(batch.Columns(rec.Schema()))
@@ -152,8 +153,9 @@ func TestTimesOfEarlierVersions(t *testing.T) {
 	}
 }
 
-// TestTimesOf96Bits: they are a number of nanoseconds in a day, and the day's number, of which 1970
-// begins with 2440588; none of these, which other programs write for no time, is 1970.
+// TestTimesOf96Bits: such a time is a number of nanoseconds in a day and a day number; 2440588
+// is the first day of 1970. Day 0, which other programs write for "no time", is read as the
+// begin of 1970.
 func TestTimesOf96Bits(t *testing.T) {
 	for _, c := range []struct {
 		day  uint32

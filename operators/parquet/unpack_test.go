@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// zeros returns so many zeros, packed by a codec.
+// zeros returns n zero bytes, compressed by a codec.
 func zeros(t testing.TB, codec compress.Compression, n int) []byte {
 	if codec == lz4Raw {
 		return packLZ4(t, make([]byte, n))
@@ -43,7 +43,8 @@ func packLZ4(t testing.TB, data []byte) []byte {
 // Kinds of blocks of zstd.
 const zstdRaw, zstdSame, zstdPacked = 0, 1, 2
 
-// zstdBlocks are blocks that say they have so many bytes, and have the given ones.
+// zstdBlocks returns blocks of the given kind whose heads claim the given size. Each contains
+// the bytes of has.
 func zstdBlocks(blocks, kind int, size uint32, has ...byte) (data []byte) {
 	for i := range blocks {
 		head := binary.LittleEndian.AppendUint32(nil, size<<3|uint32(kind)<<1)
@@ -55,7 +56,8 @@ func zstdBlocks(blocks, kind int, size uint32, has ...byte) (data []byte) {
 	return data
 }
 
-// zstdFrame is a frame that says that it becomes size bytes, or does not if that is 0.
+// zstdFrame is a frame whose head claims a content of size bytes, or does not give the size if
+// it is 0.
 func zstdFrame(size uint32, blocks []byte) []byte {
 	const window = 0x58
 	if size == 0 {
@@ -64,13 +66,14 @@ func zstdFrame(size uint32, blocks []byte) []byte {
 	return append(binary.LittleEndian.AppendUint32([]byte{0x28, 0xb5, 0x2f, 0xfd, 0xa0}, size), blocks...)
 }
 
-// zstdZeros is a frame of blocks of 128 KiB of zeros that does not tell its size.
+// zstdZeros is a frame of blocks of 128 KiB of zeros, whose head does not give its size.
 func zstdZeros(blocks int) []byte {
 	return zstdFrame(0, zstdBlocks(blocks, zstdSame, 128<<10, 0))
 }
 
-// TestPackedBombs: what becomes more than its page says is refused, whatever the packed bytes say,
-// and before memory is taken for it; so is what becomes less.
+// TestPackedBombs: if a page decompresses to more bytes than its head says, it is refused
+// before memory is allocated for them, whatever the compressed bytes claim. A page that
+// decompresses to fewer bytes is refused too.
 func TestPackedBombs(t *testing.T) {
 	const mega = 1 << 20
 	cs := compress.Codecs
@@ -92,7 +95,7 @@ func TestPackedBombs(t *testing.T) {
 		for _, size := range []int64{1, 8, 8000, c.size - 1, c.size + 1, 1<<31 - 1} {
 			most := c.most
 			if size > 8000 {
-				most = 0 // what is taken is some times what the packed bytes become
+				most = 0 // the bound is a multiple of the decompressed size
 			}
 			var err error
 			bytes := allocated(func() { _, err = unpackPage(c.codec, nil, c.packed, size) })
@@ -109,8 +112,8 @@ func TestPackedBombs(t *testing.T) {
 	}
 }
 
-// TestPackedToTheEnd: packed bytes of which some are missing, too many or changed are refused, or
-// become what they did; nothing is read over.
+// TestPackedToTheEnd: compressed bytes that are cut off, continued or changed are refused, or
+// decompress to the same content. No byte after the end is ignored.
 func TestPackedToTheEnd(t *testing.T) {
 	want := bytes.Repeat([]byte("page and "), 100)
 	for _, codec := range []compress.Compression{compress.Codecs.Snappy, compress.Codecs.Gzip, compress.Codecs.Zstd, compress.Codecs.Brotli, lz4Raw} {
@@ -140,7 +143,7 @@ func TestPackedToTheEnd(t *testing.T) {
 			require.Error(t, err, codec)
 		}
 		if codec == compress.Codecs.Snappy || codec == compress.Codecs.Brotli || codec == lz4Raw {
-			continue // which have no checksum
+			continue // these have no checksum
 		}
 		for bit := range 8 * len(packed) {
 			damaged := bytes.Clone(packed)
@@ -152,8 +155,8 @@ func TestPackedToTheEnd(t *testing.T) {
 	}
 }
 
-// TestPackedLiars: packed bytes that say or seem to become many more than they do cost no more
-// memory than some times what they are.
+// TestPackedLiars: compressed bytes that claim far more content than they have cost no more
+// memory than a multiple of their own size.
 func TestPackedLiars(t *testing.T) {
 	const mega = 1 << 20
 	cs := compress.Codecs
@@ -198,8 +201,8 @@ func TestPackedLiars(t *testing.T) {
 	}
 }
 
-// TestBoundsOfZstd: blocks become 128 KiB at most, and those that cannot be unpacked, and what comes
-// after them, become nothing.
+// TestBoundsOfZstd: a block decompresses to at most 128 KiB. An invalid block, and everything
+// after it, counts as no bytes.
 func TestBoundsOfZstd(t *testing.T) {
 	const block = 128 << 10
 	same := zstdBlocks(2, zstdSame, block, 0)
@@ -225,8 +228,8 @@ func TestBoundsOfZstd(t *testing.T) {
 	}
 }
 
-// TestZstdThatBecomesMuch: frames of which memory for all that they become is not taken at once are
-// read as others are: to the end, with the sizes of their heads.
+// TestZstdThatBecomesMuch: for some frames, memory is not allocated for the whole content at
+// once. They too are read to their end, and the sizes in their heads are checked.
 func TestZstdThatBecomesMuch(t *testing.T) {
 	const size = 2000 + 40*128<<10
 	raw := make([]byte, 2000)
@@ -251,15 +254,15 @@ func TestZstdThatBecomesMuch(t *testing.T) {
 	require.ErrorContains(t, err, "which they do not")
 }
 
-// TestValuesBoundPages: a page that says that it becomes more than its values and levels take is
-// refused before it is unpacked, and so is a dictionary; some bytes more do no harm.
+// TestValuesBoundPages: if a page or a dictionary claims to decompress to more bytes than its
+// values and levels can take, it is refused first. A few bytes too many do no harm.
 func TestValuesBoundPages(t *testing.T) {
 	const mega = 1 << 20
 	bomb := zstdZeros(80)
 	for _, c := range []struct {
 		values   decoder
 		encoding int64
-		most     int64 // bytes of 1000 values, or 0
+		most     int64 // bytes of 1000 values; 0: unbounded
 	}{
 		{&numbers[float64]{}, plain, 8000}, {&numbers[float32]{}, plain, 4000}, {&numbers[int64]{times96: true}, plain, 12_000}, {&numbers[int32]{}, byteStreamSplit, 4000},
 		{&numbers[int64]{}, rleDictionary, 9004}, {&texts{}, plainDictionary, 9004}, {&truths{}, plain, 125}, {&truths{}, rle, 9004},
@@ -288,7 +291,8 @@ func TestValuesBoundPages(t *testing.T) {
 	require.ErrorContains(t, l.readDictionary(head{encoding: plainDictionary, values: 1000, size: 10 * mega}, bomb), "these values take 8000 at most")
 }
 
-// TestZlibPages: pages that are said to be of gzip and are of zlib are read, to their end.
+// TestZlibPages: pages may be in zlib's format where the footer says gzip. They are read to
+// their end.
 func TestZlibPages(t *testing.T) {
 	want := bytes.Repeat([]byte("page and "), 100)
 	for _, level := range []int{zlib.NoCompression, zlib.BestSpeed, zlib.DefaultCompression, zlib.BestCompression} {
@@ -310,7 +314,8 @@ func TestZlibPages(t *testing.T) {
 	}
 }
 
-// TestSnappyThatSaysMore: how many bytes snappy says it becomes is compared with those it has.
+// TestSnappyThatSaysMore: the size that snappy's head claims is checked against the number of
+// compressed bytes.
 func TestSnappyThatSaysMore(t *testing.T) {
 	const claim = 1 << 30
 	packed := append(binary.AppendUvarint(nil, claim), 0, 0)
@@ -320,9 +325,9 @@ func TestSnappyThatSaysMore(t *testing.T) {
 	require.Less(t, bytes, uint64(1<<20))
 }
 
-// TestZstdOfRealEncoders: pages that repeat themselves become many times their packed bytes, in
-// blocks with sequences. They are unpacked in whatever room there is at first, and no further than
-// their size.
+// TestZstdOfRealEncoders: repetitive pages decompress to many times their compressed size, in
+// blocks with sequences. The initial buffer may have any size, and decompression stops at the
+// size of the page.
 func TestZstdOfRealEncoders(t *testing.T) {
 	for _, level := range []zstd.EncoderLevel{zstd.SpeedFastest, zstd.SpeedDefault, zstd.SpeedBestCompression} {
 		e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(level))

@@ -196,7 +196,8 @@ func (x *indices) next(most, values int) ([]int32, error) {
 type texts struct {
 	// data holds the texts that were read, one after another. The caller sets it before.
 	data    []byte
-	dict    [][]byte
+	dict    []byte   // the dictionary's texts, each after its length
+	starts  []uint32 // where each begins in dict, with its length
 	indices indices
 	rest    []byte // unread bytes of plain texts, or of the suffixes of delta encodings
 
@@ -212,13 +213,14 @@ func (v *texts) dictionary(n int, data []byte) error {
 	if n > len(data)/4 {
 		return fmt.Errorf("a dictionary that says it has %d values has %d bytes", n, len(data))
 	}
-	v.dict = slices.Grow(v.dict[:0], n)
+	v.dict, v.starts = data, slices.Grow(v.starts[:0], n)
 	for range n {
-		text, rest, ok := cutText(data)
+		start := len(v.dict) - len(data)
+		_, rest, ok := cutText(data)
 		if !ok {
 			return fmt.Errorf("a dictionary that says it has %d values has fewer", n)
 		}
-		v.dict, data = append(v.dict, text), rest
+		v.starts, data = append(v.starts, uint32(start)), rest
 	}
 	return nil
 }
@@ -290,12 +292,13 @@ func (v *texts) plain(ends []int32) (err error) {
 
 func (v *texts) look(ends []int32) (err error) {
 	for len(ends) > 0 {
-		at, err := v.indices.next(len(ends), len(v.dict))
+		at, err := v.indices.next(len(ends), len(v.starts))
 		if err != nil {
 			return err
 		}
 		for i, k := range at {
-			if ends[i], err = v.add(v.dict[k]); err != nil {
+			text, _, _ := cutText(v.dict[v.starts[k]:])
+			if ends[i], err = v.add(text); err != nil {
 				return err
 			}
 		}

@@ -1,8 +1,11 @@
 package parquet
 
 import (
+	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"io"
+	"sort"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -68,6 +71,7 @@ func Write(d *engine.Dataset, path string, o WriteOptions) {
 type writer struct {
 	mem    memory.Allocator
 	stored *arrow.Schema
+	out    *footerSink
 	w      *pqarrow.FileWriter
 }
 
@@ -79,8 +83,9 @@ func newWriter(w io.Writer, schema *arrow.Schema, codec compress.Compression, me
 	}
 	// Files whose bytes are compared must not contain versions. Arrow's writer uses the Go
 	// heap, as it does not release memory when a write fails.
-	props := pq.NewWriterProperties(pq.WithCompression(codec), pq.WithCreatedBy(writtenBy))
-	f, err := pqarrow.NewFileWriter(stored, w, props, pqarrow.DefaultWriterProps())
+	props := pq.NewWriterProperties(pq.WithCompression(codec), pq.WithCreatedBy(writtenBy), pq.WithDataPageVersion(pageVersion(stored)))
+	out := &footerSink{w: w}
+	f, err := pqarrow.NewFileWriter(stored, out, props, pqarrow.DefaultWriterProps())
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +99,19 @@ func newWriter(w io.Writer, schema *arrow.Schema, codec compress.Compression, me
 	if err != nil {
 		return nil, err
 	}
-	return &writer{mem: mem, stored: stored, w: f}, nil
+	return &writer{mem: mem, stored: stored, out: out, w: f}, nil
+}
+
+// pageVersion returns the version of data pages that files of a schema have. More programs read
+// version 1, but for lists Arrow's writer takes quadratic time to write it: whenever it adds a run
+// of levels, which it writes after four bytes for their length, it copies its buffer.
+func pageVersion(schema *arrow.Schema) pq.DataPageVersion {
+	for _, f := range schema.Fields() {
+		if arrow.IsNested(f.Type.ID()) {
+			return pq.DataPageV2
+		}
+	}
+	return pq.DataPageV1
 }
 
 // Write writes a batch as a row group.
@@ -109,4 +126,53 @@ func (w *writer) Write(in engine.Batch) error {
 }
 
 // Close writes the footer.
-func (w *writer) Close() error { return w.w.Close() }
+func (w *writer) Close() error {
+	w.out.hold = true
+	if err := w.w.Close(); err != nil {
+		return err
+	}
+	return w.out.finish()
+}
+
+// footerSink puts the footer in order. Arrow's writer lists the encodings of a column in the order
+// of a map, which differs from run to run where a dictionary has become too large for its column.
+type footerSink struct {
+	w    io.Writer
+	hold bool // keep what is written in end
+	end  []byte
+}
+
+// Write implements io.Writer.
+func (s *footerSink) Write(b []byte) (int, error) {
+	if s.hold {
+		s.end = append(s.end, b...)
+		return len(b), nil
+	}
+	return s.w.Write(b)
+}
+
+// finish writes the end of the file.
+func (s *footerSink) finish() error {
+	behind := len(s.end) - 8 // the footer's size, and PAR1
+	at := behind - int(binary.LittleEndian.Uint32(s.end[behind:]))
+	meta, err := decodeFooter(s.end[at:behind])
+	if err != nil {
+		return err
+	}
+	for _, group := range meta.RowGroups {
+		for _, column := range group.Columns {
+			encodings := column.MetaData.EncodingStats
+			sort.Slice(encodings, func(i, j int) bool {
+				a, b := encodings[i], encodings[j]
+				return a.PageType < b.PageType || a.PageType == b.PageType && a.Encoding < b.Encoding
+			})
+		}
+	}
+	end := bytes.NewBuffer(s.end[:at:at])
+	n, err := meta.WriteTo(end, nil)
+	if err != nil {
+		return err
+	}
+	_, err = s.w.Write(append(binary.LittleEndian.AppendUint32(end.Bytes(), uint32(n)), "PAR1"...))
+	return err
+}

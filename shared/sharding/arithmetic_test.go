@@ -265,7 +265,7 @@ func TestFolderKeepsFewBuffers(t *testing.T) {
 	})
 }
 
-// Subtrees are merged as soon as they are complete: of an aligned range, the number of live
+// Subtrees are merged as soon as they are complete. So in an aligned range, the number of live
 // buffers after n shards is the number of ones in n's binary form.
 func TestFolderMergesAtOnce(t *testing.T) {
 	live := 0

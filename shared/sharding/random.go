@@ -5,10 +5,10 @@ import (
 	"math/bits"
 )
 
-// Random is a sequence of random numbers in which draw number index is a function of (seed,
-// purpose, shard, step, index) alone: it does not depend on the process, the time or earlier
-// draws. At and Float64At address a draw by its index; the other methods walk the same sequence
-// from index 0 on, and a draw that needs several numbers takes the next ones.
+// Random is a sequence of random numbers. Draw number index is a function of (seed, purpose,
+// shard, step, index) alone: it does not depend on the process, the time or earlier draws. At
+// and Float64At address a draw by its index. The other methods walk the same sequence from
+// index 0 on; a method that needs several draws takes the next ones.
 //
 // The generator is Philox2x64-10 of Salmon, Moraes, Dror and Shaw, "Parallel Random Numbers: As
 // Easy as 1, 2, 3" (SC'11). Draw index is word index mod 2 of the block with counter (index div
@@ -17,7 +17,7 @@ import (
 //   - stream holds the low 24 bits of shard above the low 40 bits of step, so that different
 //     shards and steps never share a draw, and
 //   - key is word 0 of the block with counter (h(purpose), length of purpose) under the key
-//     seed, h being FNV-1a with 64 bits.
+//     seed, where h is 64-bit FNV-1a.
 //
 // If a shard or step needs more bits, key is instead word 0 of the block with counter (shard,
 // step) under that key.

@@ -46,9 +46,8 @@ func TestRandomCursorWalksAt(t *testing.T) {
 	})
 }
 
-// Neighbouring coordinates give unrelated sequences, however large they
-// are: no draw in common, and the
-// bits of two sequences agree half the time.
+// Neighbouring coordinates, small or large, give unrelated sequences: they have no draw in
+// common, and the bits of two sequences agree half the time.
 func TestRandomSequencesAreDistinct(t *testing.T) {
 	var all []Random
 	for _, seed := range []uint64{0, 1, 42} {
@@ -108,8 +107,8 @@ func TestRandomIntN(t *testing.T) {
 	}
 	requireUniform(t, counts, n)
 
-	// Three quarters of 2^63 is where plain multiplication is most uneven:
-	// without rejection every third value would come twice as often.
+	// Plain multiplication is most uneven at three quarters of 2^63: without rejection every
+	// third value would come twice as often.
 	const huge = 3 << 61
 	counts = make([]int, 3)
 	for range n {

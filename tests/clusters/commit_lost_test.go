@@ -66,7 +66,7 @@ func TestWorkerLostWhileCommitting(t *testing.T) {
 	for i, rounds := range groups {
 		t.Run(rounds[0].name, func(t *testing.T) {
 			t.Parallel()
-			m := startHasty(t)
+			m := startShortTimeouts(t)
 			for k, c := range rounds {
 				lost := false
 				for try := 0; !lost && try < 5; try++ {
@@ -95,13 +95,13 @@ func (c *committer) args(dir string) []string {
 	return args
 }
 
-// startHasty starts a cluster of two task managers whose timeouts are short.
-func startHasty(t testing.TB) *managed {
+// startShortTimeouts starts a cluster of two task managers whose timeouts are short.
+func startShortTimeouts(t testing.TB) *processCluster {
 	t.Helper()
 	const tasks, slots = 2, 2
 	dir := t.TempDir()
-	m := &managed{
-		t: t, dir: dir, said: new(transcript), slots: slots,
+	m := &processCluster{
+		t: t, dir: dir, output: new(transcript), slots: slots,
 		environ: []string{"SUPERSTEP_TOKEN_FILE=" + filepath.Join(dir, "token")},
 		tasks:   make([]*proctest.Cmd, tasks),
 	}
@@ -113,14 +113,14 @@ func startHasty(t testing.TB) *managed {
 			}
 		}
 		if t.Failed() {
-			t.Logf("the cluster said:\n%s", m.said)
+			t.Logf("the cluster said:\n%s", m.output)
 		}
 	})
 	said := new(transcript)
 	m.manager = proctest.Command(programs.Build(t, "./cmd/superstep"), "jobmanager", "--listen", "127.0.0.1:0", "--http", "off",
 		"--detection", "2s", "--lease", "3s",
 		"--dir", filepath.Join(dir, "jm"), "--token-file", filepath.Join(dir, "token"), "--log-level", "info")
-	m.manager.Stdout, m.manager.Stderr = said, m.said
+	m.manager.Stdout, m.manager.Stderr = said, m.output
 	require.NoError(t, m.manager.Start())
 	require.Eventually(t, func() bool {
 		found := managerLine.FindStringSubmatch(said.String())
@@ -128,7 +128,7 @@ func startHasty(t testing.TB) *managed {
 			m.address = found[1]
 		}
 		return found != nil
-	}, patience, 10*time.Millisecond, "the job manager did not come up: %s", m.said)
+	}, waitLimit, 10*time.Millisecond, "the job manager did not come up: %s", m.output)
 	for i := range m.tasks {
 		m.startTask(i)
 	}
@@ -137,7 +137,7 @@ func startHasty(t testing.TB) *managed {
 }
 
 // loseCommitter runs one round. It returns whether worker 0 was lost in time.
-func (m *managed) loseCommitter(dir string, k committer, want map[string]string) bool {
+func (m *processCluster) loseCommitter(dir string, k committer, want map[string]string) bool {
 	t := m.t
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	for i := range directories {
@@ -174,7 +174,7 @@ func (m *managed) loseCommitter(dir string, k committer, want map[string]string)
 			worker = workers[0]
 		}
 		return len(workers) == 1 || k.files // the others may have ended
-	}, patience, time.Millisecond, "%s: the job does not come to its commit: %s", k.name, c.err.String())
+	}, waitLimit, time.Millisecond, "%s: the job does not come to its commit: %s", k.name, c.err.String())
 	if k.worker && worker != 0 {
 		_ = syscall.Kill(worker, k.signal)
 	}
@@ -185,7 +185,7 @@ func (m *managed) loseCommitter(dir string, k committer, want map[string]string)
 		require.Len(t, placed(t, dir), k.after, "%s: directories in their place", k.name)
 		require.NoError(t, os.Remove(seen))
 	}
-	require.Zero(t, c.wait(t, patience), "%s: %s", k.name, c.err.String())
+	require.Zero(t, c.wait(t, waitLimit), "%s: %s", k.name, c.err.String())
 	require.Equal(t, want, filesBelow(t, dir), "%s: the outputs, and nothing beside them", k.name)
 	if k.task {
 		if k.signal == syscall.SIGSTOP {

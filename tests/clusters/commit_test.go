@@ -35,7 +35,7 @@ func TestJobManagerKilledWhileCommitting(t *testing.T) {
 		require.Zero(t, got.Code, got.Stderr)
 		want[perShard] = filesBelow(t, filepath.Dir(path))
 	}
-	m := startManaged(t, 2, 2)
+	m := startProcesses(t, 2, 2)
 	for seed := range rounds {
 		k := commitKill{seed: uint64(seed), perShard: seed%3 == 2, workers: seed%3 == 1}
 		m.killCommit(filepath.Join(dir, "round", string(rune('a'+seed))), k, want[k.perShard])
@@ -50,8 +50,8 @@ func commitArgs(path string, perShard bool) []string {
 	return args
 }
 
-// goesOn is the job manager's message about a job whose commit it has finished.
-const goesOn = "the job manager restarted while the results were being made visible"
+// commitResumed is the job manager's message about a job whose commit it has finished.
+const commitResumed = "the job manager restarted while the results were being made visible"
 
 // commitKill is one round.
 type commitKill struct {
@@ -59,7 +59,7 @@ type commitKill struct {
 	perShard, workers bool
 }
 
-func (m *managed) killCommit(dir string, k commitKill, want map[string]string) {
+func (m *processCluster) killCommit(dir string, k commitKill, want map[string]string) {
 	t := m.t
 	draw := rand.New(rand.NewPCG(k.seed, 9))
 	require.NoError(t, os.MkdirAll(dir, 0o700))
@@ -85,7 +85,7 @@ func (m *managed) killCommit(dir string, k commitKill, want map[string]string) {
 		found, err := filepath.Glob(seen)
 		require.NoError(t, err)
 		return len(found) > 0
-	}, patience, time.Millisecond, "the job does not come to its end: %s", m.said)
+	}, waitLimit, time.Millisecond, "the job does not come to its end: %s", m.output)
 	span := 15
 	if k.perShard {
 		span = 150
@@ -99,7 +99,7 @@ func (m *managed) killCommit(dir string, k commitKill, want map[string]string) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
-	resumed := strings.Count(m.said.String(), goesOn)
+	resumed := strings.Count(m.output.String(), commitResumed)
 	m.startManager(m.address)
 	state, detail := "", ""
 	require.Eventually(t, func() bool {
@@ -110,17 +110,17 @@ func (m *managed) killCommit(dir string, k commitKill, want map[string]string) {
 		}
 		state, detail = jobs[0].State, jobs[0].Detail
 		return state == "finished" || state == "failed"
-	}, patience, 100*time.Millisecond, "seed %d: the job does not end", k.seed)
+	}, waitLimit, 100*time.Millisecond, "seed %d: the job does not end", k.seed)
 	t.Logf("seed %d: the job has %s: %s", k.seed, state, detail)
 	m.requireFree()
 	if state == "failed" && k.perShard {
 		require.Contains(t, detail, "restarted while it ran", "seed %d", k.seed)
-		require.Equal(t, before, shownBelow(t, dir), "seed %d", k.seed)
+		require.Equal(t, before, visibleBelow(t, dir), "seed %d", k.seed)
 		return
 	}
 	require.Equal(t, "finished", state, "seed %d: %s", k.seed, detail)
 	if !k.perShard {
-		require.Greater(t, strings.Count(m.said.String(), goesOn), resumed, "seed %d: it was killed too late", k.seed)
+		require.Greater(t, strings.Count(m.output.String(), commitResumed), resumed, "seed %d: it was killed too late", k.seed)
 	}
 	require.Equal(t, want, filesBelow(t, dir), "seed %d: the output, and nothing beside it", k.seed)
 }
@@ -140,8 +140,8 @@ func filesBelow(t testing.TB, dir string) map[string]string {
 	return all
 }
 
-// shownBelow is filesBelow without hidden files.
-func shownBelow(t testing.TB, dir string) map[string]string {
+// visibleBelow is filesBelow without hidden files.
+func visibleBelow(t testing.TB, dir string) map[string]string {
 	all := filesBelow(t, dir)
 	for name := range all {
 		if strings.HasPrefix(name, ".") {

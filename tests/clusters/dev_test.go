@@ -30,7 +30,7 @@ type devCluster struct {
 	environ []string // for clients
 	cmd     *proctest.Cmd
 	dir     string
-	said    *transcript
+	output  *transcript
 }
 
 // transcript keeps the output of a process, for messages of failing tests.
@@ -67,16 +67,16 @@ func startDev(t testing.TB, taskManagers, slots int, more ...string) *devCluster
 	c := &devCluster{
 		cmd:     proctest.Command(programs.Build(t, "./cmd/superstep"), args...),
 		environ: []string{"SUPERSTEP_TOKEN_FILE=" + token},
-		dir:     dir, said: new(transcript),
+		dir:     dir, output: new(transcript),
 	}
 	c.cmd.Env = os.Environ()
-	c.cmd.Stderr = c.said
+	c.cmd.Stderr = c.output
 	out, err := c.cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, c.cmd.Start())
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
-		fmt.Fprintln(c.said, lines.Text())
+		fmt.Fprintln(c.output, lines.Text())
 		if m := clusterLine.FindStringSubmatch(lines.Text()); m != nil {
 			c.address = m[1]
 			break
@@ -85,20 +85,20 @@ func startDev(t testing.TB, taskManagers, slots int, more ...string) *devCluster
 	rest := make(chan struct{})
 	go func() {
 		defer close(rest)
-		_, _ = io.Copy(c.said, out)
+		_, _ = io.Copy(c.output, out)
 	}()
 	t.Cleanup(func() {
 		_ = c.cmd.Process.Signal(syscall.SIGTERM)
 		<-rest
 		err := c.cmd.Wait()
 		if c.address != "" {
-			require.NoError(t, err, "%s", c.said)
+			require.NoError(t, err, "%s", c.output)
 		}
 		if t.Failed() {
-			t.Logf("the cluster said:\n%s", c.said)
+			t.Logf("the cluster said:\n%s", c.output)
 		}
 	})
-	require.NotEmpty(t, c.address, "the cluster did not come up: %s", c.said)
+	require.NotEmpty(t, c.address, "the cluster did not come up: %s", c.output)
 	return c
 }
 
@@ -222,7 +222,7 @@ func TestTheSameProgramOnACluster(t *testing.T) {
 	c := startDev(t, 3, 2)
 	for range 2 { // the second time, the cluster has the executable already
 		there := programs.Execute(t, c.environ, path, "--cluster", c.address, "--parallelism", "6", "--progress", "off")
-		require.Zero(t, there.Code, "%s\n%s", there.Stderr, c.said)
+		require.Zero(t, there.Code, "%s\n%s", there.Stderr, c.output)
 		require.Equal(t, withoutTimes(here.Stdout), withoutTimes(there.Stdout))
 	}
 	free, of := c.free(t)

@@ -59,8 +59,8 @@ func listening(pid int) []int {
 	return ports
 }
 
-// rubbish returns byte sequences that no client would send.
-func rubbish() [][]byte {
+// garbage returns byte sequences that no client would send.
+func garbage() [][]byte {
 	random := make([]byte, 4096)
 	_, _ = rand.Read(random)
 	hello, _ := hex.DecodeString("160301007a0100007603034b") // of TLS, cut short
@@ -79,10 +79,10 @@ func rubbish() [][]byte {
 	}
 }
 
-// throw sends rubbish to a port. Every other time it leaves the connection open, as if waiting
-// for an answer, and returns it.
-func throw(port, round int) (held []net.Conn) {
-	for i, data := range rubbish() {
+// sendGarbageTo sends garbage to a port. Every other time it leaves the connection open, as if
+// waiting for an answer, and returns it.
+func sendGarbageTo(port, round int) (held []net.Conn) {
+	for i, data := range garbage() {
 		c, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), time.Second)
 		if err != nil {
 			continue // the port is closed already
@@ -98,9 +98,9 @@ func throw(port, round int) (held []net.Conn) {
 	return held
 }
 
-// pelt sends rubbish to every port of the site's processes until stop is closed. It returns the
-// number of different worker ports that it reached.
-func (s *site) pelt(stop <-chan struct{}) (workers int) {
+// sendGarbage sends garbage to every port of the cluster's processes until stop is closed. It
+// returns the number of different worker ports that it reached.
+func (s *testCluster) sendGarbage(stop <-chan struct{}) (workers int) {
 	rounds := map[int]int{}
 	var held []net.Conn
 	defer func() {
@@ -114,13 +114,13 @@ func (s *site) pelt(stop <-chan struct{}) (workers int) {
 				if rounds[port] == 0 {
 					workers++
 				}
-				held = append(held, throw(port, rounds[port])...)
+				held = append(held, sendGarbageTo(port, rounds[port])...)
 				rounds[port]++
 			}
 		}
 		for _, p := range append(s.tasks, s.manager) {
 			for _, port := range listening(p.Process.Pid) {
-				held = append(held, throw(port, rounds[port])...)
+				held = append(held, sendGarbageTo(port, rounds[port])...)
 				rounds[port]++
 			}
 		}
@@ -132,14 +132,14 @@ func (s *site) pelt(stop <-chan struct{}) (workers int) {
 	}
 }
 
-// TestGarbageOnEveryPort sends rubbish to the ports of job manager, task managers and workers,
+// TestGarbageOnEveryPort sends garbage to the ports of job manager, task managers and workers,
 // from the moment they listen to the end of the job. The job has the same bits as ever.
 func TestGarbageOnEveryPort(t *testing.T) {
 	t.Parallel()
 	for _, secured := range []bool{false, true} {
 		t.Run(fmt.Sprintf("TLS %v", secured), func(t *testing.T) {
 			t.Parallel()
-			s := startSite(t, siteOptions{tls: secured, taskManagers: 2, slots: 2})
+			s := startCluster(t, clusterOptions{tls: secured, taskManagers: 2, slots: 2})
 			steps := "300"
 			if soak {
 				steps = "3000"
@@ -147,7 +147,7 @@ func TestGarbageOnEveryPort(t *testing.T) {
 			local := programs.Execute(t, nil, programs.Build(t, "./tests/clusterjobs"), "--progress", "off", "--steps", steps)
 			require.Zero(t, local.Code, local.Stderr)
 			stop, hit := make(chan struct{}), make(chan int)
-			go func() { hit <- s.pelt(stop) }()
+			go func() { hit <- s.sendGarbage(stop) }()
 			var got programs.Outcome
 			for range 2 {
 				got = s.run("--parallelism", "4", "--steps", steps, "--pause", "5ms")
@@ -160,7 +160,7 @@ func TestGarbageOnEveryPort(t *testing.T) {
 			require.Zero(t, got.Code, got.Stderr)
 			require.Equal(t, local.Stdout, got.Stdout)
 			require.Equal(t, 4, ports, "in two runs four workers have a port each")
-			s.survived(t)
+			s.requireIntact(t)
 		})
 	}
 }
@@ -183,7 +183,7 @@ func peak(t testing.TB, pid int) int64 {
 
 // hugeBody posts 100 MB, with and without a Content-Length. The answer comes long before the
 // whole body is sent, and none of it is kept.
-func hugeBody(t *testing.T, s *site) {
+func hugeBody(t *testing.T, s *testCluster) {
 	const size = 100_000_000
 	token, err := security.ReadToken(filepath.Join(s.dir, "token"))
 	require.NoError(t, err)
@@ -194,7 +194,7 @@ func hugeBody(t *testing.T, s *site) {
 	} {
 		c, err := net.Dial("tcp", address)
 		require.NoError(t, err)
-		require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
+		require.NoError(t, c.SetDeadline(time.Now().Add(waitLimit)))
 		_, err = fmt.Fprintf(c, "POST /api/v1/jobs HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n%s\r\n\r\n", address, token.Reveal(), header)
 		require.NoError(t, err)
 		sent := make(chan int)
@@ -220,7 +220,7 @@ func hugeBody(t *testing.T, s *site) {
 
 // stoppedReaders follow a job with much output, and read nothing: by gRPC, by HTTP, and as the
 // stopped client process of the job.
-func stoppedReaders(t *testing.T, s *site) {
+func stoppedReaders(t *testing.T, s *testCluster) {
 	args := []string{"--parallelism", "4", "--steps", "300", "--pause", "5ms", "--bulk", "1000000"}
 	local := programs.Execute(t, nil, programs.Build(t, "./tests/clusterjobs"), "--progress", "off", "--steps", "300", "--bulk", "1000000")
 	require.Zero(t, local.Code, local.Stderr)
@@ -246,22 +246,22 @@ func stoppedReaders(t *testing.T, s *site) {
 		require.NoError(t, err)
 		_, err = c.Logs(ctx, &wire.LogsRequest{Job: id, Worker: -1, Follow: true})
 		require.NoError(t, err)
-		defer s.deafEvents(t, id).Close()
+		defer s.unreadEvents(t, id).Close()
 	}
 	// Other clients are not held up, and the job ends without its client.
 	require.Eventually(t, func() bool {
 		got := s.client("list", "--state", "finished")
 		return strings.Contains(got.Stdout, string(id))
-	}, patience, 50*time.Millisecond, "%s", s.said)
+	}, waitLimit, 50*time.Millisecond, "%s", s.output)
 	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
-	require.Zero(t, owner.wait(t, patience), owner.err.String())
+	require.Zero(t, owner.wait(t, waitLimit), owner.err.String())
 	require.Equal(t, local.Stdout, owner.out.String())
 	require.Less(t, peak(t, s.manager.Process.Pid), int64(400<<20))
 }
 
-// deafEvents asks for the events of a job by HTTP, and reads only the first line of
+// unreadEvents asks for the events of a job by HTTP, and reads only the first line of
 // the answer.
-func (s *site) deafEvents(t *testing.T, id wire.JobID) net.Conn {
+func (s *testCluster) unreadEvents(t *testing.T, id wire.JobID) net.Conn {
 	t.Helper()
 	token, err := security.ReadToken(filepath.Join(s.dir, "token"))
 	require.NoError(t, err)
@@ -283,7 +283,7 @@ func (s *site) deafEvents(t *testing.T, id wire.JobID) net.Conn {
 // and why. Once there is space, the next job runs.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, siteOptions{slots: 2})
+	s := startCluster(t, clusterOptions{slots: 2})
 	dir := filepath.Join(s.dir, "tm0")
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	cmd := s.taskManager("tm0", "--min-free", "1MiB") // which is available, but too little for an executable
@@ -308,7 +308,7 @@ func TestFullDisk(t *testing.T) {
 // Once there is space, it resumes by itself.
 func TestTooLittleSpace(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, siteOptions{slots: 2})
+	s := startCluster(t, clusterOptions{slots: 2})
 	dir := filepath.Join(s.dir, "tm0")
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	cmd := s.taskManager("tm0", "--min-free", "16MiB")
@@ -316,7 +316,7 @@ func TestTooLittleSpace(t *testing.T) {
 	s.tasks = append(s.tasks, cmd)
 	require.Eventually(t, func() bool {
 		return strings.Contains(s.client("nodes").Stdout, "16 MiB are the least (--min-free)")
-	}, patience, 10*time.Millisecond, "%s", s.said)
+	}, waitLimit, 10*time.Millisecond, "%s", s.output)
 	got := s.run("--parallelism", "2", "--wait-timeout", "1s")
 	require.Equal(t, 1, got.Code)
 	says(t, got.Stderr, "tm0", "--min-free")

@@ -30,10 +30,10 @@ import (
 // free, and the next job has the same bits.
 func TestBadInputOfClusters(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, siteOptions{taskManagers: 2, slots: 2})
+	s := startCluster(t, clusterOptions{taskManagers: 2, slots: 2})
 	for _, c := range []struct {
 		name string
-		test func(t *testing.T, s *site)
+		test func(t *testing.T, s *testCluster)
 	}{
 		{"wrong token", wrongToken},
 		{"no token", noToken},
@@ -43,19 +43,19 @@ func TestBadInputOfClusters(t *testing.T) {
 		{"more parallelism than slots", tooFewSlots},
 		{"inputs of the client alone", inputsOfTheClient},
 		{"artifacts", badArtifacts},
-		{"two task managers of one identity", twins},
+		{"two task managers of one identity", duplicateTaskManagers},
 		{"a body of 100 MB", hugeBody},
 		{"clients that stop reading", stoppedReaders},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.test(t, s)
-			s.survived(t)
+			s.requireIntact(t)
 		})
 	}
 }
 
 // wrongToken has everyone who needs a token present that of another cluster.
-func wrongToken(t *testing.T, s *site) {
+func wrongToken(t *testing.T, s *testCluster) {
 	path := filepath.Join(t.TempDir(), "token")
 	other, err := security.CreateToken(path)
 	require.NoError(t, err)
@@ -67,17 +67,17 @@ func wrongToken(t *testing.T, s *site) {
 	got = s.client("nodes", "--token-file", path)
 	require.Equal(t, 1, got.Code)
 	says(t, got.Stderr, why)
-	got = within(t, patience, s.taskManager("stranger", "--token-file", path))
+	got = within(t, waitLimit, s.taskManager("stranger", "--token-file", path))
 	require.Equal(t, 1, got.Code)
 	says(t, got.Stderr, "refuses this task manager", why)
 	require.Equal(t, http.StatusUnauthorized, s.get(t, other.Reveal()))
-	for _, said := range []string{got.Stderr, s.said.String()} {
+	for _, said := range []string{got.Stderr, s.output.String()} {
 		require.NotContains(t, said, other.Reveal(), "a token is in a message")
 	}
 }
 
 // get asks by HTTP with a token, and returns the code of the answer.
-func (s *site) get(t *testing.T, token string) int {
+func (s *testCluster) get(t *testing.T, token string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.http+"/api/v1/jobs", nil)
 	require.NoError(t, err)
@@ -92,14 +92,14 @@ func (s *site) get(t *testing.T, token string) int {
 }
 
 // noToken has them present none, as if nobody had left a token for them.
-func noToken(t *testing.T, s *site) {
+func noToken(t *testing.T, s *testCluster) {
 	none := []string{"SUPERSTEP_TOKEN_FILE=", "SUPERSTEP_TOKEN=", "XDG_RUNTIME_DIR=" + t.TempDir(), "TMPDIR=" + t.TempDir()}
 	for _, cmd := range []*proctest.Cmd{
 		proctest.Command(programs.Build(t, "./tests/clusterjobs"), "--cluster", s.address),
 		proctest.Command(programs.Build(t, "./cmd/superstep"), "nodes", "--cluster", s.address),
 		proctest.Command(programs.Build(t, "./cmd/superstep"), "taskmanager", "--jobmanager", s.address, "--dir", t.TempDir()),
 	} {
-		got := within(t, patience, cmd, none...)
+		got := within(t, waitLimit, cmd, none...)
 		require.Equal(t, 1, got.Code, got.Stderr)
 		says(t, got.Stderr, "no token for port", "--token-file")
 	}
@@ -110,7 +110,7 @@ func noToken(t *testing.T, s *site) {
 }
 
 // tlsToPlaintext has clients and task managers expect TLS from a job manager without TLS.
-func tlsToPlaintext(t *testing.T, s *site) {
+func tlsToPlaintext(t *testing.T, s *testCluster) {
 	secured := s.with(filepath.Join(t.TempDir(), "tls"))
 	_, err := security.InitTLS(secured.tls, nil, false)
 	require.NoError(t, err)
@@ -128,7 +128,7 @@ func tlsToPlaintext(t *testing.T, s *site) {
 // TLS, and with TLS the job runs.
 func TestPlaintextToTLS(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, siteOptions{tls: true, taskManagers: 2, slots: 1})
+	s := startCluster(t, clusterOptions{tls: true, taskManagers: 2, slots: 1})
 	plain := s.with("")
 	const why = "what answers there speaks no gRPC without TLS: if it is a job manager with TLS, give --tls-ca"
 	got := plain.run("--parallelism", "2")
@@ -155,7 +155,7 @@ func TestPlaintextToTLS(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, answer.Body.Close())
 	require.Equal(t, http.StatusBadRequest, answer.StatusCode, "plaintext to HTTPS")
-	s.survived(t)
+	s.requireIntact(t)
 }
 
 // warned starts a process that keeps trying, waits until it prints mark, ends it, and returns
@@ -169,15 +169,15 @@ func warned(t *testing.T, cmd *proctest.Cmd, mark string) string {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}()
-	require.Eventually(t, func() bool { return strings.Contains(said.String(), mark) }, patience, 5*time.Millisecond, "%s", said)
+	require.Eventually(t, func() bool { return strings.Contains(said.String(), mark) }, waitLimit, 5*time.Millisecond, "%s", said)
 	return said.String()
 }
 
 // otherVersions has task managers of the version before and the one after register.
-func otherVersions(t *testing.T, s *site) {
+func otherVersions(t *testing.T, s *testCluster) {
 	c := s.dial(t)
 	for version, upgrade := range map[int]string{wire.Version - 1: "upgrade the task manager", wire.Version + 1: "upgrade the job manager"} {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 		stream, err := c.Connect(ctx)
 		require.NoError(t, err)
 		require.NoError(t, stream.Send(&wire.FromTaskManager{Register: &wire.Register{
@@ -191,7 +191,7 @@ func otherVersions(t *testing.T, s *site) {
 		cancel()
 		got := s.client("nodes")
 		require.NotContains(t, got.Stdout, "stranger")
-		spec := handmade(t, "")
+		spec := validSpec(t, "")
 		spec.Version = version
 		_, err = c.Submit(t.Context(), &wire.SubmitRequest{Spec: spec})
 		require.ErrorContains(t, err, "upgrade the "+map[bool]string{true: "client", false: "job manager"}[version < wire.Version])
@@ -199,13 +199,13 @@ func otherVersions(t *testing.T, s *site) {
 }
 
 // badSubmissions submits jobs that the uploaded program does not have.
-func badSubmissions(t *testing.T, s *site) {
+func badSubmissions(t *testing.T, s *testCluster) {
 	got := s.run("--parallelism", "4") // this uploads the program
 	require.Zero(t, got.Code, got.Stderr)
 	data, err := os.ReadFile(programs.Build(t, "./tests/clusterjobs"))
 	require.NoError(t, err)
 	hash, c := sha256Of(data), s.dial(t)
-	info, _ := s.submitted(t, c, handmade(t, hash))
+	info, _ := s.submitted(t, c, validSpec(t, hash))
 	require.Equal(t, wire.JobFinished, info.State, "a worker resolves what was sent without a graph: %+v", info.Failure)
 	bend := func(change func(g *plan.Graph)) []byte {
 		p, err := plan.DecodePlan(info.Plan)
@@ -243,7 +243,7 @@ func badSubmissions(t *testing.T, s *site) {
 		}, []string{"moon"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			spec := handmade(t, hash)
+			spec := validSpec(t, hash)
 			b.change(&spec)
 			info, shown := s.submitted(t, c, spec)
 			require.Equal(t, wire.JobFailed, info.State)
@@ -256,7 +256,7 @@ func badSubmissions(t *testing.T, s *site) {
 
 // tooFewSlots asks for more slots than there are: the job waits, says for what, and gives up
 // when told to.
-func tooFewSlots(t *testing.T, s *site) {
+func tooFewSlots(t *testing.T, s *testCluster) {
 	got := programs.Execute(t, s.environ, programs.Build(t, "./tests/clusterjobs"), "--cluster", s.address, "--parallelism", "9", "--wait-timeout", "1s", "--progress", "plain")
 	require.Equal(t, 1, got.Code)
 	says(t, got.Stderr, "waiting for 9 slots", "the cluster has 4 slots in all", "5 too few", "gave up after 1s")
@@ -275,7 +275,7 @@ func tooFewSlots(t *testing.T, s *site) {
 
 // inputsOfTheClient are inputs that the client saw when it built the job and that workers
 // cannot read. On one machine, the test removes the input while the job waits for slots.
-func inputsOfTheClient(t *testing.T, s *site) {
+func inputsOfTheClient(t *testing.T, s *testCluster) {
 	for _, c := range []struct {
 		name   string
 		input  string // as the user types it
@@ -313,24 +313,24 @@ func inputsOfTheClient(t *testing.T, s *site) {
 				_ = cmd.Wait()
 				close(run.ended)
 			}()
-			require.Eventually(t, func() bool { return strings.Contains(run.err.String(), "waiting") }, patience, 5*time.Millisecond, "%s", &run.err)
+			require.Eventually(t, func() bool { return strings.Contains(run.err.String(), "waiting") }, waitLimit, 5*time.Millisecond, "%s", &run.err)
 			require.NoError(t, c.spoil(dir))
 			require.NoError(t, before.cmd.Process.Signal(os.Interrupt)) // which cancels the client's job
-			require.Equal(t, 1, before.wait(t, patience))
-			require.Equal(t, 1, run.wait(t, patience))
+			require.Equal(t, 1, before.wait(t, waitLimit))
+			require.Equal(t, 1, run.wait(t, waitLimit))
 			says(t, run.err.String(), "tm", "points.csv", c.reason)
 		})
 	}
 }
 
 // deployedAll waits until every task manager runs a worker.
-func (s *site) deployedAll(t *testing.T) {
+func (s *testCluster) deployedAll(t *testing.T) {
 	t.Helper()
-	require.Eventually(t, func() bool { return len(s.allWorkers()) == len(s.tasks) }, patience, 5*time.Millisecond, "%s", s.said)
+	require.Eventually(t, func() bool { return len(s.allWorkers()) == len(s.tasks) }, waitLimit, 5*time.Millisecond, "%s", s.output)
 }
 
 // badArtifacts uploads files that are not executables, or not the expected ones.
-func badArtifacts(t *testing.T, s *site) {
+func badArtifacts(t *testing.T, s *testCluster) {
 	path := programs.Build(t, "./tests/clusterjobs")
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text")
@@ -367,7 +367,7 @@ func badArtifacts(t *testing.T, s *site) {
 		require.Error(t, err, name)
 		says(t, err.Error(), u.says)
 	}
-	spec := handmade(t, sha256Of(half))
+	spec := validSpec(t, sha256Of(half))
 	_, err = c.Submit(t.Context(), &wire.SubmitRequest{Spec: spec})
 	require.ErrorContains(t, err, "upload it first")
 
@@ -375,13 +375,13 @@ func badArtifacts(t *testing.T, s *site) {
 		data []byte
 		says []string
 	}{
-		"no program of ours": {elsewhere(t), []string{"code 0", "it is no Superstep program"}},
+		"no program of ours": {foreignExecutable(t), []string{"code 0", "it is no Superstep program"}},
 		"damaged":            {damaged(t, path), []string{"killed by signal", "it is damaged"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hash := sha256Of(u.data)
 			require.NoError(t, uploadBytes(t, c, hash, int64(len(u.data)), u.data))
-			info, shown := s.submitted(t, c, handmade(t, hash))
+			info, shown := s.submitted(t, c, validSpec(t, hash))
 			require.Equal(t, wire.JobFailed, info.State)
 			says(t, shown, append(u.says, "tm")...)
 		})
@@ -391,8 +391,8 @@ func badArtifacts(t *testing.T, s *site) {
 	require.Empty(t, stray)
 }
 
-// elsewhere returns an executable that is no program of this project.
-func elsewhere(t *testing.T) []byte {
+// foreignExecutable returns an executable that is no program of this project.
+func foreignExecutable(t *testing.T) []byte {
 	t.Helper()
 	path, err := exec.LookPath("true")
 	require.NoError(t, err)
@@ -418,10 +418,11 @@ func damaged(t *testing.T, path string) []byte {
 	return data
 }
 
-// twins are two task managers with one directory, or with one identity in two directories.
-func twins(t *testing.T, s *site) {
+// duplicateTaskManagers are two task managers with one directory, or with one identity in two
+// directories.
+func duplicateTaskManagers(t *testing.T, s *testCluster) {
 	again := s.taskManager("tm0")
-	got := within(t, patience, again)
+	got := within(t, waitLimit, again)
 	require.Equal(t, 1, got.Code)
 	says(t, got.Stderr, "another task manager uses it", "give this one a directory of its own")
 

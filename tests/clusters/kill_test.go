@@ -23,24 +23,24 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
-// A managed cluster consists of processes that tests end and start one by one.
-type managed struct {
+// processCluster consists of processes that tests end and start one by one.
+type processCluster struct {
 	t       testing.TB
 	dir     string
 	address string
 	environ []string
-	said    *transcript
+	output  *transcript
 	manager *proctest.Cmd
 	tasks   []*proctest.Cmd // by number; nil after a kill
 	slots   int
 }
 
-// startManaged starts a job manager and task managers.
-func startManaged(t testing.TB, taskManagers, slots int) *managed {
+// startProcesses starts a job manager and task managers.
+func startProcesses(t testing.TB, taskManagers, slots int) *processCluster {
 	t.Helper()
 	dir := t.TempDir()
-	m := &managed{
-		t: t, dir: dir, said: new(transcript), slots: slots,
+	m := &processCluster{
+		t: t, dir: dir, output: new(transcript), slots: slots,
 		environ: []string{"SUPERSTEP_TOKEN_FILE=" + filepath.Join(dir, "token")},
 		tasks:   make([]*proctest.Cmd, taskManagers),
 	}
@@ -52,7 +52,7 @@ func startManaged(t testing.TB, taskManagers, slots int) *managed {
 			}
 		}
 		if t.Failed() {
-			t.Logf("the cluster said:\n%s", m.said)
+			t.Logf("the cluster said:\n%s", m.output)
 		}
 	})
 	m.startManager("127.0.0.1:0")
@@ -65,12 +65,12 @@ func startManaged(t testing.TB, taskManagers, slots int) *managed {
 
 var managerLine = regexp.MustCompile(`(?m)^job manager at (\S+)$`)
 
-func (m *managed) startManager(listen string) {
+func (m *processCluster) startManager(listen string) {
 	m.t.Helper()
 	cmd := proctest.Command(programs.Build(m.t, "./cmd/superstep"), "jobmanager", "--listen", listen, "--http", "off",
 		"--dir", filepath.Join(m.dir, "jm"), "--token-file", filepath.Join(m.dir, "token"), "--log-level", "info")
 	said := new(transcript)
-	cmd.Stdout, cmd.Stderr = said, m.said
+	cmd.Stdout, cmd.Stderr = said, m.output
 	require.NoError(m.t, cmd.Start())
 	m.manager = cmd
 	require.Eventually(m.t, func() bool {
@@ -79,31 +79,31 @@ func (m *managed) startManager(listen string) {
 			m.address = found[1]
 		}
 		return found != nil
-	}, patience, 10*time.Millisecond, "the job manager did not come up: %s", m.said)
+	}, waitLimit, 10*time.Millisecond, "the job manager did not come up: %s", m.output)
 }
 
 // startTask starts a task manager in place of one that was killed.
-func (m *managed) startTask(i int) {
+func (m *processCluster) startTask(i int) {
 	m.t.Helper()
 	cmd := proctest.Command(programs.Build(m.t, "./cmd/superstep"), "taskmanager", "--jobmanager", m.address,
 		"--name", fmt.Sprintf("tm%d", i), "--slots", strconv.Itoa(m.slots), "--memory", "1GiB",
 		"--dir", filepath.Join(m.dir, fmt.Sprintf("tm%d", i)), "--token-file", filepath.Join(m.dir, "token"), "--log-level", "info")
-	cmd.Stdout, cmd.Stderr = m.said, m.said
+	cmd.Stdout, cmd.Stderr = m.output, m.output
 	require.NoError(m.t, cmd.Start())
 	m.tasks[i] = cmd
 }
 
 // client runs a client command to its end.
-func (m *managed) client(args ...string) programs.Outcome {
+func (m *processCluster) client(args ...string) programs.Outcome {
 	return programs.Execute(m.t, m.environ, programs.Build(m.t, "./cmd/superstep"), append(args, "--cluster", m.address)...)
 }
 
 // requireFree waits until every slot of the cluster is free and none is missing.
-func (m *managed) requireFree() {
+func (m *processCluster) requireFree() {
 	m.t.Helper()
 	want := len(m.tasks) * m.slots
 	last := ""
-	for end := time.Now().Add(patience); ; {
+	for end := time.Now().Add(waitLimit); ; {
 		got := m.client("nodes")
 		last = got.Stdout + got.Stderr
 		if strings.Contains(last, fmt.Sprintf("\n%d of %d slots are free", want, want)) {
@@ -134,7 +134,7 @@ func workersOf(t testing.TB, pid int) []int {
 }
 
 // allWorkers returns the worker processes of the cluster.
-func (m *managed) allWorkers() []int {
+func (m *processCluster) allWorkers() []int {
 	var all []int
 	for _, p := range m.tasks {
 		if p != nil {
@@ -162,7 +162,7 @@ type clientRun struct {
 }
 
 // submit starts the client of a job that runs for a long time.
-func (m *managed) submit(more ...string) *clientRun {
+func (m *processCluster) submit(more ...string) *clientRun {
 	m.t.Helper()
 	args := programs.With([]string{"--cluster", m.address, "--parallelism", strconv.Itoa(len(m.tasks) * m.slots),
 		"--progress", "json", "--steps", "1000000", "--pause", "1ms"}, more...)
@@ -196,35 +196,35 @@ func (c *clientRun) wait(t testing.TB, limit time.Duration) int {
 // contain, or "" if the client itself was killed, and whether it ended a task manager.
 type kill struct {
 	name string
-	do   func(m *managed, c *clientRun, draw *rand.Rand) (want string, task int)
+	do   func(m *processCluster, c *clientRun, draw *rand.Rand) (want string, task int)
 }
 
 var kills = []kill{
-	{"worker killed", func(m *managed, _ *clientRun, draw *rand.Rand) (string, int) {
+	{"worker killed", func(m *processCluster, _ *clientRun, draw *rand.Rand) (string, int) {
 		i := draw.IntN(len(m.tasks))
 		for _, pid := range workersOf(m.t, m.tasks[i].Process.Pid) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 		return fmt.Sprintf("tm%d", i), -1
 	}},
-	{"worker stopped", func(m *managed, _ *clientRun, draw *rand.Rand) (string, int) {
+	{"worker stopped", func(m *processCluster, _ *clientRun, draw *rand.Rand) (string, int) {
 		i := draw.IntN(len(m.tasks))
 		for _, pid := range workersOf(m.t, m.tasks[i].Process.Pid) {
 			_ = syscall.Kill(pid, syscall.SIGSTOP)
 		}
 		return fmt.Sprintf("tm%d", i), -1
 	}},
-	{"task manager killed", func(m *managed, _ *clientRun, draw *rand.Rand) (string, int) {
+	{"task manager killed", func(m *processCluster, _ *clientRun, draw *rand.Rand) (string, int) {
 		i := draw.IntN(len(m.tasks))
 		_ = m.tasks[i].Process.Kill()
 		return fmt.Sprintf("tm%d", i), i
 	}},
-	{"task manager stopped", func(m *managed, _ *clientRun, draw *rand.Rand) (string, int) {
+	{"task manager stopped", func(m *processCluster, _ *clientRun, draw *rand.Rand) (string, int) {
 		i := draw.IntN(len(m.tasks))
 		_ = m.tasks[i].Process.Signal(syscall.SIGSTOP)
 		return fmt.Sprintf("tm%d", i), i
 	}},
-	{"client killed", func(_ *managed, c *clientRun, _ *rand.Rand) (string, int) {
+	{"client killed", func(_ *processCluster, c *clientRun, _ *rand.Rand) (string, int) {
 		_ = c.cmd.Process.Kill()
 		return "", -1
 	}},
@@ -238,7 +238,7 @@ func TestKills(t *testing.T) {
 	if soak {
 		rounds = 100
 	}
-	m := startManaged(t, 3, 2)
+	m := startProcesses(t, 3, 2)
 	for seed := range rounds {
 		k := kills[seed%len(kills)]
 		t.Logf("seed %d: %s", seed, k.name)
@@ -247,7 +247,7 @@ func TestKills(t *testing.T) {
 }
 
 // kill runs a job, kills a part, and checks what is left.
-func (m *managed) kill(k kill, seed uint64) {
+func (m *processCluster) kill(k kill, seed uint64) {
 	t := m.t
 	draw := rand.New(rand.NewPCG(seed, 4))
 	c := m.submit()
@@ -255,7 +255,7 @@ func (m *managed) kill(k kill, seed uint64) {
 	began := time.Now()
 	want, task := k.do(m, c, draw)
 	if want != "" {
-		require.NotZero(t, c.wait(t, patience), "seed %d, %s", seed, k.name)
+		require.NotZero(t, c.wait(t, waitLimit), "seed %d, %s", seed, k.name)
 		t.Logf("seed %d: the client ended after %v", seed, time.Since(began).Round(time.Millisecond))
 		require.Contains(t, c.err.String(), want, "seed %d, %s", seed, k.name)
 	} else {
@@ -267,7 +267,7 @@ func (m *managed) kill(k kill, seed uint64) {
 		m.startTask(task)
 	}
 	for _, pid := range workers {
-		require.Eventually(t, func() bool { return gone(pid) }, patience, 20*time.Millisecond, "seed %d, %s: worker %d goes on", seed, k.name, pid)
+		require.Eventually(t, func() bool { return gone(pid) }, waitLimit, 20*time.Millisecond, "seed %d, %s: worker %d goes on", seed, k.name, pid)
 	}
 	m.requireFree()
 	next := programs.Execute(t, m.environ, programs.Build(t, "./tests/clusterjobs"), "--cluster", m.address, "--parallelism", strconv.Itoa(len(m.tasks)*m.slots), "--progress", "off")
@@ -275,13 +275,13 @@ func (m *managed) kill(k kill, seed uint64) {
 }
 
 // deployed waits until the job runs, and then for a random time.
-func (m *managed) deployed(c *clientRun, draw *rand.Rand) []int {
+func (m *processCluster) deployed(c *clientRun, draw *rand.Rand) []int {
 	t := m.t
 	var workers []int
 	require.Eventually(t, func() bool {
 		workers = m.allWorkers()
 		return len(workers) == len(m.tasks)
-	}, patience, 5*time.Millisecond, "the job's workers do not start: %s", c.err.String())
+	}, waitLimit, 5*time.Millisecond, "the job's workers do not start: %s", c.err.String())
 	late := time.NewTimer(time.Duration(draw.IntN(1500)) * time.Millisecond)
 	defer late.Stop()
 	<-late.C
@@ -292,7 +292,7 @@ func (m *managed) deployed(c *clientRun, draw *rand.Rand) []int {
 // managers reconnect, the client is told, and the job is in the history.
 func TestJobManagerKilled(t *testing.T) {
 	t.Parallel()
-	m := startManaged(t, 2, 2)
+	m := startProcesses(t, 2, 2)
 	done := programs.Execute(t, m.environ, programs.Build(t, "./tests/clusterjobs"), "--cluster", m.address, "--parallelism", "4", "--progress", "off")
 	require.Zero(t, done.Code, done.Stderr)
 	c := m.submit()
@@ -300,11 +300,11 @@ func TestJobManagerKilled(t *testing.T) {
 	require.NoError(t, m.manager.Process.Kill())
 	_ = m.manager.Wait()
 	for _, pid := range workers {
-		require.Eventually(t, func() bool { return gone(pid) }, patience, 20*time.Millisecond, "worker %d goes on", pid)
+		require.Eventually(t, func() bool { return gone(pid) }, waitLimit, 20*time.Millisecond, "worker %d goes on", pid)
 	}
 	m.startManager(m.address)
 	m.requireFree()
-	require.NotZero(t, c.wait(t, patience))
+	require.NotZero(t, c.wait(t, waitLimit))
 	require.Contains(t, c.err.String(), "restarted")
 	got := m.client("list", "-o", "json")
 	require.Zero(t, got.Code, got.Stderr)
@@ -321,7 +321,7 @@ func TestJobManagerKilled(t *testing.T) {
 // the task managers stay up, and the next job runs.
 func TestUserCodeOnACluster(t *testing.T) {
 	t.Parallel()
-	m := startManaged(t, 2, 2)
+	m := startProcesses(t, 2, 2)
 	path := programs.Build(t, "./tests/clusterjobs")
 	for _, f := range []struct {
 		fault string

@@ -12,6 +12,6 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(programs.Main(m)) }
 
-// patience bounds every wait for an event that takes a moment on a quiet machine. A wait that
+// waitLimit bounds every wait for an event that takes a moment on a quiet machine. A wait that
 // long means that something hangs.
-const patience = 4 * time.Minute
+const waitLimit = 4 * time.Minute

@@ -116,20 +116,20 @@ func (n *network) command(host, path string, args ...string) *proctest.Cmd {
 	return proctest.Command("ip", append([]string{"netns", "exec", n.prefix + host, path}, args...)...)
 }
 
-// A spread is a cluster with the job manager and its clients on one host, and task managers on
-// others.
-type spread struct {
+// networkCluster is a cluster with the job manager and its clients on one host, and task
+// managers on others.
+type networkCluster struct {
 	*network
 	dir      string
-	said     *transcript
+	output   *transcript
 	programs []*proctest.Cmd // the job manager, the task managers
 }
 
-// startSpread starts the cluster as a user does: with certificates for the job manager's
+// startNetworkCluster starts the cluster as a user does: with certificates for the job manager's
 // address, and a token that is copied to the other hosts.
-func startSpread(t testing.TB, n *network) *spread {
+func startNetworkCluster(t testing.TB, n *network) *networkCluster {
 	t.Helper()
-	s := &spread{network: n, dir: t.TempDir(), said: new(transcript)}
+	s := &networkCluster{network: n, dir: t.TempDir(), output: new(transcript)}
 	made := programs.Execute(t, nil, programs.Build(t, "./cmd/superstep"), "tls", "init", filepath.Join(s.dir, "tls"), "--host", n.address("jm"))
 	require.Zero(t, made.Code, made.Stderr)
 	t.Cleanup(func() {
@@ -138,20 +138,20 @@ func startSpread(t testing.TB, n *network) *spread {
 			_ = p.Wait()
 		}
 		if t.Failed() {
-			t.Logf("the cluster said:\n%s", s.said)
+			t.Logf("the cluster said:\n%s", s.output)
 		}
 	})
 	token := filepath.Join(s.dir, "token")
 	up := new(transcript)
 	s.start("jm", up, append([]string{"jobmanager", "--listen", n.address("jm") + ":6123", "--http", "off",
 		"--dir", filepath.Join(s.dir, "jm"), "--token-file", token}, s.flags("jobmanager")...)...)
-	require.Eventually(t, func() bool { return managerLine.MatchString(up.String()) }, patience, 10*time.Millisecond, "%s", s.said)
+	require.Eventually(t, func() bool { return managerLine.MatchString(up.String()) }, waitLimit, 10*time.Millisecond, "%s", s.output)
 	for _, host := range n.hosts[1:] {
 		data, err := os.ReadFile(token)
 		require.NoError(t, err)
 		copied := filepath.Join(s.dir, "token-"+host)
 		require.NoError(t, os.WriteFile(copied, data, 0o600))
-		s.start(host, s.said, append([]string{"taskmanager", "--jobmanager", n.address("jm") + ":6123", "--name", host,
+		s.start(host, s.output, append([]string{"taskmanager", "--jobmanager", n.address("jm") + ":6123", "--name", host,
 			"--slots", "2", "--memory", "1GiB", "--dir", filepath.Join(s.dir, host), "--listen", n.address(host),
 			"--token-file", copied}, s.flags("taskmanager")...)...)
 	}
@@ -160,22 +160,22 @@ func startSpread(t testing.TB, n *network) *spread {
 }
 
 // flags returns the flags with a role's certificates.
-func (s *spread) flags(role string) []string {
+func (s *networkCluster) flags(role string) []string {
 	at := func(name string) string { return filepath.Join(s.dir, "tls", name) }
 	return []string{"--tls-ca", at("ca.pem"), "--tls-cert", at(role + ".pem"), "--tls-key", at(role + "-key.pem")}
 }
 
 // start starts a server on a host.
-func (s *spread) start(host string, out *transcript, args ...string) {
+func (s *networkCluster) start(host string, out *transcript, args ...string) {
 	s.t.Helper()
 	cmd := s.command(host, programs.Build(s.t, "./cmd/superstep"), args...)
-	cmd.Stdout, cmd.Stderr = out, s.said
+	cmd.Stdout, cmd.Stderr = out, s.output
 	require.NoError(s.t, cmd.Start())
 	s.programs = append(s.programs, cmd)
 }
 
 // client makes the command of a client.
-func (s *spread) client(path string, args ...string) *proctest.Cmd {
+func (s *networkCluster) client(path string, args ...string) *proctest.Cmd {
 	args = append(args, "--cluster", s.address("jm")+":6123", "--token-file", filepath.Join(s.dir, "token"))
 	cmd := s.command("jm", path, append(args, s.flags("client")...)...)
 	cmd.Dir = programs.Root()
@@ -183,25 +183,25 @@ func (s *spread) client(path string, args ...string) *proctest.Cmd {
 }
 
 // run runs a client to its end.
-func (s *spread) run(path string, args ...string) programs.Outcome {
-	return within(s.t, patience, s.client(path, args...))
+func (s *networkCluster) run(path string, args ...string) programs.Outcome {
+	return within(s.t, waitLimit, s.client(path, args...))
 }
 
 // requireFree waits until every slot is free.
-func (s *spread) requireFree() {
+func (s *networkCluster) requireFree() {
 	s.t.Helper()
 	slots := 2 * (len(s.hosts) - 1)
 	want := fmt.Sprintf("\n%d of %d slots are free", slots, slots)
 	require.Eventually(s.t, func() bool {
 		return strings.Contains(s.run(programs.Build(s.t, "./cmd/superstep"), "nodes").Stdout, want)
-	}, patience, 20*time.Millisecond, "want %s: %s", want, s.said)
+	}, waitLimit, 20*time.Millisecond, "want %s: %s", want, s.output)
 }
 
 // TestAcrossHosts runs jobs over TLS across hosts, with the same output as locally, and then
 // cuts links.
 func TestAcrossHosts(t *testing.T) {
 	t.Parallel()
-	s := startSpread(t, newNetwork(t, "jm", "tm0", "tm1"))
+	s := startNetworkCluster(t, newNetwork(t, "jm", "tm0", "tm1"))
 	s.sameOutput()
 	cuts := []string{"tm1"}
 	if soak {
@@ -224,12 +224,12 @@ func (n *network) part(one, other, isolated string) {
 
 // apart disconnects the task managers while a job runs. The job manager still reaches both, so
 // the workers must report that they lost each other.
-func (s *spread) apart(t *testing.T) {
+func (s *networkCluster) apart(t *testing.T) {
 	c, workers := s.running(t)
 	s.part("tm0", "tm1", "on")
 	defer s.part("tm0", "tm1", "off")
 	began := time.Now()
-	require.Equal(t, 1, c.wait(t, patience))
+	require.Equal(t, 1, c.wait(t, waitLimit))
 	t.Logf("the client ended %v after the cut", time.Since(began).Round(time.Millisecond))
 	says(t, lastError(c), "worker ", "(10.97.0.", "was silent", "on task manager tm")
 	requireGone(t, workers)
@@ -240,7 +240,7 @@ func (s *spread) apart(t *testing.T) {
 
 // running starts a job that runs for a long time. It returns the job and its workers once it
 // iterates.
-func (s *spread) running(t *testing.T) (c *clientRun, workers []int) {
+func (s *networkCluster) running(t *testing.T) (c *clientRun, workers []int) {
 	t.Helper()
 	cmd := s.client(programs.Build(t, "./tests/clusterjobs"), "--parallelism", "4", "--progress", "json", "--steps", "1000000", "--pause", "1ms")
 	c = &clientRun{cmd: cmd, ended: make(chan struct{})}
@@ -254,7 +254,7 @@ func (s *spread) running(t *testing.T) (c *clientRun, workers []int) {
 		_ = cmd.Process.Kill()
 		<-c.ended
 	})
-	require.Eventually(t, func() bool { return strings.Contains(c.err.String(), `"superstep":`) }, patience, 5*time.Millisecond, "%s", &c.err)
+	require.Eventually(t, func() bool { return strings.Contains(c.err.String(), `"superstep":`) }, waitLimit, 5*time.Millisecond, "%s", &c.err)
 	for _, p := range s.programs[1:] {
 		workers = append(workers, workersOf(t, p.Process.Pid)...)
 	}
@@ -272,19 +272,19 @@ func lastError(c *clientRun) string {
 func requireGone(t *testing.T, pids []int) {
 	t.Helper()
 	for _, pid := range pids {
-		require.Eventually(t, func() bool { return gone(pid) }, patience, 20*time.Millisecond, "process %d goes on", pid)
+		require.Eventually(t, func() bool { return gone(pid) }, waitLimit, 20*time.Millisecond, "process %d goes on", pid)
 	}
 }
 
 // sameOutput runs programs on the cluster and locally, and compares their output.
-func (s *spread) sameOutput() {
+func (s *networkCluster) sameOutput() {
 	t := s.t
 	for _, pkg := range []string{"./tests/clusterjobs", "./examples/kmeans"} {
 		path := programs.Build(t, pkg)
 		here := programs.Execute(t, nil, path, "--parallelism", "4", "--progress", "off")
 		require.Zero(t, here.Code, here.Stderr)
 		there := s.run(path, "--parallelism", "4", "--progress", "off")
-		require.Zero(t, there.Code, "%s\n%s", there.Stderr, s.said)
+		require.Zero(t, there.Code, "%s\n%s", there.Stderr, s.output)
 		require.Equal(t, withoutTimes(here.Stdout), withoutTimes(there.Stdout), pkg)
 	}
 }
@@ -292,12 +292,12 @@ func (s *spread) sameOutput() {
 // cut disconnects a host from the network while a job runs. The client learns which task
 // manager is lost. Workers that nobody can reach end by themselves when the lease of their task
 // manager expires. Once the link is back, so is the task manager.
-func (s *spread) cut(t *testing.T, host string) {
+func (s *networkCluster) cut(t *testing.T, host string) {
 	c, workers := s.running(t)
 	s.link(host, "down")
 	defer s.link(host, "up")
 	began := time.Now()
-	require.Equal(t, 1, c.wait(t, patience))
+	require.Equal(t, 1, c.wait(t, waitLimit))
 	took := time.Since(began)
 	t.Logf("the client ended %v after the cut", took.Round(time.Millisecond))
 	lost := "task manager " + host

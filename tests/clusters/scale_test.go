@@ -61,7 +61,7 @@ func TestNobodyIsLost(t *testing.T) {
 	path := programs.Build(t, "./tests/clusterjobs")
 	c := startDev(t, manyTaskManagers, manySlots)
 	before := c.nodes(t)
-	hog(t, hogs)
+	useProcessors(t, hogs)
 	loads := [][]string{
 		{"--rows", "400000", "--steps", steps}, // every row goes to every subtask, then computation
 		{"--rows", "2000", "--steps", steps, "--pause", "20ms"},
@@ -84,8 +84,9 @@ func TestNobodyIsLost(t *testing.T) {
 	}
 }
 
-// hog starts processes that only use processor time, until the test or this process ends.
-func hog(t *testing.T, n int) {
+// useProcessors starts processes that only use processor time, until the test or this process
+// ends.
+func useProcessors(t *testing.T, n int) {
 	t.Helper()
 	for range n {
 		cmd := proctest.Command("/bin/sh", "-c", `while kill -0 $PPID; do i=0; while [ $i -lt 10000 ]; do i=$((i+1)); done; done`)
@@ -115,11 +116,11 @@ func (c *devCluster) nodes(t testing.TB) []node {
 func (c *devCluster) requireSteady(t testing.TB, before []node) {
 	t.Helper()
 	require.Len(t, before, manyTaskManagers)
-	require.True(t, slices.Equal(before, c.nodes(t)), "want %v: %v\n%s", before, c.nodes(t), c.said)
+	require.True(t, slices.Equal(before, c.nodes(t)), "want %v: %v\n%s", before, c.nodes(t), c.output)
 	require.Eventually(t, func() bool {
 		free, of := c.free(t)
 		return free == of
-	}, patience, 20*time.Millisecond)
+	}, waitLimit, 20*time.Millisecond)
 }
 
 // ranJob is a job in the output of "superstep list".

@@ -22,12 +22,12 @@ func TestJobManagerStopped(t *testing.T) {
 	path := programs.Build(t, "./tests/clusterjobs")
 	here := programs.Execute(t, nil, path, "--progress", "off")
 	require.Zero(t, here.Code, here.Stderr)
-	m := startManaged(t, 2, 1)
+	m := startProcesses(t, 2, 1)
 
 	c := m.submit("--steps", "20", "--pause", "30ms", "--progress", "plain")
 	m.awaitWorkers(c)
 	m.stopManager(2 * time.Second)
-	require.Zero(t, c.wait(t, patience), c.err.String())
+	require.Zero(t, c.wait(t, waitLimit), c.err.String())
 	require.Equal(t, here.Stdout, c.out.String())
 	m.requireFree()
 
@@ -37,18 +37,18 @@ func TestJobManagerStopped(t *testing.T) {
 	c = m.submit("--steps", "20", "--pause", "30ms", "--progress", "plain")
 	m.awaitWorkers(c)
 	m.stopManager(10 * time.Second)
-	require.Zero(t, c.wait(t, patience), c.err.String())
+	require.Zero(t, c.wait(t, waitLimit), c.err.String())
 	require.Equal(t, here.Stdout, c.out.String())
 	m.requireFree()
 	for range 3 {
 		c = m.submit()
 		workers := m.awaitWorkers(c)
-		c.awaitSaid(t, `"step":`) // it follows the job
+		c.awaitOutput(t, `"step":`) // it follows the job
 		m.stopManager(20 * time.Second)
 		for _, pid := range workers {
-			require.Eventually(t, func() bool { return gone(pid) }, patience, 5*time.Millisecond, "worker %d goes on", pid)
+			require.Eventually(t, func() bool { return gone(pid) }, waitLimit, 5*time.Millisecond, "worker %d goes on", pid)
 		}
-		require.NotZero(t, c.wait(t, patience))
+		require.NotZero(t, c.wait(t, waitLimit))
 		_, cause, found := strings.Cut(c.err.String(), "clusterjobs: error: ") // before, it may look for the cause
 		require.True(t, found, c.err.String())
 		require.Contains(t, cause, "the job manager did not run for 2")
@@ -58,7 +58,7 @@ func TestJobManagerStopped(t *testing.T) {
 }
 
 // stopManager stops the job manager for a while.
-func (m *managed) stopManager(d time.Duration) {
+func (m *processCluster) stopManager(d time.Duration) {
 	m.t.Helper()
 	require.NoError(m.t, m.manager.Process.Signal(syscall.SIGSTOP))
 	passed := time.NewTimer(d)
@@ -67,19 +67,19 @@ func (m *managed) stopManager(d time.Duration) {
 	require.NoError(m.t, m.manager.Process.Signal(syscall.SIGCONT))
 }
 
-// awaitSaid waits until the client has printed a text.
-func (c *clientRun) awaitSaid(t testing.TB, text string) {
+// awaitOutput waits until the client has printed a text.
+func (c *clientRun) awaitOutput(t testing.TB, text string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return strings.Contains(c.err.String(), text) }, patience, 5*time.Millisecond, "the client does not say %s", text)
+	require.Eventually(t, func() bool { return strings.Contains(c.err.String(), text) }, waitLimit, 5*time.Millisecond, "the client does not say %s", text)
 }
 
 // awaitWorkers waits until a job has its workers.
-func (m *managed) awaitWorkers(c *clientRun) []int {
+func (m *processCluster) awaitWorkers(c *clientRun) []int {
 	m.t.Helper()
 	var workers []int
 	require.Eventually(m.t, func() bool {
 		workers = m.allWorkers()
 		return len(workers) == len(m.tasks)
-	}, patience, 5*time.Millisecond, "the job's workers do not start: %s", c.err.String())
+	}, waitLimit, 5*time.Millisecond, "the job's workers do not start: %s", c.err.String())
 	return workers
 }

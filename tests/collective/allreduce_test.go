@@ -77,7 +77,7 @@ func allReduceTable(p int, counts []int, names []string) []allReduceCase {
 }
 
 // runAllReduces has the ranks of a group do all operations of a table in a row.
-func runAllReduces(t *testing.T, w *world, table []allReduceCase) {
+func runAllReduces(t *testing.T, w *testGroup, table []allReduceCase) {
 	t.Helper()
 	w.run(t, func(c *collective.Comm) error {
 		for i := range table {
@@ -114,13 +114,13 @@ func TestAllReduceInMemory(t *testing.T) {
 func TestAllReduceOverTCP(t *testing.T) {
 	t.Parallel()
 	places := [][][]int{
-		spread(2, 2), deal(3, 3), spread(5, 2), deal(6, 3), spread(8, 8),
+		blockLayout(2, 2), cyclicLayout(3, 3), blockLayout(5, 2), cyclicLayout(6, 3), blockLayout(8, 8),
 	}
 	if soak {
 		for p := 1; p <= 8; p++ {
-			places = append(places, spread(p, p))
+			places = append(places, blockLayout(p, p))
 		}
-		places = append(places, spread(7, 3), deal(8, 2), spread(13, 4), deal(16, 4))
+		places = append(places, blockLayout(7, 3), cyclicLayout(8, 2), blockLayout(13, 4), cyclicLayout(16, 4))
 	}
 	for _, hosts := range places {
 		p := len(flat(hosts))
@@ -139,7 +139,7 @@ func TestAllReducesOneAfterTheOther(t *testing.T) {
 	if soak {
 		rounds = 10000
 	}
-	for _, w := range []*world{inMemory(4), overTCP(t, 4, spread(4, 4)), overTCP(t, 5, deal(5, 2))} {
+	for _, w := range []*testGroup{inMemory(4), overTCP(t, 4, blockLayout(4, 4)), overTCP(t, 5, cyclicLayout(5, 2))} {
 		names := named(program.AllReduce, algorithm.Params{P: w.p})
 		table := make([]allReduceCase, rounds)
 		for k := range table {

@@ -20,7 +20,7 @@ func TestNobodyLeavesABarrierBeforeTheLastHasCome(t *testing.T) {
 	if soak {
 		rounds = 100
 	}
-	worlds := []*world{overTCP(t, 2, nil), overTCP(t, 4, nil), overTCP(t, 5, deal(5, 2)), overTCP(t, 7, nil)}
+	worlds := []*testGroup{overTCP(t, 2, nil), overTCP(t, 4, nil), overTCP(t, 5, cyclicLayout(5, 2)), overTCP(t, 7, nil)}
 	for p := 1; p <= 15; p++ {
 		worlds = append(worlds, inMemory(p))
 	}
@@ -33,7 +33,7 @@ func TestNobodyLeavesABarrierBeforeTheLastHasCome(t *testing.T) {
 }
 
 // delayInTurn runs the test for one algorithm.
-func delayInTurn(t *testing.T, w *world, name string, rounds int) {
+func delayInTurn(t *testing.T, w *testGroup, name string, rounds int) {
 	t.Helper()
 	var entering, said atomic.Int64
 	w.run(t, func(c *collective.Comm) error {

@@ -12,14 +12,14 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 )
 
-// messageWorlds returns the groups for tests of point-to-point messages.
-func messageWorlds(t *testing.T, p int) []*world {
-	worlds := []*world{inMemory(p)}
+// messageGroups returns the groups for tests of point-to-point messages.
+func messageGroups(t *testing.T, p int) []*testGroup {
+	worlds := []*testGroup{inMemory(p)}
 	if soak || p == 2 || p == 5 {
 		worlds = append(worlds, overTCP(t, p, nil))
 	}
 	if p > 2 && (soak || p == 4) {
-		worlds = append(worlds, overTCP(t, p, deal(p, 2)))
+		worlds = append(worlds, overTCP(t, p, cyclicLayout(p, 2)))
 	}
 	return worlds
 }
@@ -30,7 +30,7 @@ func messageWorlds(t *testing.T, p int) []*world {
 func TestEveryRankSendsToEveryOther(t *testing.T) {
 	t.Parallel()
 	for p := 2; p <= 8; p++ {
-		for _, w := range messageWorlds(t, p) {
+		for _, w := range messageGroups(t, p) {
 			for _, n := range []int{0, 1, 100, 30000} {
 				w.run(t, func(c *collective.Comm) error { return exchangeAll(c, n) })
 			}
@@ -75,7 +75,7 @@ func TestMessagesOfATagKeepTheirOrderAndTagsDoNot(t *testing.T) {
 	t.Parallel()
 	const tags, each = 7, 5
 	length := func(tag, k int) int { return (tag*k*131 + k) % 200 * (k % 3) }
-	for _, w := range messageWorlds(t, 2) {
+	for _, w := range messageGroups(t, 2) {
 		w.run(t, func(c *collective.Comm) error {
 			if c.Rank() == 0 {
 				for k := range each {
@@ -107,7 +107,7 @@ func TestMessagesOfATagKeepTheirOrderAndTagsDoNot(t *testing.T) {
 // TestEmptyMessages sends an empty message, then a full one, then an empty one.
 func TestEmptyMessages(t *testing.T) {
 	t.Parallel()
-	for _, w := range messageWorlds(t, 2) {
+	for _, w := range messageGroups(t, 2) {
 		w.run(t, func(c *collective.Comm) error {
 			for _, n := range []int{0, 10, 0, 0, 100_000, 0} {
 				if c.Rank() == 0 {
@@ -134,7 +134,7 @@ func TestEmptyMessages(t *testing.T) {
 // own value, and there are collectives in between.
 func TestMessagesInAChain(t *testing.T) {
 	t.Parallel()
-	for _, w := range append(messageWorlds(t, 4), messageWorlds(t, 5)...) {
+	for _, w := range append(messageGroups(t, 4), messageGroups(t, 5)...) {
 		w.run(t, func(c *collective.Comm) error {
 			p, r := c.Size(), c.Rank()
 			buf := make([]int64, 10)
@@ -203,8 +203,8 @@ var waits = map[string]func(ctx context.Context, c *collective.Comm) error{
 func TestAWaitEnds(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("enough of it")
-	ways := map[string]func(w *world, wait func(ctx context.Context) error) error{
-		"abort": func(w *world, wait func(ctx context.Context) error) error {
+	ways := map[string]func(w *testGroup, wait func(ctx context.Context) error) error{
+		"abort": func(w *testGroup, wait func(ctx context.Context) error) error {
 			if w.tcp != nil {
 				go w.tcp[0].Abort(cause)
 			} else {
@@ -212,12 +212,12 @@ func TestAWaitEnds(t *testing.T) {
 			}
 			return wait(context.Background())
 		},
-		"cancel": func(w *world, wait func(ctx context.Context) error) error {
+		"cancel": func(w *testGroup, wait func(ctx context.Context) error) error {
 			ctx, cancel := context.WithCancelCause(context.Background())
 			go cancel(cause)
 			return wait(ctx)
 		},
-		"deadline": func(w *world, wait func(ctx context.Context) error) error {
+		"deadline": func(w *testGroup, wait func(ctx context.Context) error) error {
 			ctx, cancel := context.WithTimeoutCause(context.Background(), 10*time.Millisecond, cause)
 			defer cancel()
 			return wait(ctx)
@@ -225,11 +225,11 @@ func TestAWaitEnds(t *testing.T) {
 	}
 	for what, wait := range waits {
 		for how, way := range ways {
-			for _, w := range []*world{inMemory(2), overTCP(t, 2, nil)} {
+			for _, w := range []*testGroup{inMemory(2), overTCP(t, 2, nil)} {
 				start := time.Now()
 				err := way(w, func(ctx context.Context) error { return wait(ctx, w.end(0)) })
 				require.ErrorContains(t, err, cause.Error(), "%s, %s, %s", what, how, w.name)
-				require.Less(t, time.Since(start), deathLimit, "%s, %s, %s", what, how, w.name)
+				require.Less(t, time.Since(start), killLimit, "%s, %s, %s", what, how, w.name)
 				// Rank 1 learns the reason when it comes at last, though perhaps not at once:
 				// what rank 0 sent before the end may be enough for an operation.
 				for err = nil; err == nil; {

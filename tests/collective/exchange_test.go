@@ -45,9 +45,9 @@ func TestExchangesInMemory(t *testing.T) {
 // TestExchangesOverTCP runs the table over the loopback interface.
 func TestExchangesOverTCP(t *testing.T) {
 	t.Parallel()
-	places := [][][]int{spread(2, 2), spread(4, 4), deal(7, 3)}
+	places := [][][]int{blockLayout(2, 2), blockLayout(4, 4), cyclicLayout(7, 3)}
 	if soak {
-		places = append(places, spread(1, 1), spread(3, 3), spread(8, 8), deal(9, 4))
+		places = append(places, blockLayout(1, 1), blockLayout(3, 3), blockLayout(8, 8), cyclicLayout(9, 4))
 	}
 	for _, hosts := range places {
 		p := len(flat(hosts))

@@ -18,7 +18,7 @@ import (
 // TestMain lets the test binary act as one process of a group.
 func TestMain(m *testing.M) {
 	if text := os.Getenv(partVariable); text != "" {
-		os.Exit(playPart(text))
+		os.Exit(runPart(text))
 	}
 	// Many tests wait for sockets, processes and timeouts more than they compute, so they all
 	// run at once.
@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// world is a group of ranks, wherever they live, all driven from this process.
-type world struct {
+// testGroup is a group of ranks, wherever they live, all driven from this process.
+type testGroup struct {
 	name string
 	p    int
 	end  func(rank int) *collective.Comm
@@ -38,30 +38,30 @@ type world struct {
 }
 
 // inMemory makes a group whose ranks share memory.
-func inMemory(p int) *world {
+func inMemory(p int) *testGroup {
 	g := collective.NewLocalGroup(p)
-	return &world{name: fmt.Sprintf("%d ranks in memory", p), p: p, end: g.Rank}
+	return &testGroup{name: fmt.Sprintf("%d ranks in memory", p), p: p, end: g.Rank}
 }
 
-// patience is how long a part may be silent, and how long all of them may make no progress.
+// silenceLimit is how long a part may be silent, and how long all of them may make no progress.
 // Here all parts, of several tests, are in one process, whose goroutines wait in one run queue.
 // That queue is long on a busy machine.
-const patience = 30 * time.Second
+const silenceLimit = 30 * time.Second
 
 // overTCP makes a group of p ranks in as many parts as there are hosts. Each part has its own
 // connections, like a process. If hosts is nil, each rank has its own part.
-func overTCP(t testing.TB, p int, hosts [][]int, change ...func(*collective.TCPConfig)) *world {
+func overTCP(t testing.TB, p int, hosts [][]int, change ...func(*collective.TCPConfig)) *testGroup {
 	t.Helper()
 	if hosts == nil {
-		hosts = spread(p, p)
+		hosts = blockLayout(p, p)
 	}
-	w := &world{name: fmt.Sprintf("%d ranks over TCP as %v", p, hosts), p: p, tcp: make([]*collective.TCPGroup, len(hosts))}
+	w := &testGroup{name: fmt.Sprintf("%d ranks over TCP as %v", p, hosts), p: p, tcp: make([]*collective.TCPGroup, len(hosts))}
 	store := newTestStore()
 	errs := make([]error, len(hosts))
 	var wg sync.WaitGroup
 	for h := range hosts {
 		wg.Go(func() {
-			cfg := collective.TCPConfig{Store: store, Size: p, Hosts: hosts, Group: t.Name(), Detection: patience, Stall: patience}
+			cfg := collective.TCPConfig{Store: store, Size: p, Hosts: hosts, Group: t.Name(), Detection: silenceLimit, Stall: silenceLimit}
 			for _, f := range change {
 				f(&cfg)
 			}
@@ -82,8 +82,8 @@ func overTCP(t testing.TB, p int, hosts [][]int, change ...func(*collective.TCPC
 	return w
 }
 
-// spread lays p ranks out over n hosts, neighbours together.
-func spread(p, n int) [][]int {
+// blockLayout lays p ranks out over n hosts, neighbours together.
+func blockLayout(p, n int) [][]int {
 	hosts := make([][]int, n)
 	for r := range p {
 		hosts[r*n/p] = append(hosts[r*n/p], r)
@@ -91,8 +91,8 @@ func spread(p, n int) [][]int {
 	return hosts
 }
 
-// deal lays p ranks out over n hosts in turn, as cards are dealt.
-func deal(p, n int) [][]int {
+// cyclicLayout lays p ranks out over n hosts in turn, as cards are dealt.
+func cyclicLayout(p, n int) [][]int {
 	hosts := make([][]int, n)
 	for r := range p {
 		hosts[r%n] = append(hosts[r%n], r)
@@ -102,7 +102,7 @@ func deal(p, n int) [][]int {
 
 // outcomes runs body on all ranks at once and returns their errors. An error on one rank ends
 // the group, so that no other rank waits for it.
-func (w *world) outcomes(body func(c *collective.Comm) error) []error {
+func (w *testGroup) outcomes(body func(c *collective.Comm) error) []error {
 	errs := make([]error, w.p)
 	var wg sync.WaitGroup
 	for r := range errs {
@@ -118,7 +118,7 @@ func (w *world) outcomes(body func(c *collective.Comm) error) []error {
 }
 
 // run runs body on all ranks at once and requires that all succeed.
-func (w *world) run(t testing.TB, body func(c *collective.Comm) error) {
+func (w *testGroup) run(t testing.TB, body func(c *collective.Comm) error) {
 	t.Helper()
 	for r, err := range w.outcomes(body) {
 		require.NoError(t, err, "rank %d of %s", r, w.name)
@@ -126,7 +126,7 @@ func (w *world) run(t testing.TB, body func(c *collective.Comm) error) {
 }
 
 // close has all ranks leave. Over TCP, nothing of the group is left then.
-func (w *world) close(t testing.TB) {
+func (w *testGroup) close(t testing.TB) {
 	t.Helper()
 	for _, err := range w.leave() {
 		require.NoError(t, err, w.name)
@@ -134,7 +134,7 @@ func (w *world) close(t testing.TB) {
 }
 
 // leave is close for groups that may have failed.
-func (w *world) leave() []error {
+func (w *testGroup) leave() []error {
 	if w.tcp == nil {
 		for r := range w.p {
 			w.end(r).Close(nil)

@@ -137,7 +137,7 @@ type attack struct {
 	name string
 	says []byte
 	asks bool // well-formed: it gets an answer if it is understood
-	slow bool // shorter than announced: the other side waits for the rest until patience ends
+	slow bool // shorter than announced: the other side waits for the rest until silenceLimit
 }
 
 // attacks on a group of processes of one rank each, attempt 2.
@@ -181,9 +181,9 @@ func attacks(group string, p uint64) []attack {
 	}
 }
 
-// strike connects, sends the attack, and waits until the other side closes. It fails if the
+// attackPort connects, sends the attack, and waits until the other side closes. It fails if the
 // other side accepts it as a member.
-func strike(address string, a attack) (answer []byte, err error) {
+func attackPort(address string, a attack) (answer []byte, err error) {
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		return nil, err
@@ -210,9 +210,9 @@ func strike(address string, a attack) (answer []byte, err error) {
 	return answer, nil
 }
 
-// TestStrangersAtTheDoors attacks every port of a group at work. Other tests run in parallel
+// TestStrangersAtThePorts attacks every port of a group at work. Other tests run in parallel
 // only after it has found the ports of the group and its memory.
-func TestStrangersAtTheDoors(t *testing.T) {
+func TestStrangersAtThePorts(t *testing.T) {
 	const p = 3
 	before := listeners(t)
 	w := overTCP(t, p, nil, func(cfg *collective.TCPConfig) {
@@ -272,13 +272,13 @@ func TestStrangersAtTheDoors(t *testing.T) {
 	var start, end runtime.MemStats
 	runtime.ReadMemStats(&start)
 	for range repeat {
-		strikeAll(t, doors, asking, answered)
-		strikeAll(t, doors, wrong, answered)
+		attackAll(t, doors, asking, answered)
+		attackAll(t, doors, wrong, answered)
 	}
 	runtime.ReadMemStats(&end)
 	require.Less(t, end.TotalAlloc-start.TotalAlloc, uint64(repeat)<<28)
 	t.Parallel()
-	strikeAll(t, doors, slow, answered)
+	attackAll(t, doors, slow, answered)
 	for _, want := range []string{
 		"attempt 1 of the lane of group", "nobody here expects such a lane: this is group", "in a group of 3 ranks",
 		"is over: this is attempt 2", "nobody here expects such a control connection: this is group", "process 1 has joined before", "there is no process 77",
@@ -295,8 +295,8 @@ func TestStrangersAtTheDoors(t *testing.T) {
 	w.close(t)
 }
 
-// strikeAll makes all attacks on all ports at once, and records which are answered.
-func strikeAll(t *testing.T, doors []string, all []attack, answered map[string]bool) {
+// attackAll makes all attacks on all ports at once, and records which are answered.
+func attackAll(t *testing.T, doors []string, all []attack, answered map[string]bool) {
 	t.Helper()
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -304,7 +304,7 @@ func strikeAll(t *testing.T, doors []string, all []attack, answered map[string]b
 	for _, door := range doors {
 		for _, a := range all {
 			wg.Go(func() {
-				answer, err := strike(door, a)
+				answer, err := attackPort(door, a)
 				mu.Lock()
 				defer mu.Unlock()
 				answered[string(answer)] = true
@@ -325,13 +325,13 @@ func contains(answers map[string]bool, text string) bool {
 	return false
 }
 
-// elsewhere is a store that gives every attempt the same address.
-type elsewhere struct {
+// fixedStore is a store that gives every attempt the same address.
+type fixedStore struct {
 	collective.Store
 	address string
 }
 
-func (s elsewhere) Get(context.Context, string) ([]byte, error) { return []byte(s.address), nil }
+func (s fixedStore) Get(context.Context, string) ([]byte, error) { return []byte(s.address), nil }
 
 // TestProcessesOfOtherAttemptsStayOutside has processes of an earlier and of a later attempt,
 // and of another group, try to join a group while it forms and while it works. It runs alone,
@@ -343,17 +343,17 @@ func TestProcessesOfOtherAttemptsStayOutside(t *testing.T) {
 			Store: at, Size: 2, Group: group, Attempt: attempt, JoinTimeout: wait,
 		})
 	}
-	w := &world{name: "attempt 2", p: 2, tcp: make([]*collective.TCPGroup, 2)}
+	w := &testGroup{name: "attempt 2", p: 2, tcp: make([]*collective.TCPGroup, 2)}
 	w.end = func(rank int) *collective.Comm { return w.tcp[rank].Rank(rank) }
 	first := make(chan error, 1)
 	go func() {
 		var err error
-		w.tcp[0], err = join(0, t.Name(), 2, store, deathLimit)
+		w.tcp[0], err = join(0, t.Name(), 2, store, killLimit)
 		first <- err
 	}()
 	_, err := store.Get(t.Context(), fmt.Sprintf("superstep/%s/2/coordinator", t.Name()))
 	require.NoError(t, err)
-	door := elsewhere{store, store.only(t)}
+	door := fixedStore{store, store.only(t)}
 	stray := func() {
 		strays := []struct {
 			group   string
@@ -361,7 +361,7 @@ func TestProcessesOfOtherAttemptsStayOutside(t *testing.T) {
 			wait    time.Duration
 			want    string
 		}{
-			{t.Name(), 1, deathLimit, "is over: this is attempt 2"},
+			{t.Name(), 1, killLimit, "is over: this is attempt 2"},
 			{t.Name(), 3, 800 * time.Millisecond, "still attempt 2"},
 			{"another", 2, 800 * time.Millisecond, "nobody here expects such a control connection: this is group"},
 		}
@@ -374,7 +374,7 @@ func TestProcessesOfOtherAttemptsStayOutside(t *testing.T) {
 					if errs[i] = err; err == nil {
 						g.Close()
 					}
-					if err == nil || strings.Contains(err.Error(), x.want) || wait > deathLimit {
+					if err == nil || strings.Contains(err.Error(), x.want) || wait > killLimit {
 						return
 					}
 				}
@@ -387,7 +387,7 @@ func TestProcessesOfOtherAttemptsStayOutside(t *testing.T) {
 		}
 	}
 	stray()
-	w.tcp[1], err = join(1, t.Name(), 2, store, deathLimit)
+	w.tcp[1], err = join(1, t.Name(), 2, store, killLimit)
 	require.NoError(t, err)
 	require.NoError(t, <-first)
 	work := func(c *collective.Comm) error { return allReduceOf[int64](c, &allReduceCase{n: 1000}) }

@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// deathLimit is the time after which a survivor that has not noticed is considered to hang. On
+// killLimit is the time after which a survivor that has not noticed is considered to hang. On
 // a quiet machine all notice within two seconds; the tests log the time.
-const deathLimit = 4 * time.Minute
+const killLimit = 4 * time.Minute
 
-// death is one of Gloo's cases: one process of a group is killed some time after the group
+// processKill is one of Gloo's cases: one process of a group is killed some time after the group
 // began a loop of one operation.
-type death struct {
+type processKill struct {
 	hosts     [][]int
 	victim    int
 	delay     time.Duration
@@ -23,33 +23,33 @@ type death struct {
 	n         int
 }
 
-// deaths lists all cases: every number of processes, victim, delay, operation and length, and
-// processes with several ranks.
-func deaths() []death {
-	var all []death
+// processKills lists all cases: every number of processes, victim, delay, operation and length,
+// and processes with several ranks.
+func processKills() []processKill {
+	var all []processKill
 	add := func(hosts [][]int, victim int) {
 		for _, delay := range []time.Duration{0, 5 * time.Millisecond, 50 * time.Millisecond} {
-			all = append(all, death{hosts, victim, delay, "Barrier", 0})
+			all = append(all, processKill{hosts, victim, delay, "Barrier", 0})
 			for _, n := range []int{4, 1000, 1_000_000} {
-				all = append(all, death{hosts, victim, delay, "AllReduce", n}, death{hosts, victim, delay, "AllGather", n})
+				all = append(all, processKill{hosts, victim, delay, "AllReduce", n}, processKill{hosts, victim, delay, "AllGather", n})
 			}
 		}
 	}
 	for p := 2; p <= 4; p++ {
 		for victim := range p {
-			add(spread(p, p), victim)
+			add(blockLayout(p, p), victim)
 		}
 	}
-	add(spread(4, 2), 1)
-	add(deal(5, 3), 0)
-	add(deal(5, 3), 2)
+	add(blockLayout(4, 2), 1)
+	add(cyclicLayout(5, 3), 0)
+	add(cyclicLayout(5, 3), 2)
 	return all
 }
 
 // TestSurvivorsOfADeadProcessKnowWhoDied kills processes in the middle of operations.
 func TestSurvivorsOfADeadProcessKnowWhoDied(t *testing.T) {
 	t.Parallel()
-	for k, d := range deaths() {
+	for k, d := range processKills() {
 		if !sample(k, 11) {
 			continue
 		}
@@ -61,7 +61,7 @@ func TestSurvivorsOfADeadProcessKnowWhoDied(t *testing.T) {
 			children[d.victim].signal(t, syscall.SIGKILL)
 			text := requireSurvivors(t, children, d.hosts, d.victim)
 			known := time.Since(start)
-			require.Less(t, known, deathLimit, text)
+			require.Less(t, known, killLimit, text)
 			requireGone(t, children, d.victim)
 			t.Logf("known after %v, gone after %v: %s", known, time.Since(start), text)
 		})
@@ -71,9 +71,9 @@ func TestSurvivorsOfADeadProcessKnowWhoDied(t *testing.T) {
 // TestNobodyDies is the control: the same loops end by themselves.
 func TestNobodyDies(t *testing.T) {
 	t.Parallel()
-	places := [][][]int{spread(3, 3), deal(5, 2)}
+	places := [][][]int{blockLayout(3, 3), cyclicLayout(5, 2)}
 	if soak {
-		places = append(places, spread(2, 2), spread(4, 4))
+		places = append(places, blockLayout(2, 2), blockLayout(4, 4))
 	}
 	for k, hosts := range places {
 		for i, operation := range []string{"AllReduce", "AllGather", "Barrier"} {
@@ -87,7 +87,7 @@ func TestNobodyDies(t *testing.T) {
 			children := spawn(t, part{Hosts: hosts, Store: t.TempDir(), Group: "control", Operation: operation, N: 1000, Rounds: rounds})
 			for h, c := range children {
 				for _, e := range c.next(t).Ends {
-					require.Equal(t, ending{Peer: -1, Rounds: rounds}, e, "process %d of %v in %s", h, hosts, operation)
+					require.Equal(t, rankEnd{Peer: -1, Rounds: rounds}, e, "process %d of %v in %s", h, hosts, operation)
 				}
 			}
 			requireGone(t, children, -1)

@@ -61,12 +61,12 @@ func allReduceSums(c *collective.Comm, x *allReduceCase) error {
 // TestManyRanksInFewProcesses has many ranks per process.
 func TestManyRanksInFewProcesses(t *testing.T) {
 	t.Parallel()
-	places := [][][]int{spread(128, 2), deal(130, 2)}
+	places := [][][]int{blockLayout(128, 2), cyclicLayout(130, 2)}
 	if raced && !soak {
-		places = [][][]int{deal(60, 2)}
+		places = [][][]int{cyclicLayout(60, 2)}
 	}
 	if soak {
-		places = append(places, deal(512, 2), spread(1000, 4), spread(64, 64))
+		places = append(places, cyclicLayout(512, 2), blockLayout(1000, 4), blockLayout(64, 64))
 	}
 	for _, hosts := range places {
 		p := len(flat(hosts))

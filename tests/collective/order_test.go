@@ -50,12 +50,12 @@ func TestAllRanksGetTheSameBitsOfTermsThatCancel(t *testing.T) {
 	}
 	orders := map[string]bool{}
 	for _, p := range sizes {
-		worlds := []*world{inMemory(p)}
+		worlds := []*testGroup{inMemory(p)}
 		if p == 3 || p == 10 {
-			worlds = append(worlds, overTCP(t, p, deal(p, 3)))
+			worlds = append(worlds, overTCP(t, p, cyclicLayout(p, 3)))
 		}
 		if soak && p <= 10 {
-			worlds = append(worlds, overTCP(t, p, nil), overTCP(t, p, spread(p, 2)))
+			worlds = append(worlds, overTCP(t, p, nil), overTCP(t, p, blockLayout(p, 2)))
 		}
 		for _, w := range worlds {
 			for _, n := range []int{p*p*(p-1) + 3, p} {
@@ -70,10 +70,10 @@ func TestAllRanksGetTheSameBitsOfTermsThatCancel(t *testing.T) {
 
 // cancel reduces with every algorithm and compares the ranks with each other, and canonical
 // algorithms with shared memory. It records the results in seen.
-func cancel[T float32 | float64](t *testing.T, w *world, n int, seen map[string]bool) {
+func cancel[T float32 | float64](t *testing.T, w *testGroup, n int, seen map[string]bool) {
 	t.Helper()
 	p := w.p
-	reduce := func(w *world, name string) string {
+	reduce := func(w *testGroup, name string) string {
 		outs := make([][]T, p)
 		w.run(t, func(c *collective.Comm) error {
 			outs[c.Rank()] = make([]T, n)
@@ -229,9 +229,9 @@ func TestProductsThatDoNotCommuteKeepTheOrderOfRanks(t *testing.T) {
 	}
 	refused := map[string]bool{}
 	for _, p := range sizes {
-		worlds := []*world{inMemory(p)}
+		worlds := []*testGroup{inMemory(p)}
 		if p == 4 || p == 10 {
-			worlds = append(worlds, overTCP(t, p, deal(p, 3)))
+			worlds = append(worlds, overTCP(t, p, cyclicLayout(p, 3)))
 		}
 		for _, x := range orderedCalls() {
 			for _, w := range worlds {
@@ -246,7 +246,7 @@ func TestProductsThatDoNotCommuteKeepTheOrderOfRanks(t *testing.T) {
 }
 
 // keepOrder runs one collective with all algorithms.
-func keepOrder(t *testing.T, w *world, x *ordered, refused map[string]bool) {
+func keepOrder(t *testing.T, w *testGroup, x *ordered, refused map[string]bool) {
 	t.Helper()
 	roots := 1
 	if x.coll.Rooted() {

@@ -28,7 +28,7 @@ func leafOf[T collective.Number](s, n int) []T {
 }
 
 // reduceBits returns the bits of the result, which must be the same on all ranks.
-func reduceBits[T collective.Number](t *testing.T, w *world, op collective.Op[T], x reduction) string {
+func reduceBits[T collective.Number](t *testing.T, w *testGroup, op collective.Op[T], x reduction) string {
 	t.Helper()
 	outs := make([][]T, w.p)
 	w.run(t, func(c *collective.Comm) error {
@@ -95,13 +95,13 @@ func folded[T collective.Number](join func(a, b T) T, p int, x reduction) string
 	return bitsOf(append(make([]T, 0, x.n), leaves[0]...))
 }
 
-// lean is an operator that neither commutes nor associates.
-func lean[T collective.Number](a, b T) T { return a - T(3)*b + a*T(2) }
+// nonAssociative is an operator that neither commutes nor associates.
+func nonAssociative[T collective.Number](a, b T) T { return a - T(3)*b + a*T(2) }
 
-func leanOp[T collective.Number]() collective.Op[T] {
+func nonAssociativeOp[T collective.Number]() collective.Op[T] {
 	return collective.UserOp("lean", false, func(dst, src []T) {
 		for i := range dst {
-			dst[i] = lean(dst[i], src[i])
+			dst[i] = nonAssociative(dst[i], src[i])
 		}
 	})
 }
@@ -116,14 +116,14 @@ func TestTheSameBitsWhereverRanksLive(t *testing.T) {
 		sizes = []int{2, 3, 4, 5, 6, 7, 8}
 	}
 	for _, p := range sizes {
-		worlds := []*world{inMemory(p)}
+		worlds := []*testGroup{inMemory(p)}
 		for n := 1; n <= p; n++ {
 			if p == 6 && n > 3 && n < 6 && !soak {
 				continue
 			}
-			worlds = append(worlds, overTCP(t, p, spread(p, n)))
+			worlds = append(worlds, overTCP(t, p, blockLayout(p, n)))
 			if n > 1 && n < p && (soak || !raced) {
-				worlds = append(worlds, overTCP(t, p, deal(p, n)))
+				worlds = append(worlds, overTCP(t, p, cyclicLayout(p, n)))
 			}
 		}
 		if p == 6 {
@@ -134,15 +134,15 @@ func TestTheSameBitsWhereverRanksLive(t *testing.T) {
 			samePlaces(t, w, "sum", collective.Sum[float32](), func(a, b float32) float32 { return a + b }, k+1)
 			samePlaces(t, w, "sum", collective.Sum[uint8](), func(a, b uint8) uint8 { return a + b }, k+2)
 			samePlaces(t, w, "max", collective.Max[float64](), func(a, b float64) float64 { return max(a, b) }, k)
-			samePlaces(t, w, "lean", leanOp[int64](), lean[int64], k+1)
-			samePlaces(t, w, "lean", leanOp[int32](), lean[int32], k+2)
+			samePlaces(t, w, "lean", nonAssociativeOp[int64](), nonAssociative[int64], k+1)
+			samePlaces(t, w, "lean", nonAssociativeOp[int32](), nonAssociative[int32], k+2)
 			w.close(t)
 		}
 	}
 }
 
 // samePlaces runs the reductions of one type and operator on one group.
-func samePlaces[T collective.Number](t *testing.T, w *world, what string, op collective.Op[T], join func(a, b T) T, k int) {
+func samePlaces[T collective.Number](t *testing.T, w *testGroup, what string, op collective.Op[T], join func(a, b T) T, k int) {
 	t.Helper()
 	var names []string
 	for _, name := range named(program.AllReduce, algorithm.Params{P: w.p}) {
@@ -192,5 +192,5 @@ func TestAnotherOrderHasOtherBits(t *testing.T) {
 		}
 	}
 	require.NotEqual(t, bitsOf(inTurn), folded(func(a, b float64) float64 { return a + b }, 6, x))
-	require.NotEqual(t, fmt.Sprint(lean[int64](1, 2)), fmt.Sprint(lean[int64](2, 1)))
+	require.NotEqual(t, fmt.Sprint(nonAssociative[int64](1, 2)), fmt.Sprint(nonAssociative[int64](2, 1)))
 }

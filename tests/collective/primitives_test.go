@@ -297,7 +297,7 @@ func evenOnly(coll program.Collective, name string) bool {
 
 // runCalls has the ranks of a group make one call after another, by default one in n of them.
 // Element types take turns; under soak, every type has every call.
-func runCalls(t *testing.T, w *world, calls []call, n int) {
+func runCalls(t *testing.T, w *testGroup, calls []call, n int) {
 	t.Helper()
 	w.run(t, func(c *collective.Comm) error {
 		for k := range calls {

@@ -45,15 +45,15 @@ type part struct {
 // ended, and what is left of the group after closing it.
 type report struct {
 	Joined bool
-	Ends   []ending
+	Ends   []rankEnd
 	Closed bool
 	Leaked string // goroutines
 	Fds    int    // additional open sockets
 	Rejoin string // the error of that attempt
 }
 
-// ending is how a rank ended.
-type ending struct {
+// rankEnd is how a rank ended.
+type rankEnd struct {
 	Text     string // of the error; "" for none
 	Peer     int    // the rank that the error names, −1 for none
 	Timeout  bool
@@ -61,8 +61,8 @@ type ending struct {
 	WasWrong bool // a result was wrong
 }
 
-// playPart runs a part in this process and returns the exit code.
-func playPart(text string) int {
+// runPart runs a part in this process and returns the exit code.
+func runPart(text string) int {
 	go endWithTest()
 	var p part
 	err := json.Unmarshal([]byte(text), &p)
@@ -104,7 +104,7 @@ func (p *part) play(out *json.Encoder) error {
 	if err := out.Encode(report{Joined: true}); err != nil {
 		return err
 	}
-	ends := make([]ending, len(ranks))
+	ends := make([]rankEnd, len(ranks))
 	var wg sync.WaitGroup
 	for i, r := range ranks {
 		wg.Go(func() { ends[i] = p.loop(g.Rank(r)) })
@@ -136,12 +136,12 @@ func (p *part) play(out *json.Encoder) error {
 }
 
 // loop is the loop of one rank. It knows the expected result of every round.
-func (p *part) loop(c *collective.Comm) ending {
+func (p *part) loop(c *collective.Comm) rankEnd {
 	step := p.operation(c)
 	for k := 0; p.Rounds == 0 || k < p.Rounds; k++ {
 		right, err := step(k)
 		if err != nil {
-			e := ending{Text: err.Error(), Peer: -1, Timeout: errors.Is(err, collective.ErrTimeout), Rounds: k}
+			e := rankEnd{Text: err.Error(), Peer: -1, Timeout: errors.Is(err, collective.ErrTimeout), Rounds: k}
 			var peer *collective.PeerError
 			if errors.As(err, &peer) {
 				e.Peer = peer.Rank
@@ -150,10 +150,10 @@ func (p *part) loop(c *collective.Comm) ending {
 		}
 		if !right {
 			c.Close(errors.New("a wrong result"))
-			return ending{Peer: -1, Rounds: k, WasWrong: true}
+			return rankEnd{Peer: -1, Rounds: k, WasWrong: true}
 		}
 	}
-	return ending{Peer: -1, Rounds: p.Rounds}
+	return rankEnd{Peer: -1, Rounds: p.Rounds}
 }
 
 // operation returns a function for one round of the operation, which says whether the result is
@@ -277,7 +277,7 @@ func after(d time.Duration) {
 // use the same words. It returns these words.
 func requireSurvivors(t *testing.T, children []*child, hosts [][]int, victim int) string {
 	t.Helper()
-	var first ending
+	var first rankEnd
 	for h, c := range children {
 		if h == victim {
 			continue

@@ -32,9 +32,9 @@ func TestRootedInMemory(t *testing.T) {
 // TestRootedOverTCP runs the table over the loopback interface.
 func TestRootedOverTCP(t *testing.T) {
 	t.Parallel()
-	places := [][][]int{spread(2, 2), spread(4, 4), deal(7, 3)}
+	places := [][][]int{blockLayout(2, 2), blockLayout(4, 4), cyclicLayout(7, 3)}
 	if soak {
-		places = append(places, spread(1, 1), spread(3, 3), spread(7, 7), deal(4, 2))
+		places = append(places, blockLayout(1, 1), blockLayout(3, 3), blockLayout(7, 7), cyclicLayout(4, 2))
 	}
 	for _, hosts := range places {
 		p := len(flat(hosts))

@@ -34,7 +34,7 @@ func TestAStoppedProcessIsLeftBehind(t *testing.T) {
 	for _, x := range cases {
 		t.Run(fmt.Sprintf("%d of %d in %s of %d, detection %v", x.victim, x.p, x.operation, x.n, x.detection), func(t *testing.T) {
 			t.Parallel()
-			all := part{Hosts: spread(x.p, x.p), Store: t.TempDir(), Group: "stop", Attempt: 1, Detection: x.detection,
+			all := part{Hosts: blockLayout(x.p, x.p), Store: t.TempDir(), Group: "stop", Attempt: 1, Detection: x.detection,
 				Operation: x.operation, N: x.n, Rejoin: true}
 			children := spawn(t, all)
 			after(20 * time.Millisecond)
@@ -43,7 +43,7 @@ func TestAStoppedProcessIsLeftBehind(t *testing.T) {
 			zombie.signal(t, syscall.SIGSTOP)
 			text := requireSurvivors(t, children, all.Hosts, x.victim)
 			known := time.Since(start)
-			require.Less(t, known, deathLimit, text)
+			require.Less(t, known, killLimit, text)
 			requireGone(t, children, x.victim)
 			t.Logf("known after %v: %s", known, text)
 
@@ -55,7 +55,7 @@ func TestAStoppedProcessIsLeftBehind(t *testing.T) {
 			zombie.signal(t, syscall.SIGCONT)
 			for _, c := range successors {
 				for _, e := range c.next(t).Ends {
-					require.Equal(t, ending{Peer: -1, Rounds: next.Rounds}, e)
+					require.Equal(t, rankEnd{Peer: -1, Rounds: next.Rounds}, e)
 				}
 			}
 			for _, e := range zombie.next(t).Ends {

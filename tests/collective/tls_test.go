@@ -72,9 +72,9 @@ func TestEverythingUnderTLS(t *testing.T) {
 	mutual := func(cfg *collective.TCPConfig) {
 		cfg.TLS = &tls.Config{Certificates: []tls.Certificate{ca.sign(t)}, RootCAs: ca.pool, ClientCAs: ca.pool}
 	}
-	places := [][][]int{spread(3, 3), deal(4, 2)}
+	places := [][][]int{blockLayout(3, 3), cyclicLayout(4, 2)}
 	if soak {
-		places = append(places, spread(2, 2), spread(5, 5), deal(7, 3))
+		places = append(places, blockLayout(2, 2), blockLayout(5, 5), cyclicLayout(7, 3))
 	}
 	for _, hosts := range places {
 		p := len(flat(hosts))
@@ -106,11 +106,11 @@ func TestWhoHasNoCertificateStaysOutside(t *testing.T) {
 			Store: store, Size: 2, Group: t.Name(), TLS: security, JoinTimeout: wait,
 		})
 	}
-	w := &world{name: "TLS", p: 2, tcp: make([]*collective.TCPGroup, 2)}
+	w := &testGroup{name: "TLS", p: 2, tcp: make([]*collective.TCPGroup, 2)}
 	first := make(chan error, 1)
 	go func() {
 		var err error
-		w.tcp[0], err = join(0, deathLimit, member())
+		w.tcp[0], err = join(0, killLimit, member())
 		first <- err
 	}()
 	_, err := store.Get(context.Background(), fmt.Sprintf("superstep/%s/0/coordinator", t.Name()))
@@ -127,7 +127,7 @@ func TestWhoHasNoCertificateStaysOutside(t *testing.T) {
 		}
 		require.ErrorContains(t, err, "rank 1 cannot join the group", what)
 	}
-	w.tcp[1], err = join(1, deathLimit, member())
+	w.tcp[1], err = join(1, killLimit, member())
 	require.NoError(t, err)
 	require.NoError(t, <-first)
 	w.end = func(rank int) *collective.Comm { return w.tcp[rank].Rank(rank) }

@@ -32,11 +32,11 @@ func (s boxedStore) Set(ctx context.Context, key string, value []byte) error {
 	return s.Store.Set(ctx, key, []byte(address))
 }
 
-// greetings is the number of bytes of a connection that are proof, hello and answers, or the
+// handshakeBytes is the number of bytes of a connection that are proof, hello and answers, or the
 // list of all ranks. Damage there costs another attempt, or the connection. A rank that waits
 // for missing bytes there waits until the time for joining is over, which every second seed of
 // the full count does.
-const greetings = 300
+const handshakeBytes = 300
 
 // stallTime is the time without progress on any rank after which the ranks report a standstill.
 // It is much longer than a busy machine keeps all of them from running. Few seeds wait for it.
@@ -51,7 +51,7 @@ func TestBytesDamagedBetweenRanks(t *testing.T) {
 	if soak {
 		n, at = 10_000, 32
 	}
-	var struck, failed, damaged [middlebox.Cut + 1]int // after the greetings
+	var struck, failed, damaged [middlebox.Cut + 1]int // after the handshakes
 	var mu sync.Mutex
 	var running sync.WaitGroup
 	turns := make(chan struct{}, at)
@@ -63,7 +63,7 @@ func TestBytesDamagedBetweenRanks(t *testing.T) {
 			defer func() { <-turns }()
 			f := middlebox.Draw(seed, 5, 800)
 			if !soak || seed%2 == 0 {
-				f.At += greetings
+				f.At += handshakeBytes
 			}
 			s := some(rand.New(rand.NewPCG(seed, 77)), mesh.FaultRule{Kind: mesh.Drop})
 			s.group, s.stall, s.limit, s.secret = fmt.Sprint("damaged ", seed), stallTime, 10*time.Second, []byte("of the group")
@@ -97,7 +97,7 @@ func TestBytesDamagedBetweenRanks(t *testing.T) {
 			if !s.box.Struck() {
 				return
 			}
-			if f.At >= greetings {
+			if f.At >= handshakeBytes {
 				struck[f.Kind]++
 				if bad {
 					failed[f.Kind]++
@@ -118,7 +118,7 @@ func TestBytesDamagedBetweenRanks(t *testing.T) {
 				// After lost bytes nothing may arrive any more. That is a standstill, or the
 				// others have finished and left.
 				standstill := errors.Is(e.err, membership.ErrTimeout) || f.Kind == middlebox.Lose && errors.Is(e.err, membership.ErrLeft)
-				if e.err != nil && !told && f.Kind != middlebox.Cut && !standstill && f.At >= greetings {
+				if e.err != nil && !told && f.Kind != middlebox.Cut && !standstill && f.At >= handshakeBytes {
 					say("nobody says that anything was damaged")
 					break
 				}

@@ -182,7 +182,7 @@ func TestDropsAreAStandstill(t *testing.T) {
 func TestPayloadsNeedChecksums(t *testing.T) {
 	for _, bare := range []bool{true, false} {
 		corrupt := mesh.FaultRule{Kind: mesh.Corrupt, From: 0, To: 1, Channel: mesh.Any, Message: 1}
-		s := &scenario{plan: mesh.FaultPlan{Rules: []mesh.FaultRule{corrupt}}, coll: program.AllReduce, algo: "direct", p: 2, ops: 1, each: 16, wire: true, bare: bare}
+		s := &scenario{plan: mesh.FaultPlan{Rules: []mesh.FaultRule{corrupt}}, coll: program.AllReduce, algo: "direct", p: 2, ops: 1, each: 16, wire: true, withoutChecksums: bare}
 		wrong, failed := 0, 0
 		for _, e := range s.overTCP(t, s.plan) {
 			if e.wrong != "" {

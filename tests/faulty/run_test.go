@@ -29,28 +29,28 @@ const elem = 8
 
 // scenario is a run of some operations of one program by p ranks.
 type scenario struct {
-	plan   mesh.FaultPlan
-	coll   program.Collective
-	algo   string
-	p, ops int
-	each   int // elements of each of the p chunks
-	opt    execute.Options
-	wire   bool           // the faults are injected on the wire
-	box    *middlebox.Box // between all processes, if not nil
-	group  string         // name of the group
-	limit  time.Duration  // for joining and connecting; 0 means the default
-	secret []byte
-	bare   bool // without checksums of payloads
-	stall  time.Duration
+	plan             mesh.FaultPlan
+	coll             program.Collective
+	algo             string
+	p, ops           int
+	each             int // elements of each of the p chunks
+	opt              execute.Options
+	wire             bool           // the faults are injected on the wire
+	box              *middlebox.Box // between all processes, if not nil
+	group            string         // name of the group
+	limit            time.Duration  // for joining and connecting; 0 means the default
+	secret           []byte
+	withoutChecksums bool // without checksums of payloads
+	stall            time.Duration
 }
 
 func (s *scenario) String() string {
 	return fmt.Sprintf("plan %q: %d times %s %s among %d ranks, %d elements each, %+v, on the wire: %v, without checksums: %v",
-		s.plan, s.ops, s.coll, s.algo, s.p, s.each, s.opt, s.wire, s.bare)
+		s.plan, s.ops, s.coll, s.algo, s.p, s.each, s.opt, s.wire, s.withoutChecksums)
 }
 
-// ending is how a scenario ended for a rank.
-type ending struct {
+// rankEnd is how a scenario ended for a rank.
+type rankEnd struct {
 	done   int    // operations that returned no error
 	err    error  // error of the operation after them
 	joined bool   // the group was formed
@@ -74,20 +74,20 @@ func (sums) Fold(dst, left, right []byte) {
 	}
 }
 
-// world is the state that the ranks of a run share.
-type world struct {
+// sharedState is the state that the ranks of a run share.
+type sharedState struct {
 	*scenario
 	progs   []*program.Program
 	layout  program.Layout
 	what    mesh.Operation
 	entered []atomic.Int32 // number of ranks that have begun each operation
-	endings []ending
+	ends    []rankEnd
 }
 
-func (s *scenario) world(t testing.TB) *world {
+func (s *scenario) newState(t testing.TB) *sharedState {
 	a, err := algorithm.Find(s.coll, s.algo)
 	require.NoError(t, err)
-	w := &world{scenario: s, entered: make([]atomic.Int32, s.ops+1), endings: make([]ending, s.p)}
+	w := &sharedState{scenario: s, entered: make([]atomic.Int32, s.ops+1), ends: make([]rankEnd, s.p)}
 	for r := range s.p {
 		w.progs = append(w.progs, a.Generate(algorithm.Params{P: s.p}, r))
 	}
@@ -101,7 +101,7 @@ func (s *scenario) world(t testing.TB) *world {
 }
 
 // owner returns the rank whose input is element e of the result of an AllGather or Broadcast.
-func (w *world) owner(e int) int {
+func (w *sharedState) owner(e int) int {
 	if w.coll == program.Broadcast {
 		return w.progs[0].Root
 	}
@@ -118,7 +118,7 @@ func (w *world) owner(e int) int {
 }
 
 // want returns element e of the result of an operation.
-func (w *world) want(seq, e int) (x uint64) {
+func (w *sharedState) want(seq, e int) (x uint64) {
 	if !w.coll.Reduces() {
 		return value(seq, w.owner(e), e)
 	}
@@ -129,9 +129,9 @@ func (w *world) want(seq, e int) (x uint64) {
 }
 
 // rank runs all operations on a node, until the first error.
-func (w *world) rank(node mesh.Node) {
+func (w *sharedState) rank(node mesh.Node) {
 	r := node.Rank()
-	end := &w.endings[r]
+	end := &w.ends[r]
 	runner, err := execute.New(context.Background(), w.progs[r], node, w.opt)
 	if err != nil {
 		end.err = err
@@ -160,7 +160,7 @@ func (w *world) rank(node mesh.Node) {
 }
 
 // check says what is wrong with the result of an operation that returned no error.
-func (w *world) check(seq int, prog *program.Program, out []byte) string {
+func (w *sharedState) check(seq int, prog *program.Program, out []byte) string {
 	if w.coll == program.Barrier {
 		if n := w.entered[seq].Load(); int(n) != w.p {
 			return fmt.Sprintf("rank %d: barrier %d let through when %d ranks had come", prog.Rank, seq, n)
@@ -178,8 +178,8 @@ func (w *world) check(seq int, prog *program.Program, out []byte) string {
 
 // inMemory runs the scenario with ranks that are goroutines of one process, with a membership
 // service of their own. It is for synctest bubbles with virtual time.
-func (s *scenario) inMemory(t testing.TB, plan mesh.FaultPlan) []ending {
-	w := s.world(t)
+func (s *scenario) inMemory(t testing.TB, plan mesh.FaultPlan) []rankEnd {
+	w := s.newState(t)
 	local := mesh.NewLocal(s.p)
 	ranks := make([]int, s.p)
 	for r := range ranks {
@@ -207,12 +207,12 @@ func (s *scenario) inMemory(t testing.TB, plan mesh.FaultPlan) []ending {
 	close(ended)
 	watch.Wait()
 	home.Close()
-	return w.endings
+	return w.ends
 }
 
 // overTCP runs the scenario with a mesh process for each rank.
-func (s *scenario) overTCP(t testing.TB, plan mesh.FaultPlan) []ending {
-	w, store := s.world(t), membership.FileStore(t.TempDir())
+func (s *scenario) overTCP(t testing.TB, plan mesh.FaultPlan) []rankEnd {
+	w, store := s.newState(t), membership.FileStore(t.TempDir())
 	var all sync.WaitGroup
 	for r := range s.p {
 		all.Go(func() {
@@ -223,11 +223,11 @@ func (s *scenario) overTCP(t testing.TB, plan mesh.FaultPlan) []ending {
 			}
 			port, err := peerlink.Listen(peerlink.Config{Secret: s.secret})
 			if err != nil {
-				w.endings[r].err = err
+				w.ends[r].err = err
 				return
 			}
 			defer port.Close()
-			cfg := mesh.TCPConfig{Port: port, Size: s.p, Ranks: []int{r}, Group: s.group, NoChecksum: s.bare, ConnectTimeout: s.limit,
+			cfg := mesh.TCPConfig{Port: port, Size: s.p, Ranks: []int{r}, Group: s.group, NoChecksum: s.withoutChecksums, ConnectTimeout: s.limit,
 				Join: func(ctx context.Context, address string, states func() []membership.State) (mesh.Group, []membership.Peer, error) {
 					if s.box != nil {
 						var err error
@@ -244,16 +244,16 @@ func (s *scenario) overTCP(t testing.TB, plan mesh.FaultPlan) []ending {
 					return m, m.Table(), nil
 				}}
 			if s.wire {
-				if w.endings[r].err = plan.OnWire(&cfg); w.endings[r].err != nil {
+				if w.ends[r].err = plan.OnWire(&cfg); w.ends[r].err != nil {
 					return
 				}
 			}
 			m, err := mesh.JoinTCP(context.Background(), cfg)
 			if err != nil {
-				w.endings[r].err = err
+				w.ends[r].err = err
 				return
 			}
-			w.endings[r].joined = true
+			w.ends[r].joined = true
 			node := m.Node(r)
 			if !s.wire {
 				node = mesh.NewFaulty(node, plan)
@@ -267,7 +267,7 @@ func (s *scenario) overTCP(t testing.TB, plan mesh.FaultPlan) []ending {
 		})
 	}
 	all.Wait()
-	return w.endings
+	return w.ends
 }
 
 // bound is the time in which every run ends, even on a slow machine under load.
@@ -275,7 +275,7 @@ const bound = 4 * time.Minute
 
 // run runs the scenario and checks the common requirements: it ends, no result is wrong, and
 // errors are the same and of a known kind. It returns the error.
-func (s *scenario) run(t testing.TB, how func(*scenario, testing.TB, mesh.FaultPlan) []ending) (err error) {
+func (s *scenario) run(t testing.TB, how func(*scenario, testing.TB, mesh.FaultPlan) []rankEnd) (err error) {
 	began := time.Now()
 	endings := how(s, t, s.plan)
 	require.Less(t, time.Since(began), bound, s)

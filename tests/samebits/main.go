@@ -173,7 +173,7 @@ func runOnce(w workload, s setting, f *flags) (pieces []piece, err error) {
 		return nil, err
 	}
 	defer result.Release()
-	if err := everyoneWorked(result, s); err != nil {
+	if err := checkAllWorked(result, s); err != nil {
 		return nil, err
 	}
 	if w.memory > 0 && result.Report.Spilled == 0 {

@@ -96,13 +96,13 @@ func filePieces(dir string) ([]piece, error) {
 	return pieces, err
 }
 
-// everyoneWorked checks the record of the run. Every vertex has the requested parallelism
+// checkAllWorked checks the record of the run. Every vertex has the requested parallelism
 // unless one subtask owns all its shards, and every subtask owns shards. Every subtask of a
 // source has read rows and was busy. Every subtask called every stage of a queue in every
 // superstep. A stage in an inner loop was called at least once; in a loop with a condition, all
 // subtasks called it equally often, or not at all. The sources of all workloads have rows in
 // every shard, except models that come with the job, by FromSlice.
-func everyoneWorked(r *engine.Result, s setting) error {
+func checkAllWorked(r *engine.Result, s setting) error {
 	hasInput := map[plan.VertexID]bool{}
 	for _, e := range r.Plan.Edges {
 		hasInput[e.To] = true

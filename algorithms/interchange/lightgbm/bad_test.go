@@ -201,7 +201,7 @@ func TestNotExpressible(t *testing.T) {
 		"node 0: its value times the weight is +Inf": func(m *Model) {
 			m.Ensemble.Trees[0].Nodes[0].Value, m.Ensemble.Trees[0].Weight = 1e300, 1e300
 		},
-		"it would have more than 131072 leaves": func(m *Model) { m.Ensemble.Trees[0] = diverted(14) },
+		"it would have more than 131072 leaves": func(m *Model) { m.Ensemble.Trees[0] = missingInSetTree(14) },
 	} {
 		m := small()
 		change(m)
@@ -218,9 +218,9 @@ func TestNotExpressible(t *testing.T) {
 	require.Panics(t, func() { small().Transform([]float64{1, 2}, []float64{1}) })
 }
 
-// diverted returns a full tree of categorical splits in which missing values go with the
+// missingInSetTree returns a full tree of categorical splits in which missing values go with the
 // set. For these, each split needs a copy of half of the nodes below it.
-func diverted(depth int) tree.Tree {
+func missingInSetTree(depth int) tree.Tree {
 	t := tree.Tree{Weight: 1, Sets: []uint32{6}, Nodes: make([]tree.Node, 1<<(depth+1)-1)}
 	for i := range 1<<depth - 1 {
 		t.Nodes[i] = tree.Node{Left: int32(2*i + 1), Right: int32(2*i + 2), Feature: 1, SetWords: 1, Flags: tree.Categorical | tree.DefaultLeft}
@@ -230,9 +230,9 @@ func diverted(depth int) tree.Tree {
 
 // Missing values that go with a set are sent through copied subtrees, which may split by
 // other features too.
-func TestDiverted(t *testing.T) {
+func TestMissingInSets(t *testing.T) {
 	m := small()
-	m.Ensemble.Trees[0] = diverted(5)
+	m.Ensemble.Trees[0] = missingInSetTree(5)
 	for i := range m.Ensemble.Trees[0].Nodes {
 		n := &m.Ensemble.Trees[0].Nodes[i]
 		n.Value = float64(i)

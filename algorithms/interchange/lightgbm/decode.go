@@ -74,7 +74,7 @@ func (r *reader) model() (*Model, error) {
 	case !ok:
 		return nil, errors.New("the file is empty")
 	case first != "tree":
-		return nil, fmt.Errorf("it is %s: the first line of a model is \"tree\"", brief(first))
+		return nil, fmt.Errorf("it is %s: the first line of a model is \"tree\"", shorten(first))
 	}
 	h := header{map[string]string{}, map[string]int{}}
 	line, err := r.header(h)
@@ -91,7 +91,7 @@ func (r *reader) model() (*Model, error) {
 	e := m.Ensemble
 	for strings.HasPrefix(line, "Tree=") {
 		if want := "Tree=" + strconv.Itoa(len(e.Trees)); line != want {
-			return nil, fmt.Errorf("it is %s: want %s", brief(line), want)
+			return nil, fmt.Errorf("it is %s: want %s", shorten(line), want)
 		}
 		var t tree.Tree
 		if line, err = r.tree(&t, len(e.Features)); err != nil {
@@ -103,7 +103,7 @@ func (r *reader) model() (*Model, error) {
 	switch {
 	case line != "end of trees" && (!r.ends || h.lines["tree_sizes"] > 0 || len(e.Trees) == 0):
 		// Files before 2.2 end with the last tree, or with lines about features.
-		return nil, fmt.Errorf("it is %s: want \"end of trees\"", brief(line))
+		return nil, fmt.Errorf("it is %s: want \"end of trees\"", shorten(line))
 	case len(e.Trees)%e.Outputs != 0:
 		return nil, fmt.Errorf("there are %d trees, and %d in each iteration", len(e.Trees), e.Outputs)
 	}
@@ -130,7 +130,7 @@ func (r *reader) header(h header) (string, error) {
 			continue
 		}
 		if h.lines[name] > 0 {
-			return "", fmt.Errorf("%s is there twice", brief(name))
+			return "", fmt.Errorf("%s is there twice", shorten(name))
 		}
 		h.values[name], h.lines[name] = value, r.line
 	}
@@ -146,7 +146,7 @@ func (m *Model) head(h header) (int, error) {
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil || n < least || n > most {
-			return 0, fmt.Errorf("%s is %s: want an integer from %d to %d", name, brief(text), least, most)
+			return 0, fmt.Errorf("%s is %s: want an integer from %d to %d", name, shorten(text), least, most)
 		}
 		return n, nil
 	}
@@ -194,7 +194,7 @@ func (m *Model) monotone(text string) error {
 	for _, f := range fields {
 		v, err := strconv.ParseInt(f, 10, 8)
 		if err != nil || v < -1 || v > 1 {
-			return fmt.Errorf("the constraint %s is none of -1, 0 and 1", brief(f))
+			return fmt.Errorf("the constraint %s is none of -1, 0 and 1", shorten(f))
 		}
 		m.Monotone = append(m.Monotone, int8(v))
 	}
@@ -221,14 +221,14 @@ func (m *Model) objective(text string) error {
 	}
 	if text, ok := m.Parameters["sigmoid"]; ok {
 		if v, err := strconv.ParseFloat(text, 64); err != nil || !(v > 0) || math.IsInf(v, 1) {
-			return fmt.Errorf("sigmoid is %s: want a number above 0", brief(text))
+			return fmt.Errorf("sigmoid is %s: want a number above 0", shorten(text))
 		}
 	}
 	n := m.Ensemble.Outputs
 	classes, ok := m.Parameters["num_class"]
 	switch {
 	case o.classes && ok && classes != strconv.Itoa(n):
-		return fmt.Errorf("num_class is %s, and there are %d trees in each iteration", brief(classes), n)
+		return fmt.Errorf("num_class is %s, and there are %d trees in each iteration", shorten(classes), n)
 	case !o.classes && n > 1 && m.Objective != "custom":
 		return fmt.Errorf("%s has %d trees in each iteration: want 1", m.Objective, n)
 	}
@@ -260,8 +260,8 @@ func (r *reader) tail(m *Model) error {
 	}
 }
 
-// brief shortens text for messages.
-func brief(s string) string {
+// shorten shortens text for messages.
+func shorten(s string) string {
 	if len(s) > 40 {
 		return strconv.Quote(strings.ToValidUTF8(s[:40], "")) + "…"
 	}

@@ -51,10 +51,10 @@ func (r *reader) tree(t *tree.Tree, features int) (string, error) {
 			break
 		}
 		if !found {
-			return "", fmt.Errorf("%s is no line of a tree", brief(line))
+			return "", fmt.Errorf("%s is no line of a tree", shorten(line))
 		}
 		if b.lines[name] > 0 {
-			return "", fmt.Errorf("%s is there twice", brief(name))
+			return "", fmt.Errorf("%s is there twice", shorten(name))
 		}
 		b.values[name], b.lines[name] = value, r.line
 	}
@@ -81,7 +81,7 @@ func (b *block) integers(name string, n int, least, most int64) []int64 {
 	for i, f := range fields {
 		v, err := strconv.ParseInt(f, 10, 64)
 		if err != nil || v < least || v > most {
-			b.fail(name, "number %d is %s: want an integer from %d to %d", i, brief(f), least, most)
+			b.fail(name, "number %d is %s: want an integer from %d to %d", i, shorten(f), least, most)
 			return nil
 		}
 		made = append(made, v)
@@ -96,7 +96,7 @@ func (b *block) numbers(name string, n int) []float64 {
 	for i, f := range fields {
 		v, err := strconv.ParseFloat(f, 64)
 		if err != nil && !(errors.Is(err, strconv.ErrRange) && !math.IsInf(v, 0)) {
-			b.fail(name, "number %d is %s: want a number of float64", i, brief(f))
+			b.fail(name, "number %d is %s: want a number of float64", i, shorten(f))
 			return nil
 		}
 		made = append(made, v)

@@ -119,8 +119,8 @@ func (m *Model) appendPandas(b []byte) ([]byte, error) {
 		for _, name := range e.Categories[f] {
 			switch {
 			case !utf8.ValidString(name):
-				return nil, fmt.Errorf("the category %s of feature %q is not UTF-8, which the file would have to be", brief(name), e.Features[f])
-			case m.Bare != nil && m.Bare[f] && bare(name):
+				return nil, fmt.Errorf("the category %s of feature %q is not UTF-8, which the file would have to be", shorten(name), e.Features[f])
+			case m.Bare != nil && m.Bare[f] && isLiteral(name):
 				columns[i] = append(columns[i], json.RawMessage(name))
 			default:
 				columns[i] = append(columns[i], name)
@@ -137,8 +137,8 @@ func (m *Model) appendPandas(b []byte) ([]byte, error) {
 	return append(append(append(b, "\npandas_categorical:"...), text...), '\n'), nil
 }
 
-// bare reports whether text is a number or a bool of JSON.
-func bare(text string) bool {
+// isLiteral reports whether text is a number or a bool of JSON.
+func isLiteral(text string) bool {
 	var v any
 	if json.Unmarshal([]byte(text), &v) != nil {
 		return false
@@ -170,17 +170,17 @@ func (m *Model) check() error {
 	}
 	for _, line := range m.Settings {
 		if strings.ContainsAny(line, "\n\r") || line == "end of parameters" {
-			return fmt.Errorf("the setting %s is not a single line", brief(line))
+			return fmt.Errorf("the setting %s is not a single line", shorten(line))
 		}
 	}
 	for _, text := range m.Ranges {
 		if text == "" || strings.ContainsFunc(text, unicode.IsSpace) {
-			return fmt.Errorf("the range %s is empty or has blanks", brief(text))
+			return fmt.Errorf("the range %s is empty or has blanks", shorten(text))
 		}
 	}
 	for name, value := range m.Parameters {
 		if strings.ContainsFunc(name+value, unicode.IsSpace) || strings.Contains(name+value, "=") {
-			return fmt.Errorf("the parameter %s has blanks or =", brief(name))
+			return fmt.Errorf("the parameter %s has blanks or =", shorten(name))
 		}
 	}
 	return nil

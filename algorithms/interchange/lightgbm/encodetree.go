@@ -90,8 +90,8 @@ func (p *placed) newLayout(e *tree.Ensemble) (*layout, error) {
 		}
 	}
 	for i := range nodes {
-		if !nodes[i].Leaf() && l.astray(&nodes[i], int32(i)) {
-			l.divert(int32(i))
+		if !nodes[i].Leaf() && l.missingInSet(&nodes[i], int32(i)) {
+			l.separateMissing(int32(i))
 		}
 	}
 	for at := 0; at < len(l.pending); at++ {
@@ -116,8 +116,8 @@ func (l *layout) sides(n *tree.Node) (int32, int32) {
 	return n.Left, n.Right
 }
 
-// astray reports whether missing values go with the categories of a node's set.
-func (l *layout) astray(n *tree.Node, at int32) bool {
+// missingInSet reports whether missing values go with the categories of a node's set.
+func (l *layout) missingInSet(n *tree.Node, at int32) bool {
 	if n.Flags&tree.Categorical == 0 {
 		return false
 	}
@@ -125,9 +125,9 @@ func (l *layout) astray(n *tree.Node, at int32) bool {
 	return l.tree.Left(at, math.NaN(), l.e.Single) == (inSet == n.Left)
 }
 
-// divert replaces split i by a node that separates missing values. The split itself moves to
-// the end. Missing values go to a copy of the subtree of its set.
-func (l *layout) divert(i int32) {
+// separateMissing replaces split i by a node that separates missing values. The split itself
+// moves to the end. Missing values go to a copy of the subtree of its set.
+func (l *layout) separateMissing(i int32) {
 	s := l.splits[i]
 	moved := int32(len(l.splits))
 	l.splits = append(l.splits, s, split{from: l.splits[s.left].from, copied: true})
@@ -147,8 +147,8 @@ func (l *layout) copy(i int32) {
 	l.splits = append(l.splits, split{from: left, copied: true}, split{from: right, copied: true})
 	l.splits[i].left, l.splits[i].right = at, at+1
 	l.pending = append(l.pending, at, at+1)
-	if l.astray(n, from) {
-		l.divert(i)
+	if l.missingInSet(n, from) {
+		l.separateMissing(i)
 	}
 }
 

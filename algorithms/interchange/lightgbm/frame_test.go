@@ -57,7 +57,7 @@ func pandasOf(file string) string {
 func TestNamesOfCategories(t *testing.T) {
 	names := func(change func(m *Model)) string {
 		m := small()
-		m.Ensemble.Trees[0] = diverted(2) // splits by feature 1
+		m.Ensemble.Trees[0] = missingInSetTree(2) // splits by feature 1
 		m.Ensemble.Categories = [][]string{nil, {"a", "<b>", "3"}}
 		change(m)
 		data, err := m.Encode()

@@ -202,7 +202,7 @@ func (r *reader) base(e *tree.Ensemble, o objective, n *node) {
 	}
 	if inner, ok := strings.CutPrefix(text, "["); ok {
 		if text, ok = strings.CutSuffix(inner, "]"); !ok {
-			r.fail(n, "%s has no closing bracket", brief(n.value))
+			r.fail(n, "%s has no closing bracket", shorten(n.value))
 			return
 		}
 	}
@@ -238,7 +238,7 @@ func (r *reader) trees(m *Model, booster *node) {
 		}
 		booster = r.member(booster, "gbtree")
 	} else if name != "gbtree" && r.err == nil {
-		r.fail(booster, "the booster is %s: only gbtree and dart have trees", brief(name))
+		r.fail(booster, "the booster is %s: only gbtree and dart have trees", shorten(name))
 	}
 	model := r.member(booster, "model")
 	list := r.member(model, "trees")

@@ -115,7 +115,7 @@ func (r *jsonReader) object(depth int) (any, error) {
 		}
 		if _, ok := made[key]; ok {
 			r.at = from
-			return nil, fmt.Errorf("the member %s is there twice", brief(key))
+			return nil, fmt.Errorf("the member %s is there twice", shorten(key))
 		}
 		if err := r.take(':'); err != nil {
 			return nil, err
@@ -226,14 +226,14 @@ scan:
 		v, err := strconv.ParseFloat(text, 32)
 		if err != nil {
 			r.at = from
-			return 0, fmt.Errorf("%s is no number of float32", brief(text))
+			return 0, fmt.Errorf("%s is no number of float32", shorten(text))
 		}
 		return v, nil
 	}
 	v, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || text[0] == '+' {
 		r.at = from
-		return 0, fmt.Errorf("%s is no integer of 64 bits", brief(text))
+		return 0, fmt.Errorf("%s is no integer of 64 bits", shorten(text))
 	}
 	return float64(v), nil
 }

@@ -176,7 +176,7 @@ func (r *ubjReader) object(depth int) (any, error) {
 			return nil, err
 		}
 		if _, ok := made[key]; ok {
-			return nil, fmt.Errorf("the member %s is there twice", brief(key))
+			return nil, fmt.Errorf("the member %s is there twice", shorten(key))
 		}
 		if c, err = r.marker(); err != nil {
 			return nil, err

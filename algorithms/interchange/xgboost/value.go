@@ -154,14 +154,14 @@ func (r *reader) count(n *node, most int) int {
 		err = errors.New("it is none")
 	}
 	if err != nil || v < 0 || v > most {
-		r.fail(n, "%s: want an integer from 0 to %d", brief(n.value), most)
+		r.fail(n, "%s: want an integer from 0 to %d", shorten(n.value), most)
 		return 0
 	}
 	return v
 }
 
-// brief shortens a value for messages.
-func brief(v any) string {
+// shorten shortens a value for messages.
+func shorten(v any) string {
 	switch v := v.(type) {
 	case string:
 		if len(v) > 40 {

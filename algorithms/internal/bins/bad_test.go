@@ -45,7 +45,7 @@ func TestColumnsThatCannotBe(t *testing.T) {
 		"margin: column \"word\" is utf8, not a number":                        {columns: bins.Columns{Features: x, Margins: []string{"word"}}},
 		"group: column \"v\" is vector: want numbers, text or another scalar":  {columns: bins.Columns{Features: x, Group: "v"}},
 		"LabelCol is empty":                                                    {columns: bins.Columns{Features: x}, label: bins.ClassLabel},
-		"label column \"y\" is named where none is read":                       {columns: bins.Columns{Features: x, Label: "y"}},
+		"label column \"y\" is named, but no label is read":                    {columns: bins.Columns{Features: x, Label: "y"}},
 		"an upper end of the label is named, but labels are not numbers":       {columns: bins.Columns{Features: x, Label: "y", LabelUpper: "w"}, label: bins.ClassLabel},
 		"label: column \"v\" is vector: classes are numbers, text, bools":      {columns: bins.Columns{Features: x, Label: "v"}, label: bins.ClassLabel},
 		"categorical component 7 is not one of column \"v\", which has 2":      {columns: bins.Columns{Vector: "v", CategoricalAt: []int{7}}},
@@ -155,10 +155,10 @@ func TestRowsWithoutWeightMakeNoCuts(t *testing.T) {
 func TestEvaluationSetsThatDoNotFit(t *testing.T) {
 	c := bins.Columns{Features: []string{"x", "word"}, Label: "y"}
 	for text, rec := range map[string]arrow.Record{
-		"no column \"word\"": columnsRecord([]string{"x", "y"}, []float64{1}, []float64{1}),
-		"column \"x\" is utf8, where that of the rows that":     columnsRecord([]string{"x", "word", "y"}, []string{"1"}, []string{"a"}, []float64{1}),
-		"label column \"y\" is int64, where that of the rows":   columnsRecord([]string{"x", "word", "y"}, []float64{1}, []string{"a"}, []int64{1}),
-		"column \"y\" has the class \"7\", which the rows that": columnsRecord([]string{"x", "word", "y"}, []float64{1}, []string{"a"}, []float64{7}),
+		"no column \"word\"":                                      columnsRecord([]string{"x", "y"}, []float64{1}, []float64{1}),
+		"column \"x\" is utf8, and in the training rows":          columnsRecord([]string{"x", "word", "y"}, []string{"1"}, []string{"a"}, []float64{1}),
+		"label column \"y\" is int64, and in the training rows":   columnsRecord([]string{"x", "word", "y"}, []float64{1}, []string{"a"}, []int64{1}),
+		"column \"y\" has the class \"7\", which no training row": columnsRecord([]string{"x", "word", "y"}, []float64{1}, []string{"a"}, []float64{7}),
 	} {
 		trial.Fails(t, func(b *engine.Builder) { evaluate(b, good, rec, c, bins.ClassLabel) }, text)
 	}
@@ -166,10 +166,10 @@ func TestEvaluationSetsThatDoNotFit(t *testing.T) {
 	loose := columnsRecord([]string{"features"}, [][]float64{{1, 2}})
 	short := sparseRecord(2, [][]int32{{0}}, [][]float64{{1}})
 	trial.Fails(t, func(b *engine.Builder) { evaluate(b, fixed, loose, bins.Columns{Vector: "features"}, bins.NoLabel) },
-		`evaluation set "held out": rows have 2 features, where those that train have 3`)
+		`evaluation set "held out": rows have 2 features, and the training rows have 3`)
 	trial.Fails(t, func(b *engine.Builder) {
 		evaluate(b, sparseRecord(3, [][]int32{{0}}, [][]float64{{1}}), short, bins.Columns{Vector: "v"}, bins.NoLabel)
-	}, `column "v" is sparse[2], where that of the rows that train is sparse[3]`)
+	}, `column "v" is sparse[2], and in the training rows it is sparse[3]`)
 }
 
 // evaluate opens a dataset by the cuts of another.
@@ -202,7 +202,7 @@ func TestSparseIndicesThatCannotBe(t *testing.T) {
 	}
 }
 
-// wrongSource emits a batch that no operator of ours would let through.
+// wrongSource emits an invalid batch that no operator here would make.
 type wrongSource struct{ rec arrow.Record }
 
 func (s *wrongSource) Open(*engine.Context) error { return nil }

@@ -17,7 +17,7 @@ func gaussian(n, d int) []float64 {
 	return x
 }
 
-// BenchmarkCuts is the finding of cuts of a million rows of 28 features.
+// BenchmarkCuts finds the cuts of a million rows of 28 features.
 func BenchmarkCuts(b *testing.B) {
 	const n, d = 1_000_000, 28
 	x := gaussian(n, d)
@@ -53,7 +53,7 @@ func BenchmarkCuts(b *testing.B) {
 	}
 }
 
-// BenchmarkBins is the binning of the same rows.
+// BenchmarkBins bins the same rows.
 func BenchmarkBins(b *testing.B) {
 	const n, d = 1_000_000, 28
 	x := gaussian(n, d)
@@ -74,7 +74,7 @@ func BenchmarkBins(b *testing.B) {
 	}
 }
 
-// BenchmarkSort is the sorting of a million keys.
+// BenchmarkSort sorts a million keys.
 func BenchmarkSort(b *testing.B) {
 	x := gaussian(1_000_000, 1)
 	keys, spare := make([]uint32, len(x)), make([]uint32, len(x))

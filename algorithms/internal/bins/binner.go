@@ -2,26 +2,26 @@ package bins
 
 import "math/bits"
 
-// binner finds the bins of a feature's values fast: a table, by the leading bits of how far
-// a key is above the first cut's, tells the bin in which such keys begin; most often that is
-// the bin, else few cuts are left to look at.
+// binner finds the bins of a feature's values fast. A table is indexed by the leading bits of
+// key − key of the first cut, and has the lowest bin of these keys. Most often that is the bin;
+// else few cuts are left to compare.
 type binner struct {
 	feature *Feature
 	keys    []uint32 // of the cuts, then one above all
-	shift   uint     // bits of a key that the table does not look at
-	table   []uint8  // the number of cuts that are at most the least key of an entry
+	shift   uint     // low bits of a key that the index of the table leaves out
+	table   []uint8  // number of cuts not above the least key of the entry
 	missing uint8
 }
 
-// The size of the table, in bits, and the least that pays. Values are as dense as cuts are, and so most of the
-// few entries that are looked at often have none within.
+// The largest size of the table, in bits, and the least that pays. Cuts are as dense as values,
+// so most of the frequent entries have no cut inside.
 const (
 	tableBits = 16
 	leastBits = 8
 )
 
-// newBinner makes the binner of a feature for about so many values: for few a table does not
-// pay.
+// newBinner makes the binner of a feature. values is about the number of values to bin: for few
+// of them it makes no table.
 func newBinner(f *Feature, values int) *binner {
 	b := &binner{feature: f, missing: uint8(f.Bins)}
 	most := min(tableBits, bits.Len(uint(values))-2)

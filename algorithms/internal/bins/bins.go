@@ -4,63 +4,62 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 )
 
-// MaxBins is the largest number of bins for values that a feature of numbers may have; one
-// more is for what is missing, so that a bin fits a byte.
+// MaxBins is the largest number of bins for the values of a numeric feature. With one more bin
+// for missing values, a bin fits in a byte.
 const MaxBins = 255
 
-// MaxCategories is the largest number of categories of a feature, each of which has a bin; one
-// more is for what is missing, so that a bin fits two bytes.
+// MaxCategories is the largest number of categories of a feature; each has a bin. With one more
+// bin for missing values, a bin fits in two bytes.
 const MaxCategories = 1<<16 - 1
 
 // MaxCategory is the largest code of a category in a column of integers.
 const MaxCategory = 1<<16 - 1
 
-// Columns names what is read of a dataset.
+// Columns names the columns to read.
 type Columns struct {
-	// Vector names a vector column, dense or sparse; Features name columns of numbers, bools
-	// and text, each of them a feature. With neither the dataset's only vector column is
-	// taken.
+	// Vector names a vector column, dense or sparse. Features names columns of numbers, bools
+	// and text; each is a feature. With neither, the dataset's only vector column is taken.
 	Vector   string
 	Features []string
-	// Categorical names those of the Features that are categorical although they are
-	// integers: their values are the codes of the categories, 0 to MaxCategory. Text is
-	// always categorical.
+	// Categorical names the integer columns in Features that are categorical: their values are
+	// codes of categories, 0 to MaxCategory. Text is always categorical.
 	Categorical []string
-	// CategoricalAt are the components of the vector that hold such codes.
+	// CategoricalAt has the components of the vector that have such codes.
 	CategoricalAt []int
 	Label         string
-	// LabelUpper names the upper end of labels that are intervals, which may be +Inf; Label
-	// is then the lower one, which may be -Inf. It goes with a NumberLabel.
+	// LabelUpper names the column of the upper ends of labels that are intervals; they may be
+	// +Inf. Label then has the lower ends; they may be -Inf. It goes with a NumberLabel.
 	LabelUpper string
 	Weight     string // empty: every row weighs 1
-	// Margins name number columns with what rows are scored before the first tree, one for
-	// each output; empty: nothing.
+	// Margins names number columns, one for each output, with the margins of rows before the
+	// first tree; empty: none.
 	Margins []string
-	// Group names a column of any scalar type; rows with equal values are a group, such as
-	// the answers to one query. Rows of a group come to stand one behind the other in one
-	// shard, in the order they had; groups in that of their first rows.
+	// Group names a column of any scalar type. Rows with equal values are a group, such as the
+	// answers to one query. The rows of a group are brought together in one shard, in the order
+	// they had. Groups are ordered by their first rows.
 	Group string
-	// Skip leaves rows out of which label, weight, margins or group are unusable, and counts
-	// them as "rows skipped". Otherwise such a row is an error that names row and column.
-	// Features that are missing are no reason to.
+	// Skip leaves out rows whose label, weight, margins or group are unusable, and counts them
+	// as "rows skipped". Otherwise such a row is an error that names row and column. A missing
+	// feature is no reason to skip a row.
 	Skip bool
-	// CheckLabel, if set, says what is wrong with a number as a label. It is asked while rows
-	// are checked only with Skip, as the places of those behind left out ones are lost then.
+	// CheckLabel, if set, returns what is wrong with a number as a label. It is called while
+	// rows are checked only with Skip, because later the numbers of rows after left out ones
+	// are lost.
 	CheckLabel func(v float64) error
 }
 
 // Options say how features are binned.
 type Options struct {
-	// MaxBins is the largest number of bins for numbers, 2 to 255; 0 means 255. Categories
-	// have a bin each however many there are.
+	// MaxBins is the largest number of bins for numbers, 2 to 255; 0 means 255. Each category
+	// has a bin, however many there are.
 	MaxBins int
-	// AbsentIsZero takes what sparse rows do not have for 0 in place of missing.
+	// AbsentIsZero says that values absent from sparse rows are 0; otherwise they are missing.
 	AbsentIsZero bool
-	// NoBundling gives every sparse feature a place of its own.
+	// NoBundling gives no two sparse features a common column.
 	NoBundling bool
 }
 
-// LabelKind says what labels are; see package rows.
+// LabelKind is the kind of labels; see package rows.
 type LabelKind = rows.LabelKind
 
 // Kinds of labels.
@@ -70,135 +69,136 @@ const (
 	ClassLabel  = rows.ClassLabel
 )
 
-// Facts are what is known of all rows before training; the same on every subtask. They
+// Facts are facts about all rows, known before training and the same on every subtask. They
 // must not be modified.
 type Facts struct {
-	// Declared is the number of features of a row: of sparse ones that which the column's
-	// type or the largest index says. Where very many are declared of which few occur,
-	// Layout.Features has those that do.
+	// Declared is the number of features of a row. For sparse rows it follows from the column's
+	// type, or else from the largest index. Where very many are declared and few occur,
+	// Layout.Features has only those that occur.
 	Declared int
 	Rows     int64
 	Weighing int64   // rows whose weight is above 0
 	Weight   float64 // total
-	// Classes are the values of a ClassLabel as text, in ascending order of the values;
-	// ClassWeights their weights; LabelType the type of the column, as schemas print it.
+	// Classes are the values of a ClassLabel as text, in ascending order of the values.
+	// ClassWeights has their weights. LabelType is the type of the column, as schemas print it.
 	Classes      []string
 	ClassWeights []float64
 	LabelType    string
-	// Of a NumberLabel, mean and deviation weighted (those of the lower ends of intervals,
-	// and 0 where such an end is infinite).
+	// LabelMean to LabelMax are for a NumberLabel. Mean and standard deviation are weighted.
+	// For intervals, these are facts about the lower ends, with 0 for an infinite one.
 	LabelMean, LabelStd, LabelMin, LabelMax float64
-	// Missing has for each of Layout.Features the number of rows in which it is missing.
+	// Missing has, for each of Layout.Features, the number of rows in which the feature is
+	// missing.
 	Missing []int64
 	// ShardRows has the number of rows of each shard of the job.
 	ShardRows []int64
-	Groups    int64 // of rows, in all
+	Groups    int64 // number of groups of rows
 }
 
-// Layout says what the features are and where rows have them; the same on every subtask.
-// It must not be modified.
+// Layout says what the features are and where they are stored. It is the same on every subtask,
+// and must not be modified.
 type Layout struct {
 	Features []Feature
-	// Columns are those of bytes, in order; the blocks hold them side by side.
+	// Columns has the columns of bytes, in the order of the blocks.
 	Columns []Column
-	// Wide are the numbers, in ascending order, of the features that have a column of two
-	// bytes: those of more categories than a byte tells apart.
+	// Wide has the indices, ascending, of the features with a column of two bytes: those whose
+	// bins do not fit in a byte.
 	Wide []int
-	// Slots is the length of a histogram: the slots of the columns one behind the other,
-	// those of the wide features, then those of the features that rows hold as Sparse.
+	// Slots is the length of a histogram: first the slots of the columns, then those of the
+	// wide features, then those of the features in Sparse.
 	Slots int
-	// ColumnSlots is how many of the slots belong to Columns and Wide.
+	// ColumnSlots is the number of slots of Columns and Wide.
 	ColumnSlots int
 }
 
-// Feature is a feature as training sees it. A bin is a number from 0 to Bins, of which Bins
-// itself is the bin of what is missing.
+// Feature is a binned feature. A bin is a number from 0 to Bins; Bins itself is the bin of
+// missing values.
 type Feature struct {
 	Name string
-	// Number is that of the feature within a row, as nodes of trees name it.
+	// Number is the number of the feature in a row. Nodes of trees refer to features by it.
 	Number int
 	// Categorical features have Codes, others Cuts.
 	Categorical bool
-	// Cuts ascend: bin b has the values from Cuts[b-1] up to, but without, Cuts[b], so that
-	// a node that sends bins 0 to b left has the threshold Cuts[b]. There are Bins−1.
+	// Cuts ascend. Bin b has the values v with Cuts[b-1] ≤ v < Cuts[b], so a node that sends
+	// bins 0 to b left has the threshold Cuts[b]. There are Bins−1 cuts.
 	Cuts []float32
 	// Codes are the codes of the categories of the bins, in ascending order. Categories that
 	// training has not seen count as missing.
 	Codes []int32
-	// Names are those of the categories, by their codes, where the column is text, nil where
-	// it is not; then the code of bin b is b.
+	// Names has the names of the categories of a text column, by code; the code of bin b is
+	// then b. It is nil if the column is not text.
 	Names []string
 	// Bins is the number of bins for values: 0 where the feature is missing in every row.
 	Bins int
-	// Column is the number of the column of bytes that has the feature, −1 where it is one
-	// of Layout.Wide, where rows hold it as Sparse, and where they do not hold it at all,
-	// because it cannot split them.
+	// Column is the index of the column of bytes that has the feature. It is −1 if the feature
+	// is in Layout.Wide or in Sparse, or is not stored because it cannot split rows.
 	Column int
-	// Slot is the first slot of the feature, within a histogram; −1 where it has none. It
-	// has one for each bin but the implicit one, in the order of the bins.
+	// Slot is the first slot of the feature in a histogram; −1 if it has none. Each bin but the
+	// implicit one has a slot, in the order of the bins.
 	Slot int
-	// Implicit is the bin that is not stored: a row in which nothing is stored of the
-	// feature is in it, and its sums are those of all rows of a node minus the feature's
-	// slots. It is −1 where every bin is stored.
+	// Implicit is the bin that is not stored; −1 if every bin is stored. A row that stores
+	// nothing of the feature is in it. Its sums are those of all rows of a node minus those of
+	// the feature's slots.
 	Implicit int
 }
 
 // Column is a column of bytes.
 type Column struct {
-	// Slot is the slot of byte 0; Width the number of bytes, and slots, there may be.
+	// Slot is the slot of byte value 0. Width is the number of byte values, and so of slots.
 	Slot, Width int
-	// Features are the numbers, within Layout.Features, of those that share the column: one
-	// whose bins are the bytes, or several that are never stored in the same row. Then byte
-	// 0 says that none of them is.
+	// Features has the indices in Layout.Features of the features in the column. A single one
+	// has its bins as the bytes. Several ones are never stored in the same row; byte 0 then
+	// says that none of them is stored.
 	Features []int
-	// Block and Offset tell where it stands: the byte of a row is
+	// Block and Offset give the place: the byte of a row is
 	// Blocks[Block].Bins[row*Stride+Offset].
 	Block, Offset int
 }
 
-// Span is the rows of one shard within those of a subtask.
+// Span is the range of the rows of one shard among those of a subtask.
 type Span struct{ Shard, First, Rows int }
 
 // Block is up to 32 columns of bytes side by side, row-major.
 type Block struct {
-	// First is the number of the first column, Stride how many there are.
+	// First is the index of the first column, Stride the number of columns.
 	First, Stride int
 	// Bins has row r at Bins[r*Stride:(r+1)*Stride].
 	Bins []byte
 }
 
-// Sparse is, of each row, the slots of the features that have no column.
+// Sparse has, for each row, the slots of the features without a column.
 type Sparse struct {
-	// RowPtr has one entry more than there are rows; row r has Slots[RowPtr[r]:RowPtr[r+1]],
-	// in ascending order. Both are nil where every feature has a column.
+	// RowPtr has one more entry than there are rows. Row r has Slots[RowPtr[r]:RowPtr[r+1]],
+	// ascending. Both are nil if every feature has a column.
 	RowPtr []int64
 	Slots  []uint32
 }
 
-// Data is the rows of a subtask, those of its shards one behind the other. It is good until
-// the queue ends, and must not be modified.
+// Data has the rows of a subtask, shard by shard. It is valid until the queue ends, and must
+// not be modified.
 type Data struct {
-	Facts  *Facts // of the rows that train, also where these are others
+	Facts  *Facts // of the training rows, also if these rows are an evaluation set
 	Layout *Layout
 	Rows   int
 	Shards []Span // those with rows
 	Blocks []Block
-	OnDisk bool // a file has the blocks, beyond the memory budget
+	OnDisk bool // the blocks are in a file, as they exceed the memory budget
 	// Wide has, for each of Layout.Wide, the bins of the rows.
 	Wide   [][]uint16
 	Sparse Sparse
-	Label  []float64 // nil where there are none; numbers of classes of a ClassLabel
+	Label  []float64 // nil where there are none; for a ClassLabel, numbers of classes
 	Upper  []float64 // upper ends of labels, nil where there are none
 	Weight []float64 // nil where every row weighs 1
 	// Margins is row-major, Rows × Outputs; nil where there are none.
 	Margins []float64
 	Outputs int
-	// Groups has the first row of each group, and behind the last one Rows; nil where rows
-	// have none. No group is in two shards.
+	// Groups has the first row of each group, then Rows; nil where there are no groups. No
+	// group is in two shards.
 	Groups []int32
 }
 
-// SlotOf returns the slot of a bin, −1 for the implicit one and where there are none.
+// SlotOf returns the slot of a bin. It is −1 for the implicit bin and for a feature without
+// slots.
 func (f *Feature) SlotOf(bin int) int {
 	switch {
 	case f.Slot < 0 || bin == f.Implicit:
@@ -229,10 +229,9 @@ func (f *Feature) BinOfSlot(slot int) int {
 	return bin
 }
 
-// Set returns the set of a node that sends bins of a categorical feature left or right, and
-// whether it is the set of those that go right. It has the categories that do not go where
-// missing values go, so that categories without a bin, which training has not seen, go with
-// what is missing.
+// Set returns the set of categories of a node that splits a categorical feature: those that go
+// to the other side than missing values. setRight tells whether this is the right side. So
+// categories that training has not seen, which have no bin, go where missing values go.
 func (f *Feature) Set(left func(bin int) bool, missingLeft bool) (words []uint32, setRight bool) {
 	for b, code := range f.Codes {
 		if left(b) == missingLeft {

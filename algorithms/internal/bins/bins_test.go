@@ -80,8 +80,8 @@ func dataset(rec arrow.Record) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset { return arrowbridge.FromRecords(b, []arrow.Record{rec}) }
 }
 
-// requireRouted asserts that a value goes the same way by its bin, as training sends rows, as
-// by every threshold, as prediction does.
+// requireRouted asserts that, at every cut, a value goes the same way by its bin, as in
+// training, and by the threshold, as in prediction.
 func requireRouted(t *testing.T, f *bins.Feature, bin int, x float64) {
 	t.Helper()
 	if math.IsNaN(x) {
@@ -120,7 +120,7 @@ func TestRowsGoAsTheirBinsDo(t *testing.T) {
 		name string
 		o    bins.Options
 		data func(b *engine.Builder) *engine.Dataset
-		of   func(x float64) float64 // what an entry means
+		of   func(x float64) float64 // the value that an entry stands for
 	}{
 		{name: "dense", data: wild.Dataset},
 		{name: "few bins", data: wild.Dataset, o: bins.Options{MaxBins: 4}},
@@ -166,7 +166,7 @@ func TestRowsGoAsTheirBinsDo(t *testing.T) {
 	}
 }
 
-// ragged is a table as vectors whose type tells no length.
+// ragged returns a table as vectors whose type does not tell the length.
 func ragged(t trial.Table) arrow.Record {
 	var all [][]float64
 	for i := range t.N {
@@ -175,7 +175,7 @@ func ragged(t trial.Table) arrow.Record {
 	return columnsRecord([]string{"features"}, all)
 }
 
-// singles is a table as vectors of float32.
+// singles returns a table as vectors of float32.
 func singles(t trial.Table) arrow.Record {
 	b := array.NewFixedSizeListBuilder(memory.NewGoAllocator(), int32(t.D), arrow.PrimitiveTypes.Float32)
 	for i := range t.N {
@@ -199,7 +199,7 @@ func TestSameBits(t *testing.T) {
 	r := sharding.NewRandom(4, "thin", 0, 0)
 	for i := range thin.X {
 		if i%30 < 20 && r.Float64() < 0.95 || i%30 >= 20 && i%10 != (i/30)%10 {
-			thin.X[i] = 0 // some meet now and then, some never
+			thin.X[i] = 0 // some features occur together in some rows, some never
 		}
 	}
 	thin.Sparse = true
@@ -361,7 +361,7 @@ func TestEvaluationRowsAreBinnedByTheCutsOfTraining(t *testing.T) {
 	s := collect(t, r)
 	require.Len(t, s.Rows, 3)
 	require.Equal(t, []int{0, 0, 1}, s.Rows[0].Bins)
-	require.Equal(t, []int{2, 3, 2}, s.Rows[1].Bins) // at the cut, so right of it; unseen
+	require.Equal(t, []int{2, 3, 2}, s.Rows[1].Bins) // a value at the cut is right of it; an unseen category is missing
 	require.Equal(t, []int{4, 3, 2}, s.Rows[2].Bins)
 	require.Equal(t, []float64{1, 1, 0}, []float64{s.Rows[0].Label, s.Rows[1].Label, s.Rows[2].Label})
 	require.EqualValues(t, 4, s.Facts.Rows)

@@ -5,35 +5,36 @@ import (
 	"sort"
 )
 
-// bundler finds which sparse features share a column. Features may share one if no row has
-// two of them stored, over all rows of the job and not over a sample, so that bundling loses
+// bundler finds which sparse features share a column. Features may share one if no row of the
+// job stores two of them. This is checked over all rows, not over a sample, so bundling loses
 // nothing (it is the conflict-free case of exclusive feature bundling: Ke et al., LightGBM,
-// NIPS 2017). Who meets whom is a matrix of bits, which subtasks combine; it is made for one
-// window of features after the other, as it grows with their square. Within a window the
-// features are taken by how many rows store them, most first, and each goes into the first
-// bundle that has room and nothing it meets: graph colouring, greedily.
+// NIPS 2017). A bit matrix has the pairs of features that conflict, that is, are stored in the
+// same row; subtasks combine it by or. It grows with the square of the features, so it is made
+// for one window of features at a time. The features of a window are sorted by the number of
+// rows that store them, most first. Each goes into the first bundle that has room and no
+// feature in conflict: greedy graph colouring.
 type bundler struct {
 	plan     *plan
 	features []Feature
-	missing  []int64 // rows in which each is missing
+	missing  []int64 // by feature: rows in which it is missing
 	parts    []packed
 	rows     int64 // of the job
 
-	stored     []int64 // rows in which each feature is stored
-	candidates []int   // features that may share a column, by number
+	stored     []int64 // by feature: rows that store it
+	candidates []int   // indices of the features that may share a column
 	next       int     // the first candidate of the window
-	bundles    [][]int // of features; those of one alone, too
+	bundles    [][]int // features of each bundle; some have only one
 }
 
 const (
 	// windowFeatures bounds the matrix of a window: 2 MB.
 	windowFeatures = 4096
-	// openBundles is how many bundles with room are tried for a feature.
+	// openBundles is the number of bundles with room that are tried for a feature.
 	openBundles = 256
-	// A byte for each row is worth it where one row in denseShare stores something: entries
-	// of Sparse take 4 bytes.
+	// A column, with a byte for each row, pays if at least one row in denseShare stores
+	// something: an entry of Sparse takes 4 bytes.
 	denseShare = 4
-	// meetRows is how many rows are looked at at a time.
+	// meetRows is the number of rows in a chunk.
 	meetRows = 1 << 10
 )
 
@@ -57,7 +58,7 @@ func (b *bundler) countLength() int {
 	return len(b.features)
 }
 
-// count adds the rows in which each feature is stored.
+// count adds, for each feature, the number of own rows that store it.
 func (b *bundler) count(out []int64) {
 	for i := range out {
 		f := &b.features[i]
@@ -73,7 +74,7 @@ func (b *bundler) count(out []int64) {
 	}
 }
 
-// splits says that a feature can split rows.
+// splits tells whether a feature can split rows.
 func (b *bundler) splits(i int) bool {
 	f := &b.features[i]
 	if f.Implicit >= 0 {
@@ -82,10 +83,10 @@ func (b *bundler) splits(i int) bool {
 	return f.Bins > 1 || f.Bins == 1 && b.missing[i] > 0
 }
 
-// wide says that a byte does not tell the bins of a feature apart.
+// wide tells whether the bins of a feature do not fit in a byte.
 func (b *bundler) wide(i int) bool { return b.features[i].Bins > MaxBins }
 
-// choose takes the sums of count and chooses the candidates.
+// choose chooses the candidates, given the sums of count over all subtasks.
 func (b *bundler) choose(sums []int64) {
 	if b.plan.kind != sparseRows {
 		return
@@ -102,12 +103,12 @@ func (b *bundler) choose(sums []int64) {
 	}
 }
 
-// window returns the candidates of the window.
+// window returns the candidates of the current window.
 func (b *bundler) window() []int {
 	return b.candidates[b.next:min(b.next+windowFeatures, len(b.candidates))]
 }
 
-// words is the length of a row of the matrix of n features.
+// words is the number of words of a row of the matrix of n features.
 func words(n int) int { return (n + 63) / 64 }
 
 func (b *bundler) done() bool { return b.next >= len(b.candidates) }
@@ -115,18 +116,18 @@ func (b *bundler) done() bool { return b.next >= len(b.candidates) }
 // meetLength is the length of the matrix of the window.
 func (b *bundler) meetLength() int { return len(b.window()) * words(len(b.window())) }
 
-// meet sets the bits of the features that meet in own rows.
+// meet sets the bits of the pairs of features that some own row stores.
 func (b *bundler) meet(out []int64) {
 	if len(out) == 0 {
 		return
 	}
 	window := b.window()
 	width := words(len(window))
-	rows := make([]uint64, meetRows*width) // by row of the chunk, the features it stores
-	var seen []uint64                      // feature and row of what the chunk stores
+	rows := make([]uint64, meetRows*width) // by row of the chunk: bitset of the features that it stores
+	var seen []uint64                      // (feature, row) pairs that the chunk stores
 	for k := range b.parts {
 		p := &b.parts[k]
-		from := make([]int32, len(window)) // where the entries begin that are to come
+		from := make([]int32, len(window)) // by feature: first entry after the chunk
 		for lo := 0; lo < p.n; lo += meetRows {
 			seen = b.storedIn(p, from, int32(min(lo+meetRows, p.n)), seen[:0])
 			clear(rows)
@@ -144,13 +145,13 @@ func (b *bundler) meet(out []int64) {
 		}
 	}
 	for i := range window {
-		out[i*width+i/64] &^= 1 << (i % 64) // a feature does not meet itself
+		out[i*width+i/64] &^= 1 << (i % 64) // a feature does not conflict with itself
 	}
 }
 
-// storedIn appends the features of the window, in the upper halves, and the rows below hi
-// that store them. from tells where the entries of the features begin that were not looked
-// at yet.
+// storedIn appends, for each entry in the window with a row below hi, the feature in the upper
+// half and the row in the lower one. from has the first entry of each feature that is still to
+// be read.
 func (b *bundler) storedIn(p *packed, from []int32, hi int32, dst []uint64) []uint64 {
 	for i, number := range b.window() {
 		f := &b.features[number]
@@ -167,7 +168,8 @@ func (b *bundler) storedIn(p *packed, from []int32, hi int32, dst []uint64) []ui
 	return dst
 }
 
-// bundle takes the combined matrix of the window and goes on to the next one.
+// bundle bundles the features of the window, given the matrix of all subtasks, and advances to
+// the next window.
 func (b *bundler) bundle(matrix []int64) {
 	window := b.window()
 	width := words(len(window))
@@ -200,7 +202,7 @@ func (b *bundler) bundle(matrix []int64) {
 		if at < 0 {
 			at = len(all)
 			if at == openBundles {
-				copy(all, all[1:]) // the oldest is closed
+				copy(all, all[1:]) // the oldest bundle is closed
 				at--
 				all = all[:at]
 			}

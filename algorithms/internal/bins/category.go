@@ -5,8 +5,8 @@ import (
 	"sort"
 )
 
-// setCategories gives a categorical feature its bins: the categories of rows with a weight. Text
-// that is missing in every row has Names too, of which there are none.
+// setCategories gives a categorical feature its bins: the categories of rows with a weight. For
+// text that is missing in every row, Names is empty but not nil.
 func (f *Feature) setCategories(d dictionary, text bool) {
 	if text {
 		f.Names = []string{}
@@ -25,13 +25,12 @@ func (f *Feature) setCategories(d dictionary, text bool) {
 	}
 }
 
-// tooManyCategories is what is wrong with a column of too many.
+// tooManyCategories is the error about a column of too many categories.
 func tooManyCategories(column string) error {
-	return fmt.Errorf("%s: there are more than %d categories; that many tell nothing: leave the column out, or group them", column, MaxCategories)
+	return fmt.Errorf("%s: there are more than %d categories, too many to learn from: leave the column out, or group them", column, MaxCategories)
 }
 
-// Category returns the code of a category of a column of text, −1 where it is none that has
-// a bin.
+// Category returns the code of a category of a text column. It is −1 for text without a bin.
 func (f *Feature) Category(text string) int {
 	i := sort.SearchStrings(f.Names, text)
 	if i < len(f.Names) && f.Names[i] == text {

@@ -11,19 +11,19 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Table is a checked dataset: what is known when the job is built.
+// Table describes a checked dataset; it is complete when the job is built.
 type Table struct {
-	// Rows has the checked rows, Facts the facts about those that train.
+	// Rows has the checked rows, Facts the facts about the training rows.
 	Rows, Facts *engine.Dataset
 	// Whether rows are sparse, and whether there are weights, margins and groups.
 	Sparse, Weighted, Grouped bool
 	Label                     LabelKind
-	// State, if set, returns the bytes that training keeps on the heap for each row, for the
+	// State, if set, returns the heap bytes that training keeps for each row; they count in the
 	// memory budget.
 	State func(f *Facts) int64
 
 	plan *plan
-	name string // of an evaluation set; "" for the rows that train
+	name string // of an evaluation set; "" for the training rows
 	rows comqueue.PartitionedData
 	data shared.Key[*Data]
 }
@@ -34,10 +34,10 @@ var (
 	decodedFacts = shared.Scratch[*known]("decoded facts of the features")
 )
 
-// Check adds to a job the operator that checks rows and packs those of each shard, and the
-// queue that learns the facts about all of them: the cuts and the layout of the binned rows.
-// op, such as "gbdt.Train", names that queue. What is wrong with the columns is returned,
-// without op; what is wrong with rows fails the run.
+// Check adds to a job the operator that checks the rows and packs those of each shard. It also
+// adds the queue that finds the facts about all rows, such as the cuts and the layout of the
+// binned rows. op, such as "gbdt.Train", names that queue. Check returns errors about the
+// columns, without op. Errors about rows fail the run.
 func Check(op string, d *engine.Dataset, c Columns, label LabelKind, o Options) (Table, error) {
 	t := Table{Rows: d, Facts: d, Label: label}
 	if d.Poisoned() {
@@ -53,11 +53,11 @@ func Check(op string, d *engine.Dataset, c Columns, label LabelKind, o Options) 
 	return t, nil
 }
 
-// Other checks a dataset whose rows are binned by the cuts of t's: one that training is
-// evaluated on. name tells it from others within a queue. Its columns are those of the same
-// names, labels, weights and all, of the same types but for the widths of numbers. Categories
-// that t does not have are missing there, whatever their codes; classes that t does not have
-// are an error. skip leaves out rows whose label or weight is missing, if t's columns do not.
+// Other checks an evaluation set, whose rows are binned by the cuts of t. name is unique within
+// a queue. The set must have all the columns of t, with the same names and types, except that
+// the widths of numbers may differ. Categories that t does not have are missing values,
+// whatever their codes. Classes that t does not have are an error. skip leaves out rows whose
+// label or weight is missing, even if t does not skip rows.
 func (t Table) Other(name string, d *engine.Dataset, skip bool) (Table, error) {
 	o := Table{Rows: d, Facts: t.Facts, Label: t.Label}
 	if d.Poisoned() || t.plan == nil {
@@ -90,24 +90,24 @@ func newTable(name string, p *plan) Table {
 	}
 }
 
-// match says in what another plan differs such that its rows cannot be binned alike.
+// match returns an error if the rows of another plan cannot be binned like those of p.
 func (p *plan) match(o *plan) error {
 	if p.kind != separate {
 		dense := func(k layoutKind) bool { return k == denseRows || k == raggedRows }
 		a, b := p.schema.Field(p.vector).Type, o.schema.Field(o.vector).Type
 		if p.kind != o.kind && !(dense(p.kind) && dense(o.kind)) || p.dim > 0 && o.dim > 0 && p.dim != o.dim {
-			return fmt.Errorf("column %q is %s, where that of the rows that train is %s", o.schema.Field(o.vector).Name, batch.TypeName(b), batch.TypeName(a))
+			return fmt.Errorf("column %q is %s, and in the training rows it is %s", o.schema.Field(o.vector).Name, batch.TypeName(b), batch.TypeName(a))
 		}
 	}
 	for j, text := range p.text {
 		if o.text[j] != text {
 			a, b := p.schema.Field(p.features[j]).Type, o.schema.Field(o.features[j]).Type
-			return fmt.Errorf("column %q is %s, where that of the rows that train is %s", p.columns.Features[j], batch.TypeName(b), batch.TypeName(a))
+			return fmt.Errorf("column %q is %s, and in the training rows it is %s", p.columns.Features[j], batch.TypeName(b), batch.TypeName(a))
 		}
 	}
 	if p.label == ClassLabel {
 		if a, b := batch.TypeName(p.schema.Field(p.labelAt).Type), batch.TypeName(o.schema.Field(o.labelAt).Type); a != b {
-			return fmt.Errorf("label column %q is %s, where that of the rows that train is %s", p.columns.Label, b, a)
+			return fmt.Errorf("label column %q is %s, and in the training rows it is %s", p.columns.Label, b, a)
 		}
 	}
 	return nil
@@ -128,15 +128,15 @@ func pack(d *engine.Dataset, p *plan) *engine.Dataset {
 	})
 }
 
-// Dim returns the number of features where the columns' types tell it, else 0.
+// Dim returns the number of features if the columns' types tell it, else 0.
 func (t Table) Dim() int {
-	if t.plan == nil { // of a dataset that could not be built
+	if t.plan == nil { // t is of a dataset that could not be built
 		return 0
 	}
 	return t.plan.dim
 }
 
-// Vector returns the name of the vector column, "" where features are columns each.
+// Vector returns the name of the vector column; "" if each feature is a column.
 func (t Table) Vector() string {
 	if t.plan == nil || t.plan.kind == separate {
 		return ""
@@ -152,8 +152,8 @@ func (p *plan) labelType() string {
 	return batch.TypeName(p.schema.Field(p.labelAt).Type)
 }
 
-// Init gives a queue the rows, and those that train also the facts: a queue that is given
-// those of Other is given those of the table it came from too.
+// Init gives a queue the rows of t. If they are the training rows, it also gives it the facts.
+// So a queue with rows of Other must also be given those of the table that Other was called on.
 func (t Table) Init(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
 	q = q.InitWithPartitionedData(t.rows.WithState(t.state), t.Rows)
 	if t.name == "" {
@@ -162,8 +162,8 @@ func (t Table) Init(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
 	return q
 }
 
-// FactsOf returns the facts and the layout, within a queue that Init was given. They belong
-// to the queue and must not be modified.
+// FactsOf returns the facts and the layout in a stage of a queue on which Init was called. They
+// belong to the queue and must not be modified.
 func (t Table) FactsOf(ctx *comqueue.ComContext) (*Facts, *Layout, error) {
 	k, err := t.known(ctx)
 	if err != nil {

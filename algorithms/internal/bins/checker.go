@@ -16,16 +16,17 @@ import (
 const skippedSetRows = "rows of evaluation sets skipped"
 
 // checker is the operator that checks the rows of one subtask and packs them, a shard at a
-// time: a shard's batches are kept until its end, so that columns can be made at their length.
+// time. It keeps a shard's batches until the shard ends, so that packed columns are allocated
+// at their length.
 type checker struct {
 	plan  *plan
 	check rows.Checker
 
-	rows    int            // of the shard at hand, seen so far
-	batches []arrow.Record // of the shard, retained
-	skip    [][]bool       // by batch, then row; nil where none is left out
+	rows    int            // rows of the current shard so far
+	batches []arrow.Record // batches of the shard, retained
+	skip    [][]bool       // by batch, then row: true for rows to leave out; nil: none
 	skipped int64
-	width   int // of the shard's ragged vectors, −1 before the first
+	width   int // size of the shard's ragged vectors, −1 before the first
 }
 
 func newChecker(p *plan) *checker {
@@ -41,7 +42,7 @@ func (o *checker) Close() error {
 	return nil
 }
 
-// drop begins a shard.
+// drop releases the batches of a shard and resets the checker for the next one.
 func (o *checker) drop() {
 	for i, b := range o.batches {
 		b.Release()
@@ -103,7 +104,8 @@ func (o *checker) EndShard(c *engine.Context, shard int, out engine.Output) erro
 	return out.Emit(shard, arrowrows.Batch(rec))
 }
 
-// checkLabels checks labels for what they are used as: as numbers with Skip, and as intervals.
+// checkLabels checks labels beyond package rows: intervals, and with Skip also numbers, by
+// CheckLabel.
 func (o *checker) checkLabels(rec arrow.Record) {
 	p := o.plan
 	switch {
@@ -120,7 +122,7 @@ func (o *checker) checkLabels(rec arrow.Record) {
 		for i := 0; i < column.Len() && !o.check.Done(i); i++ {
 			v := numberAt(column, i)
 			if math.IsNaN(v) {
-				continue // which is left out
+				continue // the row is left out
 			}
 			if err := p.columns.CheckLabel(v); err != nil {
 				o.check.Refuse(i, "column %q: %v", p.columns.Label, err)
@@ -129,8 +131,8 @@ func (o *checker) checkLabels(rec arrow.Record) {
 	}
 }
 
-// checkVectors checks features that are vectors, besides what package rows checks: the size
-// of those of one size, and the codes of categories.
+// checkVectors checks vectors beyond package rows: that ragged ones have one size, and the
+// codes of categories.
 func (o *checker) checkVectors(column arrow.Array) {
 	coded, ragged := o.plan.categories(), o.plan.kind == raggedRows
 	if len(coded) == 0 && !ragged {
@@ -153,7 +155,7 @@ func (o *checker) checkVectors(column arrow.Array) {
 				o.width = len(row)
 			}
 			if len(row) != o.width {
-				o.check.Refuse(i, "column %q has %d components, where other rows have %d: vectors are of one size", o.plan.schema.Field(o.plan.vector).Name, len(row), o.width)
+				o.check.Refuse(i, "column %q has %d components, where other rows have %d: all vectors must have one size", o.plan.schema.Field(o.plan.vector).Name, len(row), o.width)
 			}
 			for _, at := range coded {
 				if at < len(row) {
@@ -164,7 +166,7 @@ func (o *checker) checkVectors(column arrow.Array) {
 	}
 }
 
-// checkCode checks the code of a category that is a component of a vector.
+// checkCode checks a component of a vector that is the code of a category.
 func (o *checker) checkCode(row, feature int, v float64) {
 	if !o.plan.lenient && v == v && !codes.Has(v) {
 		o.check.Refuse(row, "%s: the category is %v; %s", o.plan.describe(feature), v, codes.Want)

@@ -5,15 +5,16 @@ import (
 	"sort"
 )
 
-// column is what a subtask has of one feature while its cuts are sought: the values of its
-// rows that are not missing and have a weight, sorted.
+// column has the sorted values of one feature on a subtask, for the search of its cuts. Missing
+// values, and rows without weight, are left out.
 type column struct {
 	keys []uint32 // ascending, equal ones repeated
-	// cum has the weight of the first i keys; nil where each weighs 1.
+	// cum[i] is the weight of the first i keys; nil where each weighs 1.
 	cum []int64
-	// absent is the weight of the rows that do not have the feature, where that stands for 0.
+	// absent is the weight of the rows that do not store the feature, where absent values are
+	// 0.
 	absent  int64
-	missing int64 // rows without a value, whatever they weigh
+	missing int64 // rows without a value, of any weight
 }
 
 // upTo returns the weight of the first i keys.
@@ -27,7 +28,7 @@ func (c *column) upTo(i int) int64 {
 // total returns the weight of all values.
 func (c *column) total() int64 { return c.upTo(len(c.keys)) + c.absent }
 
-// lowerBound returns the number of the first key within [lo, hi) that is not below key, or hi.
+// lowerBound returns the index of the first key in [lo, hi) that is not below key, or hi.
 func (c *column) lowerBound(lo, hi int, key uint32) int {
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
@@ -40,8 +41,8 @@ func (c *column) lowerBound(lo, hi int, key uint32) int {
 	return lo
 }
 
-// distinct appends the distinct values to dst in ascending order, and reports false, with dst
-// as it was, where there are more than limit.
+// distinct appends the distinct values to dst in ascending order. If there are more than limit,
+// it returns dst unchanged and false.
 func (c *column) distinct(dst []uint32, limit int) ([]uint32, bool) {
 	own := len(dst)
 	zero := c.absent > 0
@@ -68,7 +69,7 @@ func (c *column) distinct(dst []uint32, limit int) ([]uint32, bool) {
 	return dst, true
 }
 
-// after returns the number of the first key behind i that is above k, the key at i.
+// after returns the index of the first key after i that is above k, the key at i.
 func (c *column) after(i int, k uint32) int {
 	step := 1
 	for i+step < len(c.keys) && c.keys[i+step] == k {
@@ -79,8 +80,8 @@ func (c *column) after(i int, k uint32) int {
 	return i + sort.Search(hi-i, func(j int) bool { return c.keys[i+j] > k })
 }
 
-// neighbours returns the largest value below key and the smallest that is not, −1 and
-// 1<<32 where there is none.
+// neighbours returns the largest value below key, or −1, and the smallest value that is not
+// below key, or 1<<32.
 func (c *column) neighbours(key uint32) (a, b int64) {
 	i := c.lowerBound(0, len(c.keys), key)
 	a, b = -1, 1<<32
@@ -100,28 +101,28 @@ func (c *column) neighbours(key uint32) (a, b int64) {
 	return a, b
 }
 
-// Of a key, search learns this many bits a round.
+// search finds roundBits bits of a key in each round.
 const (
 	roundBits = 4
 	fanOut    = 1 << roundBits
 	rounds    = 32 / roundBits
 )
 
-// search finds the values that stand at some positions of the weight of a column, all
-// subtasks' parts of it together: at position t the smallest value such that it and those
-// below it weigh more than t. It is a radix descent: each round sums, for every prefix of a
-// key that is still sought, the weight under each of its continuations. All fields but lo
-// and hi are the same on every subtask.
+// search finds the values at some positions in the cumulative weight of a column, over all
+// subtasks. The value at position t is the smallest value such that it and the values below it
+// weigh more than t. It is a radix selection: each round sums, for every current prefix of
+// keys, the weight of each continuation by roundBits bits. All fields but lo and hi are the
+// same on every subtask.
 type search struct {
 	at     []int64  // positions, ascending, from 0 to below the total
-	prefix []uint32 // the bits of the values known so far, the others 0
-	below  []int64  // weight of what is below the prefix
-	weight []int64  // weight of what has the prefix
-	lo, hi []int32  // the own keys that have the prefix
+	prefix []uint32 // the known leading bits of the values, the others 0
+	below  []int64  // weight of the values below the prefix
+	weight []int64  // weight of the values with the prefix
+	lo, hi []int32  // range of the own keys with the prefix
 	shift  int      // bits that are not known yet
 }
 
-// newSearch begins the search for the values at some positions.
+// newSearch returns a search for the values at the given positions.
 func newSearch(at []int64, c *column) *search {
 	n := len(at)
 	s := &search{at: at, prefix: make([]uint32, n), below: make([]int64, n), weight: make([]int64, n), lo: make([]int32, n), hi: make([]int32, n), shift: 32}
@@ -131,7 +132,7 @@ func newSearch(at []int64, c *column) *search {
 	return s
 }
 
-// begins says whether position i has another prefix than the one before it.
+// begins tells whether position i has another prefix than the position before it.
 func (s *search) begins(i int) bool { return i == 0 || s.prefix[i] != s.prefix[i-1] }
 
 // width is the number of sums of the next round.
@@ -145,7 +146,7 @@ func (s *search) width() int {
 	return n
 }
 
-// probe adds what the own part of the column weighs under each continuation.
+// probe adds the weight of each continuation in the own part of the column.
 func (s *search) probe(c *column, out []int64) {
 	shift := s.shift - roundBits
 	for i := range s.at {
@@ -170,14 +171,14 @@ func (s *search) probe(c *column, out []int64) {
 	}
 }
 
-// narrow goes on to the continuations in which the positions are, given the sums of all
-// subtasks.
+// narrow extends each prefix to the continuation in which its position lies, given the sums
+// over all subtasks.
 func (s *search) narrow(c *column, sums []int64) {
 	shift := s.shift - roundBits
 	of := -fanOut
 	var prefix uint32
 	for i := range s.at {
-		if i == 0 || s.prefix[i] != prefix { // prefix is the one that sums are about
+		if i == 0 || s.prefix[i] != prefix { // sums[of:] begins with the sums of prefix
 			of += fanOut
 			prefix = s.prefix[i]
 		}
@@ -202,7 +203,7 @@ func share(i, w, n int64) int64 {
 	return int64(q)
 }
 
-// shareRest is share, and the remainder of the division.
+// shareRest is share with the remainder of the division.
 func shareRest(i, w, n int64) (q, rest int64) {
 	hi, lo := bits.Mul64(uint64(i), uint64(w))
 	a, b := bits.Div64(hi, lo, uint64(n))

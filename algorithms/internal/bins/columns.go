@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// layoutKind is how the features of a dataset are held.
+// layoutKind is the kind of columns in which a dataset has its features.
 type layoutKind = rows.Layout
 
 const (
@@ -23,8 +23,8 @@ const (
 	sparseRows = rows.SparseRows
 )
 
-// plan says which columns of a dataset are read and as what: what is known when the job is
-// built. It does not change.
+// plan says which columns of a dataset are read, and as what. It is made when the job is built,
+// and does not change.
 type plan struct {
 	columns Columns
 	options Options
@@ -35,19 +35,19 @@ type plan struct {
 	vector   int   // number of the vector's column
 	features []int // of the separate columns
 	text     []bool
-	coded    []bool // by feature; nil for vectors, where codedAt tells
+	coded    []bool // by feature; nil for vectors, which use codedAt
 	codedAt  map[int]bool
-	dim      int // 0 where only the data show it
+	dim      int // 0 if only the data tell it
 
 	labelAt, upperAt, weightAt, groupAt int // −1: none
 	marginsAt                           []int
-	lenient                             bool // codes need not be codes: an evaluation set's
+	lenient                             bool // evaluation set: invalid codes are missing values
 
-	reads []rows.Column // all of these, as far as their values are checked
+	reads []rows.Column // all of these columns whose values are checked
 }
 
-// newPlan resolves the names. In an evaluation set, for which lenient is true, what is no code
-// of a category is missing.
+// newPlan resolves the names. lenient is for evaluation sets: an invalid code of a category is
+// a missing value.
 func newPlan(schema *arrow.Schema, c Columns, label LabelKind, o Options, lenient bool) (*plan, error) {
 	if o.MaxBins == 0 {
 		o.MaxBins = MaxBins
@@ -91,14 +91,14 @@ func (c Columns) scalars(label LabelKind) []rows.Column {
 
 const upperRole = "upper end of the label"
 
-// checkNames tells what is wrong with the names of the columns.
+// checkNames returns all errors about the names of the columns.
 func (c Columns) checkNames(label LabelKind) error {
 	errs := append(c.Validate(label), rows.CheckNames(c.Vector, c.Features, c.scalars(label)...))
 	if slices.Contains(c.Margins, "") {
 		errs = append(errs, errors.New("a column has an empty name"))
 	}
 	if label == NoLabel && c.Label != "" {
-		errs = append(errs, fmt.Errorf("label column %q is named where none is read", c.Label))
+		errs = append(errs, fmt.Errorf("label column %q is named, but no label is read", c.Label))
 	}
 	if c.LabelUpper != "" && label != NumberLabel {
 		errs = append(errs, errors.New("an upper end of the label is named, but labels are not numbers"))
@@ -135,13 +135,13 @@ func (p *plan) findFeatures() error {
 	return nil
 }
 
-// codes are those of categories.
+// codes is the range of the codes of categories.
 var codes = rows.Range{
 	Most: MaxCategory, Whole: true,
-	Want: fmt.Sprintf("codes of categories are the integers from 0 to %d, other categories are text", MaxCategory),
+	Want: fmt.Sprintf("codes of categories are the integers from 0 to %d; use text for other categories", MaxCategory),
 }
 
-// findSeparate finds features that are columns each.
+// findSeparate finds the columns of features where each is a column.
 func (p *plan) findSeparate() error {
 	p.kind, p.dim = separate, len(p.columns.Features)
 	for _, name := range p.columns.Features {
@@ -194,7 +194,7 @@ func (p *plan) findScalars() error {
 	return errors.Join(errs...)
 }
 
-// categorical tells whether a feature is, and whether it is text.
+// categorical tells whether a feature is categorical, and whether it is text.
 func (p *plan) categorical(feature int) (is, text bool) {
 	if p.kind == separate {
 		return p.text[feature] || p.coded[feature], p.text[feature]
@@ -220,7 +220,7 @@ func (p *plan) categories() []int {
 	return all
 }
 
-// nameOf is what messages and trees call a feature.
+// nameOf returns the name of a feature in messages and trees.
 func (p *plan) nameOf(feature int) string {
 	if p.kind == separate {
 		return p.columns.Features[feature]
@@ -228,7 +228,7 @@ func (p *plan) nameOf(feature int) string {
 	return fmt.Sprintf("f%d", feature)
 }
 
-// describe is how messages about a value of a row call the place of it.
+// describe returns the place of a feature's value for messages about a row.
 func (p *plan) describe(feature int) string {
 	if p.kind == separate {
 		return fmt.Sprintf("column %q", p.columns.Features[feature])
@@ -236,7 +236,7 @@ func (p *plan) describe(feature int) string {
 	return fmt.Sprintf("column %q: component %d", p.schema.Field(p.vector).Name, feature)
 }
 
-// attrs are what the plan of the job shows.
+// attrs returns what the plan of the job shows.
 func (p *plan) attrs() []engine.Attr {
 	c := p.columns
 	features := strings.Join(c.Features, " ")

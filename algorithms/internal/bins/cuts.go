@@ -5,22 +5,22 @@ import (
 	"sort"
 )
 
-// How values are cut into at most B bins, of which each is to weigh about the same.
+// How values are cut into at most B bins of about equal weight.
 //
-// Where there are at most B distinct values, each has a bin. Otherwise a value is heavy if
-// it weighs more than the B-th part of all; fewer than B are. Heavy values stand alone. What
-// is light lies in segments, between one heavy value and the next; the bins that are left
-// are given to the segments in proportion to their weights, by largest remainders (Hamilton's
-// apportionment; of equal ones the lower segment has it). A segment without a bin joins the
-// heavy value above it, the topmost one that below it. A segment with k bins is cut next to
-// the values at the positions j/k of its weight, on that side of the value which is nearer,
-// below it where both are as near.
+// If there are at most B distinct values, each has a bin. Otherwise a value is heavy if it
+// weighs more than 1/B of the total; fewer than B values are. Each heavy value has a bin of its
+// own. The light values between one heavy value and the next are a segment. The other bins are
+// divided among the segments in proportion to their weights, by largest remainders (Hamilton's
+// apportionment; ties go to the lower segment). A segment without a bin joins the heavy value
+// above it; the topmost one joins the heavy value below it. A segment with k bins is cut next
+// to the values at the positions j/k of its weight: on the nearer side of the value, and below
+// it on a tie.
 //
-// Weights are integers, so every step is exact, and what comes out is a function of the
-// multiset of (value, weight) alone.
+// Weights are integers, so every step is exact, and the cuts are a function of the multiset of
+// (value, weight) alone.
 
-// firstPositions returns positions among which every heavy value has one: with light values
-// alone they are where the cuts are sought.
+// firstPositions returns positions such that every heavy value is at one of them. If all values
+// are light, they are the positions of the cuts.
 func firstPositions(total int64, bins int) []int64 {
 	at := make([]int64, 0, bins)
 	for i := range bins {
@@ -38,15 +38,15 @@ type segment struct {
 	rest   int64 // remainder of the apportionment
 }
 
-// division is how a column is divided, as far as it is known.
+// division has the cuts of a column found so far, and the positions still to search.
 type division struct {
-	cuts     []uint32 // each the smallest value that may stand right of a cut
+	cuts     []uint32 // for each cut, the smallest key right of it
 	segments []segment
-	at       []int64 // positions still to look at
+	at       []int64 // positions still to search
 }
 
-// divide looks at the values that were found at firstPositions and tells which cuts they
-// make and where else to look.
+// divide returns the cuts that follow from the values at firstPositions, and the other
+// positions to search.
 func divide(s *search, total int64, bins int) division {
 	type value struct {
 		key           uint32
@@ -89,10 +89,10 @@ func divide(s *search, total int64, bins int) division {
 	return d
 }
 
-// isHeavy says that a weight is more than the bins-th part of the total.
+// isHeavy tells whether a weight is more than total/bins.
 func isHeavy(weight, total int64, bins int) bool { return weight > share(1, total, int64(bins)) }
 
-// apportion gives the segments bins.
+// apportion divides bins among the segments.
 func apportion(segments []segment, bins int64) {
 	var light int64
 	for _, g := range segments {
@@ -110,7 +110,7 @@ func apportion(segments []segment, bins int64) {
 		order[i] = i
 	}
 	sort.SliceStable(order, func(a, b int) bool { return segments[order[a]].rest > segments[order[b]].rest })
-	for _, i := range order[:left] { // remainders add up to left: as many at least are above 0
+	for _, i := range order[:left] { // the remainders sum to left·light, so at least left of them are above 0
 		segments[i].bins++
 	}
 }
@@ -124,7 +124,7 @@ func nearest(cuts []uint32, s *search, segments []segment) []uint32 {
 			g++
 		}
 		if t == segments[g].lo {
-			continue // where a segment begins is no cut within it
+			continue // the start of a segment is no cut within it
 		}
 		if t-s.below[i] <= s.below[i]+s.weight[i]-t {
 			cuts = append(cuts, s.prefix[i])
@@ -135,14 +135,14 @@ func nearest(cuts []uint32, s *search, segments []segment) []uint32 {
 	return cuts
 }
 
-// cutsBetween turns cuts into thresholds, given the values next to each, as
-// column.neighbours tells them.
+// cutsBetween turns cuts into thresholds, given the neighbours of each cut; see
+// column.neighbours.
 func cutsBetween(a, b []int64) []float32 {
 	var cuts []float32
 	last := int64(-1)
 	for i := range a {
 		if a[i] < 0 || b[i] >= 1<<32 || b[i] == last {
-			continue // nothing on one side, or the same cut again
+			continue // no value on one side, or the same cut again
 		}
 		last = b[i]
 		cuts = append(cuts, between(valueOf(uint32(a[i])), valueOf(uint32(b[i]))))
@@ -162,7 +162,7 @@ func cutsOf(distinct []uint32) []float32 {
 	return cuts
 }
 
-// tidy sorts cuts and leaves one of equal ones.
+// tidy sorts cuts and removes duplicates.
 func tidy(cuts []uint32) []uint32 {
 	slices.Sort(cuts)
 	return slices.Compact(cuts)

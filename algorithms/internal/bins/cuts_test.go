@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// drive finds the cuts of a matrix whose rows are spread over some subtasks, adding up what
-// they give as a queue does.
+// drive finds the cuts of a matrix whose rows are divided among subtasks. It reduces their
+// numbers as a queue does.
 func drive(plan *plan, d int, parts [][]packed, largest float64) [][]Feature {
 	var all []*finder
 	rows := int64(0)
@@ -86,8 +86,8 @@ func drive(plan *plan, d int, parts [][]packed, largest float64) [][]Feature {
 	return features
 }
 
-// referenceCuts is the definition of cuts, told again with exact fractions over a sorted
-// list of values.
+// referenceCuts is the definition of cuts, written independently with exact fractions over a
+// sorted list of values.
 func referenceCuts(values []float32, weights []int64, bins int) []float32 {
 	weightOf := map[float32]int64{}
 	for i, v := range values {
@@ -109,7 +109,7 @@ func referenceCuts(values []float32, weights []int64, bins int) []float32 {
 		}
 		return b
 	}
-	cut := map[int]bool{} // cuts stand left of these values
+	cut := map[int]bool{} // there are cuts left of these values
 	if len(distinct) <= bins {
 		for i := 1; i < len(distinct); i++ {
 			cut[i] = true
@@ -164,10 +164,10 @@ func referenceCuts(values []float32, weights []int64, bins int) []float32 {
 		for k, g := range segments {
 			empty := g.first == g.last
 			if k > 0 && !(k == len(segments)-1 && g.bins == 0 && !empty) {
-				cut[g.first] = true // right of the heavy value before
+				cut[g.first] = true // right of the heavy value before it
 			}
 			if k < len(segments)-1 && (g.bins > 0 || empty) {
-				cut[g.last] = true // left of the heavy value behind
+				cut[g.last] = true // left of the heavy value after it
 			}
 			for j := 1; j < g.bins; j++ {
 				target := new(big.Int).Quo(new(big.Int).Mul(big.NewInt(int64(j)), big.NewInt(g.weight)), big.NewInt(int64(g.bins))).Int64()
@@ -204,7 +204,7 @@ func referenceCuts(values []float32, weights []int64, bins int) []float32 {
 	return cuts
 }
 
-// columnOf draws the values of a feature: of one of several shapes.
+// columnOf draws the values of a feature, from one of several distributions.
 func columnOf(r *sharding.Random, n, shape int) []float32 {
 	values := make([]float32, n)
 	for i := range values {
@@ -291,7 +291,7 @@ func TestCutsAreTheDefinition(t *testing.T) {
 	require.Len(t, seen, 12, "every shape both with all bins used and with fewer")
 }
 
-// spread cuts columns into parts of subtasks, by rows as they are, by feature or row-major.
+// spread divides rows into the parts of subtasks, packed by feature or as raw rows.
 func spread(columns [][]float32, weight []float64, weighted bool, tasks int) [][]packed {
 	n, d := len(columns[0]), len(columns)
 	var all [][]packed
@@ -322,7 +322,7 @@ func spread(columns [][]float32, weight []float64, weighted bool, tasks int) [][
 	return all
 }
 
-// withoutZeros packs the same rows as sparse ones, most of whose zeros are absent.
+// withoutZeros packs the same rows as sparse ones, with most zeros absent.
 func withoutZeros(dense [][]packed, columns [][]float32, tasks int) [][]packed {
 	row := 0
 	var all [][]packed

@@ -11,10 +11,10 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 )
 
-// dictionary is the distinct values of a column. The texts of text are the keys.
+// dictionary has the distinct values of a column. For text, Texts is the same as Keys.
 type dictionary = rows.Dictionary
 
-// collector gives the values of a shard numbers, in the order they come.
+// collector numbers the distinct values of a shard in the order of their first rows.
 type collector struct {
 	byText map[string]int32
 	byCode map[uint64]int32
@@ -32,7 +32,7 @@ func (c *collector) number(column arrow.Array, i int) int32 {
 		key := text.Value(i)
 		at, ok := c.byText[key]
 		if !ok {
-			key = string([]byte(key)) // what was read is a view of the column's memory
+			key = string([]byte(key)) // key was a view of the column's memory
 			at = int32(len(c.keys))
 			c.byText[key] = at
 			c.keys = append(c.keys, key)
@@ -51,8 +51,7 @@ func (c *collector) number(column arrow.Array, i int) int32 {
 	return at
 }
 
-// sorted returns the dictionary, and for each number the place in it. What the values weigh
-// is left to the caller.
+// sorted returns the dictionary, without weights, and the index in it for each number.
 func (c *collector) sorted() (d dictionary, place []int32) {
 	order := make([]int, len(c.keys))
 	for i := range order {

@@ -10,7 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// A queue that sees houses as bins: their areas cut in three, their colours as categories.
+// A queue reads houses as bins: their areas are cut into three bins, and their colours are
+// categories.
 func Example() {
 	type house struct {
 		Area   *float64

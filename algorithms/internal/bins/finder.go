@@ -5,9 +5,9 @@ import (
 	"math/bits"
 )
 
-// finder finds the cuts of features, a group of them at a time, on one subtask. Its steps
-// are local; between them whoever drives it adds up, over all subtasks, the numbers that
-// one step gives and the next one takes:
+// finder finds the cuts of features on one subtask, a group of features at a time. Its steps
+// are local. Between them the caller reduces, over all subtasks, the numbers that one step
+// gives and the next one takes:
 //
 //	for f.load() {
 //		f.merge(all subtasks' f.distinct())
@@ -18,49 +18,51 @@ import (
 //		f.finish(max of f.neighbours)
 //	}
 //
-// All numbers are integers, so the cuts do not depend on how rows are spread.
+// All numbers are integers, so the cuts do not depend on the distribution of rows among
+// subtasks.
 type finder struct {
 	plan     *plan
 	features []Feature
 	missing  []int64 // by feature
-	expect   []int64 // entries that a subtask is expected to have, by feature
+	expect   []int64 // by feature: expected entries of a subtask
 	parts    []packed
 	weights  [][]uint32 // by part; nil where every row weighs 1
-	weight   int64      // of the parts' rows
+	weight   int64      // total of the parts' rows
 	rows     int64
 
 	next         int // the first feature of the next group
 	work         []work
-	pairs, other []uint64 // room for sorting
+	pairs, other []uint64 // buffers for sorting
 	spare        []uint32
-	free         []column // whose room the next columns take
+	free         []column // columns whose memory is reused
 }
 
-// work is what is known of a feature of the group at hand. Only column and search.lo and hi
+// work is the state of a feature in the current group. Only column, search.lo and search.hi
 // differ between subtasks.
 type work struct {
 	feature  int
 	column   column
-	values   []uint32 // the distinct ones, where they are few enough
-	many     bool     // they are not
+	values   []uint32 // the distinct values, if they are few enough
+	many     bool     // there are too many distinct values
 	total    int64
 	search   *search // nil where there is nothing to search for
 	division division
 	cuts     []uint32
 }
 
-// How large groups are.
+// Sizes of groups.
 const (
-	// groupEntries is how many values a subtask sorts for a group, and groupLeast how many
-	// features it takes at least, so that rows are not gone through all too often; of
-	// weighted rows, of which more is held, a quarter as many.
+	// groupEntries is about the number of values that a subtask sorts for a group. groupLeast
+	// is the least number of features in a group, so that the passes over the rows are few.
+	// With weights, which take more memory, both are divided by 4. groupMost is the largest
+	// number of features in a group.
 	groupEntries = 8 << 20
 	groupLeast   = 8
 	groupMost    = 256
 )
 
-// load takes the next group of features and sorts the own values of them. It reports false
-// where there is none left.
+// load takes the next group of features and sorts their own values. It returns false if no
+// feature is left.
 func (f *finder) load() bool {
 	f.work = f.work[:0]
 	least, room := groupLeast, int64(groupEntries)
@@ -81,7 +83,7 @@ func (f *finder) load() bool {
 	f.extract()
 	for i := range f.work {
 		if f.features[f.work[i].feature].Categorical {
-			f.work[i].column.keys = f.work[i].column.keys[:0] // only what is missing was to be counted
+			f.work[i].column.keys = f.work[i].column.keys[:0] // only missing values are counted
 			f.work[i].column.absent = 0
 		}
 	}
@@ -110,7 +112,8 @@ func (f *finder) extract() {
 	}
 }
 
-// newColumn returns a column with room for n keys, of one that is done with if there is one.
+// newColumn returns a column with capacity for n keys. It reuses a free one if one is large
+// enough.
 func (f *finder) newColumn(n int) column {
 	for i, c := range f.free {
 		if cap(c.keys) >= n {
@@ -122,7 +125,7 @@ func (f *finder) newColumn(n int) column {
 	return column{keys: make([]uint32, 0, n)}
 }
 
-// room returns a slice that has room for n elements.
+// room returns a slice with capacity for n elements; it reuses s if that is large enough.
 func room[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)
@@ -154,11 +157,11 @@ func (f *finder) extractDense() {
 	}
 }
 
-// rawRows is how many rows are read for one feature after the other while they are in the
-// cache.
+// rawRows is the number of rows that are read together, feature by feature, so that they stay
+// in the cache.
 const rawRows = 256
 
-// extractRaw reads the columns of a group out of rows.
+// extractRaw reads the columns of a group from raw rows.
 func (f *finder) extractRaw(p packed) {
 	first := f.work[0].feature
 	for lo := 0; lo < p.n; lo += rawRows {
@@ -205,8 +208,7 @@ func (f *finder) extractSparse(w *work) {
 	}
 }
 
-// extractWeighted makes the columns of a group of weighted rows. Rows without a weight do
-// not count.
+// extractWeighted makes the columns of a group of weighted rows. Rows of weight 0 are left out.
 func (f *finder) extractWeighted() {
 	for i := range f.work {
 		w := &f.work[i]
@@ -245,8 +247,8 @@ func (f *finder) extractWeighted() {
 	}
 }
 
-// pair appends a value and its weight to the pairs, where it has one, and returns 1 for a
-// value and 0 for NaN. There is room.
+// pair appends a value and its weight to the pairs if the weight is not 0. It returns 1 for a
+// value and 0 for NaN. The pairs must have capacity.
 func (f *finder) pair(x float32, weight uint32) int64 {
 	if x != x {
 		return 0
@@ -259,7 +261,7 @@ func (f *finder) pair(x float32, weight uint32) int64 {
 	return 1
 }
 
-// cumulate sorts the pairs into a column.
+// cumulate sorts the pairs and makes a column of them.
 func (f *finder) cumulate(c *column) {
 	f.other = room(f.other, len(f.pairs))
 	sorted, rest := sortPairs(f.pairs, f.other[:len(f.pairs)])
@@ -274,14 +276,13 @@ func (f *finder) cumulate(c *column) {
 	f.pairs, f.other = sorted, rest
 }
 
-// weightBits is the precision of the weights, beside that of the heaviest row, by which
-// values are cut.
+// weightBits is the number of bits of the largest weight when weights are rounded for the cuts.
 const weightBits = 32
 
-// setWeights turns the weights of the parts' rows into integers below 2^32: on a scale, a
-// power of two, on which the largest weight of the job has 32 bits (fewer where there are
-// 2^30 rows or more, so that sums stay exact), rounded half to even. A weight that is the
-// 2^33rd part of it, or less, counts as 0.
+// setWeights rounds the weights of the parts' rows, half to even, to integers below 2^32. The
+// scale is a power of two on which the largest weight of the job has 32 bits, or fewer with
+// 2^30 rows or more, so that sums stay exact. A weight of at most 2^−33 of the largest counts
+// as 0.
 func (f *finder) setWeights(largest float64, rows int64) {
 	_, exponent := math.Frexp(largest)
 	scale := min(weightBits, 62-bits.Len64(uint64(rows))) - exponent
@@ -297,8 +298,8 @@ func (f *finder) setWeights(largest float64, rows int64) {
 	}
 }
 
-// distinct returns the own distinct values of each feature of the group, as far as they may
-// be few enough: first their number, and −1 where there are too many.
+// distinct returns, for each feature of the group, the number of own distinct values and then
+// these values; only −1 if there are too many.
 func (f *finder) distinct() []int32 {
 	var all []int32
 	var values []uint32
@@ -318,7 +319,7 @@ func (f *finder) distinct() []int32 {
 	return all
 }
 
-// merge takes what all subtasks gave as distinct, one behind the other.
+// merge merges the results of distinct of all subtasks, concatenated.
 func (f *finder) merge(all []int32) {
 	for len(all) > 0 {
 		for i := range f.work {
@@ -343,10 +344,11 @@ func (f *finder) merge(all []int32) {
 	}
 }
 
-// countsLength is the number of sums that begin wants.
+// countsLength is the number of sums that begin takes.
 func (f *finder) countsLength() int { return 2 * len(f.work) }
 
-// counts adds the weight of the own values of each feature, and the rows that miss it.
+// counts adds, for each feature, the weight of its own values and the number of own rows that
+// miss it.
 func (f *finder) counts(out []int64) {
 	for i := range f.work {
 		out[2*i] += f.work[i].column.total()
@@ -366,7 +368,7 @@ func (f *finder) begin(sums []int64) {
 	}
 }
 
-// searching says that a search is not at its end.
+// searching tells whether any search has not ended.
 func (f *finder) searching() bool {
 	for i := range f.work {
 		if s := f.work[i].search; s != nil && s.shift > 0 {
@@ -376,7 +378,7 @@ func (f *finder) searching() bool {
 	return false
 }
 
-// probeLength is the number of sums that narrow wants.
+// probeLength is the number of sums that narrow takes.
 func (f *finder) probeLength() int {
 	n := 0
 	for i := range f.work {
@@ -387,7 +389,7 @@ func (f *finder) probeLength() int {
 	return n
 }
 
-// probe adds what searches ask about the own values.
+// probe adds the weights that the searches need of the own values.
 func (f *finder) probe(out []int64) {
 	for i := range f.work {
 		if s := f.work[i].search; s != nil && s.shift > 0 {
@@ -397,7 +399,7 @@ func (f *finder) probe(out []int64) {
 	}
 }
 
-// narrow brings searches one round further.
+// narrow advances the searches by one round.
 func (f *finder) narrow(sums []int64) {
 	for i := range f.work {
 		if s := f.work[i].search; s != nil && s.shift > 0 {
@@ -408,7 +410,7 @@ func (f *finder) narrow(sums []int64) {
 	}
 }
 
-// divide tells, where the first search has ended, what else to search for.
+// divide starts the second search of each feature, given the result of the first.
 func (f *finder) divide() {
 	for i := range f.work {
 		w := &f.work[i]
@@ -423,7 +425,7 @@ func (f *finder) divide() {
 	}
 }
 
-// settle makes the cuts of what the second search found.
+// settle makes the cuts from the result of the second search.
 func (f *finder) settle() {
 	for i := range f.work {
 		w := &f.work[i]
@@ -436,7 +438,7 @@ func (f *finder) settle() {
 	}
 }
 
-// neighboursLength is the number of maxima that finish wants.
+// neighboursLength is the number of maxima that finish takes.
 func (f *finder) neighboursLength() int {
 	n := 0
 	for i := range f.work {
@@ -445,8 +447,8 @@ func (f *finder) neighboursLength() int {
 	return n
 }
 
-// neighbours sets the largest own value below each cut, and the negative of the smallest
-// that is not.
+// neighbours sets, for each cut, the largest own value below it and the negative of the
+// smallest own value that is not.
 func (f *finder) neighbours(out []int64) {
 	for i := range f.work {
 		w := &f.work[i]
@@ -458,7 +460,7 @@ func (f *finder) neighbours(out []int64) {
 	}
 }
 
-// finish makes the features of the group.
+// finish sets the cuts of the features of the group, given the maxima over all subtasks.
 func (f *finder) finish(extremes []int64) {
 	for i := range f.work {
 		w := &f.work[i]

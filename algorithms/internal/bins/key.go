@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Keys are the float32 values as unsigned integers in the same order: of a positive number
-// the bits with the sign bit set, of a negative one all bits turned around.
+// Keys are float32 values as unsigned integers of the same order. The key of a positive number
+// is its bits with the sign bit set; that of a negative one is its bits inverted.
 
 // zeroKey is the key of 0.
 const zeroKey = 1 << 31
@@ -25,8 +25,8 @@ func valueOf(key uint32) float32 {
 	return math.Float32frombits(^key)
 }
 
-// between returns a float32 above a and at most b, where a is below b: their mean, or b where
-// that rounds to a.
+// between returns a float32 above a and at most b, for a < b: their mean, or b if the mean
+// rounds to a.
 func between(a, b float32) float32 {
 	m := float32((float64(a) + float64(b)) / 2)
 	if m > a {
@@ -35,17 +35,17 @@ func between(a, b float32) float32 {
 	return b
 }
 
-// Digits of the radix sort: three of 11 bits hold 32.
+// Digits of the radix sort: three of 11 bits cover 32 bits.
 const (
 	digitBits = 11
 	digits    = 3
 	radix     = 1 << digitBits
-	// radixFrom is the number of keys from which on counting beats comparing.
+	// radixFrom is the number of keys from which on radix sort is faster than slices.Sort.
 	radixFrom = 1 << 10
 )
 
-// sortKeys sorts keys in ascending order. spare is as long as keys; the sorted keys stand in
-// what is returned, the other one is spare again.
+// sortKeys sorts keys in ascending order. spare is as long as keys. The result is in sorted,
+// which is one of the two slices; rest is the other.
 func sortKeys(keys, spare []uint32) (sorted, rest []uint32) {
 	if len(keys) < radixFrom {
 		slices.Sort(keys)
@@ -75,7 +75,7 @@ func sortKeys(keys, spare []uint32) (sorted, rest []uint32) {
 	return keys, spare
 }
 
-// sortPairs is sortKeys of keys in the upper halves of words.
+// sortPairs is sortKeys for keys in the upper halves of words.
 func sortPairs(pairs, spare []uint64) (sorted, rest []uint64) {
 	if len(pairs) < radixFrom {
 		slices.Sort(pairs)
@@ -106,7 +106,7 @@ func sortPairs(pairs, spare []uint64) (sorted, rest []uint64) {
 	return pairs, spare
 }
 
-// starts turns counts into the places where what was counted begins.
+// starts turns counts into their exclusive prefix sums.
 func starts(count *[radix]uint32) {
 	var at uint32
 	for i, n := range count {

@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// seen is what a queue that opened a table saw, of all subtasks one behind the other.
+// seen has the facts, the layout and the rows that a queue opened, over all subtasks in order.
 type seen struct {
 	Facts  bins.Facts
 	Layout bins.Layout
@@ -30,14 +30,14 @@ type seenRow struct {
 	Group         int // the number of the group within the shard, −1 for none
 }
 
-// shardView is what a shard's row of the queue tells.
+// shardView is the row that the queue returns for a shard.
 type shardView struct {
 	Facts  *bins.Facts  `json:",omitempty"`
 	Layout *bins.Layout `json:",omitempty"`
 	Rows   []seenRow
 }
 
-// viewShard returns what a subtask has of a shard.
+// viewShard returns the view of one shard of a subtask.
 func viewShard(d *bins.Data, shard int) shardView {
 	var v shardView
 	if shard == 0 {
@@ -80,8 +80,7 @@ func viewShard(d *bins.Data, shard int) shardView {
 	return v
 }
 
-// open adds a queue that opens the last of the tables, whose rows follow those of a job, and
-// gives what it saw, one row a shard.
+// open adds a queue that opens the last of the tables and returns a shardView for each shard.
 func open(b *engine.Builder, tables ...bins.Table) *engine.Dataset {
 	q := comqueue.New(b, "open")
 	for _, t := range tables {
@@ -102,7 +101,7 @@ func open(b *engine.Builder, tables ...bins.Table) *engine.Dataset {
 		Exec()
 }
 
-// check adds Check and open, reporting errors as algorithms do.
+// check calls Check and open, and reports errors as algorithms do.
 func check(b *engine.Builder, d *engine.Dataset, c bins.Columns, label bins.LabelKind, o bins.Options) *engine.Dataset {
 	t, err := bins.Check("bins.Test", d, c, label, o)
 	if err != nil {
@@ -112,7 +111,7 @@ func check(b *engine.Builder, d *engine.Dataset, c bins.Columns, label bins.Labe
 	return open(b, t)
 }
 
-// collect joins what the shards gave.
+// collect joins the views of all shards.
 func collect(t testing.TB, r *engine.Result) seen {
 	texts, err := engine.Rows[string](r, "seen")
 	require.NoError(t, err)
@@ -128,7 +127,7 @@ func collect(t testing.TB, r *engine.Result) seen {
 	return all
 }
 
-// look runs check and returns what was seen.
+// look runs check and returns the result.
 func look(t testing.TB, data func(b *engine.Builder) *engine.Dataset, c bins.Columns, label bins.LabelKind, o bins.Options, options ...engine.Option) seen {
 	t.Helper()
 	return collect(t, trial.Run(t, func(b *engine.Builder) {

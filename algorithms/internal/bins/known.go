@@ -11,20 +11,20 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// known is what the queue of the facts gives.
+// known is the result of the queue of the facts.
 type known struct {
 	Facts  Facts
 	Layout Layout
 	Keys   [][]byte // of the classes
 }
 
-// knownRow is the row of the dataset.
+// knownRow is the row of that dataset.
 type knownRow struct {
 	Facts []byte `column:"facts"`
 }
 
-// knownFile is what its cell has: known, but with the cuts of all features as one piece of
-// bytes, since there may be millions.
+// knownFile is the content of its cell: known, with the cuts of all features in one piece of
+// bytes, as there may be millions.
 type knownFile struct {
 	Known    known
 	Cuts     []byte
@@ -52,7 +52,7 @@ func (k known) encode() (knownRow, error) {
 	return knownRow{data}, err
 }
 
-// decodeKnown returns what the dataset has.
+// decodeKnown decodes the row of the dataset.
 func decodeKnown(frame *comqueue.Frame) (*known, error) {
 	if frame.Rows() != 1 {
 		return nil, fmt.Errorf("there are %d rows of facts about the features, want one", frame.Rows())

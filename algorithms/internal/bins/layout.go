@@ -2,11 +2,11 @@ package bins
 
 import "slices"
 
-// blockColumns is the largest number of columns side by side: a row of them is half a cache
-// line at most.
+// blockColumns is the largest number of columns of a block: a row of it is at most half a cache
+// line.
 const blockColumns = 32
 
-// layout decides where rows have each feature, and where histograms have it.
+// layout decides where each feature is stored in rows and in histograms.
 func (b *bundler) layout() Layout {
 	l := Layout{Features: b.features}
 	if b.plan.kind != sparseRows {
@@ -24,7 +24,7 @@ func (b *bundler) layout() Layout {
 		l.Slots = l.ColumnSlots
 		return l
 	}
-	var loose []int // what stays Sparse
+	var loose []int // features that stay in Sparse
 	slices.SortFunc(b.bundles, func(x, y []int) int { return slices.Min(x) - slices.Min(y) })
 	for _, members := range b.bundles {
 		var stored int64
@@ -62,7 +62,7 @@ func (l *Layout) column(i int) {
 	l.add(Column{Width: f.Bins + 1, Features: []int{i}})
 }
 
-// widen gives the wide features their slots, behind those of the columns of bytes.
+// widen gives the wide features their slots, after those of the columns of bytes.
 func (l *Layout) widen() {
 	slices.Sort(l.Wide)
 	for _, i := range l.Wide {
@@ -72,8 +72,7 @@ func (l *Layout) widen() {
 	}
 }
 
-// WideColumn returns the place of a feature, by its number, among those that have a column of
-// two bytes; −1 where it has none.
+// WideColumn returns the index in Wide of a feature; −1 if it has no column of two bytes.
 func (l *Layout) WideColumn(feature int) int {
 	if at, ok := slices.BinarySearch(l.Wide, feature); ok {
 		return at

@@ -7,8 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 )
 
-// Open returns the rows of the subtask, binned. The second call of a queue returns what the
-// first one made.
+// Open returns the binned rows of the subtask. Later calls in a queue return the result of the
+// first.
 func (t Table) Open(ctx *comqueue.ComContext) (*Data, error) {
 	if d, ok := t.data.Lookup(ctx); ok {
 		return d, nil
@@ -25,7 +25,7 @@ func (t Table) Open(ctx *comqueue.ComContext) (*Data, error) {
 			return err
 		}
 		if p.d != k.Facts.Declared && (t.plan.kind != sparseRows || t.plan.dim > 0) {
-			return fmt.Errorf("evaluation set %q: rows have %d features, where those that train have %d", t.name, p.d, k.Facts.Declared)
+			return fmt.Errorf("evaluation set %q: rows have %d features, and the training rows have %d", t.name, p.d, k.Facts.Declared)
 		}
 		d.Shards = append(d.Shards, Span{Shard: shard, First: d.Rows, Rows: p.n})
 		d.Rows += p.n
@@ -48,7 +48,7 @@ func (t Table) Open(ctx *comqueue.ComContext) (*Data, error) {
 	return d, nil
 }
 
-// state returns what Open and the training keep on the heap for the rows of a shard.
+// state returns the heap bytes that Open and the training keep for the rows of a shard.
 func (t Table) state(ctx *comqueue.ComContext, rows *comqueue.Frame) int64 {
 	n, entries, err := sizesOf(rows)
 	if err != nil {
@@ -66,7 +66,7 @@ func (t Table) state(ctx *comqueue.ComContext, rows *comqueue.Frame) int64 {
 		if k.Layout.Slots > k.Layout.ColumnSlots {
 			each += 8
 		} else {
-			entries = 0 // columns have them all
+			entries = 0 // all entries are in columns
 		}
 		if t.State != nil {
 			each += t.State(&k.Facts)
@@ -75,8 +75,8 @@ func (t Table) state(ctx *comqueue.ComContext, rows *comqueue.Frame) int64 {
 	return each*int64(n) + entryBytes*int64(entries)
 }
 
-// entryBytes are what the heap has of an entry of a sparse row: its slot, and its row and bin
-// where trees look entries up by feature.
+// entryBytes is the heap memory of an entry of a sparse row: its slot, and its row and bin for
+// lookups by feature.
 const entryBytes = 4 + 4 + 1
 
 // setScalars joins labels, weights, margins and groups of the shards.
@@ -115,7 +115,7 @@ func (d *Data) setScalars(t Table, k *known, parts []packed) error {
 		for c, key := range own.Keys {
 			at := classes.Number(key)
 			if at < 0 {
-				return fmt.Errorf("evaluation set %q: column %q has the class %q, which the rows that train do not have", t.name, p.columns.Label, own.Text(c))
+				return fmt.Errorf("evaluation set %q: column %q has the class %q, which no training row has", t.name, p.columns.Label, own.Text(c))
 			}
 			number[c] = float64(at)
 		}
@@ -127,11 +127,11 @@ func (d *Data) setScalars(t Table, k *known, parts []packed) error {
 	return nil
 }
 
-// holder makes a block of pieces of zeroed bytes that fill changes, see
+// holder makes a block of zeroed bytes and calls fill for each piece of it; see
 // comqueue.ComContext.HoldBlock.
 type holder func(what string, pieces []int, fill func(piece int, b []byte) error) (block []byte, onDisk bool, err error)
 
-// onHeap is the holder without a queue.
+// onHeap is the holder used without a queue.
 func onHeap(_ string, pieces []int, fill func(piece int, b []byte) error) ([]byte, bool, error) {
 	var all []byte
 	for i, size := range pieces {
@@ -143,7 +143,7 @@ func onHeap(_ string, pieces []int, fill func(piece int, b []byte) error) ([]byt
 	return all, false, nil
 }
 
-// bin makes the bins of all rows: the pieces of a block are those of its shards.
+// bin makes the bins of all rows. A block has a piece for each shard.
 func (d *Data) bin(hold holder, p *plan, parts []packed) error {
 	first, size := 0, 0
 	var pieces []int
@@ -184,14 +184,14 @@ func (d *Data) bin(hold holder, p *plan, parts []packed) error {
 	return nil
 }
 
-// blockBytes is the size of a block, up to a whole cache line.
+// blockBytes is the size of a block, rounded up to whole cache lines.
 func blockBytes(rows, stride int) int { return (rows*stride + 63) &^ 63 }
 
-// binRows is how many rows are binned for one column after the other, so that the block's
+// binRows is the number of rows that are binned together, column by column, so that the block's
 // rows stay in the cache.
 const binRows = 256
 
-// denseFiller returns what makes the bins of dense features of a block and part.
+// denseFiller returns the function that makes the bins of a block for a part of dense rows.
 func (d *Data) denseFiller(p *plan, parts []packed) func(block, part int, to []byte) {
 	binners := make([]*binner, len(d.Layout.Columns))
 	for c := range binners {
@@ -232,7 +232,7 @@ func (b *Block) fillPart(all []byte, part *packed, columns []*binner, codes [][]
 	}
 }
 
-// fillText is fill of values that are numbers of a shard's own categories.
+// fillText is fill for values that are numbers of a shard's own categories; bin has their bins.
 func (b *binner) fillText(to []byte, stride int, values []float32, bin []uint8) {
 	for i, x := range values {
 		if x != x {
@@ -243,7 +243,7 @@ func (b *binner) fillText(to []byte, stride int, values []float32, bin []uint8) 
 	}
 }
 
-// textBins returns, for each of the features that is text, the bins of a shard's categories.
+// textBins returns, for each text feature, the bins of a shard's own categories.
 func (p *plan) textBins(part *packed, binners []*binner) [][]uint8 {
 	all := make([][]uint8, len(binners))
 	for c, one := range binners {
@@ -262,7 +262,7 @@ func (p *plan) textBins(part *packed, binners []*binner) [][]uint8 {
 	return all
 }
 
-// textDictionary returns the number of the dictionary of a feature that is text.
+// textDictionary returns the index of the dictionary of a text feature.
 func (p *plan) textDictionary(feature int) int {
 	n := 0
 	if p.label == ClassLabel {
@@ -276,7 +276,7 @@ func (p *plan) textDictionary(feature int) int {
 	return n
 }
 
-// sparseFiller returns what makes the bins of sparse features of a block and part.
+// sparseFiller returns the function that makes the bins of a block for a part of sparse rows.
 func (d *Data) sparseFiller(p *plan, parts []packed) func(block, part int, to []byte) {
 	of := -1                // the block that binners are for
 	var binners [][]*binner // by column and feature
@@ -328,9 +328,9 @@ func entriesIn(f *Feature, parts []packed) (n int) {
 	return n
 }
 
-// list makes the rows' slots of the features that have no column: first the bins of all
-// entries, feature by feature, then, shard by shard so that its rows stay in the cache, the
-// slots.
+// list makes Sparse, the slots of the features without a column. It first makes the bins of all
+// entries, feature by feature. It then makes the slots, shard by shard, so that the rows of a
+// shard stay in the cache.
 func (d *Data) list(p *plan, parts []packed) {
 	var loose []*Feature // in the order of their slots
 	for i := range d.Layout.Features {

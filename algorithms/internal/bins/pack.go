@@ -12,10 +12,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// run is rows [from, to) of a batch that come to stand, in order, from out on.
+// run says that rows [from, to) of a batch become the packed rows from out on.
 type run struct{ batch, from, to, out int }
 
-// pack returns the shard's rows as a batch, owned, whose values are of mem.
+// pack returns the shard's rows as a packed batch, which the caller owns. Its values are
+// allocated from mem.
 func (o *checker) pack(mem memory.Allocator) (arrow.Record, error) {
 	p := o.plan
 	k := &packer{plan: p, batches: o.batches, mem: mem}
@@ -47,7 +48,7 @@ func (o *checker) pack(mem memory.Allocator) (arrow.Record, error) {
 	return k.out.record(raw)
 }
 
-// runsOf returns the runs of the rows that are not left out.
+// runsOf returns the runs of the rows that are kept.
 func runsOf(batches []arrow.Record, skip [][]bool) []run {
 	var all []run
 	out := 0
@@ -74,19 +75,19 @@ func runsOf(batches []arrow.Record, skip [][]bool) []run {
 type packer struct {
 	plan    *plan
 	batches []arrow.Record
-	mem     memory.Allocator // of what is as long as the rows times their features
+	mem     memory.Allocator // for arrays of rows × features
 	runs    []run
-	whole   bool // every row, in the order they came
+	whole   bool // all rows are kept, in their order
 	out     packed
 }
 
-// makeValues makes room for n values.
+// makeValues allocates n values.
 func (k *packer) makeValues(n int) {
 	k.out.ofValues = newBuffer(k.mem, 4*n)
 	k.out.values = arrow.Float32Traits.CastFromBytes(k.out.ofValues.Bytes())
 }
 
-// makeRows makes room for the rows of n entries.
+// makeRows allocates the rows of n entries.
 func (k *packer) makeRows(n int) {
 	k.out.ofRow = newBuffer(k.mem, 4*n)
 	k.out.row = arrow.Int32Traits.CastFromBytes(k.out.ofRow.Bytes())
@@ -98,7 +99,7 @@ func newBuffer(mem memory.Allocator, n int) *memory.Buffer {
 	return b
 }
 
-// release gives up what the packed batch has references to.
+// release releases the packer's buffers; the packed batch has references of its own.
 func (k *packer) release() {
 	for _, b := range []*memory.Buffer{k.out.ofValues, k.out.ofRow} {
 		if b != nil {
@@ -107,7 +108,7 @@ func (k *packer) release() {
 	}
 }
 
-// count is the number of rows that the runs have so far.
+// count is the number of rows in the runs so far.
 func (k *packer) count() int {
 	if len(k.runs) == 0 {
 		return 0
@@ -123,8 +124,8 @@ func (k *packer) each(column int, f func(arr arrow.Array, from, to, out int)) {
 	}
 }
 
-// group brings the rows of a group together, in the order they had, and the groups in that
-// of their first rows.
+// group reorders rows so that those of a group are together. Rows keep their order within a
+// group; groups are ordered by their first rows.
 func (k *packer) group() error {
 	number := map[string]int32{}
 	of := make([]int32, k.out.n)
@@ -157,8 +158,8 @@ func (k *packer) group() error {
 	return nil
 }
 
-// reorder returns the runs of the same rows sorted, stably, by the group that of tells, and
-// whether that is another order than they had. Rows of group g go to places from start[g] on.
+// reorder returns the runs of the same rows, sorted stably by group, and whether the order has
+// changed. of has the group of each row. Rows of group g go to places from start[g] on.
 func reorder(runs []run, of, start []int32) ([]run, bool) {
 	type place struct{ batch, row int32 }
 	next := append([]int32(nil), start...)
@@ -231,7 +232,7 @@ func (k *packer) weightOf(row int) float64 {
 	return k.out.weight[row]
 }
 
-// numbers writes a number column to to[row*stride+offset].
+// numbers writes a number column to to[row*stride+offset], and returns to.
 func (k *packer) numbers(column int, to []float64, stride, offset int) []float64 {
 	k.each(column, func(arr arrow.Array, from, end, out int) {
 		for i := from; i < end; i++ {
@@ -241,8 +242,8 @@ func (k *packer) numbers(column int, to []float64, stride, offset int) []float64
 	return to
 }
 
-// dictionary gives the values of a column numbers, −1 for nulls, and counts those of rows
-// with a weight. It fails where there are more than limit.
+// dictionary numbers the values of a column, −1 for nulls, and counts the values of rows with a
+// weight. More than limit values are an error.
 func (k *packer) dictionary(column int, numbers []int32, limit int) (dictionary, error) {
 	c := newCollector()
 	k.each(column, func(arr arrow.Array, from, to, out int) {
@@ -270,8 +271,8 @@ func (k *packer) dictionary(column int, numbers []int32, limit int) (dictionary,
 	return d, nil
 }
 
-// features packs the features. Where it leaves them as they are it returns the array, owned,
-// that has them. width is that of ragged vectors.
+// features packs the features. If they are used in place, it returns the array that has them,
+// which the caller owns. width is the size of ragged vectors.
 func (k *packer) features(width int) (raw arrow.Array, err error) {
 	p := k.plan
 	k.out.d = p.dim
@@ -310,7 +311,7 @@ func (k *packer) column(feature int) []float32 {
 	return k.out.values[feature*k.out.n : (feature+1)*k.out.n : (feature+1)*k.out.n]
 }
 
-// separate packs features that are columns each. Text becomes numbers of its dictionary.
+// separate packs features that are separate columns. Text becomes numbers of its dictionary.
 func (k *packer) separate() error {
 	k.makeValues(k.out.n * k.out.d)
 	var numbers []int32
@@ -347,8 +348,8 @@ func (k *packer) separate() error {
 	return nil
 }
 
-// inOnePiece returns the values of dense rows, owned, where they stand one behind the other
-// in memory, as the parts of a larger batch do, and sets out.raw; nil where they do not.
+// inOnePiece returns the values of dense rows, which the caller owns, and sets out.raw, if all
+// batches are contiguous in memory, like slices of one batch. Otherwise it returns nil.
 func (k *packer) inOnePiece() arrow.Array {
 	if !k.whole || k.plan.kind != denseRows || k.out.d == 0 {
 		return nil
@@ -382,7 +383,8 @@ func (k *packer) inOnePiece() arrow.Array {
 	return joined
 }
 
-// tile is how many rows are transposed at a time: as many float32 as a cache line has.
+// tile is the number of rows that are transposed at a time: the number of float32 in a cache
+// line.
 const tile = 16
 
 // transpose packs dense rows by feature.
@@ -407,7 +409,7 @@ func (k *packer) transpose() {
 	})
 }
 
-// transposeTile writes rows rows of d values by feature, n apart.
+// transposeTile transposes rows rows of d values; feature j goes to to[j*n:].
 func transposeTile(from []float64, rows, d int, to []float32, n int) {
 	for j := range d {
 		line := to[j*n : j*n+rows]

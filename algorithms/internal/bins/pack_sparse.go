@@ -64,7 +64,7 @@ func entriesOf(column arrow.Array, from, to int) int {
 	return n
 }
 
-// codes counts the categories of features that hold codes.
+// codes counts the categories of features that are codes.
 func (k *packer) codes() error {
 	for _, feature := range k.plan.categories() {
 		if _, text := k.plan.categorical(feature); text || k.plan.lenient {
@@ -91,7 +91,7 @@ func (k *packer) codes() error {
 	return nil
 }
 
-// zeroCodes counts the rows that do not have a feature, where that stands for 0.
+// zeroCodes counts the rows that do not store a feature as category 0, if absent values are 0.
 func (k *packer) zeroCodes(feature int, count []int64, seen []bool) {
 	if k.plan.kind != sparseRows || !k.plan.options.AbsentIsZero {
 		return
@@ -108,7 +108,7 @@ func (k *packer) zeroCodes(feature int, count []int64, seen []bool) {
 	}
 }
 
-// codeDictionary returns the codes that were seen.
+// codeDictionary returns the dictionary of the codes that were seen.
 func codeDictionary(count []int64, seen []bool) dictionary {
 	d := dictionary{}
 	for code, ok := range seen {
@@ -120,7 +120,7 @@ func codeDictionary(count []int64, seen []bool) dictionary {
 	return d
 }
 
-// column calls f with the rows that have a feature, and its values.
+// column calls f for each row that stores a feature, with its value.
 func (p *packed) column(kind layoutKind, feature int, f func(row int, x float32)) {
 	switch {
 	case kind == sparseRows:
@@ -139,7 +139,7 @@ func (p *packed) column(kind layoutKind, feature int, f func(row int, x float32)
 	}
 }
 
-// entries returns the entries of a feature of sparse rows, and its place in p.feature.
+// entries returns the entries of a feature of sparse rows, and its index in p.feature.
 func (p *packed) entries(feature int32) (at int, rows []int32, values []float32) {
 	lo, hi := 0, len(p.feature)
 	for lo < hi {

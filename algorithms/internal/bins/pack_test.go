@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// batches is rows of two features, as slices of one batch or as batches of their own.
+// batches returns batches of two features: slices of one batch, or separate ones.
 func batches(t *testing.T, together bool, sizes ...int) (all []arrow.Record, values []float64) {
 	n := 0
 	for _, size := range sizes {

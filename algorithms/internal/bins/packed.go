@@ -13,27 +13,27 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// packed is the checked rows of a shard. As a dataset it is one row a shard, whose cells are
-// whole columns: so values stand by feature, as cutting and binning read them, and the
-// number of features need not be known when the job is built.
+// packed has the checked rows of a shard. In the dataset it is one row, whose cells are whole
+// columns. So values are stored by feature, as cutting and binning read them, and the number of
+// features need not be known when the job is built.
 //
-// Features stand in one of three ways. Raw are the rows as they came, row-major float64:
-// views of the dataset's own memory, where that has a shard's rows in one piece. Otherwise
-// Values are float32, by feature; of sparse rows only the entries, with their rows.
+// Features are stored in one of three ways. raw is the original rows, row-major float64: a view
+// of the dataset's memory, if that has a shard's rows in one piece. Otherwise values has
+// float32 values by feature. For sparse rows it has only the entries, and row their rows.
 type packed struct {
 	n, d   int
 	raw    []float64 // n×d
 	values []float32 // d×n, or the entries
 
-	ofValues, ofRow *memory.Buffer // while rows are packed: what values and row are views of
+	ofValues, ofRow *memory.Buffer // while rows are packed: the buffers of values and row
 
-	feature []int32 // of sparse rows: the features that occur, ascending
-	start   []int32 // where the entries of each begin; one more than features
-	row     []int32 // of each entry, ascending within a feature
+	feature []int32 // sparse rows: the features that occur, ascending
+	start   []int32 // first entry of each feature, then the number of entries
+	row     []int32 // row of each entry, ascending within a feature
 
 	label, upper, weight []float64 // nil where there are none
 	margins              []float64 // n×outputs
-	groups               []int32   // the first row of each, and n; nil where there are none
+	groups               []int32   // first row of each group, then n; nil where there are none
 	dictionaries         []dictionary
 }
 
@@ -71,9 +71,9 @@ var packedSchema = arrow.NewSchema([]arrow.Field{
 // dictionariesCodec writes the dictionaries of a shard.
 var dictionariesCodec = shared.Msgpack[[]dictionary]()
 
-// record returns the packed rows as a batch, owned, which refers to their memory; raw, where
-// it is not nil, is the array that p.raw is a view of. No cell has more than 2^31 bytes or
-// values: whoever packed saw to that.
+// record returns the packed rows as a batch, which the caller owns and which refers to their
+// memory. raw, unless nil, is the array that p.raw is a view of. No cell has more than 2^31
+// bytes or values, as the packer has checked.
 func (p *packed) record(raw arrow.Array) (arrow.Record, error) {
 	var texts []byte
 	if p.dictionaries != nil {
@@ -106,7 +106,7 @@ func (p *packed) record(raw arrow.Array) (arrow.Record, error) {
 	return rec, nil
 }
 
-// sizesOf returns how many rows a frame holds, and how many values apart from raw ones.
+// sizesOf returns the number of rows in a frame, and of values other than raw ones.
 func sizesOf(f *comqueue.Frame) (rows, values int, err error) {
 	if f.Rows() == 0 {
 		return 0, 0, nil
@@ -115,7 +115,8 @@ func sizesOf(f *comqueue.Frame) (rows, values int, err error) {
 	return p.n, len(p.values), err
 }
 
-// unpack returns what a frame holds, as views; the zero value for a shard without rows.
+// unpack returns the packed rows in a frame, as views. A shard without rows gives the zero
+// value.
 func unpack(f *comqueue.Frame) (packed, error) {
 	if f.Rows() == 0 {
 		return packed{}, nil
@@ -157,7 +158,7 @@ func unpack(f *comqueue.Frame) (packed, error) {
 	return p, nil
 }
 
-// listCell returns an array of one list, which is all of values, borrowed.
+// listCell returns an array of one list, with all of values. It retains values.
 func listCell(values arrow.Array) arrow.Array {
 	dt := arrow.DataType(batch.VariableVectorType())
 	if values.DataType().ID() == arrow.FLOAT32 {
@@ -169,14 +170,14 @@ func listCell(values arrow.Array) arrow.Array {
 	return array.MakeFromData(data)
 }
 
-// doublesCell returns an array of one list that refers to values.
+// doublesCell returns an array of one list, which refers to values.
 func doublesCell(values []float64) arrow.Array {
 	child := plain(arrow.PrimitiveTypes.Float64, len(values), memory.NewBufferBytes(arrow.Float64Traits.CastToBytes(values)))
 	defer child.Release()
 	return listCell(child)
 }
 
-// singlesCell is doublesCell of float32, which of, if it is not nil, holds.
+// singlesCell is doublesCell for float32. of, unless nil, is the buffer of values.
 func singlesCell(values []float32, of *memory.Buffer) arrow.Array {
 	if of == nil {
 		of = memory.NewBufferBytes(arrow.Float32Traits.CastToBytes(values))
@@ -186,8 +187,8 @@ func singlesCell(values []float32, of *memory.Buffer) arrow.Array {
 	return listCell(child)
 }
 
-// bytesCell returns an array of one cell of bytes, to which it refers, and which of, if it is
-// given and not nil, holds.
+// bytesCell returns an array of one binary cell, which refers to b. of, if given and not nil,
+// is the buffer of b.
 func bytesCell(b []byte, of ...*memory.Buffer) arrow.Array {
 	data := memory.NewBufferBytes(b)
 	if len(of) > 0 && of[0] != nil {

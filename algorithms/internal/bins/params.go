@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 )
 
-// Validate tells what is wrong with what parameters name, all of it.
+// Validate returns all errors about the columns that parameters name.
 func (c Columns) Validate(label LabelKind) (errs []error) {
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
 	if c.Label == "" && label != NoLabel {
@@ -32,7 +32,7 @@ func (c Columns) Validate(label LabelKind) (errs []error) {
 	return errs
 }
 
-// CheckClassWeights tells which factors of the weights of classes are none.
+// CheckClassWeights returns an error for each factor that is not a number above 0.
 func CheckClassWeights(weights map[string]float64) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(weights)) {
@@ -43,8 +43,8 @@ func CheckClassWeights(weights map[string]float64) error {
 	return errors.Join(errs...)
 }
 
-// CheckClasses tells why nothing can be learnt of the classes of a column, or which of the
-// weights is of none of them.
+// CheckClasses returns an error if nothing can be learnt from the classes of a column, or if
+// weights name a class that it does not have.
 func (f *Facts) CheckClasses(column string, weights map[string]float64) error {
 	if err := cmp.Or(rows.TwoClasses(column, f.Classes), rows.Weighty(f.Classes, f.ClassWeights)); err != nil {
 		return err
@@ -57,8 +57,8 @@ func (f *Facts) CheckClasses(column string, weights map[string]float64) error {
 	return nil
 }
 
-// ClassFactors returns what the weights of rows are multiplied with by class: what is given, or
-// else, balanced, what gives all classes the same weight in total.
+// ClassFactors returns the factor of the weights of rows for each class: the given one, or else
+// 1. With balanced, the factors give all classes the same total weight.
 func (f *Facts) ClassFactors(weights map[string]float64, balanced bool) []float64 {
 	factors := make([]float64, len(f.Classes))
 	for c, name := range f.Classes {
@@ -72,7 +72,7 @@ func (f *Facts) ClassFactors(weights map[string]float64, balanced bool) []float6
 	return factors
 }
 
-// Listed writes a few names.
+// Listed formats names, at most 8 of them.
 func Listed(names []string) string {
 	if len(names) > 8 {
 		return fmt.Sprintf("%q and %d more", names[:8], len(names)-8)

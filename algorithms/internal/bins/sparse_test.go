@@ -16,8 +16,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// mixed is rows of: 0–9 one of which each row has (two groups of five would do), 10–19 thin
-// ones that meet, 20 nearly always there, 21 never, 22 always 1.
+// mixed returns rows with these features: each row has exactly one of 0–9; 10–19 are rare and
+// occur together in some rows; 20 is in nearly every row; 21 is in none; 22 is always 1.
 func mixed(n int) trial.Table {
 	t := trial.Table{N: n, D: 23, Sparse: true}
 	r := sharding.NewRandom(6, "mixed", 0, 0)
@@ -46,7 +46,7 @@ func TestExclusiveFeaturesShareAColumn(t *testing.T) {
 		column := l.Features[0].Column
 		stored := 3
 		if absentIsZero {
-			stored = 4 // of 0, 1, 2, 3 and missing, all but 0
+			stored = 4 // the bins of 1, 2, 3 and missing; that of 0 is implicit
 		}
 		for j := range 10 {
 			f := l.Features[j]
@@ -95,7 +95,8 @@ func TestAColumnHasAtMost256Slots(t *testing.T) {
 	}
 }
 
-// requireSlots asserts that slots are used once, and that a bin is the inverse of its slot.
+// requireSlots asserts that every slot is used once, and that BinOfSlot is the inverse of
+// SlotOf.
 func requireSlots(t *testing.T, l bins.Layout) {
 	t.Helper()
 	used := map[int]bool{}
@@ -124,7 +125,7 @@ func requireSlots(t *testing.T, l bins.Layout) {
 	}
 }
 
-// sparseRecord is rows of given indices and values.
+// sparseRecord returns sparse rows of the given indices and values.
 func sparseRecord(size int, rows [][]int32, values [][]float64) arrow.Record {
 	csr := batch.CSR{Size: size, Indptr: []int32{0}}
 	for i := range rows {

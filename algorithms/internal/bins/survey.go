@@ -15,29 +15,29 @@ import (
 //
 //	look                 per shard: rows, features, weights, labels, classes, categories
 //	merge                up the tree over shards
-//	agree                what the features are, and the scale of the weights
-//	then, for one group of features after the other (see finder):
-//	  sort values        the own ones
+//	agree                the features, and the scale of the weights
+//	then, for each group of features (see finder):
+//	  sort values        those of the subtask
 //	  AllGather          the distinct values, where they are few
 //	  count values       their weight, and the rows without one
 //	  AllReduce
 //	  begin
 //	  8 × probe, AllReduce, narrow     values at equal steps of the weight
-//	  divide             what is heavy stands alone
-//	  8 × probe, AllReduce, narrow     values at equal steps of what is light
-//	  next to cuts       the values on both sides
+//	  divide             heavy values get bins of their own
+//	  8 × probe, AllReduce, narrow     values at equal steps of the light weight
+//	  next to cuts       the values on both sides of each cut
 //	  AllReduce
 //	  finish
-//	count entries        of sparse features, those stored
+//	count entries        the stored ones of each sparse feature
 //	AllReduce
-//	then, for one window of sparse features after the other (see bundler):
-//	  meetings           pairs of features that some row has both of
+//	then, for each window of sparse features (see bundler):
+//	  meetings           pairs of features that some row stores
 //	  AllReduce
 //	  bundle
 //	lay out
 //
-// What is reduced are integers, each taken over all shards of a subtask at once, as no
-// order shows in it.
+// All reductions are of integers, whose sums do not depend on the order. So each takes all
+// shards of a subtask at once.
 
 // Objects of the queue.
 var (
@@ -53,26 +53,26 @@ var (
 	meetings   = shared.Scratch[[]int64]("meetings")
 	surveyor   = shared.Scratch[*survey]("survey of features")
 
-	// found is the row of the queue once it is there. It is kept with shard 0, which subtask 0
-	// owns at any parallelism: the gang that closes the queue may be another one.
+	// found is the result of the queue. It is kept with shard 0, which subtask 0 owns at any
+	// parallelism, because the queue may end at another parallelism.
 	found = shared.PerShard("facts", shared.Msgpack[knownRow]())
 )
 
-// look is what a shard shows at first sight.
+// look has the facts that one scan of a shard gives.
 type look struct {
 	Shards       []int32 // with rows
 	ShardRows    []int64
 	Rows         int64
 	Weighing     int64
-	Least, Most  int // features of a row; of sparse ones, Most is the largest index and 1
+	Least, Most  int // features of a row; for sparse rows, Most is the largest index plus 1
 	Weight       float64
 	MaxWeight    float64
 	Label        rows.Moments
 	Min, Max     float64
 	Groups       int64
 	Dictionaries []dictionary
-	Feature      []int32 // of sparse rows: those that occur, ascending,
-	Entries      []int64 // and how often
+	Feature      []int32 // sparse rows: the features that occur, ascending,
+	Entries      []int64 // and their numbers of entries
 }
 
 // merge returns the look of two neighbouring ranges of shards.
@@ -90,7 +90,7 @@ func (l look) merge(o look) look {
 	return m
 }
 
-// dictionaryLimit is more than any dictionary may have.
+// dictionaryLimit is the largest number of values of any dictionary.
 const dictionaryLimit = max(rows.MaxClasses, MaxCategories)
 
 // mergeEntries merges the entries of sparse features.
@@ -118,7 +118,7 @@ type survey struct {
 	finder finder
 	bundle bundler
 	known  known
-	handed bool // the subtask's sums are in a buffer
+	handed bool // the subtask's sums have been written to a buffer
 }
 
 // survey adds the queue.
@@ -168,7 +168,8 @@ func (t Table) survey(b *engine.Builder, op string) *engine.Dataset {
 		Exec().Named("facts")
 }
 
-// once returns a stage that brings what a subtask has of all its shards, as the part of one.
+// once returns a stage in which each subtask fills one buffer with the sums of all its shards,
+// in place of a buffer for each shard.
 func once(name string, key shared.Key[[]int64], fill func(s *survey, out []int64)) comqueue.Stage {
 	hand := func(ctx *comqueue.ComContext, out []int64) {
 		if s := surveyor.Get(ctx); !s.handed {
@@ -187,7 +188,7 @@ func once(name string, key shared.Key[[]int64], fill func(s *survey, out []int64
 		})))
 }
 
-// expect makes the buffer of sums that once is about to bring.
+// expect makes the buffer of n sums for the next stage of once.
 func (s *survey) expect(ctx *comqueue.ComContext, key shared.Key[[]int64], n int) {
 	s.handed = false
 	if buffer, ok := key.Lookup(ctx); !ok || len(buffer) != n {
@@ -195,7 +196,7 @@ func (s *survey) expect(ctx *comqueue.ComContext, key shared.Key[[]int64], n int
 	}
 }
 
-// look unpacks the shards and looks at each.
+// look unpacks the shards and scans each.
 func (t Table) look(ctx *comqueue.ComContext) error {
 	s := &survey{table: t}
 	s.finder.plan = t.plan
@@ -215,7 +216,7 @@ func (t Table) look(ctx *comqueue.ComContext) error {
 	})
 }
 
-// look looks at a shard.
+// look scans a shard.
 func (p *plan) look(shard int, part *packed) look {
 	l := look{
 		Shards: []int32{int32(shard)}, ShardRows: []int64{int64(part.n)}, Rows: int64(part.n), Weighing: int64(part.n),
@@ -254,11 +255,12 @@ func (p *plan) look(shard int, part *packed) look {
 	return l
 }
 
-// compactFrom is the number of declared features from which on sparse rows are looked at
-// for those that occur.
+// compactFrom is a number of declared features. From it on, only the features that occur in
+// sparse rows are listed.
 const compactFrom = 1 << 16
 
-// agree turns what the shards show into facts, or tells why they are none.
+// agree makes the facts from the looks of all shards, or returns an error if the rows are
+// unusable.
 func (t Table) agree(ctx *comqueue.ComContext) error {
 	s := surveyor.Get(ctx)
 	all, ok := wholeLook.Lookup(ctx)
@@ -303,7 +305,7 @@ func (t Table) agree(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// prepare makes a finder ready, of which features and parts are known.
+// prepare initialises a finder whose features and parts are set.
 func (f *finder) prepare(all look, tasks int) {
 	f.missing, f.expect = make([]int64, len(f.features)), make([]int64, len(f.features))
 	next := 0
@@ -324,7 +326,7 @@ func (f *finder) prepare(all look, tasks int) {
 	}
 }
 
-// usable says why rows cannot be trained on.
+// usable returns an error if the rows cannot be trained on.
 func (p *plan) usable(all look) error {
 	totals := rows.Totals{Rows: all.Rows, Weight: all.Weight, Label: all.Label}
 	if p.label == ClassLabel && len(all.Dictionaries) > 0 {
@@ -348,7 +350,8 @@ func (p *plan) usable(all look) error {
 	return nil
 }
 
-// list makes the features, given how many are declared and those that occur in sparse rows.
+// list makes the features. declared is the number of declared features, and occur are those
+// that occur in sparse rows.
 func (p *plan) list(declared int, occur []int32) []Feature {
 	var all []Feature
 	add := func(number int) {

@@ -18,14 +18,14 @@ func TestTooManyCategoriesAndClasses(t *testing.T) {
 	for i := range words {
 		words[i] = strconv.Itoa(i)
 	}
-	codes := make([]int64, bins.MaxCategory+1) // all there may be, which is one more than has a bin
+	codes := make([]int64, bins.MaxCategory+1) // all possible codes: one more than may have bins
 	for i := range codes {
 		codes[i] = int64(i)
 	}
 	for i := range numbers {
 		numbers[i] = float64(i)
 	}
-	for _, shards := range []int{1, 2} { // in one shard, and only together
+	for _, shards := range []int{1, 2} { // the limit is exceeded in one shard, and only in both together
 		_, err := trial.Try(t, func(b *engine.Builder) {
 			rec := columnsRecord([]string{"word"}, words)
 			engine.Collect(check(b, dataset(rec)(b), bins.Columns{Features: []string{"word"}}, bins.NoLabel, bins.Options{}), "seen")

@@ -2,10 +2,10 @@ package bins
 
 import "math"
 
-// Single returns the float32 that a feature is binned as: rounded to nearest, +0 for −0, and
-// the largest float32 for what is beyond it, the infinities too. Comparing a feature with a
-// threshold below which one of these is, and not the others, gives the same whether it was
-// clamped or not. NaN stays NaN.
+// Single returns the float32 by which a feature is binned: rounded to nearest, with +0 for −0.
+// Values beyond float32, and infinities, are clamped to the largest float32 of their sign. As
+// every threshold is above the smallest float32 and at most the largest, a comparison with it
+// is the same whether the value was clamped or not. NaN stays NaN.
 func Single(x float64) float32 {
 	y := float32(x) + 0
 	if math.Float32bits(y)<<1 < 0xff<<24 {
@@ -25,8 +25,8 @@ func clamped(y float32) float32 {
 	return y
 }
 
-// Bin returns the bin of a value: NaN is missing, and so is, for a categorical feature, what
-// is no code of a bin.
+// Bin returns the bin of a value. NaN is missing; for a categorical feature, so is a value that
+// is not the code of a bin.
 func (f *Feature) Bin(x float32) int {
 	if x != x {
 		return f.Bins
@@ -43,14 +43,14 @@ func (f *Feature) Bin(x float32) int {
 			hi = mid
 		}
 	}
-	return min(lo, f.Bins) // a feature that was always missing has no bin but that
+	return min(lo, f.Bins) // a feature that was always missing has only this bin
 }
 
-// implicit tells which values are in a feature's implicit bin, which a look at two cuts tells
-// of most features.
+// implicit tests whether values are in a feature's implicit bin. For most features two
+// comparisons suffice.
 type implicit struct {
 	feature *Feature
-	lo, hi  float32 // values from lo up to but without hi
+	lo, hi  float32 // the implicit bin has the values v with lo ≤ v < hi
 	ranged  bool
 }
 
@@ -94,8 +94,8 @@ func (f *Feature) categoryBin(x float32) int {
 	return f.Bins
 }
 
-// Bin returns the bin of a feature, by its number within Layout.Features, in a row. It is for
-// tests and for what looks at few rows.
+// Bin returns the bin of a feature in a row; feature is its index in Layout.Features. It is
+// slow, for tests and for few rows.
 func (d *Data) Bin(row, feature int) int {
 	f := &d.Layout.Features[feature]
 	if wide := d.Layout.WideColumn(feature); wide >= 0 {

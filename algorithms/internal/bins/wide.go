@@ -1,8 +1,8 @@
 package bins
 
-// A byte does not hold the bins of a feature of many categories. It has a column of two bytes
-// by itself: they take two bytes a row, whether rows are dense or sparse, and a slot of a
-// histogram for each category.
+// The bins of a feature of many categories do not fit in a byte. Such a feature has a column of
+// its own, of two bytes a row, for dense and sparse rows alike. It has a slot of a histogram
+// for each category.
 
 // fillWide makes the columns of two bytes.
 func (d *Data) fillWide(p *plan, parts []packed) {
@@ -35,7 +35,7 @@ func (d *Data) fillWide(p *plan, parts []packed) {
 	}
 }
 
-// binsOfCodes returns the bins of codes, as far as there are some that have one.
+// binsOfCodes returns the bin of each code from 0 up to the largest one with a bin.
 func (f *Feature) binsOfCodes() []uint16 {
 	if len(f.Codes) == 0 {
 		return nil

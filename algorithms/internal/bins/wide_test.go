@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// manyCategories are n values from below limit, some of them once, others often, and the
+// manyCategories returns n codes below limit, some of them once and others often, and the
 // distinct ones in ascending order.
 func manyCategories(n, limit int) (codes []int64, distinct []int32) {
 	for i := range n {
@@ -28,8 +28,7 @@ func manyCategories(n, limit int) (codes []int64, distinct []int32) {
 	return codes, slices.Compact(distinct)
 }
 
-// TestManyCategories: every category has a bin, however many there are and whatever MaxBins
-// says of numbers.
+// TestManyCategories: every category has a bin, however many there are and whatever MaxBins is.
 func TestManyCategories(t *testing.T) {
 	codes, distinct := manyCategories(900, 5000)
 	require.Greater(t, len(distinct), 500)
@@ -65,8 +64,8 @@ func TestManyCategories(t *testing.T) {
 	require.Equal(t, []int64{2, 0, 0}, s.Facts.Missing)
 }
 
-// TestManyCategoriesInVectors: the components of vectors too, dense and sparse, where what is
-// absent is a category or missing.
+// TestManyCategoriesInVectors is the same for components of dense and sparse vectors; absent
+// values are category 0 or missing.
 func TestManyCategoriesInVectors(t *testing.T) {
 	codes, distinct := manyCategories(1200, bins.MaxCategory+1)
 	for _, sparse := range []bool{false, true} {
@@ -95,8 +94,8 @@ func TestManyCategoriesInVectors(t *testing.T) {
 	}
 }
 
-// TestManyCategoriesOfEvaluationRows: what training has not seen is missing, and so is what
-// is no category at all.
+// TestManyCategoriesOfEvaluationRows: categories that training has not seen, and invalid codes,
+// are missing values.
 func TestManyCategoriesOfEvaluationRows(t *testing.T) {
 	codes, distinct := manyCategories(900, 5000)
 	var words []string
@@ -125,7 +124,7 @@ func TestManyCategoriesOfEvaluationRows(t *testing.T) {
 	for _, row := range s.Rows[2:] {
 		require.Equal(t, []int{f[0].Bins, f[1].Bins}, row.Bins)
 	}
-	// Columns of other numbers may have codes, as those of files that are read again do.
+	// Columns of other number types may have codes, as in files that are read again.
 	reals := make([]float64, len(other))
 	for i, c := range other {
 		reals[i] = float64(c)
@@ -149,7 +148,7 @@ func TestManyCategoriesOfEvaluationRows(t *testing.T) {
 	}
 }
 
-// evaluated returns what is seen of the rows of an evaluation set.
+// evaluated opens an evaluation set and returns its rows.
 func evaluated(t *testing.T, train, held arrow.Record, c bins.Columns, o bins.Options) seen {
 	return collect(t, trial.Run(t, func(b *engine.Builder) {
 		a, err := bins.Check("bins.Test", dataset(train)(b), c, bins.NoLabel, o)

@@ -1,5 +1,5 @@
-// Package enum names the constants of parameters, in text, in models' files and in error
-// messages about values that are no constant.
+// Package enum gives names to the constants of parameters. The names appear in texts, in
+// models' files, and in error messages about values that are not constants.
 //
 //	var tasks = enum.Names[Task]{Type: "Task", What: "task", Names: []string{"regression", "classification"}}
 //

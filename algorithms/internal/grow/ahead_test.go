@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSplitsAhead grows trees leaf by leaf: several subtasks, which make splits before their
-// turn and undo those whose turn does not come, come to the trees and rows of a lone one, which
-// makes no split that is not certain; that one is compared with the reference.
+// TestSplitsAhead grows trees leaf by leaf. Several subtasks split speculatively and undo
+// splits; a single one splits only leaves that are certain. Both give the same trees and rows,
+// and those of the single one are compared with the reference.
 func TestSplitsAhead(t *testing.T) {
 	for seed := range uint64(4) {
 		rng := rand.New(rand.NewPCG(seed, 51))
@@ -24,7 +24,7 @@ func TestSplitsAhead(t *testing.T) {
 			got, _ := x.run(t, params, l, p, 2)
 			for _, bag := range got.bags {
 				for _, rows := range bag {
-					slices.Sort(rows) // of the subtasks, whoever came first
+					slices.Sort(rows) // the order of the subtasks is arbitrary
 				}
 			}
 			if p == 1 {

@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// plainProblem is n rows of one number with four bins.
+// plainProblem has n rows of one numeric feature with four bins.
 func plainProblem(n int) (*problem, *bins.Layout) {
 	x := &problem{trees: 1, bag: make([][]int32, 1), g: [][]float64{make([]float64, n)}, h: [][]float64{make([]float64, n)}}
 	x.features = []bins.Feature{{Name: "age", Bins: 4, Cuts: []float32{1, 2, 3}, Column: -1, Slot: -1, Implicit: -1}}
@@ -25,7 +25,7 @@ func plainProblem(n int) (*problem, *bins.Layout) {
 	return x, x.layout(rand.New(rand.NewPCG(1, 1)), []int{asColumn})
 }
 
-// try runs a problem that fails and returns the error.
+// try runs a problem that must fail, and returns the error.
 func (x *problem) try(t *testing.T, params Params, l *bins.Layout, p int) error {
 	t.Helper()
 	g := New(params)
@@ -54,7 +54,7 @@ func (x *problem) try(t *testing.T, params Params, l *bins.Layout, p int) error 
 	return err
 }
 
-// TestBadTargets: what cannot be grown on is an error that names the tree.
+// TestBadTargets: a target that no tree can be grown on is an error that names the tree.
 func TestBadTargets(t *testing.T) {
 	for name, c := range map[string]struct {
 		params Params
@@ -102,7 +102,7 @@ func TestBadRow(t *testing.T) {
 	}
 }
 
-// TestLonely: rows and features that leave nothing to split give a tree of one leaf.
+// TestLonely: without a possible split a tree is one leaf.
 func TestLonely(t *testing.T) {
 	for name, c := range map[string]struct {
 		rows   int
@@ -151,8 +151,8 @@ func TestNoFeatures(t *testing.T) {
 	}
 }
 
-// TestOneValueMissing: where all rows have one value or none, the split is between these,
-// and every value stays with the value.
+// TestOneValueMissing: where all rows have the same value or none, the split is between these.
+// Any other value goes with the value.
 func TestOneValueMissing(t *testing.T) {
 	x, l := plainProblem(10)
 	for r := range x.bins {

@@ -127,8 +127,8 @@ func boost(b testing.TB, params Params, data *bins.Data, label []float64, p, rou
 }
 
 // TestPackedPairsLoseNothing compares the loss after some rounds with packed pairs and with
-// fine ones: they choose other splits where two are nearly as good, which moves the loss by
-// far less than chance does.
+// fine ones. They choose different splits only where two are nearly as good, which changes the
+// loss far less than sampling does.
 func TestPackedPairsLoseNothing(t *testing.T) {
 	x, label := boostRows(12_000, 21)
 	loss := func(packedFrom int64) (sum float64) {
@@ -145,8 +145,8 @@ func TestPackedPairsLoseNothing(t *testing.T) {
 	require.InEpsilon(t, fine, packed, 1e-4)
 }
 
-// BenchmarkRoute reports the time in which the rows of another dataset, 1,000,000 of 28
-// features, find their leaves in a tree of depth 6 and in one of 255 leaves.
+// BenchmarkRoute reports the time to route 1,000,000 rows of 28 features through a tree of
+// depth 6, and through one of 255 leaves.
 func BenchmarkRoute(b *testing.B) {
 	data, _ := boostRows(1_000_000, 28)
 	for _, leaves := range []int{64, 255} {
@@ -160,7 +160,8 @@ func BenchmarkRoute(b *testing.B) {
 	}
 }
 
-// randomTree splits, breadth first, by random features in the middle of their bins.
+// randomTree returns a tree that splits random features at the middle of their bins, breadth
+// first.
 func randomTree(data *bins.Data, leaves int) *grown {
 	rng := rand.New(rand.NewPCG(5, 6))
 	n := 2*leaves - 1

@@ -11,9 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 )
 
-// extremeProblem has n rows, all of the largest gradient and hessian there are, in a feature
-// that rows hold as columns of bytes, one of two bytes, and one that is sparse. The gradients
-// of the second target go with the first feature.
+// extremeProblem has n rows, all with the largest gradient and hessian. There is a feature in a
+// column of bytes, one in a column of two bytes, and a sparse one. In the second target the
+// gradients depend on the first feature.
 func extremeProblem(n int) *problem {
 	x := &problem{trees: 2, bag: make([][]int32, 2), g: make([][]float64, 2), h: make([][]float64, 2)}
 	for f := range 3 {
@@ -28,15 +28,15 @@ func extremeProblem(n int) *problem {
 	return x
 }
 
-// TestSumsAtTheBound: sums of rows that all have the largest gradient and hessian are at most
-// 2^62, and exactly that where the rows are a power of two, and come out right in roots,
-// histograms, children, and leaves.
+// TestSumsAtTheBound: if all rows have the largest gradient and hessian, sums are at most 2^62,
+// and exactly that if the number of rows is a power of two. They are right in roots,
+// histograms, children and leaves.
 func TestSumsAtTheBound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(51, 52))
 	for _, n := range []int{1, 2, 3, 4, 5, 64, 65, 1000, 1024, 1 << 14} {
 		x := extremeProblem(n)
 		for i, params := range []Params{{MaxDepth: 2}, {MaxDepth: 2, MinRows: 2}} {
-			x.large = n == 1<<14 // where pairs from float32 have most bits
+			x.large = n == 1<<14 // where pairs from float32 have the most bits
 			l := x.layout(rng, []int{asColumn, asWide, asSparse})
 			got, _ := x.run(t, params, l, 1+i%2, 1)
 			for k, tree := range got.trees {

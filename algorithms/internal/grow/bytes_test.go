@@ -9,10 +9,10 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// TestBytes compares what the run says it moved with the formula: of the histogram of the
-// root, and of the smaller child of each node of which a child is looked at, each of p
-// subtasks sends all but its own block, (p−1)/p of the bytes on average; of the best splits
-// it sends a record for each node that is looked at to each other subtask.
+// TestBytes compares the bytes that a run reports as moved with the formula. Histograms are
+// made of the root, and of the smaller child of each node with a child to search. Each of p
+// subtasks sends all of a histogram but its own block, (p−1)/p of the bytes on average. To each
+// other subtask it sends a record for each node that is searched.
 func TestBytes(t *testing.T) {
 	const depth, width, rounds = 4, 2, 2
 	for _, p := range []int{1, 2, 3, 5} {
@@ -56,7 +56,7 @@ func TestBytes(t *testing.T) {
 		}
 		passes := calls[`AllGather "grow.found"`] / int64(p)
 		require.Equal(t, rounds*8*others*histograms*int64(l.Slots)*width, bytes[`ReduceScatter "grow.sums"`])
-		// AllGather tells lengths first, one word to each other subtask.
+		// AllGather sends lengths first, one word to each other subtask.
 		require.Equal(t, 8*others*int64(p)*(rounds*looked*(recordWords+4+width)+passes), bytes[`AllGather "grow.found"`])
 		require.LessOrEqual(t, passes, int64(rounds*(depth+2)))
 		// The rows in the left child of each split, and the sums of the root.

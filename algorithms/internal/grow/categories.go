@@ -8,17 +8,17 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 )
 
-// Where no row of a node misses a categorical feature, missing values and categories that
-// training has not seen go where more weight goes, which is where the mean of the node is
-// nearer, and so do categories that no row of the node has.
+// Categories that no row of a node has go to the child of the larger weight, whose mean is
+// closer to that of the node. Missing values, and categories that training has not seen, do the
+// same where no row of the node misses the feature.
 
-// binSet is a set of bins, 64 to a word: integers, as records of splits have them.
+// binSet is a bitset of bins, 64 to a word. The words are int64, as in the records of splits.
 type binSet []int64
 
 func (s binSet) has(bin int) bool { return uint64(s[bin>>6])>>(bin&63)&1 == 1 }
 
-// setWords is how many words the sets of a layout's bins have; never less than those of the
-// bins of a byte.
+// setWords is the number of words of a bitset of a layout's bins. It is at least the number for
+// one-byte bins.
 func setWords(l *bins.Layout) int {
 	most := bins.MaxBins
 	for _, f := range l.Wide {
@@ -27,8 +27,8 @@ func setWords(l *bins.Layout) int {
 	return (most + 63) / 64
 }
 
-// setOf gives the best split, by a feature of which present are the bins that rows of the
-// node have, its set: left are those that go left. some says that values are missing.
+// setOf sets the bitset of the best split, which is by f. present are the bins that rows of the
+// node have, and left are those of them that go left. some says that values are missing.
 func (s *searcher) setOf(f *bins.Feature, left, present []int32, some bool) {
 	b := &s.best
 	b.set = sized(b.set, s.words)
@@ -47,7 +47,7 @@ func (s *searcher) setOf(f *bins.Feature, left, present []int32, some bool) {
 	}
 }
 
-// oneHot tries to split one category off the others.
+// oneHot tries each category against all others.
 func (s *searcher) oneHot(f *bins.Feature, number int32, sums []int64) {
 	w := s.scorer.width
 	missing := sums[f.Bins*w:][:w]
@@ -70,8 +70,8 @@ func (s *searcher) oneHot(f *bins.Feature, number int32, sums []int64) {
 	}
 }
 
-// bothWays offers a split with missing values on the left, if there are some, and on the
-// right, and tells whether one of them was taken.
+// bothWays offers a split with missing values on the left, if there are any, and one with them
+// on the right. It tells whether one of the two was taken.
 func (s *searcher) bothWays(left, missing []int64, some bool, candidate split) (taken bool) {
 	if some {
 		candidate.missingLeft = true
@@ -81,9 +81,9 @@ func (s *searcher) bothWays(left, missing []int64, some bool, candidate split) (
 	return s.offer(left, candidate) || taken
 }
 
-// sorted tries to cut the categories of the node in two, in the order of their gradients
-// over their hessians: where the loss is convex the best of all subsets is among these
-// (Fisher, "On Grouping for Maximum Homogeneity", JASA 1958).
+// sorted sorts the categories of the node by gradient/hessian and tries all cuts of this order
+// in two. For a convex loss the best of all subsets is among these (Fisher, "On Grouping for
+// Maximum Homogeneity", JASA 1958).
 func (s *searcher) sorted(f *bins.Feature, number int32, sums []int64) {
 	if s.soften = s.p.LearnCategories; s.soften && !s.shrink(f, sums) {
 		return
@@ -115,7 +115,7 @@ func (s *searcher) cuts(f *bins.Feature, number int32, sums []int64) {
 	most := s.p.maxCategories(f.Bins)
 	clear(s.acc)
 	candidate := split{feature: number, categorical: true}
-	taken := 0 // how many categories are left of the best cut
+	taken := 0 // number of categories left of the best cut
 	group, soft := 0.0, 0.0
 	for i, b := range s.order {
 		bin := sums[int(b)*w:][:w]
@@ -144,8 +144,9 @@ func (s *searcher) cuts(f *bins.Feature, number int32, sums []int64) {
 	}
 }
 
-// enough tells whether the categories between two cuts have as many rows as they are to have,
-// by their weight, and so have those on either side of the second.
+// enough tells whether the categories since the last cut that was tried, and those right of the
+// current one, have at least MinCategoryRows rows. group is the weight since the last cut. Rows
+// are estimated by weight.
 func (s *searcher) enough(group float64) bool {
 	if s.p.MinCategoryRows <= 0 {
 		return true
@@ -155,7 +156,8 @@ func (s *searcher) enough(group float64) bool {
 	return group >= least && all-left >= least
 }
 
-// bothSoft is bothWays for the categories of s.acc, whose gradients count as soft.
+// bothSoft is bothWays for the categories in s.acc, with the shrunk gradient soft in place of
+// their own.
 func (s *searcher) bothSoft(f *bins.Feature, missing []int64, some bool, soft float64, candidate split) (taken bool) {
 	node := float64(s.node[0])
 	offer := func(left []int64, soft float64) bool {
@@ -173,8 +175,8 @@ func (s *searcher) bothSoft(f *bins.Feature, missing []int64, some bool, soft fl
 	return offer(s.acc, soft) || taken
 }
 
-// maxCategories is the largest number of categories, of so many that a feature has, on the
-// smaller side of a cut; 0 stands for no limit.
+// maxCategories is the largest number of categories on the smaller side of a cut; 0 means no
+// limit. all is the number of categories of the feature.
 func (p *Params) maxCategories(all int) int {
 	if p.RootOfCategories && p.MaxCategories > 0 {
 		return max(p.MaxCategories, int(2*math.Sqrt(float64(all))))
@@ -182,7 +184,7 @@ func (p *Params) maxCategories(all int) int {
 	return p.MaxCategories
 }
 
-// key is what a category is sorted by.
+// key is the sort key of a category.
 func (s *searcher) key(b int, bin []int64) float64 {
 	if s.soften {
 		if h := float64(bin[1]); h > 0 {

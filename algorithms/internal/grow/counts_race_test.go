@@ -2,5 +2,5 @@
 
 package grow
 
-// referenceProblems is the number of random problems, fewer where each takes long.
+// referenceProblems is the number of random problems; they are few, as each takes long here.
 const referenceProblems = 60

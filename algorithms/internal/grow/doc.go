@@ -1,8 +1,8 @@
 // Package grow grows histogram trees within a queue, level by level or leaf by leaf, over
 // the binned rows of all subtasks.
 //
-// A Grower is the description of the growth; it adds stages to a queue. A State is what one
-// subtask has of it. One superstep grows a batch of trees, those of a boosting round.
+// A Grower has the parameters and adds the stages to a queue. A State is the state of a
+// subtask. One superstep grows a batch of trees, such as those of a boosting round.
 //
 //	g := grow.New(params)                              // when the job is built
 //
@@ -19,7 +19,7 @@
 //	for _, stage := range g.Stages() {
 //		q.Add(stage)
 //	}
-//	q.Add(func(ctx *comqueue.ComContext) error {       // behind them
+//	q.Add(func(ctx *comqueue.ComContext) error {       // after them
 //		s := g.State(ctx)
 //		t := s.Tree(0)                             // *tree.Tree, the same on every subtask
 //		s.EachLeaf(0, func(node int32, rows []int32) {})
@@ -28,15 +28,15 @@
 //		return nil
 //	})
 //
-// A batch begins anew: a State has nothing from one superstep to the next that makes a
-// difference, so that one may be opened before any. A Walker sends rows down the trees of
-// batches before, which need not have been this subtask's.
+// Batches are independent: nothing in a State affects the next superstep, so it may be opened
+// before any superstep. A Walker routes rows through trees of earlier batches, also those that
+// the subtask did not grow.
 //
-// # What makes the bits
+// # Determinism
 //
-// Gradients and hessians become integers on power-of-two scales that follow from the
-// largest of all rows; sums of integers are exact in any order. A split is chosen by its
-// gain, then the lower feature, the lower bin, and missing values left before right. So a
-// tree depends on the multiset of rows alone: not on parallelism, shards or timing, nor on
-// the order in which leaves are looked at.
+// Gradients and hessians are rounded to integers on power-of-two scales, which follow from the
+// largest absolute value over all rows. Sums of integers are exact in any order. Among splits
+// of a node the largest gain is chosen, then the lowest feature, the lowest bin, and missing
+// values on the left. So a tree depends on the multiset of rows alone: not on parallelism,
+// shards or timing, nor on the order in which leaves are searched.
 package grow

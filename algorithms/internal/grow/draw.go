@@ -8,10 +8,10 @@ import (
 )
 
 // Draws of a tree are a function of the seed, the number of the tree, and the level or the
-// node: of a node its path from the root, as the number that has 1 for the root and 2i and
-// 2i+1 for the children of i. Each is a word of sharding.Random mixed with the finaliser of
-// splitmix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators",
-// OOPSLA 2014), which is cheap enough for each feature of each node.
+// node. A node is identified by its path from the root: 1 is the root, and 2i and 2i+1 are the
+// children of i. Each draw is a word of sharding.Random mixed by the finaliser of splitmix64
+// (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014), which
+// is cheap enough for each feature of each node.
 
 // golden is 2^64 over the golden ratio, the increment of splitmix64.
 const golden = 0x9e3779b97f4a7c15
@@ -22,10 +22,10 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// draws are those of one tree.
+// draws has the words from which the draws of one tree are made.
 type draws struct{ levels, nodes uint64 }
 
-// treeDraws returns the draws of a tree, and that of its features.
+// treeDraws returns the draws of a tree, and the draw for its features.
 func treeDraws(seed uint64, tree int) (draws, uint64) {
 	r := sharding.NewRandom(seed, "grow", -1, tree)
 	return draws{r.At(0), r.At(1)}, r.At(3)
@@ -34,7 +34,7 @@ func treeDraws(seed uint64, tree int) (draws, uint64) {
 func (d draws) level(depth int32) uint64 { return mix(d.levels + golden*uint64(depth+1)) }
 func (d draws) node(path uint64) uint64  { return mix(d.nodes + golden*path) }
 
-// share is how many of m a share takes.
+// share is the number of features in a share of m features.
 func share(part float64, m int) int {
 	if part == 0 {
 		return m
@@ -42,13 +42,14 @@ func share(part float64, m int) int {
 	return min(max(1, int(float64(part*float64(m)))), m)
 }
 
-// chooser takes features by draws.
+// chooser draws features.
 type chooser struct{ keys []uint64 }
 
-// maxFeatures bounds the features that can be drawn from: keys hold their places.
+// maxFeatures bounds the number of features, as the low 24 bits of a key hold the index of the
+// feature.
 const maxFeatures = 1 << 24
 
-// take returns k of the features, in ascending order, in out: the first by their draws.
+// take returns in out, in ascending order, the k features whose draws are smallest.
 func (c *chooser) take(features []int32, k int, draw uint64, out []int32) []int32 {
 	if k >= len(features) {
 		return append(out[:0], features...)
@@ -66,7 +67,7 @@ func (c *chooser) take(features []int32, k int, draw uint64, out []int32) []int3
 	return out
 }
 
-// usable returns the numbers of the features that can split rows.
+// usable returns the indices of the features that can split rows.
 func usable(l *bins.Layout) (features []int32) {
 	for i := range l.Features {
 		if l.Features[i].Stored() > 0 {

@@ -17,8 +17,8 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// TestTake: every feature is taken about as often as any other, all sets are ascending and
-// without repetition, and trees, levels and nodes draw apart.
+// TestTake: every feature is taken about as often as any other. All sets are strictly
+// ascending. Draws of trees, levels and nodes are independent.
 func TestTake(t *testing.T) {
 	const m, k, trees = 10, 3, 4000
 	features := make([]int32, m)

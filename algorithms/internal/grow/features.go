@@ -1,6 +1,6 @@
 package grow
 
-// drawFeatures draws the features that a tree looks at.
+// drawFeatures draws the features of a tree.
 func (s *State) drawFeatures(j *job) {
 	var draw uint64
 	j.draws, draw = treeDraws(s.p.Seed, j.number)
@@ -8,7 +8,7 @@ func (s *State) drawFeatures(j *job) {
 	j.levels = j.levels[:0]
 }
 
-// level returns the features that a level of a tree looks at.
+// level returns the features of a level of a tree.
 func (s *State) level(j *job, depth int32) []int32 {
 	if s.p.ByLevel == 0 || s.p.ByLevel == 1 {
 		return j.features
@@ -20,7 +20,7 @@ func (s *State) level(j *job, depth int32) []int32 {
 	return j.levels[depth]
 }
 
-// featuresOf returns the features that a node looks at, in ascending order.
+// featuresOf returns the features by which a node may be split, in ascending order.
 func (s *State) featuresOf(j *job, n int32) []int32 {
 	v := &j.nodes[n]
 	features := s.level(j, v.depth)
@@ -35,7 +35,7 @@ func (s *State) featuresOf(j *job, n int32) []int32 {
 	return features
 }
 
-// meeting appends those of the features that may meet all features on the path to a node.
+// meeting appends the features that may interact with all features on the path to a node.
 func (s *State) meeting(j *job, n int32, features, out []int32) []int32 {
 	for _, f := range features {
 		if s.mayMeet(j, n, f) {
@@ -45,8 +45,8 @@ func (s *State) meeting(j *job, n int32, features, out []int32) []int32 {
 	return out
 }
 
-// mayMeet tells whether a group has the feature and all those above the node, or the
-// feature is all there is above it.
+// mayMeet tells whether some group has both f and all features on the path to the node, or
+// there is no other feature than f on this path.
 func (s *State) mayMeet(j *job, n, f int32) bool {
 	inGroup := func(member []bool) bool {
 		if member != nil && !member[f] {

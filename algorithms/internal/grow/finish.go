@@ -7,19 +7,19 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// grown is a tree that has grown, and what sends binned rows through it. It is the same on
+// grown is a finished tree, with the rules that route binned rows through it. It is the same on
 // every subtask.
 type grown struct {
-	// Tree has the splits, the values of all nodes, gains, covers and counts. Its weight is
-	// 1 and its output 0; the caller sets others.
+	// Tree has the splits, the values of all nodes, gains, covers and counts. Its weight is 1
+	// and its output 0; the caller may set others.
 	Tree tree.Tree
 
 	rules   []rule
-	numbers []int32 // in the growing tree, of the tree's nodes
+	numbers []int32 // of the tree's nodes, in job.nodes
 }
 
-// sumLeaves sums the fine pairs of the subtask's rows in the leaves. Where histograms have
-// fine sums, they are known already.
+// sumLeaves sums the fine pairs of the subtask's rows in the leaves. Where histograms have fine
+// sums, the leaf sums are known already.
 func (s *State) sumLeaves() {
 	out := s.buffers.leaves[:0]
 	for _, j := range s.active() {
@@ -53,8 +53,7 @@ func (s *State) finish(all []int64) {
 	}
 }
 
-// takeLeaves puts the fine sums of leaves, and those that follow for the nodes above, in the
-// place of the others.
+// takeLeaves replaces the sums of leaves by fine ones, and then those of the nodes above them.
 func (s *State) takeLeaves(j *job, all []int64) []int64 {
 	for n := range j.nodes {
 		sums := j.total(int32(n), s.width)
@@ -72,7 +71,7 @@ func (s *State) takeLeaves(j *job, all []int64) []int64 {
 	return all
 }
 
-// make writes a tree.
+// make writes the tree of a job.
 func (s *State) make(j *job, unit scale) {
 	g := &j.grown
 	g.numbers = s.numbering(j, g.numbers[:0])
@@ -80,7 +79,7 @@ func (s *State) make(j *job, unit scale) {
 	for i, n := range g.numbers {
 		place[n] = int32(i)
 	}
-	// The nodes are the caller's to keep, beyond the batch.
+	// The caller may keep the nodes after the batch.
 	g.Tree = tree.Tree{Nodes: make([]tree.Node, len(g.numbers)), Weight: 1}
 	g.rules = make([]rule, len(g.numbers))
 	for i, n := range g.numbers {
@@ -103,7 +102,7 @@ func (s *State) make(j *job, unit scale) {
 	}
 }
 
-// describe writes a split as trees have it.
+// describe writes a split in the form of package tree.
 func (s *State) describe(to *tree.Node, t *tree.Tree, p *split) {
 	f := &s.data.Layout.Features[p.feature]
 	to.Feature = int32(f.Number)
@@ -121,15 +120,15 @@ func (s *State) describe(to *tree.Node, t *tree.Tree, p *split) {
 		to.Set, to.SetWords = int32(len(t.Sets)), int32(len(words))
 		t.Sets = append(t.Sets, words...)
 	case p.place < 0:
-		to.Threshold = math.Inf(-1) // nothing but what is missing goes left
+		to.Threshold = math.Inf(-1) // only missing values go left
 	default:
 		to.Threshold = float64(f.Cuts[p.place])
 	}
 }
 
-// numbering lists the nodes in the order of the tree: level by level, or, where trees grow
-// leaf by leaf, pair by pair as one split after the other makes them. There it undoes splits
-// that are not of the tree.
+// numbering lists the nodes in the order that they have in the tree: level by level, or, leaf
+// by leaf, in pairs by the order of the splits. Leaf by leaf, it also undoes splits that are
+// not part of the tree.
 func (s *State) numbering(j *job, out []int32) []int32 {
 	out = append(out, 0)
 	if !s.p.LeafWise {
@@ -181,12 +180,12 @@ func (s *State) undo(j *job, n int32) {
 	v.left = 0
 }
 
-// Tree returns tree k of the batch, of which the caller may change weight, output and the
-// values of nodes.
+// Tree returns tree k of the batch. The caller may change its weight, its output and the values
+// of its nodes.
 func (s *State) Tree(k int) *tree.Tree { return &s.active()[k].grown.Tree }
 
-// EachLeaf calls f for each leaf of tree k with the subtask's rows in the bag that end
-// there, in ascending order. They are borrowed.
+// EachLeaf calls f for each leaf of tree k with the subtask's rows in the bag that end there,
+// in ascending order. f must not keep or change rows.
 func (s *State) EachLeaf(k int, f func(node int32, rows []int32)) {
 	j := s.active()[k]
 	s.listRows(j)
@@ -197,8 +196,8 @@ func (s *State) EachLeaf(k int, f func(node int32, rows []int32)) {
 	}
 }
 
-// Leaves writes to out, which it grows as needed, the node of tree k where each row of the
-// subtask ends, in the bag or not.
+// Leaves writes to out the node of tree k where each row of the subtask ends, in the bag or
+// not. It grows out as needed.
 func (s *State) Leaves(k int, out []int32) []int32 {
 	j := s.active()[k]
 	out = sized(out, s.data.Rows)
@@ -218,8 +217,8 @@ func (s *State) Leaves(k int, out []int32) []int32 {
 	return out
 }
 
-// spread sends rows of the subtask, which it puts in another order, down from a node, all of
-// them split by split: faster than each by itself, as splits read columns.
+// spread routes rows of the subtask down from a node, and reorders them. It partitions all rows
+// by one split at a time, which reads columns and is faster than routing row by row.
 func (s *State) spread(g *grown, node int32, rows, out []int32) {
 	v := &g.Tree.Nodes[node]
 	if v.Left == 0 {

@@ -12,9 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 )
 
-// TestReference grows trees of random problems under random options at several
-// parallelisms, and compares every field of every node, and where every row ends, with
-// those of the reference builder.
+// TestReference grows trees of random problems with random options at several parallelisms. It
+// compares every field of every node, and the leaf of every row, with the reference builder.
 func TestReference(t *testing.T) {
 	for seed := range uint64(referenceProblems) {
 		checkReference(t, seed)
@@ -79,8 +78,8 @@ func (x *problem) compare(t *testing.T, params Params, l *bins.Layout, p, rounds
 	}
 }
 
-// TestManyCategories: the same of a feature of hundreds of categories beside a number, where
-// sets and places are beyond what a byte holds.
+// TestManyCategories is TestReference for a feature of hundreds of categories beside a number,
+// so that sets and places do not fit in a byte.
 func TestManyCategories(t *testing.T) {
 	for seed := range uint64(3) {
 		rng := rand.New(rand.NewPCG(seed, 7))

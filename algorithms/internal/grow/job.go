@@ -2,22 +2,23 @@ package grow
 
 import "math"
 
-// node is a node of a growing tree. Everything but rows is the same on every subtask, and
-// but sums, which are those of the features that the subtask looks at.
+// node is a node of a growing tree. All fields are the same on every subtask, except first and
+// rows, and sums, which are over the features that the subtask owns.
 type node struct {
 	parent int32
-	left   int32 // number of the left child, which the right one follows; 0 at leaves
+	left   int32 // number of the left child; the right one is left+1; 0 at leaves
 	depth  int32
 	// path is 1 for the root, 2i and 2i+1 for the children of i, modulo 2^64.
 	path uint64
-	// The subtask's rows are job.rows[first:first+rows]; count are those of all subtasks.
+	// The subtask's rows are job.rows[first:first+rows]; count is the number of rows of all
+	// subtasks.
 	first, rows int
 	count       int64
 	squares     int64   // g²/h of these rows, where categories are learnt
 	lo, hi      float64 // bounds of its value
 	worth, gain float64
-	split       split   // the best, if one was found
-	open        bool    // it may be split, and was searched
+	split       split   // the best split, if one was found
+	open        bool    // the node was searched and may be split
 	sums        []int64 // nil where they are not kept
 }
 
@@ -30,24 +31,26 @@ type job struct {
 	totals []int64 // width sums of each node
 	leaves int
 
-	rows   []int32 // of the subtask in the bag, by node; nil where all are, in order
-	bagged bool    // rows were given
-	listed bool    // rows are listed, those of each node together
+	rows   []int32 // rows of the subtask in the bag, by node; nil: all rows, in order
+	bagged bool    // SetRows was called
+	listed bool    // rows is set, grouped by node
 
-	// Leaf by leaf: what waits for its turn, split or open, and how many had theirs.
+	// Leaf by leaf: the nodes that wait for their turn, split or open, and the number of turns
+	// so far.
 	queue Queue[int32]
 	turns int
 	last  bool // all splits of the tree are made
 
 	draws    draws
-	features []int32   // that the tree looks at
-	levels   [][]int32 // that each level looks at; nil where all of them
+	features []int32   // of the tree
+	levels   [][]int32 // of each level; nil: those of the tree
 
 	grown grown
 }
 
-// takeTurns gives the leaves that are split already their turns, as long as there are leaves
-// left. What waits is then headed by one that is still to be split.
+// takeTurns gives the nodes at the head of the queue that are split already their turns, as
+// long as the tree may have more leaves. Then the head of the queue, if there is one, is still
+// to be split.
 func (j *job) takeTurns(maxLeaves int) {
 	q := &j.queue
 	if len(q.Nodes) == 0 && j.turns == 0 && (j.nodes[0].open || j.nodes[0].left != 0) {
@@ -66,8 +69,8 @@ func newJob() *job {
 	return j
 }
 
-// before tells which of two open leaves is split first: that of larger gain, then the one
-// further up, then further left.
+// before tells whether x is split before y: the one of larger gain first, then the one further
+// up, then the one further left.
 func (j *job) before(x, y int32) bool {
 	a, b := &j.nodes[x], &j.nodes[y]
 	switch {
@@ -78,7 +81,7 @@ func (j *job) before(x, y int32) bool {
 	case a.path != b.path:
 		return a.path < b.path
 	}
-	for a.parent != b.parent { // the paths of more than 64 splits end alike
+	for a.parent != b.parent { // paths of more than 64 splits may be equal modulo 2^64
 		x, y = a.parent, b.parent
 		a, b = &j.nodes[x], &j.nodes[y]
 	}
@@ -108,13 +111,13 @@ func (j *job) add(parent int32, depth int32, path uint64, width int) int32 {
 // total returns the sums of a node.
 func (j *job) total(n int32, width int) []int64 { return j.totals[int(n)*width:][:width] }
 
-// list returns the subtask's rows of a node, and whether they are listed.
+// list returns the subtask's rows of a node, which must be listed.
 func (j *job) list(n int32) []int32 {
 	v := &j.nodes[n]
 	return j.rows[v.first : v.first+v.rows]
 }
 
-// splits bounds the splits that the subtree of an open leaf may come to have.
+// splits returns an upper bound of the splits in the future subtree of an open leaf.
 func (j *job) splits(n int32, p *Params) int64 {
 	v := &j.nodes[n]
 	most := v.count/int64(p.minRows()) - 1
@@ -126,7 +129,7 @@ func (j *job) splits(n int32, p *Params) int64 {
 	return max(most, 1)
 }
 
-// follow adds the children of a node that was split, as far as they are or may be split.
+// follow pushes the children of a split node that are split or open.
 func (j *job) follow(q *Queue[int32], n int32) {
 	left := j.nodes[n].left
 	for c := left; c <= left+1; c++ {

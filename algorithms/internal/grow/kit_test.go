@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Ways in which rows hold a feature.
+// Kinds of storage of a feature.
 const (
 	asColumn = iota
 	asBundle
@@ -162,7 +162,7 @@ func (x *problem) layout(rng *rand.Rand, kinds []int) *bins.Layout {
 	return l
 }
 
-// data is what a subtask has of the rows from lo to hi.
+// data returns the data of a subtask with the rows from lo up to hi.
 func (x *problem) data(l *bins.Layout, lo, hi int) *bins.Data {
 	d := &bins.Data{Facts: &bins.Facts{Rows: int64(len(x.bins))}, Layout: l, Rows: hi - lo}
 	for c := range l.Columns {
@@ -206,8 +206,8 @@ func (x *problem) data(l *bins.Layout, lo, hi int) *bins.Data {
 	return d
 }
 
-// outcome is what a run gave: trees, the node in which each row ended, and the rows of each
-// leaf's bag.
+// outcome is the result of a run: trees, the node in which each row ended, and the rows in the
+// bag that each leaf has.
 type outcome struct {
 	trees  []tree.Tree
 	leaves [][]int32
@@ -286,7 +286,7 @@ func (x *problem) run(t *testing.T, params Params, l *bins.Layout, p int, rounds
 	return out, result
 }
 
-// begin begins the batch on a subtask that has the rows of own.
+// begin begins the batch on a subtask with the rows in own.
 func (x *problem) begin(s *State, own sharding.Range) {
 	s.Begin(x.first, x.trees)
 	for k := range x.trees {

@@ -5,7 +5,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// rule is where a split sends bins of its feature.
+// rule says to which side a split sends each bin of its feature.
 type rule struct {
 	feature     int32
 	place       int32
@@ -14,12 +14,13 @@ type rule struct {
 	set         binSet
 }
 
-// rule returns where the split sends bins; its set is that of the split.
+// rule returns the rule of the split. The two share the set.
 func (p *split) rule() rule {
 	return rule{p.feature, p.place, p.missingLeft, p.categorical, p.set}
 }
 
-// left tells whether a bin goes left; bins is the number of those for values.
+// left tells whether a bin goes left. bins is the number of bins for values; bin number bins is
+// for missing values.
 func (r *rule) left(bin, bins int) bool {
 	switch {
 	case bin == bins:
@@ -47,7 +48,7 @@ func (r *rule) table(l *bins.Layout) (t [256]byte) {
 	return t
 }
 
-// binTable returns 1 for the bins that go left, else 0; bins is the number of those for values.
+// binTable returns 1 for the bins that go left, else 0; bins as in left.
 func (r *rule) binTable(bins int) (t [256]byte) {
 	for bin := range bins + 1 {
 		if r.left(bin, bins) {
@@ -57,8 +58,8 @@ func (r *rule) binTable(bins int) (t [256]byte) {
 	return t
 }
 
-// partition puts rows that go left before those that go right, keeps their order otherwise,
-// and returns how many go left.
+// partition moves rows that go left before those that go right, and returns how many go left.
+// It is stable.
 func (s *State) partition(r *rule, rows []int32) int {
 	if len(rows) == 0 {
 		return 0
@@ -80,9 +81,8 @@ func (s *State) partition(r *rule, rows []int32) int {
 	return left
 }
 
-// partitionWide puts the rows that go left, by a column of two bytes, before those that go
-// right, which spare has then, and returns how many go left. bins is the number of those for
-// values.
+// partitionWide partitions rows by a column of two bytes: it moves those that go left to the
+// front of rows, and the others to spare. It returns how many go left; bins as in left.
 func (r *rule) partitionWide(rows []int32, column []uint16, bins int, spare []int32) (left int) {
 	right := spare[:0]
 	for _, row := range rows {
@@ -96,12 +96,12 @@ func (r *rule) partitionWide(rows []int32, column []uint16, bins int, spare []in
 	return left
 }
 
-// copiedBytes bounds the copies of columns, beside the size of the blocks.
+// copiedBytes bounds the size of copies of columns; the size of the blocks bounds it too.
 const copiedBytes = 512 << 20
 
-// column returns where the bytes of a column are, and how far apart. A column by which as
-// many rows were split as there are gets a copy of its own: then the next splits read a
-// byte a row, and not a line of memory. There is no room for any where the blocks are on disk.
+// column returns the bytes of a column and their stride. Once a column has been read for more
+// rows than the subtask has, it gets a contiguous copy, so that further splits read one byte a
+// row and not one cache line. Where the blocks are on disk, no column is copied.
 func (s *State) column(number, rows int) ([]byte, int) {
 	c := &s.data.Layout.Columns[number]
 	if s.copies == nil {
@@ -124,7 +124,8 @@ func (s *State) column(number, rows int) ([]byte, int) {
 	return own, 1
 }
 
-// listRows lists the rows of the subtask that are in the bag of a job, those of its root.
+// listRows sets job.rows to the rows of the subtask in the bag, as those of the root, unless
+// they are listed already.
 func (s *State) listRows(j *job) {
 	if !j.listed && !j.bagged {
 		j.rows = sized(j.rows, s.data.Rows)

@@ -7,25 +7,27 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// A pass makes some histograms, shares them out, looks for the best splits of their nodes,
-// gathers those, splits nodes, and counts the rows of the children. It is cut into functions
-// between which subtasks communicate.
+// A pass makes some histograms, exchanges them (reduce-scatter), searches the best splits of
+// their nodes, gathers these, splits nodes, and counts the rows of the children. It is cut into
+// functions; subtasks communicate between them.
 
 const (
-	// passBytes bounds the histograms of a pass, keptBytes those kept from pass to pass.
+	// passBytes bounds the histograms of a pass. keptBytes bounds those that are kept from pass
+	// to pass.
 	passBytes = 128 << 20
 	keptBytes = 1 << 30
 )
 
-// mostOf returns how many nodes' histograms fit in some bytes; the same on every subtask.
+// mostOf returns the number of nodes whose histograms fit in a number of bytes. It is the same
+// on every subtask.
 func (s *State) mostOf(bytes int) int {
 	return max(1, bytes/max(1, 8*s.width*s.data.Layout.Slots))
 }
 
-// alone tells whether there is nobody to communicate with.
+// alone tells whether this is the only subtask.
 func (s *State) alone() bool { return s.tasks == 1 }
 
-// makeHistograms makes those of the next nodes.
+// makeHistograms makes the histograms of the next nodes.
 func (s *State) makeHistograms() {
 	n := min(len(s.pending), s.mostOf(s.passBytes))
 	s.building = append(s.building[:0], s.pending[:n]...)
@@ -51,7 +53,8 @@ func (s *State) makeHistograms() {
 	}
 }
 
-// takeSums takes the subtask's block of the histograms of all subtasks.
+// takeSums sets the nodes' sums from the subtask's block of the histograms, which is summed
+// over all subtasks.
 func (s *State) takeSums(block []int64) {
 	size := s.slots.size(s.task) * s.width
 	for m, b := range s.building {
@@ -61,8 +64,8 @@ func (s *State) takeSums(block []int64) {
 	}
 }
 
-// lookFor finds the best splits by the subtask's features of the nodes whose histograms were
-// made and of their siblings, and writes them down one after the other.
+// lookFor finds the best split by the subtask's features of each node whose histogram was made,
+// and of its sibling. It appends their records.
 func (s *State) lookFor() {
 	s.buffers.found = s.buffers.found[:0]
 	for _, b := range s.building {
@@ -79,7 +82,8 @@ func (s *State) lookFor() {
 	}
 }
 
-// subtract makes the sums of a sibling in the place of those of the parent.
+// subtract computes the sums of the sibling, parent minus node, in place of those of the
+// parent.
 func (s *State) subtract(j *job, b build) {
 	own, other := &j.nodes[b.node], &j.nodes[b.sibling]
 	parent := &j.nodes[own.parent]
@@ -110,7 +114,7 @@ func (s *State) lookAt(j *job, n int32) {
 // recordWords is the length of a record without set and sums.
 const recordWords = 4
 
-// appendRecord writes a split as integers, with a set of so many words.
+// appendRecord writes a split as integers; words is the length of its set.
 func appendRecord(out []int64, b *split, words, width int) []int64 {
 	if !b.found {
 		for range recordWords + words + width {
@@ -136,7 +140,7 @@ func appendRecord(out []int64, b *split, words, width int) []int64 {
 	return append(out, b.left[:width]...)
 }
 
-// readRecord reads what appendRecord wrote; set and sums are those of the record.
+// readRecord reads what appendRecord wrote. The split's set and sums alias the record.
 func readRecord(in []int64, words, width int) (b split) {
 	b.found = in[0]&1 == 1
 	b.missingLeft, b.categorical = in[0]&2 != 0, in[0]&4 != 0
@@ -147,8 +151,8 @@ func readRecord(in []int64, words, width int) (b split) {
 	return b
 }
 
-// choose takes, of each node that was searched, the best of the splits that the subtasks
-// found, whose records stand one subtask's behind the other's.
+// choose takes, for each node that was searched, the best of the splits that the subtasks
+// found. records has the records of all subtasks, in the order of the subtasks.
 func (s *State) choose(records []int64) {
 	size := recordWords + s.search.words + s.width
 	n := len(records) / size / s.tasks
@@ -166,7 +170,7 @@ func (s *State) choose(records []int64) {
 			best.copyTo(&v.split)
 			v.gain, v.open = best.score-v.worth, true
 			if s.kept++; s.kept > s.mostOf(s.keptBytes) {
-				s.release(v) // its children's are made anew then
+				s.release(v) // the histograms of both children are then made from rows
 			}
 			return
 		}
@@ -186,15 +190,15 @@ func (s *State) choose(records []int64) {
 	s.building = s.building[:0]
 }
 
-// close gives up on splitting an open leaf.
+// close marks an open leaf as one that will not be split.
 func (s *State) close(v *node) {
 	v.open = false
 	s.kept--
 	s.release(v)
 }
 
-// splitNodes splits the open leaves whose turn it is, once all are searched, and counts the
-// subtask's rows of their children. The first time it sums up the roots instead.
+// splitNodes splits the open leaves that are next, once all leaves are searched, and counts the
+// subtask's rows of their children. In the first pass it sums up the roots instead.
 func (s *State) splitNodes() error {
 	s.splits, s.buffers.counts = s.splits[:0], s.buffers.counts[:0]
 	if s.phase == starting {
@@ -248,13 +252,13 @@ func (s *State) pick(j *job) {
 	slices.Sort(s.picked)
 }
 
-// pickFirst picks the leaf of largest gain of those that there would be if leaves were
-// split one at a time, and the next ones if there are leaves enough for them even if the
-// subtrees of all leaves before become as large as they can. Where each pass costs a round of
-// communication, it also picks those that it takes if the leaves before have no children that
-// are worth more, of as many splits as come next of those that are left, in part. The tree is
-// that of one leaf at a time in any case: children wait until it is their parent's turn, and
-// splits whose turn never comes are undone (see numbering).
+// pickFirst picks the next leaf of a growth that splits one leaf at a time, the one of largest
+// gain. It also picks the leaves after it that are certain to be split: they are within
+// MaxLeaves even if the subtrees of all leaves before them become as large as they can. With
+// several subtasks a pass costs a round of communication. So it then also speculates: it picks
+// leaves that are next if no child of an earlier leaf has a larger gain, within a share of the
+// splits left. The tree is always that of one leaf at a time: children wait for the turn of
+// their parent, and splits that get no turn are undone (see numbering).
 func (s *State) pickFirst(j *job) {
 	j.takeTurns(s.p.MaxLeaves)
 	budget := int64(s.p.MaxLeaves - 1 - j.turns)
@@ -263,7 +267,7 @@ func (s *State) pickFirst(j *job) {
 		ahead = min(budget/aheadShare, int64(s.mostOf(aheadBytes)))
 	}
 	q := Queue[int32]{append(s.looked[:0], j.queue.Nodes...), j.queue.Before}
-	need, certain := int64(0), int64(0) // splits that may come first, and those that are of the tree
+	need, certain := int64(0), int64(0) // splits that may come first, and splits that are certain to be in the tree
 	for turn := int64(0); len(q.Nodes) > 0 && (need < budget || turn < ahead); turn++ {
 		if need < budget {
 			certain++
@@ -283,16 +287,15 @@ func (s *State) pickFirst(j *job) {
 }
 
 const (
-	// aheadShare is the part of the splits that are left which are made at a time, before it
-	// is known what comes first. The larger it is the fewer passes there are, and the more
-	// splits are made that are undone.
+	// aheadShare is a divisor: in a pass, 1/aheadShare of the splits left are made
+	// speculatively. More speculation means fewer passes, and more splits that are undone.
 	aheadShare = 4
-	// aheadBytes bounds the histograms for such splits: where they are large a pass costs no
-	// more than they do.
+	// aheadBytes bounds the histograms of speculative splits. Larger ones would cost more than
+	// the passes they save.
 	aheadBytes = 4 << 20
 )
 
-// split gives a node its children and sends its rows there.
+// split gives a node its children and partitions its rows among them.
 func (s *State) split(j *job, n int32) {
 	s.listRows(j)
 	v := &j.nodes[n]
@@ -314,7 +317,7 @@ func (s *State) split(j *job, n int32) {
 	r.first, r.rows = v.first+l.rows, v.rows-l.rows
 }
 
-// bound gives children the bounds that monotone constraints set to their values.
+// bound sets the bounds of the children's values under monotone constraints.
 func (s *State) bound(j *job, v, l, r *node) {
 	l.lo, l.hi, r.lo, r.hi = v.lo, v.hi, v.lo, v.hi
 	if s.p.Monotone == nil || v.split.categorical {
@@ -337,7 +340,8 @@ func (s *State) bound(j *job, v, l, r *node) {
 	}
 }
 
-// counted takes the rows of all subtasks in the children and lists the histograms to make.
+// counted takes the row counts of the children over all subtasks, and lists the histograms to
+// make.
 func (s *State) counted(all []int64) error {
 	if s.phase == starting {
 		return s.plantRoots(all)
@@ -360,7 +364,7 @@ func (s *State) counted(all []int64) error {
 	return nil
 }
 
-// endIfDone ends the growth where nothing can be split any more.
+// endIfDone ends the growth if no node can be split any more.
 func (s *State) endIfDone() {
 	if len(s.pending) > 0 {
 		return
@@ -384,7 +388,7 @@ func (s *State) endIfDone() {
 	s.phase = grownUp
 }
 
-// plan lists the histograms that the children of a node need.
+// plan appends the histograms that the children of a node need.
 func (s *State) plan(t task) {
 	j := s.jobs[t.job]
 	v := &j.nodes[t.node]
@@ -407,7 +411,7 @@ func (s *State) plan(t task) {
 	}
 }
 
-// worthLooking tells whether a new leaf may be split.
+// worthLooking tells whether the limits allow a split of a new leaf.
 func (s *State) worthLooking(j *job, n int32) bool {
 	v := &j.nodes[n]
 	if s.p.MaxDepth >= 0 && int(v.depth) >= s.p.MaxDepth || v.count < 2*int64(s.p.minRows()) {

@@ -1,6 +1,7 @@
 package grow
 
-// A Queue is nodes that wait to be split: a heap, or, without Before, a stack.
+// A Queue has the nodes that wait to be split: it is a heap ordered by Before, or a stack if
+// Before is nil.
 type Queue[T any] struct {
 	Nodes  []T
 	Before func(a, b *T) bool
@@ -19,7 +20,7 @@ func (q *Queue[T]) Push(n T) {
 	}
 }
 
-// Pop takes the node that comes before all others, or the last that came.
+// Pop removes and returns the first node by Before, or the last pushed one of a stack.
 func (q *Queue[T]) Pop() T {
 	last := len(q.Nodes) - 1
 	top := q.Nodes[0]

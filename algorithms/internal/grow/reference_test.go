@@ -10,12 +10,12 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// The reference builder looks at every row for every split, sums in big integers, and grows
-// one leaf at a time. It shares with the code it checks nothing but the draws.
+// The reference builder reads every row for every split, sums in big integers, and grows one
+// leaf at a time. It shares only the draws with the code under test.
 
-// problem is training data in the plainest form.
+// problem is training data in plain slices.
 type problem struct {
-	features []bins.Feature // names, cuts or codes, bins; columns and slots are the layout's
+	features []bins.Feature // names, cuts or codes, bins; the layout sets columns and slots
 	bins     [][]int        // of each row and feature
 	g, h     [][]float64    // of each target and row
 	bag      [][]int32      // rows of each tree; nil for all
@@ -26,7 +26,7 @@ type problem struct {
 	tight    bool         // little memory for histograms
 }
 
-// exact are sums.
+// exact has exact sums.
 type exact []*big.Int
 
 func (e exact) float(i int) float64 {
@@ -45,8 +45,8 @@ func (e exact) isZero() bool {
 	return true
 }
 
-// unitOf is what one unit is worth where the largest value is m: 2^(e-bits) for the
-// smallest power 2^e that is not below m.
+// unitOf is the unit of integers of a number of bits for values of at most m: 2^(e-bits), where
+// 2^e is the smallest power that is not below m.
 func unitOf(m float64, bits int) float64 {
 	e := -900
 	for m > math.Ldexp(1, e) {
@@ -102,14 +102,14 @@ type refSplit struct {
 	left           map[int]bool // bins
 	score          float64
 	sums           exact
-	// Where categories are learnt: what they count, those on the left as they are sorted, and
-	// whether some rows miss the feature.
+	// With LearnCategories: the shrunk gradients, the categories on the left in sorted order,
+	// and whether some rows miss the feature.
 	soft   map[int]float64
 	sorted []int
 	some   bool
 }
 
-// prepare makes the integers of all rows.
+// prepare rounds the values of all rows to integers.
 func (b *builder) prepare(target int) {
 	x, n := b.x, len(b.x.bins)
 	b.target = target
@@ -171,7 +171,7 @@ func (b *builder) sum(of []exact, rows []int32, keep func(row int32) bool) exact
 
 func always(int32) bool { return true }
 
-// value and score follow from the definitions: the leaf value minimises the penalised
+// value and score are computed by definition: the leaf value minimises the penalised
 // second-order loss within its bounds.
 func (b *builder) value(g, h, lambda, lo, hi float64) float64 {
 	if h+lambda <= 0 {
@@ -250,7 +250,7 @@ func (b *builder) grow(tree int) {
 	}
 }
 
-// earlier tells which of two leaves is split first.
+// earlier tells whether v is split before w.
 func (b *builder) earlier(v, w *refNode) bool {
 	if !b.p.LeafWise && v.depth != w.depth {
 		return v.depth < w.depth
@@ -295,8 +295,8 @@ func (b *builder) coarseValue(child, parent *refNode) float64 {
 	return b.value(sums.float(0)*b.unit[0], sums.float(1)*b.unit[1], b.p.Lambda, parent.lo, parent.hi)
 }
 
-// tree writes what has grown, level by level or in the order of splits, and the leaf of each
-// of the rows in the bag.
+// tree returns the tree, level by level or in the order of splits, and the leaf of each row in
+// the bag.
 func (b *builder) tree() (tree.Tree, map[int32]int32) {
 	order := []int{0}
 	if b.p.LeafWise {

@@ -61,8 +61,8 @@ func (b *builder) try(v *refNode, s refSplit) {
 	}
 }
 
-// elsewhere has what no row of the node has go where more weight goes: categories, and what
-// is missing.
+// elsewhere sends categories that no row of the node has, and missing values if there are none,
+// to the side of the larger weight.
 func (b *builder) elsewhere(v *refNode, s *refSplit) {
 	if 2*b.weightOf(s.sums) <= b.weightOf(v.sums) {
 		return

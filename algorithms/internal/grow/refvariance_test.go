@@ -5,9 +5,10 @@ import (
 	"math/big"
 )
 
-// soften is what the gradients of the categories of a node count, and of what is missing: the
-// best linear unbiased predictions from moments of the analysis of variance, of z = g/h with
-// weight h, over single rows. It is nil where categories differ by no more than chance.
+// soften returns the shrunk gradients of the categories of a node, and of missing values: the
+// best linear unbiased predictions of z = g/h with weight h. The variances are estimated by the
+// moments of the analysis of variance over single rows. It returns nil if categories differ by
+// no more than chance.
 func (b *builder) soften(v *refNode, missing int, sums map[int]exact) map[int]float64 {
 	k, ok := b.ratio(v, missing, sums)
 	if !ok {
@@ -38,7 +39,8 @@ func (b *builder) soften(v *refNode, missing int, sums map[int]exact) map[int]fl
 	return soft
 }
 
-// ratio is the variance within categories over that among them; false where that is none.
+// ratio is the variance within categories divided by that among them; false if the latter is
+// not positive.
 func (b *builder) ratio(v *refNode, missing int, sums map[int]exact) (float64, bool) {
 	var between, squares float64
 	for bin := range missing + 1 {
@@ -62,7 +64,7 @@ func (b *builder) ratio(v *refNode, missing int, sums map[int]exact) (float64, b
 	return float64(within*spread) / among, among > 0 && spread > 0
 }
 
-// squares is Σ g²/h over rows, each rounded as far as sums of so many stay exact.
+// squares is Σ g²/h over rows. Each term is rounded so that the sum over all rows is exact.
 func (b *builder) squares(rows []int32) float64 {
 	all := len(b.coarse)
 	var most [2]float64

@@ -6,7 +6,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// sumRoots sums the pairs of the subtask's rows of each tree, and counts them.
+// sumRoots sums the pairs of the subtask's rows in the bag of each tree, and counts these rows.
 func (s *State) sumRoots() error {
 	for i, j := range s.active() {
 		t := &j.target
@@ -50,7 +50,8 @@ func (s *State) sumRoots() error {
 	return nil
 }
 
-// rootWords is how many integers tell of a root: its sums, its rows, and their squares.
+// rootWords is the number of integers for a root: its sums, its row count, and its sum of
+// squares if needed.
 func (s *State) rootWords() int {
 	if s.learns {
 		return s.width + 2
@@ -58,8 +59,8 @@ func (s *State) rootWords() int {
 	return s.width + 1
 }
 
-// sumSquares sums the squares of the subtask's rows of a tree. Rows that are not there stay for
-// addRow to find.
+// sumSquares sums the squares of the subtask's rows of a tree. It skips rows out of range;
+// addRow reports them.
 func (j *job) sumSquares() int64 {
 	if !j.bagged {
 		return total(j.target.squares)
@@ -83,7 +84,7 @@ func sumPacked(pairs []int64) (g, h int64) {
 	return g, h
 }
 
-// addRow adds the pair of a row.
+// addRow adds the pair of a row to out.
 func (s *State) addRow(j *job, row int32, out []int64) error {
 	if row < 0 || int(row) >= s.data.Rows {
 		return fmt.Errorf("grow: row %d is in the bag of tree %d, and the subtask has %d", row, j.number, s.data.Rows)

@@ -5,32 +5,33 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// Route writes to out, which it grows as needed, the node of tree k where each row of a
-// dataset ends, which was binned as the training data.
+// Route writes to out the node of tree k where each row of d ends. It grows out as needed. d
+// must have been binned like the training data.
 func (s *State) Route(k int, d *bins.Data, out []int32) []int32 {
 	return s.router.route(&s.active()[k].grown, d, out)
 }
 
 const (
-	// routeRows is how many rows go down a tree together, so that they stay in the cache.
+	// routeRows is the number of rows that go down a tree together; they fit in the cache.
 	routeRows = 1 << 14
-	// fewRouted is the number of rows for which a node's table takes longer than it saves.
+	// fewRouted is a number of rows. Below it, making a node's table takes longer than it
+	// saves.
 	fewRouted = 32
 )
 
-// router sends rows down a tree, all of them split by split: faster than each by itself. Its
-// memory is used again tree by tree.
+// router routes rows through a tree. It partitions all rows by one split at a time, which is
+// faster than row by row. Its memory is reused from tree to tree.
 type router struct {
 	g           *grown
 	data        *bins.Data
 	columns     [][]byte    // see Walker.Columns
-	numbers     []int32     // of the nodes' tables, from 1; 0 for those that are not made
+	numbers     []int32     // of the nodes' tables, from 1; 0: not made yet
 	tables      [][256]byte // 1 for the bytes that go left
 	rows, spare []int32
 	out         []int32
 }
 
-// begin makes the router ready for a tree and a dataset.
+// begin prepares the router for a tree and a dataset.
 func (r *router) begin(g *grown, d *bins.Data, out []int32) {
 	r.g, r.data, r.out = g, d, sized(out, d.Rows)
 	r.numbers, r.tables = sized(r.numbers, len(g.rules)), r.tables[:0]
@@ -51,7 +52,7 @@ func (r *router) route(g *grown, d *bins.Data, out []int32) []int32 {
 	return r.out
 }
 
-// send sends rows, which it puts in another order, down from a node.
+// send routes rows down from a node, and reorders them.
 func (r *router) send(at int32, rows []int32) {
 	node := &r.g.Tree.Nodes[at]
 	if node.Left == 0 || len(rows) == 0 {
@@ -74,7 +75,7 @@ func (r *router) send(at int32, rows []int32) {
 	r.send(node.Right, rows[left:])
 }
 
-// column returns where the bytes of a feature are, and how far apart; nil where there are none.
+// column returns the bytes of a feature and their stride; nil if it has no column of bytes.
 func (r *router) column(feature int32, f *bins.Feature) (bytes []byte, stride int) {
 	if f.Column >= 0 {
 		c := &r.data.Layout.Columns[f.Column]
@@ -87,7 +88,7 @@ func (r *router) column(feature int32, f *bins.Feature) (bytes []byte, stride in
 	return r.columns[feature], 1
 }
 
-// table returns the table of a node, which it makes the first time.
+// table returns the table of a node; the first call makes it.
 func (r *router) table(at int32, f *bins.Feature) *[256]byte {
 	if r.numbers[at] == 0 {
 		if f.Column >= 0 {
@@ -100,8 +101,8 @@ func (r *router) table(at int32, f *bins.Feature) *[256]byte {
 	return &r.tables[r.numbers[at]-1]
 }
 
-// partition puts the rows that go left, whatever holds the feature, before those that go right,
-// which spare has then, and returns how many go left.
+// partition moves the rows that go left to the front of rows, and the others to spare. It
+// returns how many go left. The feature may be in any kind of storage.
 func (r *rule) partition(rows []int32, f *bins.Feature, d *bins.Data, spare []int32) (left int) {
 	right := spare[:0]
 	for _, row := range rows {

@@ -2,14 +2,14 @@ package grow
 
 import "math"
 
-// scorer values the sums of a node. Sums are width integers: gradient, hessian and, where rows
-// are counted, their number.
+// scorer computes scores and values from the sums of a node. Sums are width integers: gradient,
+// hessian and, where rows are counted, their number.
 type scorer struct {
 	p     *Params
 	unit  scale
 	width int
-	// The bounds that monotone constraints set to the values of the node's children, the
-	// direction of the feature, and what is added to lambda.
+	// lo and hi bound the children's values under monotone constraints. direction is the
+	// constraint of the feature. lambda is the penalty, with CategoryLambda where it applies.
 	lo, hi    float64
 	direction int8
 	lambda    float64
@@ -29,13 +29,14 @@ func total(v []int64) (sum int64) {
 	return sum
 }
 
-// score is what a node is worth: twice the loss that its value saves.
+// score is the score of a node: twice the reduction of the loss by its value.
 func (s *scorer) score(v []int64) float64 {
 	g, h := float64(float64(v[0])*s.unit.g), float64(float64(v[1])*s.unit.h)
 	return s.newton(g, h, s.value(g, h))
 }
 
-// threshold takes alpha off the absolute value of a gradient.
+// threshold is soft thresholding: it reduces the absolute value of a gradient by alpha, at most
+// to 0.
 func threshold(g, alpha float64) float64 {
 	switch {
 	case g > alpha:
@@ -46,8 +47,8 @@ func threshold(g, alpha float64) float64 {
 	return 0
 }
 
-// value is that of a leaf with sums g and h: the minimum of g·w + (h+λ)w²/2 + α|w| within
-// the bounds.
+// value is the value of a leaf with sums g and h: the w that minimises g·w + (h+λ)w²/2 + α|w|
+// within the bounds.
 func (s *scorer) value(g, h float64) float64 {
 	h += s.lambda
 	if !(h > 0) {
@@ -60,7 +61,8 @@ func (s *scorer) value(g, h float64) float64 {
 	return min(max(w, s.lo), s.hi)
 }
 
-// newton is −2(g·w + (h+λ)w²/2 + α|w|): at the unbounded minimum T²/(h+λ).
+// newton is −2(g·w + (h+λ)w²/2 + α|w|). At the unbounded minimum it is T²/(h+λ), where T is the
+// thresholded gradient.
 func (s *scorer) newton(g, h, w float64) float64 {
 	h += s.lambda
 	if !(h > 0) {
@@ -82,8 +84,8 @@ func (s *scorer) child(v []int64) bool {
 	return (v[0] != 0 || v[1] != 0) && h >= s.p.MinChildWeight && h+s.lambda > 0
 }
 
-// pair values a split into two children: the sum of their scores, with these gradients. It is
-// false where constraints forbid it.
+// pair returns the sum of the scores of two children, whose gradients are gl and gr. It returns
+// false where constraints forbid the split.
 func (s *scorer) pair(left, right []int64, gl, gr float64) (float64, bool) {
 	if !s.child(left) || !s.child(right) {
 		return 0, false
@@ -100,8 +102,9 @@ func (s *scorer) pair(left, right []int64, gl, gr float64) (float64, bool) {
 // minRows is the least number of rows in a child.
 func (p *Params) minRows() int { return max(p.MinRows, 1) }
 
-// gain tells what a split into children of these scores wins over its node, and whether
-// that is enough: Gamma or more, and more than rounding can make of nothing.
+// gain returns the gain of a split, given the sum of the children's scores and the score of the
+// node. It also tells whether the gain is enough: at least Gamma, and more than rounding
+// errors.
 func (p *Params) gain(children, node float64) (float64, bool) {
 	g := children - node
 	return g, g >= p.Gamma && g > max(math.Abs(children), math.Abs(node))*0x1p-40

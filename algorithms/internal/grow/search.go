@@ -11,17 +11,17 @@ import (
 type split struct {
 	found   bool
 	feature int32 // number within the layout
-	// place is the bin of numbers up to which rows go left, −1 where only missing values do;
-	// of categories the place in the order they were tried in.
+	// place, for numbers, is the last bin that goes left; −1 means that only missing values do.
+	// For categories it is the rank of the split in the order of trial.
 	place       int32
 	missingLeft bool
 	categorical bool
-	set         binSet  // of categories those that go left; the split's own
+	set         binSet  // the categories that go left; the split's own copy
 	score       float64 // of both children
-	left        []int64 // sums of the left child; the split's own
+	left        []int64 // sums of the left child; the split's own copy
 }
 
-// better tells whether a split comes before another of the same node.
+// better tells whether a split is chosen over another of the same node.
 func (s *split) better(o *split) bool {
 	switch {
 	case s.found != o.found:
@@ -46,26 +46,27 @@ func (s *split) copyTo(o *split) {
 	o.left, o.set = left, set
 }
 
-// searcher finds best splits of nodes, of the features of one subtask.
+// searcher finds the best split of a node by the features of one subtask.
 type searcher struct {
 	p      *Params
 	layout *bins.Layout
-	words  int // of a set of bins
+	words  int // length of a bitset of bins
 	scorer scorer
 	node   []int64 // sums of the node
-	rows   int64   // of it
-	// squares of its rows in units of the sums, where categories are learnt.
+	rows   int64   // of the node
+	// squares is the sum of g²/h of the node's rows, in units of the sums; used with
+	// LearnCategories.
 	squares float64
 	worth   float64 // score of the node
 
 	best       split
-	sums       []int64 // of all bins of a feature, where one is not stored
-	acc, other []int64 // of the left child, of the right one
+	sums       []int64 // of all bins of a feature with an implicit bin
+	acc, other []int64 // of the left child and of the right one
 	lefts      [2][]int64
 	order      []int32 // categories
 	keys       []float64
-	soft       []float64 // see shrink
-	soften     bool      // it is to be used
+	soft       []float64 // shrunk gradients, see shrink
+	soften     bool      // soft is used
 }
 
 func newSearcher(p *Params, l *bins.Layout) *searcher {
@@ -82,7 +83,7 @@ func (s *searcher) begin(sc scorer, node []int64) {
 	s.best.left = sized(s.best.left, sc.width)
 }
 
-// feature looks at all splits by a feature. stored are the sums of its slots.
+// feature tries all splits by a feature. stored has the sums of its slots.
 func (s *searcher) feature(number int32, stored []int64) {
 	f := &s.layout.Features[number]
 	if !f.Categorical && s.plain(number) {
@@ -100,7 +101,7 @@ func (s *searcher) feature(number int32, stored []int64) {
 	}
 }
 
-// plain tells whether the score is G²/(H+λ) and no constraint is set.
+// plain tells whether scores are G²/(H+λ), without alpha, bounds, row counts or constraints.
 func (s *searcher) plain(number int32) bool {
 	return s.p.Alpha == 0 && s.p.MaxDeltaStep == 0 && s.scorer.width == 2 &&
 		math.IsInf(s.scorer.lo, -1) && math.IsInf(s.scorer.hi, 1) && s.directionOf(number) == 0
@@ -120,7 +121,7 @@ func (p *Params) maxOneHot() int {
 	return p.MaxOneHot
 }
 
-// bins returns the sums of all bins of a feature, that of missing values last.
+// bins returns the sums of all bins of a feature; the bin of missing values is last.
 func (s *searcher) bins(f *bins.Feature, stored []int64) []int64 {
 	if f.Implicit < 0 {
 		return stored
@@ -149,8 +150,8 @@ func zero(v []int64) bool {
 	return true
 }
 
-// offer takes a split with the sums of its left child if it is better than what there is. The
-// set of a split by categories is left to the caller.
+// offer makes a split, given the sums of its left child, the best if it is better than the best
+// so far. It returns whether it did. For a split by categories the caller then sets the set.
 func (s *searcher) offer(left []int64, candidate split) bool {
 	for k, v := range s.node {
 		s.other[k] = v - left[k]
@@ -158,7 +159,8 @@ func (s *searcher) offer(left []int64, candidate split) bool {
 	return s.take(left, float64(left[0]), float64(s.other[0]), candidate)
 }
 
-// take is offer, given the gradients that the children, s.other on the right, count with.
+// take is offer with given gradients gl and gr of the children; s.other has the sums of the
+// right child.
 func (s *searcher) take(left []int64, gl, gr float64, candidate split) bool {
 	score, ok := s.scorer.pair(left, s.other, gl, gr)
 	if !ok {
@@ -185,7 +187,7 @@ func plus(out, a, b []int64) []int64 {
 	return out
 }
 
-// numbers tries all thresholds, and missing values alone.
+// numbers tries all thresholds, and the split of missing values from all others.
 func (s *searcher) numbers(f *bins.Feature, number int32, sums []int64) {
 	w := s.scorer.width
 	missing := sums[f.Bins*w:][:w]
@@ -199,7 +201,7 @@ func (s *searcher) numbers(f *bins.Feature, number int32, sums []int64) {
 	for b := range max(f.Bins-1, 0) {
 		bin := sums[b*w:][:w]
 		if zero(bin) {
-			continue // the threshold before is as good, and lower
+			continue // the threshold before it is as good, and lower
 		}
 		plus(s.acc, s.acc, bin)
 		candidate.place, candidate.missingLeft = int32(b), true
@@ -212,7 +214,7 @@ func (s *searcher) numbers(f *bins.Feature, number int32, sums []int64) {
 	s.scorer.direction = 0
 }
 
-// plainNumbers is numbers for plain scores, with the same bits, over the stored sums.
+// plainNumbers is numbers for plain scores. It reads the stored sums and gives the same bits.
 func (s *searcher) plainNumbers(f *bins.Feature, number int32, stored []int64) {
 	p := plainSums{implicit: f.Implicit, stored: stored}
 	if p.implicit >= 0 {
@@ -231,10 +233,10 @@ func (s *searcher) plainNumbers(f *bins.Feature, number int32, stored []int64) {
 		Lambda: s.scorer.lambda, Least: s.p.MinChildWeight, Score: math.Inf(-1), Place: -2,
 	}
 	if b := &s.best; b.found && b.feature < number {
-		t.Score = b.score // as good is not better
+		t.Score = b.score // a tie is not better
 	}
-	// Missing values go left, or, where there are any, right: as the same threshold is tried
-	// with them on the left first, that is what counts where both are worth the same.
+	// Missing values go left in the first scan and, if there are any, right in the second. So
+	// on a tie of the same threshold, left wins.
 	right := t
 	if missing != [2]int64{} {
 		t.Add(missing[0], missing[1], -1)
@@ -265,16 +267,16 @@ func (s *searcher) plainNumbers(f *bins.Feature, number int32, stored []int64) {
 	s.best = candidate
 }
 
-// plainSums are the pairs of sums of the bins of a feature.
+// plainSums has the sums of the bins of a feature, as pairs.
 type plainSums struct {
 	implicit int // the bin that is not stored, −1 for none
 	stored   []int64
 	rest     [2]int64 // of the implicit bin
 }
 
-// scan tries the thresholds behind the first n bins.
+// scan tries the thresholds after each of the first n bins.
 func (p *plainSums) scan(t *kernel.Thresholds, n int) {
-	n = max(n, 0) // no threshold is behind the last bin
+	n = max(n, 0) // there is no threshold after the last bin
 	if p.implicit < 0 || p.implicit >= n {
 		t.Scan(p.stored[:2*n], 0)
 		return

@@ -6,22 +6,22 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 )
 
-// slots says which subtask looks at which features, and where in the buffer that is
-// scattered the sums of a slot stand: for each subtask in turn, for each node in turn, the
-// subtask's slots, width words each.
+// slots says which subtask owns which features, and where the sums of a slot are in the buffer
+// of the reduce-scatter. The buffer is ordered by subtask, then by node, then by slot, with
+// width words a slot.
 type slots struct {
 	layout *bins.Layout
-	// cut are the first slots of the subtasks' ranges, and the number of slots.
+	// cut has the first slot of each subtask's range, then the number of slots.
 	cut []int
-	// own are the numbers, within the layout, of the features that the subtask looks at.
+	// own has the indices in the layout of the features that the subtask owns.
 	own []int32
-	// runs are the pieces of the columns of bytes that lie within one range each.
+	// runs has the pieces of byte columns; each lies within the range of one subtask.
 	runs []run
-	// wide are the owners of the layout's wide features.
+	// wide has the owners of the layout's wide features.
 	wide []int
 }
 
-// run is consecutive slots of a column.
+// run is a range of slots of a column.
 type run struct {
 	block, column int // the block, and the column's place within it
 	from          int // first byte value
@@ -29,15 +29,16 @@ type run struct {
 	owner         int
 }
 
-// newSlots shares the slots of a layout out among subtasks, in ranges of about one size
-// that begin with the first slot of a feature or column.
+// newSlots divides the slots of a layout among subtasks, in ranges of about equal size. A range
+// begins with the first slot of a feature or column.
 func newSlots(l *bins.Layout, tasks, task int) *slots {
 	starts := []int{0}
 	for _, c := range l.Columns {
 		starts = append(starts, c.Slot)
 	}
 	for i := range l.Features {
-		// A feature that shares a column begins behind the byte that says that none is stored.
+		// A feature that shares a column begins after the byte value that means that none is
+		// stored.
 		if f := &l.Features[i]; f.Slot >= 0 && (f.Column < 0 || f.Slot > l.Columns[f.Column].Slot+1) {
 			starts = append(starts, f.Slot)
 		}
@@ -83,8 +84,8 @@ func newSlots(l *bins.Layout, tasks, task int) *slots {
 	return s
 }
 
-// place returns where slot number slot, which subtask owner has, stands for node m of nodes
-// in a buffer of sums of one word.
+// place returns the index of a slot of subtask owner, for node m of nodes, in a buffer with one
+// word a sum.
 func (s *slots) place(owner, slot, m, nodes int) int {
 	lo, hi := s.cut[owner], s.cut[owner+1]
 	return nodes*lo + m*(hi-lo) + slot - lo

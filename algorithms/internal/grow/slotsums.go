@@ -4,9 +4,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// slotSums collects the sums of the slots of sparse rows as packed pairs. A slot in which few
-// rows are stored cannot overflow, however many rows are added; the others are crowded, and
-// are unpacked each kernel.PackedRows rows.
+// slotSums collects the sums of the slots of sparse features as packed pairs. A slot that is
+// stored in at most kernel.PackedRows rows cannot overflow. The other slots are called crowded,
+// and are unpacked every kernel.PackedRows rows.
 type slotSums struct {
 	rows    *kernel.SlotRows
 	crowded []int32 // numbers of slots, less that of the first
@@ -14,7 +14,7 @@ type slotSums struct {
 	work    []int64 // packed sums of all slots; zeros between histograms
 }
 
-// slotSums returns what collects the sums of slots, which it makes the first time.
+// slotSums returns the collector of the sums of slots; the first call makes it.
 func (s *State) slotSums() *slotSums {
 	c := &s.slotted
 	if c.rows != nil {
@@ -67,7 +67,7 @@ func (s *State) packedSlots(j *job, rows []int32, out []int64, base func(owner i
 	})
 }
 
-// unpackCrowded moves the packed sums of crowded slots to the others.
+// unpackCrowded moves the packed sums of crowded slots to c.sums.
 func (c *slotSums) unpackCrowded() {
 	for i, slot := range c.crowded {
 		g, h := kernel.Unpack(c.work[slot])
@@ -77,7 +77,7 @@ func (c *slotSums) unpackCrowded() {
 	}
 }
 
-// countSlots sets the numbers of rows in the sums of sparse features.
+// countSlots sets the row counts in the sums of sparse features.
 func (s *State) countSlots(rows []int32, out []int64, base func(owner int) int) {
 	c := s.slotSums()
 	s.makeOnes()
@@ -91,8 +91,8 @@ func (s *State) countSlots(rows []int32, out []int64, base func(owner int) int) 
 	})
 }
 
-// eachOwned calls f with the places of the sums of sparse features that each subtask owns,
-// and the number of the first of their slots, less that of the first sparse slot.
+// eachOwned calls f for each subtask that owns sparse features, with the part of out that has
+// their sums. first is the number of their first slot, counted from the first sparse slot.
 func (s *State) eachOwned(out []int64, base func(owner int) int, f func(first int, to []int64)) {
 	sparse := s.data.Layout.ColumnSlots
 	for o := range s.tasks {

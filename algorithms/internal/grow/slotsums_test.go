@@ -10,9 +10,9 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 )
 
-// TestCrowdedSlots grows trees on gradients that all pull in one direction, so that packed
-// sums over all rows of a slot do not fit, and compares trees on rows that hold their features
-// as sparse with those on rows that hold them in columns.
+// TestCrowdedSlots grows trees on gradients of one sign, so that packed sums over all rows of a
+// slot would overflow. It compares the trees of sparse features with those of the same features
+// in columns.
 func TestCrowdedSlots(t *testing.T) {
 	const n = 17_000
 	rng := rand.New(rand.NewPCG(41, 42))

@@ -7,21 +7,21 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// byFeature has the entries of sparse rows feature by feature: the rows, in ascending order,
-// in which a bin of a feature is stored, and which.
+// byFeature has the entries of sparse rows by feature: the rows with a stored bin of the
+// feature, in ascending order, and these bins.
 type byFeature struct {
-	start []int64 // of each feature of the layout, and behind the last
+	start []int64 // first entry of each feature of the layout, then the number of entries
 	rows  []int32
 	bins  []byte
 	dense []byte // of one feature, for all rows
 	table [256]byte
 }
 
-// fewRows is the number of rows below which a binary search in each is faster than a
-// feature's bins for all rows, of so many rows.
+// fewRows is the number of rows, of all rows, below which a binary search for each is faster
+// than filling in a feature's bins for all rows.
 func fewRows(all int) int { return all / 64 }
 
-// entries returns the entries of sparse rows by features; it makes them the first time.
+// entries returns the entries of sparse rows by feature; the first call makes them.
 func (s *State) entries() *byFeature {
 	if s.sparse != nil {
 		return s.sparse
@@ -56,8 +56,8 @@ func (s *State) entries() *byFeature {
 	return e
 }
 
-// partitionSparse puts rows that go left by a feature that rows hold as sparse before those
-// that go right, and returns how many go left; s.spare has those that go right.
+// partitionSparse partitions rows by a sparse feature: it moves those that go left to the front
+// of rows, and the others to s.spare. It returns how many go left.
 func (s *State) partitionSparse(r *rule, rows []int32) (left int) {
 	d := s.data
 	f := &d.Layout.Features[r.feature]

@@ -6,8 +6,8 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 )
 
-// Stages are those that grow the batch of the superstep: behind the stage that began it and
-// set its targets, before those that use the trees.
+// Stages returns the stages that grow the batch of a superstep. They go after the stage that
+// calls Begin and sets the targets, and before those that use the trees.
 func (g *Grower) Stages() []comqueue.Stage {
 	named := func(name string, f func(s *State, ctx *comqueue.ComContext) error) comqueue.Stage {
 		return comqueue.Named(name, comqueue.Do(func(ctx *comqueue.ComContext) error { return f(states.Get(ctx), ctx) }))
@@ -35,11 +35,11 @@ func (g *Grower) Stages() []comqueue.Stage {
 	}
 }
 
-// maxPasses is more than any growth takes: a pass splits a node, makes histograms, or is the
-// last.
+// maxPasses is more than any growth takes, as every pass but the last splits a node or makes
+// histograms.
 const maxPasses = 1 << 30
 
-// put hands the buffers to the communicate functions.
+// put puts the buffers for the communicate stages.
 func (s *State) put(ctx *comqueue.ComContext) {
 	sums.Put(ctx, s.buffers.sums)
 	blocks.Put(ctx, s.buffers.blocks)
@@ -75,7 +75,7 @@ func (s *State) takeSpreads(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// histogramStage makes histograms; alone, it does all passes.
+// histogramStage makes histograms. On the only subtask it does all passes.
 func (s *State) histogramStage(ctx *comqueue.ComContext) error {
 	if !s.alone() {
 		s.makeHistograms()

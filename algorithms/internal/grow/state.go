@@ -13,8 +13,8 @@ import (
 // Grower adds the growth of trees to a queue. It is immutable and shared by all subtasks.
 type Grower struct {
 	p          Params
-	packedFrom int64 // rows of the job from which on histograms have packed pairs
-	passBytes  int   // of the histograms of a pass, at most
+	packedFrom int64 // least rows of the job for histograms of packed pairs
+	passBytes  int   // see the constants in pass.go
 	keptBytes  int   // of those kept from pass to pass
 }
 
@@ -35,33 +35,33 @@ var (
 	leafSums = shared.Scratch[[]int64]("grow.leaves")
 )
 
-// State is what a subtask has of the growth. It belongs to the subtask's goroutine.
+// State is the state of a subtask. Only the subtask's goroutine may use it.
 type State struct {
 	p                    Params
 	data                 *bins.Data
 	slots                *slots
 	all                  int64 // rows of the job
-	large                bool  // they are enough for packed pairs
+	large                bool  // all is enough for packed pairs
 	passBytes, keptBytes int
 	task                 int
 	tasks                int
 	width                int  // integers of a sum: gradient, hessian and, where rows are counted, their number
-	learns               bool // how much categories say: nodes have sums of squares
+	learns               bool // LearnCategories applies: nodes have sums of squares
 	usable               []int32
 
 	jobs  []*job
-	trees int // of the jobs those of the batch, which are the first
+	trees int // the first trees of jobs are the batch
 	phase phase
 
 	pending  []build // histograms to make, in order
 	building []build // those of this pass
 	splits   []task  // nodes that were split in this pass
-	kept     int     // nodes whose sums are kept, of all jobs
+	kept     int     // number of nodes of all jobs whose sums are kept
 	free     [][]int64
 
 	search  *searcher
 	chooser chooser
-	looked  []int32 // features that a node looks at
+	looked  []int32 // features of a node
 	allowed []int32
 	groups  [][]bool // interaction groups by feature number of the layout
 
@@ -84,7 +84,7 @@ type State struct {
 	}
 }
 
-// phase is how far the growth of a batch is.
+// phase is the phase of the growth of a batch.
 type phase int
 
 const (
@@ -96,15 +96,15 @@ const (
 // task is a node of a job.
 type task struct{ job, node int32 }
 
-// build is the histogram of a node to make, and the sibling whose sums are then those of
-// the parent minus it; −1 for none.
+// build is a histogram of a node to make. The sums of sibling are then those of the parent
+// minus this histogram; −1 means no sibling.
 type build struct {
 	task
 	sibling int32
 	search  bool // the node itself is to be searched
 }
 
-// Open makes the state of a subtask for its rows. It is called once, by every subtask.
+// Open makes the state of a subtask for its rows. Every subtask calls it once.
 func (g *Grower) Open(ctx *comqueue.ComContext, data *bins.Data) (*State, error) {
 	if err := g.fits(data); err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func (g *Grower) Open(ctx *comqueue.ComContext, data *bins.Data) (*State, error)
 	return s, nil
 }
 
-// fits reports parameters that the data cannot have.
+// fits returns an error if the parameters do not fit the data.
 func (g *Grower) fits(data *bins.Data) error {
 	if data.Rows > math.MaxInt32 {
 		return fmt.Errorf("grow: a subtask has %d rows, at most %d are allowed: use more subtasks", data.Rows, math.MaxInt32)
@@ -165,9 +165,9 @@ func (g *Grower) Lookup(ctx *comqueue.ComContext) (*State, bool) { return states
 // State returns the state of the subtask, which Open has made.
 func (g *Grower) State(ctx *comqueue.ComContext) *State { return states.Get(ctx) }
 
-// Begin starts a batch of trees; what the batch before has made is gone then. Every subtask
-// begins the same batches. first is the number of the first tree in the whole ensemble: draws
-// depend on the trees' numbers, not on the batches they grow in.
+// Begin starts a batch of trees, and discards the batch before. Every subtask begins the same
+// batches. first is the number of the first tree in the whole ensemble: draws depend on the
+// trees' numbers, not on their batches.
 func (s *State) Begin(first, trees int) {
 	if trees < 1 {
 		panic(fmt.Sprintf("grow: a batch of %d trees", trees))
@@ -191,11 +191,11 @@ func (s *State) Begin(first, trees int) {
 	s.phase = starting
 }
 
-// Target returns what tree k of the batch is grown for.
+// Target returns the target of tree k of the batch.
 func (s *State) Target(k int) *Target { return &s.active()[k].target }
 
-// SetRows gives the rows of the subtask that are in the bag of tree k, in ascending order,
-// each once. They are copied. Without it every row is.
+// SetRows sets the rows of the subtask that are in the bag of tree k: ascending, each once. It
+// copies rows. Without a call every row is in the bag.
 func (s *State) SetRows(k int, rows []int32) {
 	j := s.active()[k]
 	j.rows = append(j.rows[:0], rows...)
@@ -205,10 +205,10 @@ func (s *State) SetRows(k int, rows []int32) {
 // active returns the jobs of the batch.
 func (s *State) active() []*job { return s.jobs[:s.trees] }
 
-// countsRows tells whether sums have the number of rows.
+// countsRows tells whether sums include the number of rows.
 func (s *State) countsRows() bool { return s.width > 2 }
 
-// sumsOf returns room for the sums of the subtask's features.
+// sumsOf returns memory for the sums of the subtask's features.
 func (s *State) sumsOf() []int64 {
 	n := s.slots.size(s.task) * s.width
 	if k := len(s.free); k > 0 {
@@ -219,7 +219,7 @@ func (s *State) sumsOf() []int64 {
 	return make([]int64, n)
 }
 
-// release gives the sums of a node back.
+// release frees the sums of a node for sumsOf.
 func (s *State) release(v *node) {
 	if v.sums != nil {
 		s.free = append(s.free, v.sums)
@@ -227,7 +227,7 @@ func (s *State) release(v *node) {
 	}
 }
 
-// scorerOf returns what values the sums of a node.
+// scorerOf returns the scorer of a node.
 func (s *State) scorerOf(j *job, v *node) scorer {
 	sc := newScorer(&s.p, j.unit, s.width)
 	sc.lo, sc.hi = v.lo, v.hi

@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector allocates for itself, which is not what is counted here.
+// The race detector allocates too, which would distort the counts.
 
 package grow
 
@@ -19,8 +19,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// TestTreesAllocateThemselves: a superstep allocates what its trees consist of, which are a
-// few slices each, and nothing for a row, a node, a level or a histogram.
+// TestTreesAllocateThemselves: a superstep allocates a few slices for each tree, and nothing
+// for each row, node, level or histogram.
 func TestTreesAllocateThemselves(t *testing.T) {
 	const few, many = 5, 25
 	for _, leafWise := range []bool{false, true} {

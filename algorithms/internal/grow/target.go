@@ -9,59 +9,62 @@ import (
 )
 
 const (
-	// packedFrom is the number of rows of the job from which on histograms are summed from
-	// packed pairs. Smaller jobs take the fine ones, so that what is exactly computable is.
+	// packedFrom is the least number of rows of the job for histograms of packed pairs. Smaller
+	// jobs use fine pairs, so that results that can be exact are.
 	packedFrom = 1 << 16
-	// packedBits are those of the absolute value of each half of a packed pair.
+	// packedBits is the number of bits of the absolute value of each half of a packed pair.
 	packedBits = 17
-	// packedSpread is how many times the mean absolute gradient (or hessian) the largest may
-	// be for packed pairs to be used: a row of the mean still has 2^17/1024 = 128 units, so
-	// that rounding adds to a sum over rows less than 1/400 of what chance adds to it.
+	// packedSpread bounds the ratio of the largest absolute gradient (or hessian) to the mean
+	// one; above it, packed pairs are not used. A row of mean size then has at least 2^17/1024
+	// = 128 units, so that the rounding error of a sum over rows is less than 1/400 of its
+	// sampling error.
 	packedSpread = 1 << 10
-	// sumBits are those of the largest sum of fine pairs, as a power of two. The largest
-	// value of n rows becomes an integer of at most 2^(sumBits − ⌈log2 n⌉), and no sum has
-	// more than n terms: roots sum the rows of a bag, of which there are at most n, and what
-	// else is summed, of bins, leaves and subtasks, are some of the terms of a root. So every
-	// sum, and every sum of the absolute values of its terms, is at most 2^62; so is a
-	// difference of sums where the one has the terms of the other, and int64 holds them all.
+	// sumBits is the exponent of the bound of sums of fine pairs, 2^sumBits. The largest value
+	// of n rows becomes an integer of at most 2^(sumBits − ⌈log2 n⌉), and no sum has more than
+	// n terms: a root sums the rows of a bag, at most n, and the sums of bins, leaves and
+	// subtasks have some of the terms of a root. So every sum, and every sum of the absolute
+	// values of its terms, is at most 2^62. The same holds for a sum minus one of a part of its
+	// terms. int64 holds them all.
 	sumBits = 62
-	// largeBits bounds those of fine pairs that come from float32, of which few have so many:
-	// roundHalfEven takes values below 2^51.
+	// largeBits bounds the bits of fine pairs that come from float32, as roundHalfEven takes
+	// values below 2^51. float32 has fewer significant bits anyway.
 	largeBits = 48
 	// leastExponent bounds scales from below, so that their inverses are finite.
 	leastExponent = -900
 )
 
-// A Target is what a tree is grown for: gradient and hessian of each row of the subtask. It
-// belongs to the State, which uses its memory again batch by batch.
+// A Target has the gradient and the hessian of each row of the subtask for one tree. It belongs
+// to the State, which reuses its memory in the next batch.
 type Target struct {
 	rows  int
 	large bool // the job has packedFrom rows or more
-	// Gradients and hessians as they were set: float32 in large jobs, where sums of many
-	// rows hide what is rounded, float64 in others.
+	// Gradients and hessians as they were set: float32 in large jobs, where the rounding is
+	// negligible in sums of many rows, else float64.
 	g32, h32 []float32
 	g64, h64 []float64
-	// Largest absolute gradient and hessian; NaN if one is. Then those of all subtasks.
+	// Largest absolute gradient and hessian, first of this subtask, later of all; NaN if a
+	// value is NaN.
 	max [2]float64
 
-	packed []int64 // of each row
-	wide   []int64 // two of each row, where not packed
-	// What one unit of the integers is worth: fine, and those that histograms have.
+	packed []int64 // one for each row
+	wide   []int64 // two for each row, where pairs are not packed
+	// The units of the integers: of fine pairs, and of the pairs in histograms.
 	fine, coarse scale
 	isWide       bool
-	// g²/h of each row in units of the integers of histograms times bySquare, where categories
-	// are learnt; see square.
+	// g²/h of each row, in units of the integers of histograms, times bySquare; used with
+	// LearnCategories, see square.
 	squares  []int64
 	bySquare float64
-	// Sums of absolute values of packed pairs over the rows, of all subtasks in the end.
+	// Sums of absolute values of packed pairs over the rows, first of this subtask, later of
+	// all.
 	spread [2]int64
 }
 
-// scale has a power of two for gradients and one for hessians: what 1 is worth. The factors
-// are their inverses.
+// scale has the units of the integers, a power of two for gradients (g) and one for hessians
+// (h), and their inverses (byG, byH).
 type scale struct{ g, h, byG, byH float64 }
 
-// exponentsOf returns the scale of integers of some bits for values up to the given ones.
+// exponentsOf returns the scale for values of at most max as integers of a number of bits.
 func exponentsOf(max [2]float64, bits int) scale {
 	unit := func(m float64) float64 {
 		_, e := math.Frexp(m) // m < 2^e
@@ -80,7 +83,7 @@ func exponentsOf(max [2]float64, bits int) scale {
 // quantise rounds x·by to an integer, half to even. |x·by| is at most 2^62.
 func quantise(x, by float64) int64 { return int64(math.RoundToEven(x * by)) }
 
-// reset makes room for n rows and forgets what was set.
+// reset makes room for n rows, and discards the values that were set.
 func (t *Target) reset(n int, large bool) {
 	t.rows, t.large, t.isWide = n, large, !large
 	t.max, t.spread = [2]float64{}, [2]int64{}
@@ -91,7 +94,8 @@ func (t *Target) reset(n int, large bool) {
 	}
 }
 
-// sized returns a slice of n elements whose contents are of no use.
+// sized returns a slice of n elements with arbitrary contents; it reuses s if that has the
+// capacity.
 func sized[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)
@@ -99,9 +103,9 @@ func sized[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// Set stores gradients and hessians of rows first, first+1, … of the subtask. Every row is
-// set once in a batch, by as many calls as is convenient. Hessians are expected to be 0 or
-// more; a gradient or hessian that is not finite is an error of the batch.
+// Set stores the gradients and hessians of rows first, first+1, … of the subtask. Every row
+// must be set once in a batch, in any number of calls. Hessians must be 0 or more. A gradient
+// or hessian that is not finite is an error of the batch.
 func (t *Target) Set(first int, g, h []float64) {
 	h = h[:len(g)]
 	maxG, maxH := t.max[0], t.max[1]
@@ -140,12 +144,12 @@ func (t *Target) Set(first int, g, h []float64) {
 	}
 }
 
-// Finite tells whether the gradients and hessians that were set on this subtask are numbers
-// that the batch can be grown on; if not it fails.
+// Finite tells whether the gradients and hessians that were set on this subtask are usable. If
+// they are not, the batch fails.
 func (t *Target) Finite() bool { return t.max[0] == t.max[0] }
 
-// quantise makes integers of what was set, given the maxima of all subtasks and the number
-// of all rows. It fails, on every subtask alike, if one is not finite.
+// quantise rounds the values that were set to integers, given the maxima over all subtasks and
+// the number of rows of the job. It fails, on every subtask alike, if a maximum is not finite.
 func (t *Target) quantise(max [2]float64, rows int64) error {
 	if !(max[0] <= math.MaxFloat64) || !(max[1] <= math.MaxFloat64) {
 		return errors.New("a gradient or hessian is not finite or too large")
@@ -165,14 +169,14 @@ func (t *Target) quantise(max [2]float64, rows int64) error {
 	return nil
 }
 
-// roundHalfEven is 1.5·2^52: a float64 of magnitude below 2^51 that is added to it loses its
-// fraction, rounded half to even, and the low bits of the sum are the integer.
+// roundHalfEven is 1.5·2^52. Adding a float64 of magnitude below 2^51 to it rounds that half to
+// even, and the low bits of the sum are the integer.
 const (
 	roundHalfEven = 3 << 51
-	roundBits     = int64(0x4338000000000000) // those of the float64
+	roundBits     = int64(0x4338000000000000) // the bits of roundHalfEven
 )
 
-// pack makes packed pairs and sums their absolute values.
+// pack makes packed pairs, and sums their absolute values into spread.
 func (t *Target) pack() {
 	t.packed = sized(t.packed, t.rows)
 	byG, byH := t.coarse.byG, t.coarse.byH
@@ -206,7 +210,7 @@ func (t *Target) pair(row int32) (g, h int64) {
 	return quantise(t.g64[row], t.fine.byG), quantise(t.h64[row], t.fine.byH)
 }
 
-// histogramPair returns the pair of a row that histograms have.
+// histogramPair returns the pair of a row as histograms use it.
 func (t *Target) histogramPair(row int32) (g, h int64) {
 	if t.isWide {
 		return t.wide[2*int(row)], t.wide[2*int(row)+1]
@@ -214,7 +218,7 @@ func (t *Target) histogramPair(row int32) (g, h int64) {
 	return kernel.Unpack(t.packed[row])
 }
 
-// sumPairs sums the fine pairs of rows, of large jobs.
+// sumPairs sums the fine pairs of rows; it is for large jobs.
 func (t *Target) sumPairs(rows []int32) (g, h int64) {
 	byG, byH, h32 := t.fine.byG, t.fine.byH, t.h32[:len(t.g32)]
 	for _, r := range rows {
@@ -224,8 +228,8 @@ func (t *Target) sumPairs(rows []int32) (g, h int64) {
 	return g, h
 }
 
-// uneven tells whether the largest gradient or hessian is so far above the mean of so many
-// rows that packed pairs are too coarse. spread is that of all subtasks.
+// uneven tells whether packed pairs are too coarse, as the largest gradient or hessian is too
+// far above the mean. spread and rows are those of all subtasks.
 func (t *Target) uneven(spread [2]int64, rows int64) bool {
 	if !t.large {
 		return false

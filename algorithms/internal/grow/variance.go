@@ -7,18 +7,19 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 )
 
-// A category of few rows has the mean that chance gives these. Among thousands of them that
-// say nothing, those of the largest and of the least mean look worth a split, and more so the
-// fewer rows each has. How much of what is seen is chance the rows themselves show: with z =
-// g/h of a row and h its weight, the spread of z within categories is chance alone, that of
-// their means is chance and what they truly differ by. The moments of both (one way analysis
-// of variance; DerSimonian and Laird, "Meta-analysis in clinical trials", Controlled Clinical
-// Trials 1986) estimate the variances, within and among; and a category of weight H counts by
-// H/(H + within/among) with its own mean, else with that of the others (best linear unbiased
-// prediction; Robinson, "That BLUP is a good thing", Statistical Science 1991). Where
+// The mean of a category of few rows is mostly chance. Among thousands of uninformative
+// categories, those of the largest and the least mean look worth a split, the more so the fewer
+// rows each has. The rows show how much is chance. Let z = g/h of a row and h its weight: the
+// variance of z within categories is chance alone, and that of the means of categories is
+// chance plus true differences. The moments of both (one-way analysis of variance; DerSimonian
+// and Laird, "Meta-analysis in clinical trials", Controlled Clinical Trials 1986) estimate the
+// variances within and among categories. The mean of a category of weight H is then shrunk: it
+// counts with H/(H + within/among), and the mean of the others with the rest (best linear
+// unbiased prediction; Robinson, "That BLUP is a good thing", Statistical Science 1991). Where
 // categories differ by no more than chance they are not split at all.
 
-// learnsCategories tells whether nodes need the sums of squares that this takes.
+// learnsCategories tells whether gradients of categories are shrunk, so that nodes need sums of
+// squares.
 func (g *Grower) learnsCategories(l *bins.Layout) bool {
 	if !g.p.LearnCategories {
 		return false
@@ -31,11 +32,12 @@ func (g *Grower) learnsCategories(l *bins.Layout) bool {
 	return false
 }
 
-// leastHessian is the part of the largest hessian that squares are divided by at least: a
-// single row of next to no weight is to say nothing of all.
+// leastHessian is a share of the largest hessian. Squares are divided by no less than this, so
+// that no single row of tiny weight dominates.
 const leastHessian = 0x1p-10
 
-// square makes g²/h of all rows, as integers whose sums over the job's rows are exact.
+// square sets squares to g²/h of each row, as integers whose sums over the job's rows are
+// exact.
 func (t *Target) square(rows int64) {
 	mostG, least := t.max[0]*t.coarse.byG, t.max[1]*t.coarse.byH*leastHessian
 	t.bySquare, t.squares = 1, sized(t.squares, t.rows)
@@ -43,7 +45,7 @@ func (t *Target) square(rows int64) {
 		_, e := math.Frexp(most)
 		t.bySquare = math.Ldexp(1, sumBits-bits.Len64(uint64(rows-1))-e)
 	} else {
-		clear(t.squares) // all gradients are 0, or all hessians: there is nothing to learn
+		clear(t.squares) // all gradients or all hessians are 0: there is nothing to learn
 		return
 	}
 	for i := range t.squares {
@@ -61,14 +63,14 @@ func (t *Target) sumSquares(rows []int32) (sum int64) {
 	return sum
 }
 
-// certainty is how many standard deviations of what chance makes of it are taken off the spread
-// of means: a tree looks at many nodes, and takes the best.
+// certainty is the number of standard deviations, under chance alone, that are subtracted from
+// the spread of means. It makes up for the choice of the best of many splits.
 const certainty = 2
 
-// shrink fills s.soft with the gradients of the categories of a node, and of what is missing
-// behind them, drawn towards each other as far as they differ by chance; their sum stays. It
-// is false where they differ by no more. Gradients, hessians and squares are those of the
-// integers: their units cancel out.
+// shrink fills s.soft with the gradients of the categories of a node, then that of missing
+// values, shrunk towards each other as far as they differ by chance. Their sum stays the same.
+// It returns false if they differ by no more than chance. Gradients, hessians and squares are
+// in units of the integers, which cancel out.
 func (s *searcher) shrink(f *bins.Feature, sums []int64) bool {
 	w := s.scorer.width
 	groups, between, squares := 0, 0.0, 0.0
@@ -88,8 +90,9 @@ func (s *searcher) shrink(f *bins.Feature, sums []int64) bool {
 	if free < 1 || !(h > 0) {
 		return false // each row is a category
 	}
-	// By chance the part of means in all squares is of the beta distribution with these degrees
-	// of freedom, halved. It is taken for less than it is by so many standard deviations.
+	// Under chance alone, the share of the means in the total sum of squares has the beta
+	// distribution with parameters a/2 and b/2. certainty of its standard deviations are
+	// subtracted.
 	mean := float64(g*g) / h
 	between -= mean
 	all := max(s.squares-mean, between)
@@ -106,11 +109,11 @@ func (s *searcher) shrink(f *bins.Feature, sums []int64) bool {
 	return true
 }
 
-// draw fills s.soft where k is the weight of which a category counts by half.
+// draw fills s.soft. k is within/among: a category of weight k counts half with its own mean.
 func (s *searcher) draw(f *bins.Feature, sums []int64, k float64) {
 	w := s.scorer.width
 	s.soft = sized(s.soft, f.Bins+1)
-	var freeG, freeH float64 // what is not a category's own
+	var freeG, freeH float64 // the parts that are shared among categories
 	for b := range f.Bins + 1 {
 		g, h := float64(sums[b*w]), float64(sums[b*w+1])
 		if s.soft[b] = g; h > 0 {

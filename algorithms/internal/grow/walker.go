@@ -9,21 +9,21 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// A Walker sends binned rows down trees that no State has, or has any more: to where rows went
-// when the trees grew. It belongs to one
-// goroutine, and uses its memory again tree by tree.
+// A Walker routes binned rows through trees that are not in a State, such as those of earlier
+// batches. Rows end where they ended when the trees grew. Only one goroutine may use a Walker.
+// Its memory is reused from tree to tree.
 type Walker struct {
-	// Columns are bins of the features that rows hold as sparse, a byte for each row, by number
-	// within the layout; nil where there are none, and rows are searched.
+	// Columns has the bins of sparse features, a byte for each row, by index in the layout.
+	// Where it has nil, the sparse rows are searched.
 	Columns [][]byte
 
 	layout *bins.Layout
-	places map[int32]int32 // of features within the layout, by their numbers
+	places map[int32]int32 // index in the layout, by number of the feature
 	grown  grown
 	router router
 }
 
-// NewWalker returns a Walker of trees that grew on rows of a layout.
+// NewWalker returns a Walker for trees that grew on rows of a layout.
 func NewWalker(l *bins.Layout) *Walker {
 	w := &Walker{layout: l, places: make(map[int32]int32, len(l.Features))}
 	for i := range l.Features {
@@ -32,8 +32,8 @@ func NewWalker(l *bins.Layout) *Walker {
 	return w
 }
 
-// Open has rows go down a tree, which is borrowed. One that cannot have grown on rows of the
-// layout is an error.
+// Open sets the tree for Route and RouteRows. The tree must not change while it is set. A tree
+// that cannot have grown on rows of the layout is an error.
 func (w *Walker) Open(t *tree.Tree) error {
 	if len(t.Nodes) == 0 {
 		return fmt.Errorf("grow: a tree has no nodes")
@@ -49,15 +49,15 @@ func (w *Walker) Open(t *tree.Tree) error {
 	return nil
 }
 
-// Route writes to out, which it grows as needed, the node where each row of a dataset ends,
-// which was binned as the training data.
+// Route writes to out the node where each row of d ends. It grows out as needed. d must have
+// been binned like the training data.
 func (w *Walker) Route(d *bins.Data, out []int32) []int32 {
 	w.router.columns = w.Columns
 	return w.router.route(&w.grown, d, out)
 }
 
-// RouteRows is Route for some of the rows, which it puts in another order. Of others out is as
-// it was.
+// RouteRows is Route for some of the rows. It reorders rows, and leaves the entries of other
+// rows in out as they are.
 func (w *Walker) RouteRows(d *bins.Data, rows, out []int32) []int32 {
 	r := &w.router
 	r.columns = w.Columns
@@ -70,7 +70,7 @@ func (w *Walker) RouteRows(d *bins.Data, rows, out []int32) []int32 {
 	return r.out
 }
 
-// rule returns where a node sends bins: the inverse of State.describe.
+// rule returns the rule of a node: the inverse of State.describe.
 func (w *Walker) rule(t *tree.Tree, node int) (r rule, err error) {
 	n := &t.Nodes[node]
 	if n.Leaf() {
@@ -78,18 +78,18 @@ func (w *Walker) rule(t *tree.Tree, node int) (r rule, err error) {
 	}
 	for _, child := range [2]int32{n.Left, n.Right} {
 		if int(child) <= node || int(child) >= len(t.Nodes) {
-			return r, fmt.Errorf("has the child %d, which does not stand behind it among %d", child, len(t.Nodes))
+			return r, fmt.Errorf("has the child %d: want one after it, of %d nodes", child, len(t.Nodes))
 		}
 	}
 	at, known := w.places[n.Feature]
 	if !known {
-		return r, fmt.Errorf("looks at feature %d, which the rows have not", n.Feature)
+		return r, fmt.Errorf("splits on feature %d, which the rows do not have", n.Feature)
 	}
 	f := &w.layout.Features[at]
 	r = rule{feature: at, place: -1, missingLeft: n.Flags&tree.DefaultLeft != 0, categorical: f.Categorical}
 	switch {
 	case f.Categorical != (n.Flags&tree.Categorical != 0):
-		return r, fmt.Errorf("takes feature %q for another kind than the rows do", f.Name)
+		return r, fmt.Errorf("reads feature %q as another kind than the rows have", f.Name)
 	case f.Categorical:
 		if n.Set < 0 || n.SetWords < 0 || int64(n.Set)+int64(n.SetWords) > int64(len(t.Sets)) {
 			return r, fmt.Errorf("has a set of %d words from word %d of %d", n.SetWords, n.Set, len(t.Sets))
@@ -103,7 +103,7 @@ func (w *Walker) rule(t *tree.Tree, node int) (r rule, err error) {
 	case !math.IsInf(n.Threshold, -1):
 		place, found := slices.BinarySearch(f.Cuts, float32(n.Threshold))
 		if !found {
-			return r, fmt.Errorf("parts feature %q at %v, which is no cut of the rows: it was grown on others", f.Name, n.Threshold)
+			return r, fmt.Errorf("splits feature %q at %v, which is no cut of the rows: it grew on other rows", f.Name, n.Threshold)
 		}
 		r.place = int32(place)
 	}

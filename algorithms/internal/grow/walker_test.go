@@ -13,9 +13,9 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestWalker: rows go down trees of random problems, which are all that is left of them, to
-// the nodes where they ended when the trees had grown. And trees of a later superstep are the
-// same where all that the growth has is dropped before it.
+// TestWalker: rows go down trees of random problems to the nodes where they ended during
+// growth; the Walker has only the trees. And trees of a later superstep are the same if the
+// State is dropped before it.
 func TestWalker(t *testing.T) {
 	for seed := range uint64(referenceProblems) {
 		rng := rand.New(rand.NewPCG(seed, 12))
@@ -51,17 +51,17 @@ func TestWalkerRefuses(t *testing.T) {
 	split := func(n tree.Node) *tree.Tree { return &tree.Tree{Nodes: []tree.Node{n, {}, {}}, Sets: []uint32{1}} }
 	for want, from := range map[string]*tree.Tree{
 		"has no nodes": {},
-		"node 0 of a tree has the child 0, which does not stand behind it among 3": split(tree.Node{Left: 1}),
-		"has the child 3, which does not stand behind it":                          split(tree.Node{Left: 1, Right: 3}),
-		"has the child -1, which does not":                                         split(tree.Node{Left: -1, Right: 2}),
-		"looks at feature 9, which the rows have not":                              split(tree.Node{Left: 1, Right: 2, Feature: 9}),
-		`parts feature "same" at 0, which is no cut`:                               split(tree.Node{Left: 1, Right: 2, Feature: 4}),
-		`takes feature "age" for another kind`:                                     split(tree.Node{Left: 1, Right: 2, Feature: 3, Flags: tree.Categorical}),
-		`takes feature "city" for another kind`:                                    split(tree.Node{Left: 1, Right: 2, Feature: 5}),
-		"has a set of 2 words from word 0 of 1":                                    split(tree.Node{Left: 1, Right: 2, Feature: 5, SetWords: 2, Flags: tree.Categorical}),
-		"has a set of 1 words from word -1 of 1":                                   split(tree.Node{Left: 1, Right: 2, Feature: 5, Set: -1, SetWords: 1, Flags: tree.Categorical}),
-		`parts feature "age" at 2, which is no cut`:                                split(tree.Node{Left: 1, Right: 2, Feature: 3, Threshold: 2}),
-		`parts feature "age" at NaN, which is no cut`:                              split(tree.Node{Left: 1, Right: 2, Feature: 3, Threshold: math.NaN()}),
+		"node 0 of a tree has the child 0: want one after it, of 3 nodes": split(tree.Node{Left: 1}),
+		"has the child 3: want one after it":                              split(tree.Node{Left: 1, Right: 3}),
+		"has the child -1: want one":                                      split(tree.Node{Left: -1, Right: 2}),
+		"splits on feature 9, which the rows do not have":                 split(tree.Node{Left: 1, Right: 2, Feature: 9}),
+		`splits feature "same" at 0, which is no cut`:                     split(tree.Node{Left: 1, Right: 2, Feature: 4}),
+		`reads feature "age" as another kind`:                             split(tree.Node{Left: 1, Right: 2, Feature: 3, Flags: tree.Categorical}),
+		`reads feature "city" as another kind`:                            split(tree.Node{Left: 1, Right: 2, Feature: 5}),
+		"has a set of 2 words from word 0 of 1":                           split(tree.Node{Left: 1, Right: 2, Feature: 5, SetWords: 2, Flags: tree.Categorical}),
+		"has a set of 1 words from word -1 of 1":                          split(tree.Node{Left: 1, Right: 2, Feature: 5, Set: -1, SetWords: 1, Flags: tree.Categorical}),
+		`splits feature "age" at 2, which is no cut`:                      split(tree.Node{Left: 1, Right: 2, Feature: 3, Threshold: 2}),
+		`splits feature "age" at NaN, which is no cut`:                    split(tree.Node{Left: 1, Right: 2, Feature: 3, Threshold: math.NaN()}),
 	} {
 		require.ErrorContains(t, NewWalker(l).Open(from), want)
 	}

@@ -1,8 +1,8 @@
 package grow
 
-// wideHistogram makes the sums of a feature that has a column of two bytes, by its number
-// among those. They go straight to where they belong: a block's way, by sums of a row of
-// bins that stay in the cache, is none where there are thousands.
+// wideHistogram makes the sums of a feature with a column of two bytes; number is its index in
+// Wide. It adds to out directly. The intermediate sums of a block would not stay in the cache
+// with thousands of bins.
 func (s *State) wideHistogram(j *job, number int, rows []int32, all bool, out []int64, base func(owner int) int) {
 	f := &s.data.Layout.Features[s.data.Layout.Wide[number]]
 	t, w, column := &j.target, s.width, s.data.Wide[number]

@@ -20,12 +20,12 @@ import (
 // Prediction is the usual name of the column of predictions.
 const Prediction = "prediction"
 
-// PredictOptions are those of estimators of numbers, which they can be converted from. VectorCol,
-// FeatureCols and OffsetCol are read in place of the columns that the model was trained on.
-// PredictionCol names the column of predictions; empty means Prediction. Replace puts columns in
-// the place of those of their names, which otherwise are an error. Skip gives rows with a NaN or
-// an infinity among their features null in place of failing the run. Rows with nulls get null in
-// either case.
+// PredictOptions has the fields of the PredictOptions of estimators that predict numbers, so
+// that those convert to it. VectorCol, FeatureCols and OffsetCol name the columns to read;
+// empty means the columns of training. PredictionCol names the column of predictions; empty
+// means Prediction. Replace lets new columns replace those of the same names, which otherwise
+// are an error. Skip predicts null for rows with a NaN or an infinity among their features,
+// which otherwise fail the run. For rows with nulls the prediction is null in either case.
 type PredictOptions struct {
 	VectorCol     string
 	FeatureCols   []string
@@ -43,12 +43,12 @@ type estimated interface{ base() *Model }
 
 func (m *Model) base() *Model { return m }
 
-// Same is for models that predict the margin.
+// Same returns the margin. It is for models that predict the margin itself.
 func Same[M any](_ M, margin float64) float64 { return margin }
 
-// PredictNumber adds to rows the number that a model predicts of its one margin. The model is
-// given as a dataset of one row. Messages begin with caller, such as "linear.Predict", and plans
-// name the operator op.
+// PredictNumber adds to rows the number that of returns for the model's only margin. made is a
+// dataset of one row with the model. Messages begin with caller, such as "linear.Predict".
+// Plans name the operator op.
 func PredictNumber[M estimated](caller, op string, d, made *engine.Dataset, o PredictOptions, decode func(file []byte) (M, error), of func(m M, margin float64) float64) *engine.Dataset {
 	return o.apply(caller, op, d, made, signature.Outputs(nil, cmp.Or(o.PredictionCol, Prediction), ""), func(file []byte) (*Model, score, error) {
 		m, err := decode(file)
@@ -62,8 +62,9 @@ func PredictNumber[M estimated](caller, op string, d, made *engine.Dataset, o Pr
 	})
 }
 
-// PredictClass adds to rows the class that a model predicts and, in another column, the vector
-// that goes with it. of returns the classes, and what gives class and vector of a row's margins.
+// PredictClass adds two columns to rows: the predicted classes, and vectors in a column named
+// vector. of returns the classes, and a function from a row's margins to its class and its
+// vector.
 func PredictClass[M estimated](caller, op string, d, made *engine.Dataset, o PredictOptions, vector string, decode func(file []byte) (M, error),
 	of func(m M) (Classes, func(margins []float64) (class int, vector []float64)),
 ) *engine.Dataset {
@@ -87,9 +88,9 @@ func PredictClass[M estimated](caller, op string, d, made *engine.Dataset, o Pre
 	})
 }
 
-// apply adds the operator that receives a model by broadcast and adds its columns to rows.
-// open decodes the model's file, once for each subtask. Margins have the bits that MarginsTo and
-// SparseMarginsTo give, and where there is an offset, that is added to the first.
+// apply adds the operator that receives a model by broadcast and adds its columns to rows. open
+// decodes the model's file, once for each subtask. Margins have the same bits as those of
+// MarginsTo and SparseMarginsTo. An offset is added to the first margin.
 func (o PredictOptions) apply(caller, op string, d, made *engine.Dataset, outputs []arrow.Field, open func(file []byte) (*Model, score, error)) *engine.Dataset {
 	if err := (signature.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols}).Check(); err != nil {
 		return model.Refuse(model.BuilderOf(caller, d), caller, err)
@@ -107,19 +108,19 @@ func (o PredictOptions) apply(caller, op string, d, made *engine.Dataset, output
 	})
 }
 
-// applied computes the columns for batches. One goroutine at a time.
+// applied computes the columns for batches. Only one goroutine at a time may use it.
 type applied struct {
 	o      PredictOptions
 	m      *Model
 	score  score
 	schema *arrow.Schema
 
-	vector  int   // the vector column, or
-	columns []int // those that are joined
+	vector  int   // index of the vector column, if columns is nil
+	columns []int // indices of the columns to join
 	names   []string
 	offset  int // -1: none
 
-	x       []float64 // rows, joined or widened
+	x       []float64 // rows from join or widen
 	margins []float64
 	valid   []bool
 }
@@ -170,7 +171,7 @@ func (p *applied) find(schema *arrow.Schema) error {
 	return nil
 }
 
-// compute is the model.Compute.
+// compute is a model.Compute.
 func (p *applied) compute(c *engine.Context, first int, in engine.Batch) ([]columnar.Values, error) {
 	rec := arrowrows.Record(in)
 	n, k := int(rec.NumRows()), p.m.Margins()
@@ -231,7 +232,7 @@ func (p *applied) shift(first int, column arrow.Array, name string) error {
 	return nil
 }
 
-// refuse says that a value of a row is no number that a margin can be made of.
+// refuse returns the error for a value of a row that is not finite.
 func refuse(row int, where string, v float64) error {
 	what := "NaN"
 	if math.IsInf(v, 0) {

@@ -13,7 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// fill computes the margins of a batch without offsets, and notes the rows that have none.
+// fill computes the margins of a batch without offsets. It clears p.valid of rows that have no
+// margins.
 func (p *applied) fill(first int, rec arrow.Record, n int) error {
 	if p.columns != nil {
 		p.join(rec, n)
@@ -47,7 +48,8 @@ func (p *applied) fill(first int, rec arrow.Record, n int) error {
 	return nil
 }
 
-// dense multiplies n rows. The kernels give each row the bits of kernel.Dot.
+// dense computes the margins of n dense rows. The kernels give each row the same bits as
+// kernel.Dot.
 func (p *applied) dense(x []float64, n int) {
 	m := p.m
 	k, d := m.Margins(), m.Dim
@@ -73,7 +75,7 @@ func (p *applied) dense(x []float64, n int) {
 	}
 }
 
-// sparse goes through sparse rows.
+// sparse computes the margins of sparse rows.
 func (p *applied) sparse(first int, column arrow.Array, n int) error {
 	k := p.m.Margins()
 	vectors := batch.VectorsOf(column)
@@ -99,7 +101,8 @@ func (p *applied) sparse(first int, column arrow.Array, n int) error {
 	return nil
 }
 
-// checkDense refuses rows that hold a NaN or an infinity, or leaves them out.
+// checkDense returns an error for a row that holds a NaN or an infinity. With Skip it clears
+// p.valid of the row instead.
 func (p *applied) checkDense(first int, x []float64, n int, joined bool) error {
 	d := p.m.Dim
 	for i := range n {
@@ -166,7 +169,7 @@ func (p *applied) join(rec arrow.Record, n int) {
 	}
 }
 
-// widen copies vectors that are not fixed in size, or have single precision, to p.x.
+// widen copies vectors of varying size or single precision to p.x.
 func (p *applied) widen(first int, column arrow.Array, n int) error {
 	d := p.m.Dim
 	p.x = grow(p.x, n*d)

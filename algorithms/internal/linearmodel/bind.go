@@ -29,8 +29,8 @@ func (m *Model) bind(l *model.Layout) (*binding, error) {
 	return b, err
 }
 
-// BindNumber returns the step of a model that predicts a number of its one margin, in a
-// column that it adds; an empty name means Prediction.
+// BindNumber returns the step of a model that predicts a number from its only margin. The step
+// adds a column; an empty name means Prediction.
 func BindNumber[M estimated](m M, l *model.Layout, column string, of func(m M, margin float64) float64) (model.Step, error) {
 	in, err := m.base().bind(l)
 	if err != nil {
@@ -51,9 +51,9 @@ func BindNumber[M estimated](m M, l *model.Layout, column string, of func(m M, m
 	}, nil
 }
 
-// BindClass returns the step of a classifier, which adds a column of the class and one of a
-// vector. That has size values: of finds the row's margins at their head, returns the class,
-// −1 for none, and leaves there what the column is to have.
+// BindClass returns the step of a classifier. The step adds a column of classes and a column of
+// vectors with size values. of gets such a vector with the row's margins at its start. It
+// writes the values of the column to it, and returns the class, or −1 for none.
 func BindClass(m *Model, l *model.Layout, c Classes, column, vector string, size int, of func(dst []float64) int) (model.Step, error) {
 	in, err := m.bind(l)
 	if err != nil {
@@ -79,9 +79,9 @@ func BindClass(m *Model, l *model.Layout, c Classes, column, vector string, size
 	}, nil
 }
 
-// marginsTo writes the margins of a row to dst, which has one for each, with the offset
-// added to the first. It reports false for a row with a null among what is read. It
-// allocates nothing. The error names the column.
+// marginsTo writes the margins of a row to dst, which has a value for each. The offset is added
+// to the first. It returns false if a cell that it reads is null. It allocates nothing. The
+// error names the column.
 func (b *binding) marginsTo(row []model.Cell, dst []float64) (ok bool, err error) {
 	var offset float64
 	if b.offset >= 0 {

@@ -2,10 +2,10 @@ package linearmodel
 
 import "github.com/superstep-ml/superstep/algorithms/internal/signature"
 
-// Classes are the classes of a classifier, in the order of their values, as text, and the
-// type of the column that they are from.
+// Classes are the classes of a classifier as texts, in the order of their values, and the type
+// of the labels' column.
 type Classes = signature.Classes
 
-// LabelColumn is the column of the dataset that training a classifier returns which has
-// the type of the labels. It is null: what the model is stands in model.Column.
+// LabelColumn names a column of the dataset that training a classifier returns. The column has
+// the type of the labels. It is null, because the model is in model.Column.
 const LabelColumn = signature.LabelColumn

@@ -1,7 +1,7 @@
-// Package linearmodel is what the estimators of linear models share: parameters, the queue
-// that trains them, coefficients on the scale of the features, predictions batch by batch
-// and row by row with the same bits, the labels of classes in the type of their column,
-// summaries, and the tables of standard errors and p values.
+// Package linearmodel has what the estimators of linear models share: parameters, the queue
+// that trains them, coefficients for unscaled features, and summaries with tables of standard
+// errors and p values. It predicts batch by batch and row by row with the same bits, and gives
+// classes in the type of the labels' column.
 //
 //	made := linearmodel.Training{
 //		Op: "linear.Train", Params: p.common(), Loss: objective.Squared{},
@@ -10,6 +10,6 @@
 //	...
 //	linearmodel.PredictNumber("linear.Predict", "LinearPredict", rows, made, linearmodel.PredictOptions(o), Decode, linearmodel.Same)
 //
-// The Model of this package is embedded in those of the estimators, whose files hold its
-// Payload besides what is their own.
+// The models of the estimators embed the Model of this package. Their files hold its Payload
+// and their own fields.
 package linearmodel

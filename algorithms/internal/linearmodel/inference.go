@@ -5,21 +5,22 @@ import (
 	"slices"
 )
 
-// alike is the part of its square length that a feature must have besides the features
-// before it, so as not to count as determined by them.
-const alike = 1e-11
+// collinearTol decides whether a feature is determined by the features before it. It is, if the
+// part of its squared length that they do not explain is at most this.
+const collinearTol = 1e-11
 
-// involved is how much of a feature, in units of their lengths, another must have in it that
-// is determined by the first and more, for the two to share coefficients: more than what alike
-// lets pass for rounding.
-const involved = 1e-4
+// sharingTol decides whether a feature shares its coefficient with one that it helps to
+// determine. It does, if its part in the other feature is longer than this share of the other's
+// length. The value is above the rounding that collinearTol allows.
+const sharingTol = 1e-4
 
-// covariance returns the inverse of a symmetric matrix, the lower triangle row by row, over
-// those of its n rows and columns that are not determined by the ones that come before
-// them in the given order; elsewhere it is 0. kept tells which these are, and alone which of
-// them determine no other. It is Gauss' elimination by sweeps (Goodnight, A tutorial on the
-// SWEEP operator, The American Statistician 33, 1979), which leaves a pivot that has nearly
-// vanished alone, and in its column what the kept rows make it of.
+// covariance returns the inverse of a symmetric matrix of n rows. Both are lower triangles, row
+// by row. Rows are taken in the given order. A row that the rows before it determine is left
+// out, with its column, and the inverse is 0 there. kept tells which rows are not left out, and
+// alone which of these do not help to determine another. The method is Gaussian elimination by
+// sweeps (Goodnight, A tutorial on the SWEEP operator, The American Statistician 33, 1979). A
+// pivot that has nearly vanished is not swept; its column then has the coefficients of its row
+// in the kept rows.
 func covariance(packed []float64, n int, order []int) (inverse []float64, kept, alone []bool) {
 	full, first := make([]float64, n*n), make([]float64, n)
 	for a := range n {
@@ -32,7 +33,7 @@ func covariance(packed []float64, n int, order []int) (inverse []float64, kept, 
 	kept = make([]bool, n)
 	for _, k := range order {
 		pivot := full[k*n+k]
-		if !(pivot > alike*first[k]) || !(first[k] > 0) || math.IsInf(pivot, 0) {
+		if !(pivot > collinearTol*first[k]) || !(first[k] > 0) || math.IsInf(pivot, 0) {
 			continue
 		}
 		kept[k] = true
@@ -41,7 +42,7 @@ func covariance(packed []float64, n int, order []int) (inverse []float64, kept, 
 	alone = slices.Clone(kept)
 	for k := range n {
 		for j := range n {
-			if kept[k] && !kept[j] && first[j] > 0 && math.Abs(full[k*n+j])*math.Sqrt(first[k]) > involved*math.Sqrt(first[j]) {
+			if kept[k] && !kept[j] && first[j] > 0 && math.Abs(full[k*n+j])*math.Sqrt(first[k]) > sharingTol*math.Sqrt(first[j]) {
 				alone[k] = false
 			}
 		}
@@ -59,7 +60,7 @@ func covariance(packed []float64, n int, order []int) (inverse []float64, kept, 
 	return inverse, kept, alone
 }
 
-// sweep exchanges variable k.
+// sweep applies the sweep operator to row and column k.
 func sweep(full []float64, n, k int) {
 	own := full[k*n : (k+1)*n]
 	pivot := own[k]
@@ -85,9 +86,9 @@ func sweep(full []float64, n, k int) {
 	own[k] = -1 / pivot
 }
 
-// inference makes the table of a fit with one margin, nil where it is not defined. scale
-// turns the inverse of the mean second derivatives into a covariance, given the residual
-// degrees of freedom; tail gives the p value of a statistic.
+// inference makes the table of a fit with one margin. scale returns the factor from the inverse
+// of the mean second derivatives to the covariance, given the residual degrees of freedom. tail
+// returns the p value of a statistic.
 func (f *Fit) inference(statistic string, scale func(freedom float64) float64, tail func(statistic, freedom float64) float64) (*Inference, error) {
 	n, d := len(f.Result.Parameters), f.Facts.Dim()
 	// The intercept goes first, so that a constant feature is determined by it and not the
@@ -103,7 +104,7 @@ func (f *Fit) inference(statistic string, scale func(freedom float64) float64, t
 	}
 	inverse, kept, alone := covariance(f.Result.Information, n, order)
 	if n > d && !slices.Equal(kept, alone) {
-		// What features share, less their means, may be the intercept's as well.
+		// Features are centred, so the intercept depends on how they share their coefficients.
 		alone[d] = false
 	}
 	table := &Inference{Statistic: statistic}
@@ -139,8 +140,9 @@ func (f *Fit) inference(statistic string, scale func(freedom float64) float64, t
 	return table, nil
 }
 
-// TTable makes the table of a least squares fit without a penalty: the residual variance
-// is estimated from the rows. It is nil where there are no residual degrees of freedom.
+// TTable makes the table of a least squares fit without a penalty; the residual variance is
+// estimated from the rows. It is nil where it is not defined. Without residual degrees of
+// freedom it only has the estimates.
 func (f *Fit) TTable() (*Inference, error) {
 	if !f.tabled() {
 		return nil, nil
@@ -158,8 +160,8 @@ func (f *Fit) TTable() (*Inference, error) {
 	return t, nil
 }
 
-// ZTable makes the table of a maximum likelihood fit without a penalty. dispersion, 1 for
-// logistic regression, multiplies the variances.
+// ZTable makes the table of a maximum likelihood fit without a penalty. It is nil where it is
+// not defined. dispersion multiplies the variances; nil means 1, as in logistic regression.
 func (f *Fit) ZTable(dispersion func(freedom float64) float64) (*Inference, error) {
 	if !f.tabled() {
 		return nil, nil

@@ -6,7 +6,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 )
 
-// FeatureName names a feature that has a coefficient, by its place among the coefficients.
+// FeatureName returns the name of the feature that has coefficient k.
 func (m *Model) FeatureName(k int) string {
 	j := k
 	if m.Columns != nil {

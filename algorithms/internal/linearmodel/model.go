@@ -11,43 +11,43 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// Model is what the models of all linear estimators hold. It is used by pointer and not
-// changed once it predicts; any number of goroutines may use one.
+// Model is the part that the models of all linear estimators have in common. It is used by
+// pointer and not changed once it predicts; any number of goroutines may use one.
 type Model struct {
-	// Reads are the columns of the features: one of vectors, or numbers (and vectors of a
-	// fixed size) that are joined in this order.
+	// Reads are the columns of the features: one column of vectors, or columns of numbers and
+	// vectors of a fixed size, which are joined in this order.
 	Reads []model.Input
-	// OffsetCol names the column that is added to the margin of a row; empty: none.
+	// OffsetCol names the column that is added to the margin of a row. Empty means no offset.
 	OffsetCol string
 	// Dim is the number of features.
 	Dim int
-	// Columns are the numbers of the features that have coefficients, ascending; nil: all of
-	// them. Where there are very many features, those that do not occur in training have none,
-	// and count for nothing.
+	// Columns are the indices of the features that have coefficients, ascending; nil means all.
+	// Where there are very many features, those that do not occur in training have no
+	// coefficients and do not change predictions.
 	Columns []int32
 	// Coefficients has a row for each margin, with a value for each feature, or for each of
-	// Columns, on the scale of the features as they are.
+	// Columns. They are for unscaled features.
 	Coefficients [][]float64
 	// Intercepts has a value for each margin, 0 without an intercept.
 	Intercepts []float64
-	// Summary tells about the training.
+	// Summary describes the training.
 	Summary Summary
 
 	once sync.Once
 	fast layout
 }
 
-// layout is the coefficients as predictions use them.
+// layout has the coefficients in the form that predictions use.
 type layout struct {
 	flat    []float64      // margins × columns
-	packed  *kernel.Packed // of several margins
+	packed  *kernel.Packed // only for several margins
 	columns rows.Occurring
 }
 
 // Margins returns the number of margins.
 func (m *Model) Margins() int { return len(m.Coefficients) }
 
-// width is the number of coefficients of a margin.
+// width returns the number of coefficients of a margin.
 func (m *Model) width() int {
 	if m.Columns != nil {
 		return len(m.Columns)
@@ -55,7 +55,7 @@ func (m *Model) width() int {
 	return m.Dim
 }
 
-// prepare lays the coefficients out, once.
+// prepare fills the layout, on the first call only.
 func (m *Model) prepare() *layout {
 	m.once.Do(func() {
 		f := &m.fast
@@ -74,9 +74,9 @@ func (m *Model) prepare() *layout {
 	return &m.fast
 }
 
-// Margin returns the margin of a row of a model that has one: the sum over the features,
-// in their order, and the intercept. A row that has not Dim features gives NaN. It
-// allocates nothing but in the model's first prediction. Offsets are the caller's to add.
+// Margin returns the margin of a row, for a model with one margin: the sum over the features,
+// in their order, plus the intercept. The caller adds the offset. A row with other than Dim
+// features gives NaN. Only the model's first prediction allocates.
 func (m *Model) Margin(x []float64) float64 {
 	var one [1]float64
 	if len(m.Coefficients) != 1 || !m.MarginsTo(x, one[:]) {
@@ -85,8 +85,9 @@ func (m *Model) Margin(x []float64) float64 {
 	return one[0]
 }
 
-// MarginsTo writes the margins of a row to dst and reports true; dst has Margins values.
-// A row that has not Dim features, or a dst of another length, is left, and gives false.
+// MarginsTo writes the margins of a row to dst, which must have Margins values. It returns
+// false, and leaves dst as it is, for a dst of another length and for a row with other than Dim
+// features.
 func (m *Model) MarginsTo(x, dst []float64) bool {
 	m.prepare()
 	if len(x) != m.Dim || len(dst) != len(m.Coefficients) {
@@ -98,8 +99,8 @@ func (m *Model) MarginsTo(x, dst []float64) bool {
 	return true
 }
 
-// SparseMargin is Margin for a row of which the entries that are not 0 are given, with
-// ascending indices: the bits are the same.
+// SparseMargin is Margin for a sparse row: its entries that are not 0, and their indices in
+// ascending order. The bits are the same.
 func (m *Model) SparseMargin(indices []int32, values []float64) float64 {
 	var one [1]float64
 	if len(m.Coefficients) != 1 || !m.SparseMarginsTo(indices, values, one[:]) {
@@ -108,8 +109,8 @@ func (m *Model) SparseMargin(indices []int32, values []float64) float64 {
 	return one[0]
 }
 
-// SparseMarginsTo is MarginsTo for a sparse row. Indices that do not ascend or are not
-// from 0 to Dim-1 give false.
+// SparseMarginsTo is MarginsTo for a sparse row. Indices that do not ascend or lie outside
+// 0..Dim-1 give false.
 func (m *Model) SparseMarginsTo(indices []int32, values, dst []float64) bool {
 	f := m.prepare()
 	if len(dst) != len(m.Coefficients) || !signature.Sparse(indices, values).Fits(m.Dim) {
@@ -130,7 +131,7 @@ func (m *Model) Inputs() []model.Input {
 	return in
 }
 
-// Payload is what a model's file holds of a Model. Payloads of estimators embed it.
+// Payload is the part of a model's file that is for a Model. Payloads of estimators embed it.
 type Payload struct {
 	Features     int         `json:"features"`
 	Columns      *[]int32    `json:"columns,omitempty"`
@@ -139,7 +140,7 @@ type Payload struct {
 	OffsetCol    string      `json:"offset_column,omitempty"`
 }
 
-// Payload returns what the file holds of the model.
+// Payload returns the part of the file that is for the model.
 func (m *Model) Payload() Payload {
 	p := Payload{Features: m.Dim, Coefficients: m.Coefficients, Intercepts: m.Intercepts, OffsetCol: m.OffsetCol}
 	if m.Columns != nil {
@@ -148,7 +149,7 @@ func (m *Model) Payload() Payload {
 	return p
 }
 
-// Check tells what of a model does not hold together.
+// Check returns an error if the model is not valid.
 func (m *Model) Check() error {
 	if m.Dim < 0 || m.Dim > math.MaxInt32 {
 		return fmt.Errorf("there are %d features", m.Dim)
@@ -181,7 +182,7 @@ func (m *Model) Check() error {
 	return nil
 }
 
-// Fill makes the model that a file with this payload holds. Check tells whether it holds together.
+// Fill fills m from a file with this payload. Call Check afterwards.
 func (m *Model) Fill(f *model.File, p Payload) error {
 	m.Dim, m.Coefficients, m.Intercepts, m.OffsetCol, m.Reads = p.Features, p.Coefficients, p.Intercepts, p.OffsetCol, f.Inputs
 	if p.Columns != nil {
@@ -202,13 +203,14 @@ func (m *Model) Fill(f *model.File, p Payload) error {
 	return nil
 }
 
-// Encode returns the file of a model that m is part of, given what of it does not hold together.
+// Encode returns the file of a model that m is part of. problem is the result of the model's
+// check.
 func Encode(problem error, kind string, version int, m *Model, payload any) ([]byte, error) {
 	return model.EncodeWhole(problem, kind, version, m.Inputs(), m.Summary, payload)
 }
 
-// Decode reads a file of a kind into a payload, which a pointer is given to, and fills m
-// from the part of it that own points to.
+// Decode reads a file of a kind into payload, a pointer, and fills m from own, which points to
+// the Payload embedded there.
 func Decode(file []byte, kind string, newest int, payload any, own *Payload, m *Model) error {
 	f, err := model.Decode(file, kind, newest)
 	if err != nil {
@@ -222,15 +224,16 @@ func Decode(file []byte, kind string, newest int, payload any, own *Payload, m *
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// Take makes m the model that a training found. (A Model must not be copied: it holds what
-// the first prediction prepares.)
+// Take sets m to the model that a training found. (A Model must not be copied, because it has a
+// sync.Once.)
 func (m *Model) Take(from *Model) {
 	m.Reads, m.OffsetCol, m.Dim, m.Columns = from.Reads, from.OffsetCol, from.Dim, from.Columns
 	m.Coefficients, m.Intercepts, m.Summary = from.Coefficients, from.Intercepts, from.Summary
 }
 
-// Largest returns the number of the largest margin of a row, of equal ones the first; −1
-// for a row that has not Dim features or whose margins are all NaN. It allocates nothing.
+// Largest returns the index of the largest margin of a row, and of the first if several are
+// equal. It returns −1 for a row with other than Dim features, and if all margins are NaN. It
+// allocates nothing.
 func (m *Model) Largest(x []float64) int {
 	m.prepare()
 	if len(x) != m.Dim {

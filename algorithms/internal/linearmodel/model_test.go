@@ -22,7 +22,7 @@ func fileOf(t *testing.T, m *linearmodel.Model) *model.File {
 	return f
 }
 
-// sample returns a model with coefficients for few of many features.
+// sample returns a model with coefficients for a few of many features.
 func sample() *linearmodel.Model {
 	return &linearmodel.Model{
 		Reads: []model.Input{{Column: "x", Type: "sparse[200]"}}, OffsetCol: "o", Dim: 200, Columns: []int32{0, 63, 64, 130, 199},
@@ -30,7 +30,7 @@ func sample() *linearmodel.Model {
 	}
 }
 
-// TestMarginsOfFewColumns holds the search for columns to the plain sum over all features.
+// TestMarginsOfFewColumns compares the margins with the plain sum over all features.
 func TestMarginsOfFewColumns(t *testing.T) {
 	m := sample()
 	full := make([][]float64, 2)
@@ -100,7 +100,7 @@ func TestPayloadRoundTrip(t *testing.T) {
 	require.EqualValues(t, 1, back.Margin(make([]float64, 70000)))
 }
 
-// TestFillRefuses payloads that do not hold together.
+// TestFillRefuses: Fill or Check refuses payloads that are not valid.
 func TestFillRefuses(t *testing.T) {
 	good := sample()
 	f := fileOf(t, good)

@@ -8,9 +8,9 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
-// Params are the parameters that estimators of linear models have in common. Each has a
-// Params of its own with fields of these names, and makes one of these of it. The zero
-// value of each field is its default.
+// Params are the parameters that estimators of linear models have in common. Each estimator has
+// its own parameters with fields of these names, and converts them to this type. The zero value
+// of each field means its default.
 type Params struct {
 	VectorCol   string
 	FeatureCols []string
@@ -35,7 +35,7 @@ type Params struct {
 	Seed       uint64
 }
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns all errors in the parameters.
 func (p Params) Validate() error {
 	var errs []error
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
@@ -48,14 +48,14 @@ func (p Params) Validate() error {
 	return errors.Join(append(errs, p.settings().Validate())...)
 }
 
-// columns names what is read of a dataset.
+// columns returns the names of the columns to read.
 func (p Params) columns() rows.Columns {
 	return rows.Columns{
 		Vector: p.VectorCol, Features: p.FeatureCols, Label: p.LabelCol, Weight: p.WeightCol, Offset: p.OffsetCol, Skip: p.Skip,
 	}
 }
 
-// settings are those of the optimiser.
+// settings returns the settings of the optimiser.
 func (p Params) settings() optim.Settings {
 	return optim.Settings{
 		Method: p.Method, L1: p.L1, L2: p.L2, MaxIter: p.MaxIter, Tol: p.Tol, LossTol: p.LossTol, StepTol: p.StepTol,
@@ -63,5 +63,6 @@ func (p Params) settings() optim.Settings {
 	}
 }
 
-// Penalised reports whether there is a penalty: then standard errors are not defined.
+// Penalised reports whether there is a penalty. With a penalty, standard errors are not
+// defined.
 func (p Params) Penalised() bool { return p.L1 > 0 || p.L2 > 0 }

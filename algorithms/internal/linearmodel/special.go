@@ -6,15 +6,15 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// The tails of distributions, for p values, to a relative error below 1e-10 for up to a
-// million degrees of freedom. They are made of the elementary functions with fixed bits.
+// The tails of distributions, for p values. Their relative error is below 1e-10 up to a million
+// degrees of freedom. They only use elementary functions that have the same bits everywhere.
 // DLMF is the NIST Digital Library of Mathematical Functions.
 
 // stirling are the coefficients B(2k)/(2k(2k−1)) of the asymptotic series of log Γ
 // (DLMF 5.11.1).
 var stirling = [...]float64{1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680, 1.0 / 1188, -691.0 / 360360, 1.0 / 156}
 
-// asymptotic is from where on the series is exact to the last place, nearly.
+// asymptotic is the least z at which the series is exact nearly to the last bit.
 const asymptotic = 10
 
 const halfLog2Pi = 0.91893853320467274178
@@ -30,8 +30,8 @@ func stirlingRest(z float64) float64 {
 	return float64(sum * inverse)
 }
 
-// LogGamma returns the logarithm of Γ(z) for z > 0, with an absolute error near 1e-15
-// where it is small. From small z the recurrence leads to where the series holds.
+// LogGamma returns log Γ(z) for z > 0. Where this is small, its absolute error is near 1e-15.
+// The recurrence takes a small z to where the series holds.
 func LogGamma(z float64) float64 {
 	if !(z > 0) || math.IsInf(z, 1) {
 		return math.Inf(1)
@@ -53,12 +53,12 @@ func logRatio(a, b float64) float64 {
 	return float64((a-0.5)*kernel.Log1p(b/a)) + float64(b*(kernel.Log(a+b)-1)) + (stirlingRest(a+b) - stirlingRest(a))
 }
 
-// fractionSteps bounds continued fractions and series, which take about the square root of
-// the parameters many.
+// fractionSteps bounds the terms of continued fractions and series. The number that they need
+// is about the square root of the parameters.
 const fractionSteps = 100_000
 
-// incompleteBeta returns I_x(a, b) (DLMF 8.17), given x and y = 1−x, both of which the
-// caller knows without cancellation.
+// incompleteBeta returns I_x(a, b) (DLMF 8.17). The caller gives both x and y = 1−x, computed
+// without cancellation.
 func incompleteBeta(a, b, x, y float64) float64 {
 	switch {
 	case math.IsNaN(x) || math.IsNaN(y):
@@ -113,7 +113,7 @@ func betaFraction(a, b, x, y float64) float64 {
 	return min(1, front*f)
 }
 
-// logOf returns log x, where y = 1−x is known too.
+// logOf returns log x, given y = 1−x.
 func logOf(x, y float64) float64 {
 	if y < 0.5 {
 		return kernel.Log1p(-y)

@@ -16,7 +16,7 @@ func near(t *testing.T, want, got float64, what string) {
 	require.LessOrEqual(t, math.Abs(got-want), 1e-10*math.Abs(want), "%s: %v, want %v", what, got, want)
 }
 
-// The values of the tests below are scipy 1.17's: special.erfc, 2·stats.t.sf, stats.f.sf,
+// The values of the tests below are from scipy 1.17: special.erfc, 2·stats.t.sf, stats.f.sf,
 // special.gammaincc and special.gammaln.
 
 func TestNormalTail(t *testing.T) {

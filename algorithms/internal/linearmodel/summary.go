@@ -7,30 +7,30 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
-// Summary tells about a training. It holds no NaN and no infinity, so that it can be
-// written as JSON.
+// Summary describes a training. It holds no NaN and no infinity, so that it can be written as
+// JSON.
 type Summary struct {
 	Rows int64 `json:"rows"`
 	// Weight is the total weight of the rows, with class weights.
 	Weight float64 `json:"weight"`
-	// Method is the optimiser that was taken.
+	// Method is the optimiser that was used.
 	Method     string `json:"method"`
 	Iterations int    `json:"iterations"`
 	Converged  bool   `json:"converged"`
 	// Reason says why training ended.
 	Reason optim.Reason `json:"reason"`
-	// Loss is the mean weighted loss, Objective that with the penalty, and GradientNorm the
-	// largest component of its gradient.
+	// Loss is the mean weighted loss. Objective is Loss plus the penalty. GradientNorm is the
+	// largest component of the gradient of Objective.
 	Loss         float64 `json:"loss"`
 	Objective    float64 `json:"objective"`
 	GradientNorm float64 `json:"gradient_norm"`
-	// Reads is how often the rows were read.
+	// Reads is the number of times that the rows were read.
 	Reads float64 `json:"reads"`
 	// Record has an entry for the start and for every iteration.
 	Record []optim.Iteration `json:"record"`
-	// Measures say how well the model fits its rows, as far as they are defined.
+	// Measures are the measures of fit that are defined for the model.
 	Measures []Measure `json:"measures,omitempty"`
-	// Inference is the table of standard errors, nil where it was not asked for or is not
+	// Inference is the table of standard errors. It is nil if it was not asked for or is not
 	// defined.
 	Inference *Inference `json:"inference,omitempty"`
 }
@@ -41,7 +41,7 @@ type Measure struct {
 	Value float64 `json:"value"`
 }
 
-// Note enters a measure, unless its value is not a finite number.
+// Note adds a measure, unless its value is not finite.
 func (s *Summary) Note(name string, value float64) {
 	if finite(value) {
 		s.Measures = append(s.Measures, Measure{name, value})
@@ -58,7 +58,7 @@ func (s *Summary) Measure(name string) (value float64, ok bool) {
 	return 0, false
 }
 
-// Inference is what the second derivatives at the optimum tell of the coefficients.
+// Inference is the table of standard errors, from the second derivatives at the optimum.
 type Inference struct {
 	// Statistic is "t" or "z".
 	Statistic string `json:"statistic"`
@@ -66,17 +66,16 @@ type Inference struct {
 	Rank int `json:"rank"`
 	// Freedom is the residual degrees of freedom, rows less Rank.
 	Freedom float64 `json:"residual_df"`
-	// Collinear are the features that are determined by those before them (and the
-	// intercept), constant ones included. Neither their coefficients nor those of the
-	// features that determine them, and that of the intercept with these, have standard
-	// errors: the rows do not tell how they share what they have in common.
+	// Collinear are the features that are determined by the features before them and the
+	// intercept, such as constant ones. Neither these features nor those that determine them
+	// have standard errors, because the rows do not tell how they share their coefficients. If
+	// features share coefficients, the intercept has no standard error either.
 	Collinear []int `json:"collinear,omitempty"`
-	// Terms has an entry for each coefficient, and a last one for the intercept if there is
-	// one.
+	// Terms has an entry for each coefficient, then one for the intercept if there is one.
 	Terms []Term `json:"terms"`
 }
 
-// Term is a line of the table. Without Defined there is no more than the estimate.
+// Term is a line of the table. Unless Defined is true, it only has the name and the estimate.
 type Term struct {
 	Name      string  `json:"name"`
 	Estimate  float64 `json:"estimate"`
@@ -86,7 +85,7 @@ type Term struct {
 	PValue    float64 `json:"p_value"`
 }
 
-// summaryOf tells about a result.
+// summaryOf returns the summary of a result.
 func summaryOf(r *optim.Result, rows int64, weight, penalty float64) Summary {
 	return Summary{
 		Rows: rows, Weight: weight, Method: r.Method.String(), Iterations: r.Iterations, Converged: r.Converged, Reason: r.Reason,
@@ -94,7 +93,7 @@ func summaryOf(r *optim.Result, rows int64, weight, penalty float64) Summary {
 	}
 }
 
-// check tells what of a summary does not hold together.
+// check returns an error if the summary is not valid.
 func (s *Summary) check(features int) error {
 	for _, v := range []float64{s.Weight, s.Loss, s.Objective, s.GradientNorm, s.Reads} {
 		if !finite(v) {
@@ -116,7 +115,7 @@ func (s *Summary) check(features int) error {
 	}
 	for _, t := range s.Inference.Terms {
 		if !finite(t.Estimate) || !finite(t.StdError) || !finite(t.Statistic) || math.IsNaN(t.PValue) || t.PValue < 0 || t.PValue > 1 {
-			return fmt.Errorf("the term %q has numbers that cannot be", t.Name)
+			return fmt.Errorf("the term %q has a number that is not finite, or a p value outside 0 to 1", t.Name)
 		}
 	}
 	for _, j := range s.Inference.Collinear {

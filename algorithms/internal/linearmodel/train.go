@@ -18,65 +18,65 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Training is what an estimator adds to a job.
+// Training describes the training that an estimator adds to a job.
 type Training struct {
 	Op     string // such as "logistic.Train", for messages
 	Queue  string // name of the queue, such as "logistic"
 	Params Params
-	// Loss is that of the objective. Where the rows decide it, LossOf does, and Loss must be
-	// one with the same kind of label.
+	// Loss is the loss of the objective. If the loss depends on the rows, LossOf returns it,
+	// and Loss must have the same kind of label.
 	Loss   objective.Loss
 	LossOf func(f *rows.Facts) (objective.Loss, error)
-	// LossesOf gives several losses instead, each with parameters of its own, which stand one
-	// behind the other; Join evaluates their sum. The model has a margin for each.
+	// LossesOf returns several losses instead. Each has its own parameters, and the slice of
+	// all parameters is their concatenation. Join returns the evaluator of the sum. The model
+	// has a margin for each loss.
 	LossesOf func(f *rows.Facts) ([]objective.Loss, error)
 	Join     func(parts []optim.Evaluator) optim.Evaluator
-	// GapTol is that of optim.Settings.
+	// GapTol is GapTol of optim.Settings.
 	GapTol float64
-	// NewtonUpTo is up to how many features Newton's method is taken where the parameters leave
-	// the method open, there is no L1 penalty, and the type of a dense column tells the number;
-	// 0 leaves it to package optim.
+	// NewtonUpTo is the largest number of features for which Newton's method is the default.
+	// This needs a dense column whose type tells the number of features, and no L1 penalty. 0
+	// leaves the method to package optim.
 	NewtonUpTo int
-	// TableUpTo is up to how many features, where the type of the column tells the number, a
-	// training without a penalty makes its table of standard errors; 0: none unless the
-	// parameters ask for it.
+	// TableUpTo is the largest number of features for which a training without a penalty makes
+	// its table of standard errors unasked. This needs a column whose type tells the number of
+	// features. 0 means no table unless the parameters ask for it.
 	TableUpTo int
-	// ClassWeights and Balanced are those of objective.Linear.
+	// ClassWeights and Balanced are as in objective.Linear.
 	ClassWeights map[string]float64
 	Balanced     bool
-	// Start is a model to start from, of the same features and margins; nil: zeros.
+	// Start is a model to start from, of the same features and margins; nil means zeros.
 	Start *Model
-	// Fitting makes the coefficients of Start those of a loss, where it has constants or moves
-	// margins; nil: they are.
+	// Fitting adapts the coefficients of Start to a loss that has constants or shifts margins.
+	// nil means that they need no change.
 	Fitting func(c *objective.Coefficients, loss objective.Loss)
-	// StartClasses are the classes that the margins of Start are for, nil where labels are
-	// numbers.
+	// StartClasses are the classes of Start; nil if labels are numbers.
 	StartClasses []string
-	// Beside, if it is set, makes a dataset of the checked rows before training, which Finish
-	// reads by BesideKey.
+	// Beside, unless nil, makes another dataset from the checked rows, before training. Finish
+	// reads it by BesideKey.
 	Beside    func(b *engine.Builder, t rows.Table) *engine.Dataset
 	BesideKey comqueue.BroadcastData
-	// Finish makes the estimator's model of what was found, on subtask 0.
+	// Finish makes the estimator's model from the fit, on subtask 0.
 	Finish func(f *Fit) (model.Model, error)
 }
 
-// Fit is what a training found. It is the caller's.
+// Fit is the result of a training. It belongs to Finish.
 type Fit struct {
 	Context *comqueue.ComContext
 	Params  Params
 	Facts   *rows.Facts
-	// Objective is the only one, or the first of several.
+	// Objective is the only objective, or the first of several.
 	Objective objective.Linear
 	Result    *optim.Result
-	// Constants are those of the loss.
+	// Constants are the constants of the losses.
 	Constants []float64
-	// Model has everything but what is the estimator's own.
+	// Model has all fields that are not the estimator's own.
 	Model *Model
 }
 
-// Add checks the rows and adds the queue that trains. It returns a dataset of one row with
-// the encoded model, and for classifiers LabelColumn. What is wrong is reported with the
-// line of the caller.
+// Add checks the rows and adds the queue that trains. It returns a dataset of one row with the
+// encoded model, and for classifiers LabelColumn. Errors are reported with the line of the
+// caller.
 func (t Training) Add(d *engine.Dataset) *engine.Dataset {
 	b, refused := model.Begin(t.Op, d, t.Params.Validate())
 	if refused != nil {
@@ -128,12 +128,12 @@ func (t Training) Add(d *engine.Dataset) *engine.Dataset {
 		}),
 	})
 	if t.Params.Penalised() {
-		return made // what grows costs
+		return made // a penalty keeps coefficients from growing without bound
 	}
 	return signature.WarnOfDivergence(t.Op, made, string(optim.Diverging))
 }
 
-// typeOf returns the type of a column that is there.
+// typeOf returns the type of a column, which must exist.
 func typeOf(schema *arrow.Schema, name string) arrow.DataType {
 	i, err := batch.FindColumn(schema, name)
 	if err != nil {
@@ -155,7 +155,7 @@ func (t Training) finish(ctx *comqueue.ComContext, o *opening, input *arrow.Sche
 	f := &Fit{Context: ctx, Params: t.Params, Facts: facts, Objective: parts[0], Result: optim.ResultOf(ctx)}
 	f.Model = &Model{Dim: facts.Declared, Columns: slices.Clone(facts.Columns), OffsetCol: t.Params.OffsetCol}
 	width := len(f.Result.Parameters) / len(parts)
-	var factors []float64 // of the penalty
+	var factors []float64 // of the penalty, by parameter
 	for k, part := range parts {
 		own, err := part.PenaltyFactors(facts)
 		if err != nil {
@@ -186,7 +186,8 @@ func (t Training) finish(ctx *comqueue.ComContext, o *opening, input *arrow.Sche
 	return made.Encode()
 }
 
-// countReads makes each read of the optimiser as many as there are parts.
+// countReads multiplies the optimiser's numbers of reads by the number of parts, because each
+// part reads the rows.
 func (f *Fit) countReads(parts float64) {
 	f.Result.Reads *= parts
 	for i := range f.Result.Record {
@@ -206,14 +207,14 @@ func (f *Fit) penalty(factors []float64) float64 {
 	if f.Params.L1 > 0 {
 		sum = float64(f.Params.L1 * absolute)
 	}
-	if f.Params.L2 > 0 { // where nothing asks for them, squares may have overflowed
+	if f.Params.L2 > 0 { // without L2 the squares may have overflowed
 		sum += float64(0.5 * float64(f.Params.L2*squares))
 	}
 	return sum
 }
 
-// opening is the objective of a training: one Linear whose loss the facts may decide, or
-// several.
+// opening is the objective of a training: one objective.Linear, or the sum of several. Losses
+// may depend on the facts.
 type opening struct {
 	t      Training
 	linear objective.Linear
@@ -230,7 +231,7 @@ func (o *opening) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 		return optim.Evaluator{}, err
 	}
 	if len(parts) == 1 {
-		return parts[0].Open(ctx) // with all that it can do besides
+		return parts[0].Open(ctx) // with functions that Join leaves out
 	}
 	var opened []optim.Evaluator
 	for _, part := range parts {
@@ -243,11 +244,11 @@ func (o *opening) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	return o.t.Join(opened), nil
 }
 
-// bytesPerRow returns what the objectives keep for each row.
+// bytesPerRow returns the number of bytes that the objectives keep for each row.
 func (o *opening) bytesPerRow(facts *rows.Facts) (n int64) {
 	parts, err := o.parts(facts)
 	if err != nil {
-		return 0 // Open fails
+		return 0 // Open reports the error
 	}
 	for _, part := range parts {
 		n += part.BytesPerRow(facts)
@@ -255,7 +256,7 @@ func (o *opening) bytesPerRow(facts *rows.Facts) (n int64) {
 	return n
 }
 
-// parts returns the objectives with the losses that the facts decide.
+// parts returns the objectives, each with its loss for the facts.
 func (o *opening) parts(facts *rows.Facts) ([]objective.Linear, error) {
 	if facts.Rows == 0 {
 		return nil, errors.New("there are no rows to train on")
@@ -299,8 +300,8 @@ func (o *opening) start(ctx *comqueue.ComContext) ([]float64, error) {
 	return v, nil
 }
 
-// begin turns coefficients of the model to start from into parameters. The margins of the
-// model are those of the parts, one after the other.
+// begin turns the coefficients of the model to start from into parameters. The model's margins
+// are divided among the parts in order.
 func (o *opening) begin(parts []objective.Linear, facts *rows.Facts) ([]float64, error) {
 	m := o.t.Start
 	switch {

@@ -1,6 +1,6 @@
-// Package nonconvex is what the estimators share whose loss is not convex, so that training
-// begins from parameters that are drawn: factorisation machines and networks. They predict
-// numbers or classes, and package optim minimises their losses.
+// Package nonconvex has what factorisation machines and networks share. Their losses are not
+// convex, so that training begins from drawn parameters. They predict numbers or classes, and
+// package optim minimises their losses.
 //
 //	nonconvex.Training{
 //		Op: "fm.Train", Queue: "fm", Params: p.common(),

@@ -6,27 +6,27 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
-// Loss is that of a model over rows. It belongs to one goroutine.
+// Loss is the loss of a model over rows. A value belongs to one goroutine.
 type Loss interface {
-	// First returns the parameters that training begins from, which are drawn.
+	// First returns the drawn parameters from which training begins.
 	First() []float64
-	// Move gives the model its parameters, which are borrowed until the next Move.
+	// Move sets the model's parameters. The model may use the slice until the next Move.
 	Move(parameters []float64)
-	// Add adds the loss of rows of a block to out[0] and its gradient to what follows. It returns
-	// the weight given plus those of the rows. There are at most Chunk rows.
+	// Add adds the loss of listed rows of a block to out[0] and the gradient to out[1:]. It
+	// returns weight plus the weights of the rows. There are at most Chunk rows.
 	Add(b *rows.Block, list []int32, weight float64, out []float64) float64
-	// Penalise adds the penalty, times a weight, to out.
+	// Penalise adds the penalty and its gradient, times weight, to out.
 	Penalise(weight float64, out []float64)
 }
 
 // Chunk is the largest number of rows that a Loss takes at once.
 const Chunk = 64
 
-// evaluator has the rows of a subtask.
+// evaluator evaluates a loss over the rows of a subtask.
 //
-// The optimiser's parameters are how far those of the model are from the first ones, which are
-// drawn when the numbers of features and classes are known. So the penalty, which is on the
-// model's parameters, is part of the loss of every row.
+// The optimiser's parameters are the model's parameters less the initial ones, because these
+// are drawn only when the numbers of features and classes are known. So the penalty on the
+// model's parameters is part of the loss of every row.
 type evaluator struct {
 	loss   Loss
 	first  []float64
@@ -41,7 +41,8 @@ func newEvaluator(loss Loss) *evaluator {
 	return &evaluator{loss: loss, first: first, at: make([]float64, len(first)), list: make([]int32, 0, Chunk)}
 }
 
-// Over returns what the optimiser has of a loss over the blocks of shards from lo on.
+// Over returns the optimiser's evaluator of a loss over blocks. lo is the shard of the first
+// block.
 func Over(loss Loss, task signature.Task, f *rows.Facts, lo int, blocks []*rows.Block) optim.Evaluator {
 	e := newEvaluator(loss)
 	e.lo, e.blocks = lo, blocks
@@ -50,7 +51,7 @@ func Over(loss Loss, task signature.Task, f *rows.Facts, lo int, blocks []*rows.
 		GradientUnit: 1, Minibatch: optim.Minibatch{Rows: e.count, Evaluate: e.evaluateRows},
 	}
 	if task == signature.Regression && f.LabelStd > 0 {
-		made.GradientUnit = f.LabelStd // slopes of squares have the unit of the labels
+		made.GradientUnit = f.LabelStd // slopes of the squared loss have the unit of the labels
 	}
 	return made
 }
@@ -92,7 +93,7 @@ func (e *evaluator) evaluateRows(shard int, list []int32, v, out []float64) erro
 	return nil
 }
 
-// move gives the model the parameters of the optimiser.
+// move sets the model's parameters to the optimiser's plus the initial ones.
 func (e *evaluator) move(v []float64) {
 	for i, first := range e.first {
 		e.at[i] = first + v[i]

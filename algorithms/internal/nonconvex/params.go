@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
-// Params are the parameters that the estimators have in common. Each has a Params of its own with
-// fields of these names, and makes one of these of it.
+// Params are the parameters that the estimators have in common. Each estimator has its own
+// Params with fields of these names, and converts it to this one.
 type Params struct {
 	VectorCol                     string
 	FeatureCols                   []string
@@ -26,11 +26,11 @@ type Params struct {
 	Seed       uint64
 }
 
-// defaultMaxIter is the largest number of iterations where none is given.
+// defaultMaxIter is the default of MaxIter.
 const defaultMaxIter = 200
 
-// Problems tells what is wrong with the parameters, all of it. loss is whose the loss is, such as
-// "a network's".
+// Problems returns all errors in the parameters. loss names the loss in messages, such as "a
+// network's".
 func (p Params) Problems(loss string) []error {
 	errs := signature.CheckParams(p.LabelCol, p.VectorCol, p.FeatureCols, signature.Names{Prediction: p.PredictionCol, Probability: p.ProbabilityCol})
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
@@ -50,7 +50,7 @@ func (p Params) Problems(loss string) []error {
 	return append(errs, s.Validate())
 }
 
-// settings are those of the optimiser.
+// settings returns the settings of the optimiser.
 func (p Params) settings() optim.Settings {
 	s := optim.Settings{Method: p.Method, MaxIter: p.MaxIter, Tol: p.Tol, LossTol: p.LossTol, Stochastic: p.Stochastic, Seed: p.Seed}
 	if s.Method == optim.Auto {
@@ -62,7 +62,7 @@ func (p Params) settings() optim.Settings {
 	return s
 }
 
-// label says what labels are.
+// label returns the kind of the labels.
 func (p Params) label() rows.LabelKind {
 	if p.Task == signature.Classification {
 		return rows.ClassLabel

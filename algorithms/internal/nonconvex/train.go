@@ -15,18 +15,18 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Training is what an estimator adds to a job.
+// Training describes the training that an estimator adds to a job.
 type Training struct {
 	Op     string // such as "fm.Train", for messages
 	Queue  string // name of the queue
-	Params Params // valid ones
-	// Open returns the loss over rows of which the facts are known, for one goroutine.
+	Params Params // must be valid
+	// Open returns the loss, for one goroutine, over rows with the given facts.
 	Open func(f *rows.Facts, sparse bool) (Loss, error)
-	// Finish makes the model, on subtask 0, of a loss at the parameters that were found.
+	// Finish makes the model, on subtask 0, from the loss at the optimiser's result.
 	Finish func(l Loss, f Fit) model.Model
 }
 
-// Fit is what the models of a training have in common.
+// Fit has what every model needs of its training.
 type Fit struct {
 	Facts   *rows.Facts
 	Classes signature.Classes // empty for numbers
@@ -35,7 +35,7 @@ type Fit struct {
 }
 
 // Add checks the rows and adds the queue that trains. It returns a dataset of one row with the
-// encoded model. What is wrong is reported with the line of the caller.
+// encoded model. Errors are reported with the line of the caller.
 func (t Training) Add(b *engine.Builder, d *engine.Dataset) *engine.Dataset {
 	p := t.Params
 	table, err := rows.Check(t.Op, d, rows.Columns{Vector: p.VectorCol, Features: p.FeatureCols, Label: p.LabelCol, Weight: p.WeightCol, Skip: p.Skip}, p.label())

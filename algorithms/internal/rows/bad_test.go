@@ -179,7 +179,7 @@ func TestRowsThatDoNotFitTogether(t *testing.T) {
 		`column "x": component 1: the values are so large`)
 }
 
-// classLimit is a number of classes beyond MaxClasses, and of shards.
+// classLimit is a number of classes beyond MaxClasses and a number of shards.
 type classLimit struct{ beyond, shards int }
 
 func TestTooManyClasses(t *testing.T) {
@@ -244,7 +244,7 @@ func sparseRecord(t *testing.T, indices []int32) arrow.Record {
 	require.NoError(t, err)
 	view, ok := batch.SparseView(arr)
 	require.True(t, ok)
-	copy(view.Indices, indices) // behind the back of what checks them
+	copy(view.Indices, indices) // after they were checked
 	return array.NewRecord(sparseSchema(t), []arrow.Array{arr}, 1)
 }
 
@@ -254,7 +254,7 @@ func TestAnythingElseIsFine(t *testing.T) {
 	require.Equal(t, "1", fmt.Sprint(f.Rows))
 }
 
-// TestLabelsWithoutAName refuses labels that no file of a model could name.
+// TestLabelsWithoutAName: labels that a model's file cannot hold are refused.
 func TestLabelsWithoutAName(t *testing.T) {
 	type labelled struct {
 		X []float64 `column:"x"`

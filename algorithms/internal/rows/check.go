@@ -22,12 +22,12 @@ const (
 	censorColumn = "censor"
 )
 
-// Check adds to a job the operator that checks rows and joins those of a shard into one
-// batch, and the queue that learns the facts about all of them. op, such as
-// "logistic.Train", names that queue. What is wrong with the columns is returned, without
-// op; what is wrong with rows fails the run.
+// Check adds two things to a job: the operator that checks rows and joins those of a shard into
+// one batch, and the queue that computes the facts about all rows. op, such as
+// "logistic.Train", names that queue. Mistakes in the columns are returned, without op;
+// mistakes in rows fail the run.
 //
-// The checked rows are held once: the queue of the facts and those that train share them.
+// The checked rows are held once: the queue of the facts and the training queues share them.
 func Check(op string, d *engine.Dataset, c Columns, label LabelKind) (Table, error) {
 	if d.Poisoned() {
 		return Table{Rows: d, Facts: d, Label: label}, nil
@@ -81,10 +81,10 @@ func Check(op string, d *engine.Dataset, c Columns, label LabelKind) (Table, err
 	return t, nil
 }
 
-// SkipAdvice is what can be done about a row that could be left out.
+// SkipAdvice is the advice for a row that could be left out.
 const SkipAdvice = "fill it in, or set Skip to train without such rows"
 
-// scalars returns the columns besides the features that are read.
+// scalars returns the columns that are read besides the features.
 func (c Columns) scalars(label LabelKind) []Column {
 	var all []Column
 	if label != NoLabel {
@@ -102,7 +102,7 @@ func (c Columns) scalars(label LabelKind) []Column {
 	return all
 }
 
-// Dim returns the number of features where the column's type tells it, else 0.
+// Dim returns the number of features if the column's type tells it, else 0.
 func (t Table) Dim() int { return t.dim }
 
 // Vector returns the name of the vector column, "" where number columns are joined.
@@ -113,8 +113,8 @@ func (t Table) Vector() string {
 	return t.vector
 }
 
-// Named returns the checked rows with the names that vector and weights have for the user,
-// for an algorithm that takes a dataset and tells of its columns.
+// Named returns the checked rows with the user's names for vector and weights. It is for
+// algorithms that take a dataset and name its columns in messages.
 func (t Table) Named() *engine.Dataset {
 	d := t.Rows
 	rename := func(from, to string) {
@@ -124,7 +124,7 @@ func (t Table) Named() *engine.Dataset {
 	}
 	weight := weightColumn
 	if t.Weighted && t.vector == weightColumn {
-		weight += "+" // it makes room
+		weight += "+" // frees the name for the vector
 		rename(weightColumn, weight)
 	}
 	rename(vectorColumn, t.vector)
@@ -134,8 +134,8 @@ func (t Table) Named() *engine.Dataset {
 	return d
 }
 
-// features returns the vector column, and the dataset that has it: with Features, d and
-// a column that joins them.
+// features returns the vector column and the dataset that has it. With Features, that is d with
+// an added column that joins them.
 func (c Columns) features(d *engine.Dataset, label LabelKind) (string, *engine.Dataset, error) {
 	schema := arrowrows.Arrow(d.Schema())
 	if err := CheckNames(c.Vector, c.Features, c.scalars(label)...); err != nil {
@@ -164,7 +164,7 @@ func (c Columns) features(d *engine.Dataset, label LabelKind) (string, *engine.D
 	return name, operators.Vectorize(d, name, c.Features...), nil
 }
 
-// withoutNulls leaves rows out in which one of the columns is null.
+// withoutNulls leaves out rows with a null in one of the columns.
 func withoutNulls(d *engine.Dataset, columns []string) *engine.Dataset {
 	var at []int
 	for _, name := range columns {
@@ -194,7 +194,8 @@ func withoutNulls(d *engine.Dataset, columns []string) *engine.Dataset {
 	})
 }
 
-// componentNames returns, for features joined of columns, the column of each component.
+// componentNames returns what messages call each component of a vector that is joined from
+// columns.
 func componentNames(schema *arrow.Schema, columns []string) []string {
 	var names []string
 	for _, name := range columns {

@@ -16,38 +16,38 @@ import (
 // Skipped is the counter of rows left out.
 const Skipped = "rows skipped"
 
-// Checker checks the batches of a subtask. Of several rows that are refused the first is
-// told, and of several things wrong with it the first found.
+// Checker checks the batches of a subtask. If several rows are refused, the error is about the
+// first of them, and about the first mistake found in it.
 type Checker struct {
 	Columns []Column
-	// Skip leaves rows out whose values are null, NaN or infinite.
+	// Skip leaves out rows with a value that is null, NaN or infinite.
 	Skip bool
-	// Advice is what can be done about such a row without Skip.
+	// Advice is the advice about such a row without Skip.
 	Advice string
-	// Components are what messages call the components of the vector, as far as it is given.
+	// Components are what messages call the first components of the vector, or all of them.
 	Components []string
-	// Also, if it is set, looks at the checked columns for more, which it tells by Refuse.
+	// Also, if set, makes more checks of the checked columns, and calls Refuse.
 	Also func(c *Checker, columns []arrow.Array)
-	// Again says that the rows were checked before, and those left out counted.
+	// Again says that the rows were checked before, and that those left out were counted then.
 	Again bool
-	// Lacking has, by column, how many rows of the batch are left out for it, each counted for
-	// the first; nil where none is.
+	// Lacking has, by column, how many rows of the batch are left out because of it. A row
+	// counts for the first such column. It is nil where no row is left out.
 	Lacking []int64
-	// Kept are the rows of the batch that Rows has kept, nil where it kept all.
+	// Kept are the rows of the batch that Rows kept; nil where it kept all.
 	Kept []int32
 
 	schema  *arrow.Schema
-	first   int // rows of the shard before the batch
+	first   int // number of rows of the shard before the batch
 	n       int
-	skip    []bool // rows that are left out, nil while there is none
-	row     int    // the first that is refused, −1 while there is none
+	skip    []bool // whether each row is left out; nil while none is
+	row     int    // the first row that is refused, −1 while there is none
 	problem string
 	cure    engine.Cure
 	keep    []int32 // room for Kept
 }
 
-// Rows returns the columns of a batch, in the rows that are usable, as the schema of Schema;
-// owned. first is how many rows of the shard were before the batch.
+// Rows returns the usable rows of a batch, with the columns of Schema. The caller owns the
+// result. first is the number of rows of the shard before the batch.
 func (k *Checker) Rows(c *engine.Context, first int, rows arrow.Record) (arrow.Record, error) {
 	n := int(rows.NumRows())
 	k.Begin(first, n)
@@ -89,7 +89,7 @@ func (k *Checker) Rows(c *engine.Context, first int, rows arrow.Record) (arrow.R
 	return batch.Take(c.Allocator, all, k.Kept)
 }
 
-// Schema returns that of the checked rows: the As of each column.
+// Schema returns the schema of the checked rows: the As of each column.
 func (k *Checker) Schema() *arrow.Schema {
 	if k.schema == nil {
 		fields := make([]arrow.Field, len(k.Columns))
@@ -101,7 +101,7 @@ func (k *Checker) Schema() *arrow.Schema {
 	return k.schema
 }
 
-// Begin begins a batch of n rows, with first rows of the shard before it.
+// Begin begins a batch of n rows. first is the number of rows of the shard before it.
 func (k *Checker) Begin(first, n int) {
 	k.first, k.n, k.skip, k.row, k.Lacking, k.Kept = first, n, nil, -1, nil, nil
 }
@@ -118,20 +118,20 @@ func (k *Checker) Err() error {
 	return e
 }
 
-// LeftOut tells for each row of the batch whether it is left out; it is nil where none is.
+// LeftOut reports for each row of the batch whether it is left out; it is nil where none is.
 func (k *Checker) LeftOut() []bool { return k.skip }
 
 // Done says that a row need not be looked at: an earlier one is refused.
 func (k *Checker) Done(row int) bool { return k.row >= 0 && row >= k.row }
 
-// Refuse tells what is wrong with a row of the batch, such that leaving it out is no cure.
+// Refuse refuses a row of the batch for a mistake that Skip does not cure.
 func (k *Checker) Refuse(row int, format string, args ...any) {
 	if !k.Done(row) {
 		k.row, k.problem, k.cure = row, fmt.Sprintf(format, args...), engine.NoCure
 	}
 }
 
-// lack tells that a row has no usable value in a column.
+// lack notes that a row has no usable value in a column. problem returns the message about it.
 func (k *Checker) lack(row, column int, problem func() string) {
 	switch c := &k.Columns[column]; {
 	case c.Required:
@@ -149,8 +149,8 @@ func (k *Checker) lack(row, column int, problem func() string) {
 	}
 }
 
-// Check checks a column of the batch, by its number among the columns. made has the values
-// as they are used: it is column itself, unless they were converted.
+// Check checks a column of the batch. at is its number among the columns. made has the values
+// as they will be used: it is column itself, unless they were converted.
 func (k *Checker) Check(at int, column, made arrow.Array) {
 	switch c := &k.Columns[at]; c.Use {
 	case Number:
@@ -162,7 +162,7 @@ func (k *Checker) Check(at int, column, made arrow.Array) {
 	}
 }
 
-// null checks nulls.
+// null notes a null in a column that does not allow it.
 func (k *Checker) null(at int, c *Column, row int) {
 	if !c.Missing {
 		k.lack(row, at, func() string { return c.says("is null") })
@@ -187,7 +187,7 @@ func (k *Checker) numbers(at int, c *Column, column arrow.Array) {
 	}
 }
 
-// number tells of a number that is out of the range of its column.
+// number notes a number that is out of the range of its column.
 func (k *Checker) number(at int, c *Column, row int, v float64) {
 	switch {
 	case v != v && c.Missing:
@@ -217,7 +217,7 @@ func (k *Checker) values(at int, c *Column, column arrow.Array) {
 		case nulls && column.IsNull(i):
 			k.null(at, c, i)
 		case text != nil:
-			if v := text.Value(i); !utf8.ValidString(v) { // a model's file could not name it
+			if v := text.Value(i); !utf8.ValidString(v) { // a model's file cannot hold it
 				k.lack(i, at, func() string { return c.says(fmt.Sprintf("%q is not UTF-8", v)) })
 			}
 		case floats:
@@ -260,8 +260,8 @@ func (k *Checker) vectors(at int, c *Column, column, made arrow.Array) {
 	}
 }
 
-// indices checks that those of sparse rows ascend within the declared size: what comes from
-// files was checked when it was read, batches of a program were not.
+// indices checks that the indices of sparse rows ascend within the declared size. Rows from
+// files were checked when they were read; batches that a program made were not.
 func (k *Checker) indices(c *Column, column arrow.Array) {
 	vectors, size := batch.VectorsOf(column), batch.VectorDim(column.DataType())
 	for i := range column.Len() {
@@ -278,8 +278,8 @@ func (k *Checker) indices(c *Column, column arrow.Array) {
 	}
 }
 
-// badIndices says what is wrong with the indices of a sparse row of a size, which is 0 where
-// it is not known; "" where nothing is.
+// badIndices says what is wrong with the indices of a sparse row; "" if nothing is. size is the
+// declared size, 0 where it is open.
 func badIndices(indices []int32, values, size int) string {
 	if len(indices) != values {
 		return fmt.Sprintf("there are %d indices and %d values", len(indices), values)

@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// checked checks the columns of a record that names have, one for each.
+// checked checks the columns of a record.
 func checked(t *testing.T, k rows.Checker, rec arrow.Record) *rows.Checker {
 	t.Helper()
 	k.Begin(10, int(rec.NumRows()))
@@ -28,7 +28,7 @@ func checked(t *testing.T, k rows.Checker, rec arrow.Record) *rows.Checker {
 	return &k
 }
 
-// TestWhatColumnsMustBe checks each kind of column by what is declared of it.
+// TestWhatColumnsMustBe checks values of each kind of column against its Column.
 func TestWhatColumnsMustBe(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	rec := batchtest.Record(t, mem, batchtest.Schema(t, "x float64 null", "i int32", "b bool", "s utf8 null", "v vector32[2] null"), `[
@@ -40,7 +40,7 @@ func TestWhatColumnsMustBe(t *testing.T) {
 	whole := rows.Range{Least: 1, Most: 3, Whole: true, Want: "want 1, 2 or 3"}
 	for _, c := range []struct {
 		column rows.Column
-		want   string // of the first row that is refused; empty: none is
+		want   string // error of the first row that is refused; empty if none is
 		cure   engine.Cure
 	}{
 		{rows.Column{Name: "x", Range: rows.Finite}, `row 11 of the shard: column "x" is -Inf; leave it`, engine.LeaveOut},
@@ -88,7 +88,7 @@ func TestRowsAreLeftOutForTheFirstColumnThatTheyLack(t *testing.T) {
 	require.Nil(t, k.Lacking)
 }
 
-// TestIndicesWithoutASize checks those of vectors that leave their number of components open.
+// TestIndicesWithoutASize checks the indices of vectors that leave their size open.
 func TestIndicesWithoutASize(t *testing.T) {
 	for text, indices := range map[string][]int32{
 		"index 2147483647 is too large": {0, math.MaxInt32}, "index 2 stands twice": {2, 2}, "": {0, math.MaxInt32 - 1},
@@ -97,7 +97,7 @@ func TestIndicesWithoutASize(t *testing.T) {
 		require.NoError(t, err)
 		view, ok := batch.SparseView(arr)
 		require.True(t, ok)
-		copy(view.Indices, indices) // behind the back of what checks them
+		copy(view.Indices, indices) // after they were checked
 		rec := array.NewRecord(arrow.NewSchema([]arrow.Field{{Name: "v", Type: arr.DataType()}}, nil), []arrow.Array{arr}, 1)
 		got := fmt.Sprint(checked(t, rows.Checker{Columns: []rows.Column{{Name: "v", Use: rows.Vector, Range: rows.Finite}}}, rec).Err())
 		if text == "" {

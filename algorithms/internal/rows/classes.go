@@ -15,18 +15,18 @@ import (
 // MaxClasses is the largest number of classes that a ClassLabel may have.
 const MaxClasses = 100_000
 
-// Dictionary is the distinct values of a column, such as the classes, in ascending order of
-// their keys, whose bytes are in the order of the values. Each of the others is nil where
-// nobody asks for it.
+// Dictionary holds the distinct values of a column, such as the classes, in ascending order of
+// their keys. The order of the keys' bytes is the order of the values. Each of the other fields
+// is nil where it is not needed.
 type Dictionary struct {
 	Keys   []string
-	Texts  []string  // as messages and models write the values; nil also where they are the keys
-	Weight []float64 // of the rows that have the value
-	Count  []int64   // rows of positive weight that have it
+	Texts  []string  // the values in messages and models; nil also where they equal the keys
+	Weight []float64 // total weight of the rows that have the value
+	Count  []int64   // number of rows of positive weight that have it
 }
 
-// Merge returns the dictionary of both, of which it uses up neither. Beyond limit+1 values
-// it gives up the last ones: there are too many then in any case.
+// Merge returns the dictionary of the values of both, and modifies neither. It drops all values
+// after the first limit+1: there are too many then in any case.
 func (d Dictionary) Merge(o Dictionary, limit int) Dictionary {
 	if len(d.Keys) == 0 {
 		return o
@@ -70,7 +70,7 @@ func (d Dictionary) Merge(o Dictionary, limit int) Dictionary {
 	return all
 }
 
-// Number returns the number of the value with a key, −1 where there is none.
+// Number returns the number of the value with the given key, −1 if there is none.
 func (d Dictionary) Number(key string) int {
 	i := sort.SearchStrings(d.Keys, key)
 	if i < len(d.Keys) && d.Keys[i] == key {
@@ -79,7 +79,7 @@ func (d Dictionary) Number(key string) int {
 	return -1
 }
 
-// Text returns how messages and models write value i.
+// Text returns value i as messages and models write it.
 func (d Dictionary) Text(i int) string {
 	if d.Texts != nil {
 		return d.Texts[i]
@@ -96,7 +96,7 @@ func isText(column arrow.Array) bool {
 	return false
 }
 
-// textOf returns the bytes of a class that is text, and whether it is.
+// textOf returns the bytes of a class that is text. ok is false for other classes.
 func textOf(column arrow.Array, i int) (string, bool) {
 	switch arr := column.(type) {
 	case *array.String:
@@ -126,7 +126,7 @@ func ClassText(column arrow.Array, i int) string {
 // classesOf returns the classes of the labels of a shard; nil weights are all 1.
 func classesOf(column arrow.Array, weight []float64) (Dictionary, error) {
 	type class struct {
-		first  int // the first row that has it
+		first  int // the first row of the class
 		weight float64
 	}
 	var all []class
@@ -145,7 +145,7 @@ func classesOf(column arrow.Array, weight []float64) (Dictionary, error) {
 			at, ok := seen[key]
 			if !ok {
 				at = len(all)
-				seen[key] = at // a view of the column's memory, which outlives the map
+				seen[key] = at // the key is a view of the column's memory, which outlives the map
 				all, keys = append(all, class{first: row}), append(keys, key)
 			}
 			if len(all) > MaxClasses {
@@ -192,7 +192,8 @@ func classesOf(column arrow.Array, weight []float64) (Dictionary, error) {
 	return set, nil
 }
 
-// numbers returns the class of each row of a column: a view of it where it has them already.
+// numbers returns the number of each row's class. If the column holds these numbers already,
+// the result is a view of it.
 func (d Dictionary) numbers(column arrow.Array) (labels []float64, err error) {
 	unknown := -1
 	if isText(column) {
@@ -211,7 +212,7 @@ func (d Dictionary) numbers(column arrow.Array) (labels []float64, err error) {
 	return labels, nil
 }
 
-// areNumbers says that the classes are the floats 0, 1, …, if they are floats.
+// areNumbers reports whether classes that are floats are 0, 1, ….
 func (d Dictionary) areNumbers() bool {
 	for i, code := range d.codes().all {
 		if code != floatCode(float64(i)) {
@@ -221,7 +222,7 @@ func (d Dictionary) areNumbers() bool {
 	return true
 }
 
-// codes returns the codes of classes that are no text, in their order.
+// codes returns the codes of classes that are not text, in their order.
 func (d Dictionary) codes() *codes {
 	known := new(codes)
 	for _, key := range d.Keys {
@@ -230,8 +231,8 @@ func (d Dictionary) codes() *codes {
 	return known
 }
 
-// numbersOfText is numbers for text; it returns the first row that has none of the classes,
-// -1 where there is none.
+// numbersOfText is numbers for text. It returns the first row that has none of the classes, -1
+// if all have one.
 func (d Dictionary) numbersOfText(column arrow.Array, labels []float64) int {
 	at := -1
 	for i := range labels {
@@ -261,7 +262,7 @@ func (d Dictionary) numbersOfCodes(column arrow.Array, labels []float64) int {
 	return -1
 }
 
-// TooManyClasses is what is wrong with a label of more than MaxClasses classes.
+// TooManyClasses returns the error for a label of more than MaxClasses classes.
 func TooManyClasses() error {
 	return fmt.Errorf("the label has more than %d distinct values: classes are few; for a number that varies this much train a regression", MaxClasses)
 }

@@ -11,11 +11,11 @@ import (
 // codeRows is how many codes are made at a time.
 const codeRows = 256
 
-// signBit, flipped, brings the bits of signed numbers in the order of unsigned ones.
+// signBit is flipped in signed numbers, so that their bits order like unsigned numbers.
 const signBit = 1 << 63
 
-// ClassCodes writes what stands for the classes of the rows from lo on, as many as codes,
-// whose labels are of a fixed size: codes are in the order of the classes.
+// ClassCodes writes the codes of the classes of the len(to) rows from lo on, for labels of a
+// fixed size. Codes have the order of the classes.
 func ClassCodes(column arrow.Array, lo int, to []uint64) {
 	switch arr := column.(type) {
 	case *array.Float64:
@@ -70,7 +70,7 @@ func unsignedCodes[T ~uint8 | ~uint16 | ~uint32 | ~uint64](values []T, to []uint
 	}
 }
 
-// floatCode brings floats in the order of unsigned numbers; −0 is 0.
+// floatCode returns the code of a float. Codes order like the floats; −0 counts as 0.
 func floatCode(v float64) uint64 {
 	bits := math.Float64bits(v + 0)
 	negative := uint64(int64(bits) >> 63) // all bits, or none
@@ -81,13 +81,13 @@ func floatCode(v float64) uint64 {
 type codes struct {
 	all  []uint64
 	at   map[uint64]int // nil while they are few
-	last int            // found last among many
+	last int            // with a map: the last number found
 }
 
-// fewCodes is up to how many are compared one by one.
+// fewCodes is the largest number of codes that are compared one by one.
 const fewCodes = 8
 
-// add gives a code the next number, which it returns.
+// add gives a code the next number and returns it.
 func (c *codes) add(code uint64) int {
 	c.all = append(c.all, code)
 	switch n := len(c.all); {
@@ -102,9 +102,9 @@ func (c *codes) add(code uint64) int {
 	return len(c.all) - 1
 }
 
-// find returns the number of a code, -1 where it has none. Of few it is found without a
-// branch: the labels of neighbouring rows differ half of the time, and a processor that
-// guesses wrong loses more time than the comparisons take.
+// find returns the number of a code, -1 if it has none. Among few codes it is found without a
+// branch: the labels of neighbouring rows differ half of the time, and a wrong branch
+// prediction costs more than the comparisons.
 func (c *codes) find(code uint64) int {
 	if c.at != nil {
 		if c.all[c.last] == code {
@@ -120,14 +120,14 @@ func (c *codes) find(code uint64) int {
 	at := -1
 	for i, known := range c.all {
 		apart := code ^ known
-		same := int((apart|-apart)>>63) - 1 // all bits where they are the same, else none
+		same := int((apart|-apart)>>63) - 1 // all bits if the codes are equal, else none
 		at = at&^same | i&same
 	}
 	return at
 }
 
-// count returns how many of some codes have each number, unless codes are many, or one of
-// these has none.
+// count returns how many codes in some have each number. ok is false if there is a map, or if a
+// code in some has no number.
 func (c *codes) count(some []uint64) (counts [fewCodes]int, ok bool) {
 	if c.at != nil {
 		return counts, false
@@ -146,8 +146,8 @@ func (c *codes) count(some []uint64) (counts [fewCodes]int, ok bool) {
 	return counts, found == len(some)
 }
 
-// numbers writes the numbers of some codes to to, and returns the first of those that have
-// none, -1 where all have one.
+// numbers writes the numbers of the codes in some to to. It returns the index of the first code
+// without a number, -1 if all have one.
 func (c *codes) numbers(some []uint64, to []float64) int {
 	if c.at == nil && len(c.all) == 2 {
 		return c.numbersOfTwo(some, to)
@@ -162,7 +162,7 @@ func (c *codes) numbers(some []uint64, to []float64) int {
 	return -1
 }
 
-// numbersOfTwo is numbers where two codes have one.
+// numbersOfTwo is numbers where exactly two codes have numbers.
 func (c *codes) numbersOfTwo(some []uint64, to []float64) int {
 	first, second := c.all[0], c.all[1]
 	to = to[:len(some)]
@@ -185,7 +185,7 @@ func (c *codes) numbersOfTwo(some []uint64, to []float64) int {
 	return slices.IndexFunc(some, func(code uint64) bool { return code != first && code != second })
 }
 
-// unknown returns the first of some floats whose code has no number, -1 where all have one.
+// unknown returns the index of the first float whose code has no number, -1 if all have one.
 func (c *codes) unknown(values []float64) int {
 	var room [codeRows]uint64
 	for lo := 0; lo < len(values); lo += codeRows {

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCodes: codes keep the numbers that they were given, few and many, and no other has one.
+// TestCodes: few or many codes keep the numbers that they were given, and other codes have
+// none.
 func TestCodes(t *testing.T) {
 	all := []uint64{1 << 63, 0, math.MaxUint64, 7, 1, 1<<63 + 1, 1<<63 - 1, 6, 5, 1 << 32, 1<<32 - 1, 9}
 	var c codes

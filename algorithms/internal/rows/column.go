@@ -12,46 +12,47 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Use is what the values of a column are taken as.
+// Use says how the values of a column are used.
 type Use int
 
 const (
 	Number Use = iota // numbers, and bools as 0 and 1
-	Class             // values with a name: numbers, text, bools, dates and times
-	Scalar            // values of which only the identity matters: all but vectors
+	Class             // names of classes: numbers, text, bools, dates and times
+	Scalar            // values that are only compared for equality: all types but vectors
 	Vector
 	Component // numbers, bools and vectors of a fixed size, which are joined
 )
 
-// Column is a column that an algorithm reads, and what its values must be.
+// Column is a column that an algorithm reads, with the conditions on its values.
 type Column struct {
 	Name string
 	Use  Use
-	// Role is what messages about a row call the value, such as "weight"; empty: they name the
-	// column alone.
+	// Role is what messages about a row call the value, such as "weight". If it is empty, they
+	// name the column alone.
 	Role string
 	// Option begins messages about the column as a whole; empty means Role.
 	Option string
-	// Help ends the message about a column of another type.
+	// Help ends the message about a column of a wrong type.
 	Help string
-	// Range bounds what numbers are. Of vectors it matters only whether infinities are in it:
-	// then NaN is let through too.
+	// Range is the range of numbers. For vectors only one thing matters: if it contains
+	// infinities, these and NaN are let through.
 	Range
 	// Missing lets nulls and NaN through.
 	Missing bool
 	// Required refuses a row without a usable value even where other such rows are left out.
 	Required bool
-	// As is the column among the checked rows; without a type the values stay as they are.
+	// As is the field of the column in the checked rows. Without a type, the values are not
+	// converted.
 	As arrow.Field
-	// At is the number of the column, which Bind finds.
+	// At is the index of the column; Bind sets it.
 	At int
 }
 
-// Range is what numbers may be. A NaN is in none.
+// Range is a range of numbers. NaN is in no range.
 type Range struct {
 	Least, Most float64
-	Whole       bool   // integers alone
-	Want        string // what messages say of finite numbers that are outside
+	Whole       bool   // only integers
+	Want        string // what messages say about finite numbers outside
 }
 
 // Ranges of numbers.
@@ -62,7 +63,7 @@ var (
 	events  = Range{Most: 1, Whole: true, Want: "want 1 where the event was seen, 0 where it was not"}
 )
 
-// Has tells whether a number is in the range.
+// Has reports whether a number is in the range.
 func (r *Range) Has(v float64) bool {
 	return v >= r.Least && v <= r.Most && !(r.Whole && v != math.Trunc(v))
 }
@@ -85,7 +86,7 @@ func floatField(name string) arrow.Field {
 	return arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Float64}
 }
 
-// Bind finds the column in a schema, or tells why it cannot be taken.
+// Bind finds the column in a schema, or returns why it cannot be used.
 func (c *Column) Bind(schema *arrow.Schema) error {
 	i, err := batch.FindColumn(schema, c.Name)
 	if err == nil {
@@ -98,7 +99,7 @@ func (c *Column) Bind(schema *arrow.Schema) error {
 	return err
 }
 
-// takes tells why a type will not do.
+// takes returns an error for a type that the column cannot have.
 func (c *Column) takes(dt arrow.DataType) error {
 	want, help := "", c.Help
 	switch {
@@ -141,7 +142,7 @@ type Layout int
 const (
 	SeparateColumns Layout = iota // each in a column
 	DenseRows                     // vector[d]
-	RaggedRows                    // vector: of one length, which the data show
+	RaggedRows                    // vector: all of one length, known only from the data
 	SparseRows                    // sparse, sparse[d]
 )
 
@@ -156,8 +157,9 @@ func LayoutOf(dt arrow.DataType) Layout {
 	return SparseRows
 }
 
-// CheckNames tells what is wrong with the names of the features, a vector or columns, and
-// those of other columns, which are empty where there is none: no column has two roles.
+// CheckNames returns what is wrong with the names of the features (a vector or several columns)
+// and of the other columns. A name among others is empty where there is no such column. No
+// column may have two roles.
 func CheckNames(vector string, features []string, others ...Column) error {
 	if vector != "" && len(features) > 0 {
 		return fmt.Errorf("both a vector column, %q, and feature columns are named: name one or the others", vector)

@@ -5,23 +5,23 @@ import (
 	"sort"
 )
 
-// Occurring are those of the declared features that occur. The zero value stands for all.
+// Occurring is the set of the declared features that occur. The zero value stands for all.
 type Occurring struct {
-	// Feature j occurs where bit j&63 of word j>>6 is set, and is then number before[j>>6]
-	// and as many as bits below it are set. This takes declared/5 bytes, where a table of
-	// numbers would take 4·declared.
+	// Feature j occurs if bit j&63 of word j>>6 is set. Its number is then before[j>>6] plus
+	// the number of set bits below it in the word. This takes declared/5 bytes, where a table
+	// of numbers would take 4·declared.
 	word   []uint64
 	before []int32
 }
 
-// NewOccurring returns the features that occur of some number of declared ones.
+// NewOccurring returns the set of the given features, out of a number of declared ones.
 func NewOccurring(features []int32, declared int) Occurring {
 	o := Occurring{word: make([]uint64, declared/64+1), before: make([]int32, declared/64+1)}
 	o.set(features)
 	return o
 }
 
-// set adds features, which may repeat, and returns how many occur then.
+// set adds features, which may repeat, and returns how many are then in the set.
 func (o *Occurring) set(features []int32) (n int32) {
 	for _, j := range features {
 		o.word[j>>6] |= 1 << (j & 63)
@@ -49,8 +49,8 @@ func (o *Occurring) number(j int32) int32 {
 	return o.before[j>>6] + int32(bits.OnesCount64(o.word[j>>6]&(1<<(j&63)-1)))
 }
 
-// columnSpace maps declared features to the columns that training runs over. The zero
-// value but for declared maps each to itself.
+// columnSpace maps declared features to the columns that training runs over. If only declared
+// is set, it maps each to itself.
 type columnSpace struct {
 	declared int
 	columns  []int32
@@ -61,11 +61,11 @@ func newColumnSpace(columns []int32, declared int) columnSpace {
 	return columnSpace{declared, columns, NewOccurring(columns, declared)}
 }
 
-// identity says that every column is its own number.
+// identity reports whether every feature is mapped to itself.
 func (s *columnSpace) identity() bool { return s.word == nil }
 
-// declaredRange returns the declared columns [lo, hi) that the numbers [first, last)
-// lie among; the range may be of none.
+// declaredRange returns the range [lo, hi) of declared features that contains the columns
+// numbered [first, last), which may be none.
 func (s *columnSpace) declaredRange(first, last int) (lo, hi int32) {
 	if s.word == nil {
 		return int32(first), int32(last)
@@ -76,7 +76,7 @@ func (s *columnSpace) declaredRange(first, last int) (lo, hi int32) {
 	return s.columns[first], s.columns[last-1] + 1
 }
 
-// columnsOf returns the numbers of the set bits.
+// columnsOf returns the indices of the set bits.
 func columnsOf(words []int64) []int32 {
 	n := 0
 	for _, w := range words {
@@ -91,7 +91,7 @@ func columnsOf(words []int64) []int32 {
 	return columns
 }
 
-// within returns the entries of a sparse row whose columns are from lo up to hi.
+// within returns the entries of a sparse row with columns in [lo, hi).
 func within(col []int32, val []float64, lo, hi int32) ([]int32, []float64) {
 	if len(col) == 0 || col[0] >= lo && col[len(col)-1] < hi {
 		return col, val

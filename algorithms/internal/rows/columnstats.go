@@ -9,11 +9,11 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// statRows is how many rows the statistics of dense features take at a time, so that
-// the rows stay in the cache while their columns are gone through.
+// statRows is how many rows the statistics of dense features take at a time. So few rows stay
+// in the cache while one column after the other is summed.
 const statRows = 64
 
-// ones are weights of rows that all weigh 1.
+// ones returns weights of 1.
 func ones() (one [statRows]float64) {
 	for i := range one {
 		one[i] = 1
@@ -21,8 +21,8 @@ func ones() (one [statRows]float64) {
 	return one
 }
 
-// sumColumns adds Σ weight·x of each column of the window to out; of sparse rows Σ weight·x
-// and Σ weight·x² of column after column, see sparsestats.go.
+// sumColumns adds Σ weight·x of each column of the window to out. For sparse rows it adds Σ
+// weight·x and Σ weight·x² column by column; see sparsestats.go.
 func sumColumns(ctx *comqueue.ComContext, shard int, out []float64) error {
 	s := surveyor.Get(ctx)
 	b := *s.blocks.at(shard)
@@ -49,8 +49,8 @@ func sumColumns(ctx *comqueue.ComContext, shard int, out []float64) error {
 	return nil
 }
 
-// means divides the sums of the window. The spreads of sparse columns follow from these
-// too, but for some.
+// means divides the sums of the window by the weight. The deviations of most sparse columns
+// follow from these sums too.
 func means(ctx *comqueue.ComContext) error {
 	s := surveyor.Get(ctx)
 	sums := columnSums.Get(ctx)
@@ -66,11 +66,11 @@ func means(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// leastSize is what the largest value of a column must be, unless it is constant, for its
-// square to be a normal number: below it a deviation has few bits left, or none.
+// leastSize is the least absolute value whose square is a normal number. If all values of a
+// column that is not constant are smaller, its deviation has few bits left, or none.
 const leastSize = 0x1p-511
 
-// named returns what the user calls a column of the window.
+// named returns the user's name for a column of the window.
 func (s *survey) named(at int) string {
 	j := s.window.Lo + at
 	if s.facts.Columns != nil {
@@ -82,7 +82,7 @@ func (s *survey) named(at int) string {
 	return fmt.Sprintf("column %q: component %d", s.table.vector, j)
 }
 
-// overflow tells that a column's statistics leave float64.
+// overflow returns the error for a column whose statistics exceed float64.
 func (s *survey) overflow(at int) error {
 	name := s.named(at)
 	if s.facts.Weight > manyWeights*float64(s.facts.Rows) {
@@ -91,8 +91,8 @@ func (s *survey) overflow(at int) error {
 	return fmt.Errorf("%s: the values are so large that their mean or spread exceeds float64: scale them down", name)
 }
 
-// spreadColumns adds Σ weight·(x−mean) of each column of the window to out, behind that
-// Σ weight·(x−mean)², and notes the extremes.
+// spreadColumns adds Σ weight·(x−mean) of each column of the window to out, and after these Σ
+// weight·(x−mean)² of each. It notes the extremes.
 func spreadColumns(ctx *comqueue.ComContext, shard int, out []float64) error {
 	s := surveyor.Get(ctx)
 	b := *s.blocks.at(shard)
@@ -116,7 +116,7 @@ func spreadColumns(ctx *comqueue.ComContext, shard int, out []float64) error {
 	return nil
 }
 
-// spreadRow is spreadColumns of one dense row.
+// spreadRow is spreadColumns for one dense row.
 func spreadRow(row, mean []float64, weight float64, rest, squares, high, low []float64) {
 	mean, rest, squares = mean[:len(row)], rest[:len(row)], squares[:len(row)]
 	high, low = high[:len(row)], low[:len(row)]
@@ -134,9 +134,9 @@ func spreadRow(row, mean []float64, weight float64, rest, squares, high, low []f
 	}
 }
 
-// extremes hands out the largest values and the negatives of the smallest ones. They
-// were taken over all shards of the subtask at once, as the order does not matter, and
-// stand in the buffer of the first node of the tree that asks for them.
+// extremes writes the largest values and the negatives of the smallest ones. They were taken
+// over all shards of the subtask together, since the order does not matter. So they go into the
+// buffer of the first node of the tree that asks for them, and into no other.
 func extremes(ctx *comqueue.ComContext, _ sharding.Range, out []float64) (bool, error) {
 	s := surveyor.Get(ctx)
 	if s.handedOver {
@@ -149,7 +149,7 @@ func extremes(ctx *comqueue.ComContext, _ sharding.Range, out []float64) (bool, 
 	return true, nil
 }
 
-// extremesOfShard stands for a function that is not called, as extremes folds all shards.
+// extremesOfShard is never called, since extremes folds all shards.
 func extremesOfShard(*comqueue.ComContext, int, []float64) error { return nil }
 
 // note makes the statistics of the window and begins the next one.
@@ -187,8 +187,8 @@ func note(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// constantSpread is how small, beside its largest value, the deviation of a column is
-// that differs from a constant by rounding alone.
+// constantSpread is the largest ratio of deviation to largest absolute value of a column that
+// counts as constant: its values differ by rounding alone.
 const constantSpread = 0x1p-49
 
 // statistics returns mean, deviation and largest absolute value of column j of the

@@ -43,8 +43,8 @@ func NumberAt(column arrow.Array, i int) float64 {
 	return math.NaN()
 }
 
-// converted returns a column as one of a type, owned: numbers as float64, dense vectors with
-// other components. Nil is the type that the column has.
+// converted returns a column converted to a type: numbers to float64, dense vectors to other
+// components. Nil keeps the type. The caller owns the result.
 func converted(mem memory.Allocator, column arrow.Array, to arrow.DataType) arrow.Array {
 	switch {
 	case to != nil && batch.IsVector(to):
@@ -57,7 +57,7 @@ func converted(mem memory.Allocator, column arrow.Array, to arrow.DataType) arro
 	defer b.Release()
 	b.Reserve(column.Len())
 	for i := range column.Len() {
-		v := 0.0 // of a null, whose row is refused or left out
+		v := 0.0 // the value of a null; its row is refused or left out
 		if !column.IsNull(i) {
 			v = NumberAt(column, i)
 		}
@@ -66,7 +66,7 @@ func converted(mem memory.Allocator, column arrow.Array, to arrow.DataType) arro
 	return b.NewArray()
 }
 
-// components returns the type of the components of dense vectors, nil of sparse ones.
+// components returns the type of the components of dense vectors, nil for sparse ones.
 func components(vector arrow.DataType) arrow.DataType {
 	switch t := vector.(type) {
 	case *arrow.FixedSizeListType:
@@ -77,8 +77,8 @@ func components(vector arrow.DataType) arrow.DataType {
 	return nil
 }
 
-// VectorsOf returns the type of dense vectors like dt whose components are float64, or
-// float32; other types as they are.
+// VectorsOf returns the type of dense vectors like dt but with the given components, float64 or
+// float32. Other types are returned unchanged.
 func VectorsOf(dt, components arrow.DataType) arrow.DataType {
 	switch t := dt.(type) {
 	case *arrow.FixedSizeListType:
@@ -92,15 +92,16 @@ func VectorsOf(dt, components arrow.DataType) arrow.DataType {
 	return dt
 }
 
-// WithComponents returns dense vectors with components of a type, others as they are; the
-// result is owned. Vectors that have such components already share their memory.
+// WithComponents returns dense vectors with components of a type, and other vectors unchanged.
+// The caller owns the result. It shares the memory of vectors that need no conversion.
 func WithComponents(mem memory.Allocator, vectors arrow.Array, to arrow.DataType) arrow.Array {
 	if own := components(vectors.DataType()); own == nil || own.ID() == to.ID() {
 		vectors.Retain()
 		return vectors
 	}
-	// A slice of a larger column has all the values of that below it: only its own are
-	// converted, unless nulls have bits that count from the column's first row.
+	// A slice of a larger column refers to all values of that column. Only those of the slice
+	// are converted, unless it has nulls: the null bits count from the larger column's first
+	// row.
 	d, list := vectors.Data(), vectors.(array.ListLike)
 	buffers, offset, lo, hi := d.Buffers(), d.Offset(), 0, list.ListValues().Len()
 	if n := d.Len(); n > 0 && d.NullN() == 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// TestVectorsInAnotherPrecision converts whole columns and slices, of which only the own
+// TestVectorsInAnotherPrecision converts whole columns and slices. For a slice only its own
 // values are converted.
 func TestVectorsInAnotherPrecision(t *testing.T) {
 	mem := batchtest.Allocator(t)

@@ -2,6 +2,5 @@
 
 package rows_test
 
-// classLimits are numbers of classes beyond the limit that are tried, in one shard and in
-// several.
+// classLimits are the numbers of classes beyond the limit to try, in one shard and in several.
 var classLimits = []classLimit{{1, 1}}

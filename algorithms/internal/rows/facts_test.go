@@ -26,7 +26,7 @@ func column(t trial.Table, j int) []float64 {
 	return x
 }
 
-// populationStd is the deviation about gonum's mean, with division by the weight.
+// populationStd is the deviation from gonum's mean, with division by the weight.
 func populationStd(x, w []float64) float64 {
 	mean := stat.Mean(x, w)
 	var sum, total float64
@@ -105,10 +105,10 @@ type wideRow struct {
 	V batch.SparseVector `column:"v,size=20000000"`
 }
 
-// valueOf is the value of a column of a wide row that has it.
+// valueOf is the value of a column in the wide rows that have it.
 func valueOf(column int32) float64 { return 1 + float64(column%97) }
 
-// wide makes rows whose features are among 3,000 that lie far apart.
+// wide makes rows with features among 3,000 that lie far apart.
 func wide(r sharding.Random, i int64) wideRow {
 	row := wideRow{Y: float64(i % 3)}
 	at := int32(0)

@@ -11,11 +11,11 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// factsRow is the row of the dataset of facts. What grows with the features stands in
-// vectors, which the subtasks of a process then share.
+// factsRow is the row of the dataset of facts. Facts that grow with the number of features are
+// in vectors, which the subtasks of a process share.
 type factsRow struct {
 	Facts []byte `column:"facts"` // the rest, as JSON
-	// The columns that training runs over, and their means.
+	// Mean has the columns that training runs over, and their means.
 	Mean   batch.SparseVector `column:"mean"`
 	Std    []float64          `column:"std"`
 	MaxAbs []float64          `column:"max_abs"`
@@ -39,11 +39,11 @@ type factsFile struct {
 	OffsetMean   float64   `json:"offset_mean,omitempty"`
 }
 
-// found is the row of the queue once it is there, on subtask 0, with shard 0, which is always
-// its: so that who closes the queue need not have run it.
+// found is the row of the queue, once it is made. It belongs to shard 0, which subtask 0 always
+// owns, so that the process that closes the queue need not be the one that ran it.
 var found = shared.PerShard("facts", shared.Msgpack[factsRow]())
 
-// outputFacts gives the row of the queue.
+// outputFacts returns the row of the queue.
 func outputFacts(ctx *comqueue.ComContext) ([]factsRow, error) {
 	return []factsRow{found.Get(ctx, 0)}, nil
 }
@@ -78,7 +78,8 @@ func (f *Facts) keep(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// decodeFacts returns the facts of a row, as views where they grow with the features.
+// decodeFacts returns the facts of a row. Facts that grow with the number of features are views
+// of it.
 func decodeFacts(frame *comqueue.Frame) (*Facts, error) {
 	if frame.Rows() != 1 {
 		return nil, fmt.Errorf("there are %d rows of facts, want one", frame.Rows())
@@ -114,7 +115,7 @@ func decodeFacts(frame *comqueue.Frame) (*Facts, error) {
 	return f, nil
 }
 
-// factsCodec reads rows of facts; it is never written to.
+// factsCodec reads rows of facts; it is never modified.
 var factsCodec = mustCodec()
 
 func mustCodec() *batch.Codec[factsRow] {

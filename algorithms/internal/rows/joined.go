@@ -10,10 +10,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Joined returns an operator that hands on what check makes of the batches of a shard as one
-// batch, which the queues that read it then share without a copy; nothing where that has no
-// rows. check is given how many rows of the shard were before the batch, and returns rows
-// that are owned. Each subtask needs an operator of its own.
+// Joined returns an operator that applies check to the batches of a shard and passes the
+// results on as one batch, or as none if there are no rows. Queues that read this batch share
+// it without a copy. first is the number of rows of the shard before the batch. check returns
+// rows that its caller owns. Each subtask needs an operator of its own.
 func Joined(check func(c *engine.Context, first int, rows arrow.Record) (arrow.Record, error)) engine.Operator {
 	return &joiner{check: check}
 }
@@ -21,8 +21,8 @@ func Joined(check func(c *engine.Context, first int, rows arrow.Record) (arrow.R
 // joiner is the operator of Joined.
 type joiner struct {
 	check   func(c *engine.Context, first int, rows arrow.Record) (arrow.Record, error)
-	seen    int            // rows of the shard at hand
-	checked []arrow.Record // of the shard at hand, owned
+	seen    int            // rows of the current shard so far
+	checked []arrow.Record // batches of the current shard, owned
 }
 
 func (o *joiner) Open(*engine.Context) error                  { return nil }
@@ -43,7 +43,7 @@ func (o *joiner) Process(c *engine.Context, _, _ int, in engine.Batch, _ engine.
 	return nil
 }
 
-// EndShard hands on the shard's rows as one batch.
+// EndShard passes the shard's rows on as one batch.
 func (o *joiner) EndShard(c *engine.Context, shard int, out engine.Output) error {
 	o.seen = 0
 	if len(o.checked) == 0 {

@@ -23,7 +23,7 @@ type seenRow struct {
 	Label, Weight, Offset, Censor float64
 }
 
-// open adds a queue that opens the rows and gives what it saw, one row a shard.
+// open adds a queue that opens the rows and outputs what it saw, one row per shard.
 func open(b *engine.Builder, d *engine.Dataset, c rows.Columns, label rows.LabelKind) *engine.Dataset {
 	t, err := rows.Check("rows.Test", d, c, label)
 	if err != nil {

@@ -6,14 +6,14 @@ import (
 	"math"
 )
 
-// lookCodec carries looks: numbers of eight bytes, little-endian, then for each class its
-// weight, and key and text behind their lengths. There is one for every shard, of which each
-// is copied by it, so that it does without reflection.
+// lookCodec encodes looks: numbers of eight bytes, little-endian, then for each class its
+// weight, and its key and text, each after its length. It does without reflection, since it
+// copies a look for every shard.
 type lookCodec struct{}
 
 var errLook = errors.New("rows: these bytes are no look at a shard")
 
-// numbers are those of a look, but for the classes.
+// numbers returns the float64 fields of a look, without the classes.
 func (l *look) numbers() []*float64 {
 	return []*float64{
 		&l.Weight, &l.Label.Weight, &l.Label.Mean, &l.Label.Squares, &l.Offset.Weight, &l.Offset.Mean, &l.Offset.Squares, &l.Min, &l.Max,

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLookCodec: looks come back as they were, and bytes that are cut off do not.
+// TestLookCodec: looks are decoded as they were encoded, and truncated bytes are an error.
 func TestLookCodec(t *testing.T) {
 	for _, want := range []look{
 		{},
@@ -30,7 +30,7 @@ func TestLookCodec(t *testing.T) {
 				continue // a look without classes
 			}
 			got, err := lookCodec{}.Decode(text[6:n])
-			if err == nil { // the classes that are there
+			if err == nil { // whole classes were left
 				require.Less(t, len(got.Classes.Keys), len(want.Classes.Keys))
 			}
 		}
@@ -43,8 +43,8 @@ func TestLookCodec(t *testing.T) {
 	require.ErrorIs(t, err, errLook)
 }
 
-// TestClassesOfFloats: numbers 0, 1, … are classes as they stand, in a view; −0 is 0; others
-// are numbered, and what is no class is told.
+// TestClassesOfFloats: labels 0, 1, … are their own class numbers, in a view, and −0 is 0.
+// Other labels are numbered, and a label of no class is an error.
 func TestClassesOfFloats(t *testing.T) {
 	negative := math.Copysign(0, -1)
 	for _, c := range []struct {

@@ -1,6 +1,7 @@
 package rows
 
-// Moments are the weighted mean and sum of squared deviations of some numbers.
+// Moments are the weight, the weighted mean and the weighted sum of squared deviations of some
+// numbers.
 type Moments struct{ Weight, Mean, Squares float64 }
 
 // Merge returns the moments of both (Chan, Golub and LeVeque, Algorithms for computing the
@@ -18,7 +19,7 @@ func (m Moments) Merge(o Moments) Moments {
 	}
 }
 
-// MomentsOf returns the moments of numbers; nil weights are all 1. The variance is that of
+// MomentsOf returns the moments of numbers; nil weights are all 1. The variance is computed by
 // the corrected two-pass algorithm.
 func MomentsOf(x, weight []float64) Moments {
 	var m Moments

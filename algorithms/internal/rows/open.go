@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Objects of the queues that train.
+// Objects of training queues.
 var (
 	factsRows    = comqueue.BroadcastRows("facts")
 	decodedFacts = shared.Scratch[*Facts]("decoded facts")
@@ -24,25 +24,25 @@ func (t Table) Init(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
 	return q.InitWithPartitionedData(checkedRows.WithState(t.state), t.Rows).InitWithBroadcastData(factsRows, t.Facts)
 }
 
-// state returns the bytes that Open and the training keep for the rows of a shard.
+// state returns how many bytes Open and the training keep for the rows of a shard.
 func (t Table) state(ctx *comqueue.ComContext, rows *comqueue.Frame) int64 {
 	each := int64(0)
 	if t.Sparse {
-		each += 8 // where it begins
+		each += 8 // where the row begins
 	}
 	if t.Label == ClassLabel && !rows.OnDisk() {
 		each += 8 // the number of its class
 	}
 	if t.State != nil {
-		if f, err := t.FactsOf(ctx); err == nil { // else Open fails
+		if f, err := t.FactsOf(ctx); err == nil { // otherwise Open fails
 			each += t.State(f)
 		}
 	}
 	return each * int64(rows.Rows())
 }
 
-// FactsOf returns the facts, within a queue that Init was given. They belong to the
-// queue and must not be modified; what is to outlive it is copied.
+// FactsOf returns the facts, within a queue that was passed to Init. They belong to the queue
+// and must not be modified. Copy what has to outlive the queue.
 func (t Table) FactsOf(ctx *comqueue.ComContext) (*Facts, error) {
 	if f, ok := decodedFacts.Lookup(ctx); ok {
 		return f, nil
@@ -55,7 +55,7 @@ func (t Table) FactsOf(ctx *comqueue.ComContext) (*Facts, error) {
 	return f, nil
 }
 
-// Data is the rows of the shards of a subtask. It is good until the queue ends.
+// Data is the rows of the shards of a subtask. It is valid until the queue ends.
 type Data struct {
 	Facts  *Facts
 	blocks shardBlocks
@@ -70,15 +70,15 @@ func (d *Data) Block(shard int) *Block {
 	return &Block{D: d.Facts.Dim()}
 }
 
-// Open returns the rows of the subtask as views of the queue's data. What is copied are
-// the offsets of sparse rows and, where Facts.Columns are not nil, their indices, as
-// numbers into Columns; classes become their numbers, unless they are float64 numbers that
-// are 0, 1, … themselves.
+// Open returns the rows of the subtask as views of the queue's data. There are three
+// exceptions. The offsets of sparse rows are copied. Where Facts.Columns is not nil, the
+// indices of sparse rows are copied as numbers into it. Classes become their numbers, unless
+// they are the float64 numbers 0, 1, … themselves.
 func (t Table) Open(ctx *comqueue.ComContext) (*Data, error) { return t.open(ctx, false) }
 
-// OpenNarrow is Open, but where sparse rows of a shard have few of the columns that
-// training runs over, each block has numbers of its own for those of its rows: what is
-// kept for a column is then kept for these alone. Rows are best taken by Cut.
+// OpenNarrow is Open for training that keeps values for each column of a block. Where the
+// sparse rows of a shard have few of the columns that training runs over, each block numbers
+// the columns of its own rows, and values are kept for these alone. Use Cut to take rows.
 func (t Table) OpenNarrow(ctx *comqueue.ComContext) (*Data, error) { return t.open(ctx, true) }
 
 func (t Table) open(ctx *comqueue.ComContext, narrow bool) (*Data, error) {
@@ -123,7 +123,7 @@ func (t Table) open(ctx *comqueue.ComContext, narrow bool) (*Data, error) {
 				return nil, err
 			}
 		case narrow:
-			continue // rows are cut out, see Cut
+			continue // Cut checks the columns
 		}
 		b.Sparse = b.Sparse.Checked(b.columns())
 	}
@@ -131,13 +131,13 @@ func (t Table) open(ctx *comqueue.ComContext, narrow bool) (*Data, error) {
 }
 
 const (
-	// narrowFrom is the least number of columns, and narrowBy how many times more of them
-	// there are than entries of a shard, from which on blocks are narrow.
+	// Blocks are narrow if there are at least narrowFrom columns, and more columns than
+	// narrowBy times the entries of a shard.
 	narrowFrom = 1 << 12
 	narrowBy   = 2
 )
 
-// narrow says that the shards have, on average, few of the d columns.
+// narrow reports whether the shards have, on average, few of the d columns.
 func (b shardBlocks) narrow(d int) bool {
 	var entries, shards int64
 	for _, b := range b.block {
@@ -149,8 +149,8 @@ func (b shardBlocks) narrow(d int) bool {
 	return d >= narrowFrom && narrowBy*entries < shards*int64(d)
 }
 
-// renumber returns the distinct columns of some, and puts their numbers in the columns'
-// place. None occurs before, nor after.
+// renumber returns the distinct columns in col, and replaces each column in col by its number
+// among them. The set is empty before and after.
 func (o *Occurring) renumber(col []int32) []int32 {
 	columns := make([]int32, o.set(col))
 	for p, j := range col {
@@ -161,7 +161,7 @@ func (o *Occurring) renumber(col []int32) []int32 {
 	return columns
 }
 
-// classNumbers fills in the labels of a block: on disk where the rows are.
+// classNumbers fills in the labels of a block. They are on disk if the rows are.
 func (t Table) classNumbers(ctx *comqueue.ComContext, frame *comqueue.Frame, facts *Facts, b *Block) error {
 	i, err := batch.FindColumn(arrowrows.Record(frame.Batch()).Schema(), labelColumn)
 	if err != nil {
@@ -182,8 +182,8 @@ func (t Table) classNumbers(ctx *comqueue.ComContext, frame *comqueue.Frame, fac
 	return err
 }
 
-// renumber puts the numbers of columns in the place of these, in memory of their own: those
-// of space, and then, if it is not nil, those of own.
+// renumber replaces the columns of the sparse rows by their numbers in space, and then, if own
+// is not nil, by those in own. The numbers are in memory of their own.
 func (b *Block) renumber(ctx *comqueue.ComContext, space *columnSpace, own *Occurring) error {
 	x := b.Sparse
 	n := x.Rows()
@@ -217,7 +217,7 @@ func (b *Block) renumber(ctx *comqueue.ComContext, space *columnSpace, own *Occu
 	return nil
 }
 
-// view returns the rows of a frame, with indices as they are and without classes.
+// view returns the rows of a frame. Indices are not renumbered, and classes are left out.
 func (t Table) view(f *comqueue.Frame) (*Block, error) {
 	b := &Block{N: f.Rows()}
 	if t.Label == NumberLabel {
@@ -257,7 +257,7 @@ func (t Table) view(f *comqueue.Frame) (*Block, error) {
 	return b, nil
 }
 
-// sameLength reports the first row of a frame that has not d components.
+// sameLength returns an error about the first row of a frame without exactly d components.
 func (t Table) sameLength(f *comqueue.Frame, d int) error {
 	if t.layout != RaggedRows {
 		return nil
@@ -291,8 +291,8 @@ func (b *Block) Rows(lo, hi int) Block {
 	return part
 }
 
-// Cut makes part the rows [lo, hi) of a block. Columns of sparse rows are checked when rows
-// are cut out for the first time, which are in the cache then.
+// Cut makes part the rows [lo, hi) of a block. Columns of sparse rows are checked when the rows
+// are cut out for the first time, since they are then in the cache.
 func (b *Block) Cut(part *Block, lo, hi int) {
 	part.N, part.D, part.Columns = hi-lo, b.D, b.Columns
 	switch {
@@ -308,7 +308,7 @@ func (b *Block) Cut(part *Block, lo, hi int) {
 	part.Offset, part.Censor = cut(b.Offset, lo, hi), cut(b.Censor, lo, hi)
 }
 
-// columns returns how many columns there are numbers for.
+// columns returns the number of columns that have numbers.
 func (b *Block) columns() int {
 	if b.Columns != nil {
 		return len(b.Columns)
@@ -316,7 +316,7 @@ func (b *Block) columns() int {
 	return b.D
 }
 
-// cut returns a part of a column, nil of one that is not there.
+// cut returns a part of a column, or nil if the column is nil.
 func cut(column []float64, lo, hi int) []float64 {
 	if column == nil {
 		return nil

@@ -7,19 +7,19 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// Of sparse rows, one pass gives means and deviations of nearly all columns. What would be
-// lost by squares that are not of differences from the mean is what a large mean and the
-// values have in common; but a column that is absent from some of the rows has a mean that
-// is not large beside its deviation: with the column in a part p of the rows, the square of
-// the mean is at most p/(1−p) of the variance. Only columns with a mean above thrice their
-// deviation, such as one that is 1 everywhere, are looked at again.
+// For sparse rows, one pass gives means and deviations of nearly all columns. The variance is
+// then the mean of the squares less the square of the mean. This loses digits where the mean is
+// large compared with the deviation. A column that is absent from some rows has no such mean:
+// if it occurs in a share p of the rows, the square of its mean is at most p/(1−p) times its
+// variance. Only columns with a mean above about thrice their deviation, such as one that is 1
+// everywhere, take a second pass.
 
-// farMean is how many times the variance the square of the mean may be for the variance to
-// be the difference of two sums, which loses three bits then.
+// farMean is the largest ratio of the square of the mean to the variance for which the variance
+// is the difference of two sums. That difference then loses three bits.
 const farMean = 8
 
-// sumEntries adds Σ weight·x and Σ weight·x² of each column of the window to out, side by
-// side, and takes the largest absolute values over the shards of the subtask.
+// sumEntries adds Σ weight·x and Σ weight·x² of each column of the window to out, side by side.
+// It also notes the largest absolute values over the shards of the subtask.
 func (s *survey) sumEntries(b *Block, out []float64) {
 	lo, hi := s.space.declaredRange(s.window.Lo, s.window.Hi)
 	first := int32(s.window.Lo)
@@ -51,8 +51,8 @@ func (s *survey) sumEntries(b *Block, out []float64) {
 	}
 }
 
-// sparseMeans makes means and deviations of the sums, and decides which columns are to be
-// looked at again.
+// sparseMeans computes means and deviations from the sums, and decides which columns take a
+// second pass.
 func (s *survey) sparseMeans(ctx *comqueue.ComContext, sums []float64) error {
 	s.twice = nil
 	for j := range s.mean {
@@ -78,9 +78,9 @@ func (s *survey) sparseMeans(ctx *comqueue.ComContext, sums []float64) error {
 	return nil
 }
 
-// spreadEntries adds, for the columns that are looked at again, Σ weight·(x−mean),
-// Σ weight·(x−mean)² and Σ weight over the rows that have the column to out, side by side,
-// and notes the extremes.
+// spreadEntries is the second pass. For each of its columns it adds Σ weight·(x−mean), Σ
+// weight·(x−mean)² and Σ weight to out, side by side, over the rows that have the column. It
+// notes the extremes.
 func (s *survey) spreadEntries(b *Block, out []float64) {
 	lo, hi := s.space.declaredRange(s.window.Lo, s.window.Hi)
 	first := int32(s.window.Lo)
@@ -110,8 +110,8 @@ func (s *survey) spreadEntries(b *Block, out []float64) {
 	}
 }
 
-// statisticsWithAbsent is statistics of a column that was looked at again: the rows that
-// do not have it are zeros.
+// statisticsWithAbsent is statistics for a column that took a second pass. It counts the rows
+// without the column as zeros.
 func (s *survey) statisticsWithAbsent(j int, sums []float64, high, low float64) (mean, std, top float64) {
 	rest, squares := sums[0], sums[1]
 	if absent := s.facts.Weight - sums[2]; absent > 0 {

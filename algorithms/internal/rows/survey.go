@@ -39,13 +39,13 @@ import (
 const (
 	// windowColumns is how many columns the buffers of the statistics have.
 	windowColumns = 1 << 17
-	// compactFrom is the number of declared features from which on sparse rows are
-	// looked at for those that occur.
+	// compactFrom is the least number of declared features for which the queue finds out which
+	// features occur in sparse rows.
 	compactFrom = 1 << 16
 )
 
-// manyWeights is the mean weight from which on weights are to blame, and not what they
-// weigh, for sums that float64 does not hold.
+// manyWeights is the mean weight above which messages about sums that exceed float64 blame the
+// weights, and not the values.
 const manyWeights = 1e100
 
 // Objects of the queue.
@@ -60,11 +60,11 @@ var (
 	surveyor     = shared.Scratch[*survey]("survey")
 )
 
-// look is what a shard shows at first sight.
+// look holds the first facts about a shard or a range of shards.
 type look struct {
 	Rows     int64
 	Weighing int64 // rows of positive weight
-	Dim      int   // of a dense row; the largest index and 1 of sparse ones
+	Dim      int   // of a dense row; for sparse rows the largest index plus 1
 	Weight   float64
 	Classes  Dictionary
 	Label    Moments
@@ -74,7 +74,7 @@ type look struct {
 
 // merge returns the look of two neighbouring ranges of shards.
 func (l look) merge(o look) look {
-	dim := l.Dim // dense shards that differ are found when they are opened
+	dim := l.Dim // shards of other lengths are found when they are opened
 	if dim < o.Dim {
 		dim = o.Dim
 	}
@@ -89,16 +89,16 @@ func (l look) merge(o look) look {
 type survey struct {
 	table  Table
 	blocks shardBlocks
-	facts  Facts // without the statistics of features, but on subtask 0
+	facts  Facts // the statistics of features are on subtask 0 alone
 	space  columnSpace
 
 	window     sharding.Range // of columns
-	sized      int            // width that the buffers have
+	sized      int            // the width of the buffers
 	mean       []float64      // of the window
-	deviation  []float64      // ... of sparse rows, but for columns looked at twice
-	twice      []bool         // sparse columns that are; nil if none
-	high, low  []float64      // over the shards of the subtask; high the absolute values of sparse rows
-	handedOver bool           // extremes are in a shard's buffer
+	deviation  []float64      // ... for sparse columns without a second pass
+	twice      []bool         // whether a sparse column takes a second pass; nil if none does
+	high, low  []float64      // over the shards of the subtask; for sparse rows, high has absolute values
+	handedOver bool           // extremes has written them to a buffer
 }
 
 // survey adds the queue.
@@ -130,7 +130,7 @@ func (t Table) survey(b *engine.Builder, op string) *engine.Dataset {
 		Exec().Named("facts")
 }
 
-// look opens the shards and looks at each.
+// look opens the shards and makes a look at each.
 func (t Table) look(ctx *comqueue.ComContext) error {
 	s := &survey{table: t}
 	surveyor.Put(ctx, s)
@@ -196,7 +196,7 @@ func weighing(b *Block) int64 {
 	return n
 }
 
-// highestColumn returns the largest index of sparse rows and 1.
+// highestColumn returns the largest index of sparse rows plus 1.
 func highestColumn(b *Block) int {
 	high := int32(0)
 	for i := range b.N {
@@ -207,7 +207,7 @@ func highestColumn(b *Block) int {
 	return int(high)
 }
 
-// Totals are what all rows add up to.
+// Totals are sums over all rows.
 type Totals struct {
 	Rows    int64
 	Weight  float64
@@ -215,7 +215,7 @@ type Totals struct {
 	Classes int     // of a ClassLabel
 }
 
-// Usable tells why rows that add up to some totals cannot be trained on.
+// Usable returns why rows with these totals cannot be trained on.
 func (c Columns) Usable(label LabelKind, t Totals) error {
 	immense := label == NumberLabel && !(finite(t.Label.Mean) && finite(t.Label.Squares))
 	switch {
@@ -237,7 +237,7 @@ func (c Columns) Usable(label LabelKind, t Totals) error {
 	return nil
 }
 
-// agree turns what the shards show into facts, or tells why they are none.
+// agree turns the looks of the shards into facts, or returns why rows are unusable.
 func (t Table) agree(ctx *comqueue.ComContext) error {
 	s := surveyor.Get(ctx)
 	all, ok := wholeLook.Lookup(ctx)
@@ -282,7 +282,7 @@ func (t Table) agree(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// markColumns sets the bits of the columns that a shard has.
+// markColumns sets the bits of the columns that occur in a shard.
 func markColumns(ctx *comqueue.ComContext, shard int, out []int64) error {
 	if len(out) == 0 {
 		return nil
@@ -313,7 +313,7 @@ func chooseColumns(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// begin makes the buffers of the window that begins at a column.
+// begin makes the buffers of the window that begins at column lo.
 func (s *survey) begin(ctx *comqueue.ComContext, lo int) {
 	s.window = sharding.Range{Lo: lo, Hi: min(lo+windowColumns, s.facts.Dim())}
 	width := s.window.Len()

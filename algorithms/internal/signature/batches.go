@@ -14,7 +14,7 @@ import (
 // maxBlock bounds the features of a block of rows.
 const maxBlock = 1 << 18
 
-// Batches reads batches of rows and makes the columns of what a model predicts for them, a
+// Batches reads batches of rows and makes the columns of a model's predictions for them, one
 // block of rows at a time.
 type Batches struct {
 	in      *Reader
@@ -24,7 +24,8 @@ type Batches struct {
 	first   int // number of the first row of the batch
 }
 
-// NewBatches finds the columns that bind names in those of the rows.
+// NewBatches returns a Batches for rows of a schema. bind finds the model's columns among those
+// of the rows.
 func NewBatches(rows engine.Schema, outputs []arrow.Field, bind func(l *model.Layout) (*Reader, error)) (*Batches, error) {
 	b := &Batches{outputs: arrow.NewSchema(outputs, nil)}
 	var names []string
@@ -43,7 +44,7 @@ func NewBatches(rows engine.Schema, outputs []arrow.Field, bind func(l *model.La
 	return b, nil
 }
 
-// Read is Reader.Read for a row of the batch at hand. The error names the row.
+// Read is Reader.Read for a row of the current batch. The error names the row.
 func (b *Batches) Read(i int) (p Point, ok bool, err error) {
 	b.cells.Read(i, b.row)
 	if p, ok, err = b.in.Read(b.row); err != nil {
@@ -52,8 +53,8 @@ func (b *Batches) Read(i int) (p Point, ok bool, err error) {
 	return p, ok, err
 }
 
-// Compute is model.Compute: predict appends the columns of n rows of the batch, from row lo
-// on, block by block. width is the number of features of a row.
+// Compute is model.Compute. It calls predict for one block after the other: predict appends the
+// columns of n rows of the batch, from row lo on. width is the number of features of a row.
 func (b *Batches) Compute(c *engine.Context, first int, in engine.Batch, width int, predict func(out *batch.RecordBuilder, lo, n int) error) ([]columnar.Values, error) {
 	rows := arrowrows.Record(in)
 	out, err := batch.NewRecordBuilder(c.Allocator, b.outputs)
@@ -87,7 +88,7 @@ func (b *Batches) AppendNulls(out *batch.RecordBuilder) {
 	}
 }
 
-// AppendVector appends a vector to a column of them.
+// AppendVector appends a vector to a column of vectors.
 func AppendVector(b array.Builder, values []float64) {
 	list := b.(*array.ListBuilder)
 	list.Append(true)

@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Classes are the classes of a classifier, in the order of their values, as text, and the
-// type of the column that they are from. Those of a regression are empty.
+// Classes are the classes of a classifier as text, in the order of their values, and the type
+// of the label column. For a regression both are empty.
 type Classes struct {
 	Type   string   `json:"label_type"`
 	Values []string `json:"classes"`
@@ -27,8 +27,8 @@ func (c Classes) task() Task {
 	return Classification
 }
 
-// Check tells what does not hold together, given the least number of classes. Classes may
-// be bytes, which Cells does not take.
+// Check returns an error if there are fewer than least classes, or if type and classes
+// contradict each other. Classes may be bytes, which Cells does not take.
 func (c Classes) Check(least int) error {
 	if len(c.Values) < least {
 		return fmt.Errorf("there are %d classes, want %d or more", len(c.Values), least)
@@ -64,8 +64,8 @@ func (c Classes) Append(b array.Builder, class int) error {
 	return batch.ParseInto(b, []byte(c.Values[class]))
 }
 
-// Setter returns what sets a cell to the value of a class, as a row of the label column
-// has it, null for −1.
+// Setter returns a function that sets a cell to the value of a class, as in a row of the label
+// column. Class −1 gives null.
 func (c Classes) Setter() (func(cell *model.Cell, class int), error) {
 	values, err := c.Cells()
 	if err != nil {
@@ -80,8 +80,9 @@ func (c Classes) Setter() (func(cell *model.Cell, class int), error) {
 	}, nil
 }
 
-// MatchDataset tells that the dataset of a model, which says the type of labels, nil for a
-// regression, is of another kind or type than its file. is says what the model is.
+// MatchDataset returns an error if the dataset of a model is of another kind or type than the
+// model's file. label is the type of labels in the dataset, nil for a regression. is says what
+// the model is.
 func (c Classes) MatchDataset(label arrow.DataType, is string) error {
 	switch {
 	case (c.Type != "") != (label != nil):
@@ -92,8 +93,7 @@ func (c Classes) MatchDataset(label arrow.DataType, is string) error {
 	return nil
 }
 
-// Match tells that the dataset of a model promises another type of labels than its file
-// has.
+// Match returns an error if the dataset of a model has another type of labels than its file.
 func (c Classes) Match(label arrow.DataType) error {
 	if says := batch.TypeName(label); c.Type != says {
 		return fmt.Errorf("the model predicts labels of type %s, its dataset says %s", c.Type, says)
@@ -101,8 +101,8 @@ func (c Classes) Match(label arrow.DataType) error {
 	return nil
 }
 
-// Cells returns the value of each class, as a row of the label column has it. The error is
-// about types that no cell has and about classes that are not of the type or there twice.
+// Cells returns the value of each class, as in a row of the label column. It is an error if no
+// cell can have the type, if a class is not of the type, or if a class is there twice.
 func (c Classes) Cells() ([]model.Cell, error) {
 	dt, err := batch.ParseType(c.Type)
 	if err != nil {
@@ -124,7 +124,7 @@ func (c Classes) Cells() ([]model.Cell, error) {
 			return nil, fmt.Errorf("class %q: %w", text, err)
 		}
 	}
-	column := b.NewArray() // in the garbage collector's memory, which texts stay in
+	column := b.NewArray() // in memory of the garbage collector, to which the texts point
 	schema := arrow.NewSchema([]arrow.Field{field}, nil)
 	layout := model.NewLayout(LabelColumn)
 	if _, err := layout.Find(LabelColumn); err != nil {
@@ -142,7 +142,8 @@ func (c Classes) Cells() ([]model.Cell, error) {
 	return cells, nil
 }
 
-// ClassColumn returns the type of a column of labels that are classes, which cells can hold.
+// ClassColumn returns the type of a column of class labels. It is an error if cells cannot hold
+// it.
 func ClassColumn(schema *arrow.Schema, name string) (arrow.DataType, error) {
 	i, err := batch.FindColumn(schema, name)
 	if err != nil {
@@ -153,7 +154,7 @@ func ClassColumn(schema *arrow.Schema, name string) (arrow.DataType, error) {
 	return label, err
 }
 
-// SetCell gives a cell the value of another that is no vector.
+// SetCell gives a cell the value of another cell, which is no vector.
 func SetCell(to, from *model.Cell) {
 	switch from.Kind {
 	case model.TextCell:

@@ -68,7 +68,7 @@ func TestClasses(t *testing.T) {
 	require.ErrorContains(t, signature.Classes{Type: "vector[2]", Values: []string{"a"}}.Check(1), "labels are vector[2]")
 }
 
-// TestCells: classes as cells are what rows of a column of them hold.
+// TestCells: the cells of classes equal those read from a column of the classes.
 func TestCells(t *testing.T) {
 	for _, c := range classesOfTypes {
 		require.NoError(t, c.Check(2), c.Type)
@@ -138,8 +138,8 @@ func (stub) Inputs() []model.Input                       { return nil }
 func (m stub) Encode() ([]byte, error)                   { return []byte("bytes"), m.err }
 func (stub) Transform(d *engine.Dataset) *engine.Dataset { return d }
 
-// TestDatasets: what Dataset makes of a model is what a queue that closes with it gives,
-// null label and all, and it tells the type of labels.
+// TestDatasets: Dataset makes the same rows from a model as a queue that closes with the model,
+// including the null label. The dataset tells the type of labels.
 func TestDatasets(t *testing.T) {
 	for _, label := range []arrow.DataType{nil, arrow.PrimitiveTypes.Int16, arrow.BinaryTypes.String} {
 		c, row := signature.Classes{}, "bytes\t\n"

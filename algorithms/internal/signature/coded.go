@@ -10,17 +10,18 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Coded is how trees take features: what is null or NaN is missing, and text is the code of
-// its category.
+// Coded says how trees take features: null and NaN are missing values, and text becomes the
+// code of its category.
 type Coded struct {
-	Codes  []map[string]int32 // of the categories of each feature, nil for numbers
-	Unseen float64            // the code of other text
-	// Strict takes text alone for categories. Otherwise they may be numbers and bools, too,
-	// which are written as text.
+	Codes  []map[string]int32 // by feature: the codes of its categories, nil for numbers
+	Unseen float64            // the code of any other text
+	// Strict takes only text for categories. Without it numbers and bools are taken too,
+	// written as text.
 	Strict bool
 }
 
-// CodesOf returns the codes of categories by feature, whose numbers they are.
+// CodesOf returns the codes of the categories of each feature. The code of a category is its
+// index.
 func CodesOf(categories [][]string) []map[string]int32 {
 	codes := make([]map[string]int32, len(categories))
 	for j, names := range categories {
@@ -35,8 +36,8 @@ func CodesOf(categories [][]string) []map[string]int32 {
 	return codes
 }
 
-// CheckCoded is Check for one vector, or columns that are a feature each, of which text has
-// categories.
+// CheckCoded is Check for one vector, or for columns with one feature each. A column of text
+// must have categories.
 func (in Inputs) CheckCoded(dim int, categories [][]string) error {
 	return in.check(dim, func(dt arrow.DataType, j int) string {
 		switch {
@@ -51,7 +52,7 @@ func (in Inputs) CheckCoded(dim int, categories [][]string) error {
 	})
 }
 
-// BindCoded is Bind for one vector, or columns that are a feature each. The Reader reports
+// BindCoded is Bind for one vector, or for columns with one feature each. The Reader reports
 // false for a vector that is null.
 func (in Inputs) BindCoded(l *model.Layout, o Override, dim int, c *Coded) (*Reader, error) {
 	r, err := in.Bind(l, o, dim)
@@ -64,7 +65,7 @@ func (in Inputs) BindCoded(l *model.Layout, o Override, dim int, c *Coded) (*Rea
 	return r, err
 }
 
-// joinCoded reads columns that are features each.
+// joinCoded reads columns with one feature each.
 func (r *Reader) joinCoded(row []model.Cell) (p Point, ok bool, err error) {
 	x := row[r.joined].MakeDense(r.dim)
 	for j, cell := range r.cells {

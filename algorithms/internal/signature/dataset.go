@@ -15,11 +15,12 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// LabelColumn is the column of the dataset of a classifier's model that has the type of
-// the labels. It is null: what the model is stands in model.Column.
+// LabelColumn is a column in the dataset of a classifier's model. Its type is that of the
+// labels, and its value is null. The model itself is in model.Column.
 const LabelColumn = "label"
 
-// modelSchema is that of the one-row datasets of models; label is nil for regressions.
+// modelSchema returns the schema of the one-row datasets of models. label is nil for
+// regressions.
 func modelSchema(label arrow.DataType) *arrow.Schema {
 	fields := []arrow.Field{{Name: model.Column, Type: arrow.BinaryTypes.String}}
 	if label != nil {
@@ -28,8 +29,8 @@ func modelSchema(label arrow.DataType) *arrow.Schema {
 	return arrow.NewSchema(fields, nil)
 }
 
-// modelRow returns the row of such a dataset, owned. The file becomes part of it, without a
-// copy, and must not be modified.
+// modelRow returns the row of such a dataset; the caller owns it. The file becomes part of it
+// without a copy, and must not be modified.
 func modelRow(schema *arrow.Schema, file []byte) arrow.Record {
 	ends := arrow.Int32Traits.CastToBytes([]int32{0, int32(len(file))})
 	data := array.NewData(arrow.BinaryTypes.String, 1, []*memory.Buffer{nil, memory.NewBufferBytes(ends), memory.NewBufferBytes(file)}, nil, 0, 0)
@@ -48,8 +49,8 @@ func modelRow(schema *arrow.Schema, file []byte) arrow.Record {
 	return row
 }
 
-// Closer gives the row of the encoded model that finish makes, with LabelColumn of a type
-// that is not nil.
+// Closer outputs one row with the encoded model from finish. It has LabelColumn if label is not
+// nil.
 func Closer(label arrow.DataType, finish func(ctx *comqueue.ComContext) ([]byte, error)) comqueue.Closer {
 	schema := modelSchema(label)
 	return comqueue.OutputBatches(arrowrows.Schema(schema), func(ctx *comqueue.ComContext, emit func(engine.Batch) error) error {
@@ -74,8 +75,8 @@ func ModelCloser(label arrow.DataType, finish func(ctx *comqueue.ComContext) (mo
 	})
 }
 
-// Dataset makes a model a dataset of the job, as training returns one. Those of a
-// regression, which has no classes, lack LabelColumn. Mistakes are reported under the name
+// Dataset makes a model a dataset of the job, like the one that training returns. For a
+// regression, which has no classes, it lacks LabelColumn. Mistakes are reported under the name
 // op.
 func Dataset(op string, b *engine.Builder, c Classes, m model.Model) *engine.Dataset {
 	row, err := c.encodedRow(m)
@@ -85,7 +86,8 @@ func Dataset(op string, b *engine.Builder, c Classes, m model.Model) *engine.Dat
 	return operators.FromBatches(b, []engine.Batch{arrowrows.Batch(row)}).Named(m.Kind() + " model")
 }
 
-// Dataset makes the model of a classifier a dataset of the job, as training returns one.
+// Dataset makes the model of a classifier a dataset of the job, like the one that training
+// returns.
 func (c Classes) Dataset(b *engine.Builder, m model.Model) *engine.Dataset {
 	return Dataset("model.Dataset", b, c, m)
 }
@@ -104,8 +106,8 @@ func (c Classes) encodedRow(m model.Model) (arrow.Record, error) {
 	return modelRow(modelSchema(label), file), nil
 }
 
-// LabelType returns the type of labels that the dataset of a model tells, nil for a
-// regression and for what is no dataset of a model, which is for model.ApplyRows to say.
+// LabelType returns the type of labels in the dataset of a model, nil for a regression. It is
+// also nil for another dataset, since model.ApplyRows reports that.
 func LabelType(made *engine.Dataset) arrow.DataType {
 	if made == nil || made.Poisoned() || made.Schema().Index(LabelColumn) < 0 {
 		return nil
@@ -114,8 +116,8 @@ func LabelType(made *engine.Dataset) arrow.DataType {
 	return arrowrows.Arrow(made.Schema()).Field(i).Type
 }
 
-// ClassType is LabelType for models that are classifiers: a dataset that does not tell the
-// type is an error. For what is no dataset of a model it is text.
+// ClassType is LabelType for classifiers: a dataset of a model without the type is an error.
+// For a dataset of no model it returns text.
 func ClassType(made *engine.Dataset) (arrow.DataType, error) {
 	if made == nil || made.Poisoned() || made.Schema().Index(model.Column) < 0 {
 		return arrow.BinaryTypes.String, nil
@@ -127,9 +129,9 @@ func ClassType(made *engine.Dataset) (arrow.DataType, error) {
 	return label, nil
 }
 
-// Outputs are the columns that prediction adds: of a classifier the predicted class, which
-// is of the type of the labels, and the probabilities of all; of a regression, whose label
-// is nil, the predicted number.
+// Outputs returns the columns that prediction adds. A classifier adds the predicted class,
+// which has the type of the labels, and the probabilities of all classes. A regression, for
+// which label is nil, adds the predicted number.
 func Outputs(label arrow.DataType, prediction, probability string) []arrow.Field {
 	if label == nil {
 		return []arrow.Field{{Name: prediction, Type: arrow.PrimitiveTypes.Float64, Nullable: true}}

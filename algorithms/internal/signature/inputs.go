@@ -11,13 +11,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Inputs are the columns that hold the features of a row: one vector, or numbers and
-// vectors that follow each other.
+// Inputs are the columns that hold the features of a row: one vector, or numbers and vectors
+// that are concatenated.
 type Inputs []model.Input
 
-// InputsOf returns the columns that training read, which it has found in the schema: the
-// vector, the features, or the only vector where neither is named. dim is the number of
-// features, which is noted where the type of a vector does not tell it.
+// InputsOf returns the columns that training read: the vector, the features, or the only vector
+// if neither is named. Training has found them in the schema. dim is the number of features; it
+// is noted where the type of a vector does not tell it.
 func InputsOf(vector string, features []string, schema *arrow.Schema, dim int) Inputs {
 	if len(features) == 0 {
 		if vector == "" {
@@ -38,7 +38,7 @@ func InputsOf(vector string, features []string, schema *arrow.Schema, dim int) I
 	return in
 }
 
-// Check tells what does not hold together, given the number of features.
+// Check returns an error if the inputs contradict each other or the number of features.
 func (in Inputs) Check(dim int) error {
 	return in.check(dim, func(dt arrow.DataType, _ int) string {
 		if batch.IsVector(dt) || batch.IsNumber(dt) {
@@ -48,7 +48,8 @@ func (in Inputs) Check(dim int) error {
 	})
 }
 
-// check is Check where refuse says what is wrong with the type of an input, if something is.
+// check is Check with another rule for types: refuse says what is wrong with the type of an
+// input, or returns "".
 func (in Inputs) check(dim int, refuse func(dt arrow.DataType, j int) string) error {
 	if len(in) == 0 {
 		return errors.New("the model reads no columns")
@@ -74,8 +75,8 @@ func (in Inputs) check(dim int, refuse func(dt arrow.DataType, j int) string) er
 	return nil
 }
 
-// CheckDim tells what does not hold together of a model of dim features, 1 or more, that is over
-// some of them alone, or over all if columns is nil. It returns how many it is over.
+// CheckDim is Check for a model of dim features, which must be 1 or more. columns lists the
+// features that the model uses; nil means all. It returns how many the model uses.
 func (in Inputs) CheckDim(dim int, columns []int32) (over int, err error) {
 	if dim < 1 || dim > batch.MaxDim {
 		return 0, fmt.Errorf("dim is %d: want 1 to %d", dim, batch.MaxDim)
@@ -103,28 +104,29 @@ func Width(in model.Input) (int, error) {
 	return 0, fmt.Errorf("input %q is %s: want a number or a vector", in.Column, in.Type)
 }
 
-// IsVector tells whether the features are one vector.
+// IsVector reports whether the features are one vector.
 func (in Inputs) IsVector() bool { return in.Vector() != "" }
 
-// Vector returns the vector column that the features are, "" where columns are joined.
+// Vector returns the name of the vector column that holds all features, "" if columns are
+// joined.
 func (in Inputs) Vector() string {
-	if len(in) == 1 && (in[0].Type[0] == 'v' || in[0].Type[0] == 's') { // as vector[3], sparse[3]
+	if len(in) == 1 && (in[0].Type[0] == 'v' || in[0].Type[0] == 's') { // such as vector[3], sparse[3]
 		return in[0].Column
 	}
 	return ""
 }
 
-// Override is what prediction may say of the features.
+// Override holds the options of prediction about features.
 type Override struct {
-	// VectorCol or FeatureCols are read in place of the columns that training read; empty
-	// means those.
+	// VectorCol or FeatureCols are read instead of the columns that training read. If both are
+	// empty, these are read.
 	VectorCol   string
 	FeatureCols []string
-	// Skip takes rows with a NaN or an infinity among their features as rows with a null.
+	// Skip treats rows with a NaN or an infinity among their features like rows with a null.
 	Skip bool
 }
 
-// Check tells what does not hold together.
+// Check returns an error if both VectorCol and FeatureCols are set.
 func (o Override) Check() error {
 	if o.VectorCol != "" && len(o.FeatureCols) > 0 {
 		return errors.New("both VectorCol and FeatureCols are set: name one vector column or feature columns")

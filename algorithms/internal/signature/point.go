@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// Point is the features of a row: dense, or, with Indices that are not nil, the entries
+// Point is the features of a row. If Indices is nil it is dense. Otherwise it has the entries
 // that are not 0.
 type Point struct {
 	Indices []int32
 	Values  []float64
 }
 
-// Dense returns a point of all its components, which are borrowed.
+// Dense returns a point with the given components, which are borrowed.
 func Dense(values []float64) Point { return Point{Values: values} }
 
-// Sparse returns a point of the given entries, which are borrowed.
+// Sparse returns a point with the given entries, which are borrowed.
 func Sparse(indices []int32, values []float64) Point {
 	if indices == nil {
 		indices = []int32{}
@@ -23,8 +23,8 @@ func Sparse(indices []int32, values []float64) Point {
 	return Point{indices, values}
 }
 
-// Place returns where the feature of value q stands among columns, which ascend, −1 if it is none
-// of them. Nil stands for all features.
+// Place returns the index in columns of the feature of value q, −1 if it is not there. columns
+// ascend; nil stands for all features.
 func (p Point) Place(q int, columns []int32) int {
 	j := q
 	if p.Indices != nil {
@@ -39,8 +39,8 @@ func (p Point) Place(q int, columns []int32) int {
 	return -1
 }
 
-// Fits tells whether a point has dim components, or as many indices as values, which
-// ascend below dim.
+// Fits reports whether a dense point has dim components, or a sparse one as many indices as
+// values, with indices that ascend from 0 to below dim.
 func (p Point) Fits(dim int) bool {
 	if p.Indices == nil {
 		return len(p.Values) == dim
@@ -48,7 +48,8 @@ func (p Point) Fits(dim int) bool {
 	return p.Problem(dim) == ""
 }
 
-// Problem tells what is wrong with the indices of a sparse point of dim components, "" if nothing.
+// Problem returns what is wrong with the indices of a sparse point of dim components, "" if
+// nothing is.
 func (p Point) Problem(dim int) string {
 	if len(p.Indices) != len(p.Values) {
 		return fmt.Sprintf("has %d indices and %d values", len(p.Indices), len(p.Values))
@@ -59,10 +60,10 @@ func (p Point) Problem(dim int) string {
 	return ""
 }
 
-// Ascending tells whether indices ascend from 0 to below dim.
+// Ascending reports whether indices ascend from 0 to below dim.
 func Ascending(indices []int32, dim int) bool { return OutOfOrder(indices, dim) == "" }
 
-// OutOfOrder tells of the first index that does not ascend from 0 to below dim, "" if all do.
+// OutOfOrder describes the first index that does not ascend from 0 to below dim, "" if all do.
 func OutOfOrder(indices []int32, dim int) string {
 	last := int32(-1)
 	for _, j := range indices {

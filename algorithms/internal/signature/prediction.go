@@ -15,15 +15,15 @@ import (
 // "probability". A regression has no probabilities.
 type Names struct{ Prediction, Probability string }
 
-// OrDefault returns the names without an empty one.
+// OrDefault returns the names with defaults for empty ones.
 func (n Names) OrDefault() Names {
 	return Names{cmp.Or(n.Prediction, "prediction"), cmp.Or(n.Probability, "probability")}
 }
 
-// PredictOptions are those of estimators of numbers or classes, which they can be converted from.
-// VectorCol or FeatureCols are read in place of the columns that the model was trained on.
-// PredictionCol and ProbabilityCol are Names. Replace puts columns in the place of those of their
-// names, which otherwise are an error. Skip is that of Override.
+// PredictOptions are the options of prediction of numbers or classes. The options of each such
+// estimator can be converted to them. VectorCol and FeatureCols are as in Override,
+// PredictionCol and ProbabilityCol as in Names. If Replace is set, new columns take the place
+// of columns of the same names, which are an error otherwise. Skip is as in Override.
 type PredictOptions struct {
 	VectorCol      string
 	FeatureCols    []string
@@ -33,14 +33,15 @@ type PredictOptions struct {
 	Skip           bool
 }
 
-// Override returns what is said of the features.
+// Override returns the options about features.
 func (o PredictOptions) Override() Override {
 	return Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip}
 }
 
-// Predict adds the operator that applies a model row by row and adds the columns of Outputs. The
-// dataset of the model says whether these are of classes; a model that is of the other kind fails
-// the job. with returns a model that was decoded as it is bound with the options, and its classes.
+// Predict adds the operator that applies a model row by row and adds the columns of Outputs.
+// The dataset of the model says whether it predicts classes; if the model is of the other kind,
+// the job fails. with returns a decoded model as a Binder with the options, and the model's
+// classes.
 func Predict[M any](caller, op string, d, made *engine.Dataset, o PredictOptions, decode func(file []byte) (M, error), with func(m M) (model.Binder, Classes)) *engine.Dataset {
 	if err := o.Override().Check(); err != nil {
 		return model.Refuse(model.BuilderOf(caller, d), caller, err)
@@ -65,12 +66,13 @@ func Predict[M any](caller, op string, d, made *engine.Dataset, o PredictOptions
 	})
 }
 
-// Scorer returns what a model predicts of a point, a number or the number of a class, of which it
-// writes the probabilities. NaN or a negative class says that nothing can be predicted.
+// Scorer returns a model's prediction for a point: a number, or the number of a class. For
+// classes it also writes the probabilities. NaN or a negative class says that nothing can be
+// predicted.
 type Scorer func(x Point, probabilities []float64) float64
 
-// BindScorer returns the step of a model of dim features that predicts classes or, where there are
-// none, numbers.
+// BindScorer returns the step of a model of dim features. The model predicts classes, or
+// numbers if there are none.
 func (in Inputs) BindScorer(l *model.Layout, o Override, dim int, n Names, c Classes, score Scorer) (model.Step, error) {
 	r, err := in.Bind(l, o, dim)
 	if err != nil {
@@ -102,7 +104,7 @@ func (in Inputs) BindScorer(l *model.Layout, o Override, dim int, n Names, c Cla
 	}, nil
 }
 
-// CheckParams tells what is wrong with the columns of an estimator of labels, all of it.
+// CheckParams returns everything that is wrong with the columns of an estimator of labels.
 func CheckParams(label, vector string, features []string, n Names) (errs []error) {
 	if label == "" {
 		errs = append(errs, errors.New("LabelCol is empty: name the column of the labels"))
@@ -116,8 +118,8 @@ func CheckParams(label, vector string, features []string, n Names) (errs []error
 	return errs
 }
 
-// Predicted is the cells that prediction adds to a row. Any number of goroutines may use
-// one, each with a row of its own.
+// Predicted is the cells that prediction adds to a row. Any number of goroutines may use it,
+// each with a row of its own.
 type Predicted struct {
 	prediction, probability int // probability is −1 for numbers
 	classes                 []model.Cell
@@ -138,7 +140,7 @@ func (n Names) BindClasses(l *model.Layout, c Classes) (*Predicted, error) {
 	return &Predicted{l.Add(n.Prediction), l.Add(n.Probability), classes}, nil
 }
 
-// bind adds the cells of a prediction, of a number where there are no classes.
+// bind adds the cells of a prediction: of a class, or of a number if there are no classes.
 func (n Names) bind(l *model.Layout, c Classes) (*Predicted, error) {
 	if c.Type == "" {
 		return n.BindNumber(l), nil
@@ -162,7 +164,8 @@ func (p *Predicted) SetClass(row []model.Cell, class int) {
 	SetCell(&row[p.prediction], &p.classes[class])
 }
 
-// Probabilities returns the room of a row for the probability of each class, to be written.
+// Probabilities returns the vector in a row to which the caller writes the probability of each
+// class.
 func (p *Predicted) Probabilities(row []model.Cell) []float64 {
 	return row[p.probability].MakeDense(len(p.classes))
 }

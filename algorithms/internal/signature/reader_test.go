@@ -146,8 +146,8 @@ func TestReaderRefuses(t *testing.T) {
 	}
 }
 
-// TestReaderSkips: what Skip takes for a null is what is no number, not what is no row of
-// the model.
+// TestReaderSkips: Skip treats NaN and infinities like nulls, but not rows that do not fit the
+// model.
 func TestReaderSkips(t *testing.T) {
 	skip := signature.Override{Skip: true}
 	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
@@ -181,7 +181,7 @@ func TestFits(t *testing.T) {
 	require.True(t, signature.Ascending([]int32{0, 1, 2}, 3))
 }
 
-// TestReaderCoded: trees take what is missing and, as codes, categories.
+// TestReaderCoded: trees take missing values, and categories as codes.
 func TestReaderCoded(t *testing.T) {
 	in := signature.Inputs{{Column: "a", Type: "utf8"}, {Column: "b", Type: "float64"}}
 	categories := [][]string{{"x", "7"}, nil}

@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// Task is what a model predicts of an estimator that predicts either numbers or classes.
+// Task says what an estimator predicts that can predict either numbers or classes.
 type Task int
 
 // The tasks.
@@ -28,8 +28,8 @@ func (t Task) MarshalText() ([]byte, error) { return tasks.Text(t) }
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
 func (t *Task) UnmarshalText(text []byte) error { return tasks.Parse(t, text) }
 
-// Check tells whether classes are those of a task: of a classification two, or more if those are
-// taken, of a regression none.
+// Check returns an error if the number of classes does not suit the task. A classification has
+// two classes, or, if more is set, two or more. A regression has none.
 func (t Task) Check(c Classes, more bool) error {
 	n, want := len(c.Values), "2"
 	if more {
@@ -49,7 +49,7 @@ func (t Task) Check(c Classes, more bool) error {
 	return err
 }
 
-// Predicts returns what is predicted, by the usual names.
+// Predicts returns what is predicted, with the usual names of columns.
 func (t Task) Predicts() model.Prediction {
 	p := model.Prediction{Column: Names{}.OrDefault().Prediction, Scores: Names{}.OrDefault().Probability}
 	if t == Classification {

@@ -11,12 +11,12 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// divergingRuns is what a run counts for a training whose parameters grew without end.
+// divergingRuns is the counter of trainings whose parameters grew without end.
 const divergingRuns = "warnings: training diverges, no optimum"
 
-// WarnOfDivergence passes models on as training gives them, and has the run count a warning
-// for each whose summary says that training ended because parameters grew without end, for
-// which diverging is the name.
+// WarnOfDivergence passes the models of a training on. It counts a warning for each model whose
+// summary says that training ended because parameters grew without end. diverging is the name
+// of this end in summaries.
 func WarnOfDivergence(op string, made *engine.Dataset, diverging string) *engine.Dataset {
 	if made.Poisoned() {
 		return made

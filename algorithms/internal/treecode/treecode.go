@@ -1,12 +1,11 @@
-// Package treecode is the form in which trees go from one subtask to another, and in which
-// they are kept from one superstep to the next: their length in bytes, 8 of them, and then the
-// numbers of nodes, of words of sets and of values; the nodes; the words; the values. Integers
-// have as many bytes as they need, and so have numbers: most are whole, or float32 values,
-// whose low bits are 0. A node takes some 30 bytes then, values included, where it takes 80 in
-// memory. Output and Weight are the caller's to know.
+// Package treecode encodes trees, to send them between subtasks and to keep them between
+// supersteps. The form is: the length of what follows, in 8 bytes; the numbers of nodes, of
+// words of sets and of values; the nodes; the words; the values. Integers are varints. So are
+// numbers: most are whole or float32 values, whose low bits are 0. A node takes some 30 bytes,
+// values included; in memory it takes 80. Output and Weight are not encoded.
 //
-// What is read is complete, and takes memory in proportion to the bytes; whether it holds
-// together as a tree is not looked at.
+// Read checks that the bytes are complete, and takes memory in proportion to them. It does not
+// check that the tree is consistent.
 package treecode
 
 import (
@@ -19,11 +18,10 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// ErrCut is the error of bytes that end too early, or too late.
-var ErrCut = errors.New("the bytes of a tree are cut short, or are none")
+// ErrCut is the error of bytes that are too short or too long for a tree.
+var ErrCut = errors.New("the bytes of a tree are cut short, or are not those of a tree")
 
-// plainLeaf is a bit of the flags, as they are written, of nodes that have nothing but value,
-// cover and count.
+// plainLeaf is written in place of the flags of a node that has only value, cover and count.
 const plainLeaf = 1 << 6
 
 // Append appends a tree.
@@ -57,13 +55,14 @@ func Append(dst []byte, t *tree.Tree) []byte {
 	return dst
 }
 
-// appendNumber appends a number by its bytes in reverse, so that those that are 0 come first.
+// appendNumber appends a number as a varint of its reversed bytes, so that low bytes of 0 take
+// no space.
 func appendNumber(dst []byte, v float64) []byte {
 	return binary.AppendUvarint(dst, bits.ReverseBytes64(math.Float64bits(v)))
 }
 
-// Cut cuts the first tree off what Append wrote: its bytes without their length, and what is
-// behind it.
+// Cut returns the bytes of the first tree that Append wrote to src, without their length, and
+// the rest of src.
 func Cut(src []byte) (text, rest []byte, err error) {
 	if len(src) < 8 {
 		return nil, nil, ErrCut
@@ -75,7 +74,8 @@ func Cut(src []byte) (text, rest []byte, err error) {
 	return src[:n], src[n:], nil
 }
 
-// reading is what is left of the text of a tree; bad once it was too short.
+// reading has the bytes of a tree that are still to be read. bad is set once they were too
+// short.
 type reading struct {
 	text []byte
 	bad  bool
@@ -100,7 +100,7 @@ func (r *reading) number() float64 {
 	return math.Float64frombits(bits.ReverseBytes64(r.integer()))
 }
 
-// size reads how many there are of something that takes so many bytes each, at least.
+// size reads a number of elements that take at least each bytes.
 func (r *reading) size(each uint64) int {
 	n := r.integer()
 	if n > uint64(len(r.text))/each {
@@ -110,8 +110,8 @@ func (r *reading) size(each uint64) int {
 	return int(n)
 }
 
-// Read reads what Append wrote, into the memory of a tree, whose weight is then 1, and returns
-// what is behind it.
+// Read reads the first tree that Append wrote to src into t, whose memory it reuses, and
+// returns the rest of src. It sets the weight to 1.
 func Read(src []byte, t *tree.Tree) (rest []byte, err error) {
 	text, rest, err := Cut(src)
 	if err != nil {
@@ -124,7 +124,7 @@ func Read(src []byte, t *tree.Tree) (rest []byte, err error) {
 		t.Nodes[i] = tree.Node{}
 		n := &t.Nodes[i]
 		if flags := r.integer(); flags != plainLeaf {
-			r.bad = r.bad || flags >= 1<<7 // which are written as a byte
+			r.bad = r.bad || flags >= 1<<7 // flags are written as one byte
 			n.Flags = tree.Flags(flags)
 			for _, v := range [...]*int32{&n.Feature, &n.Left, &n.Right, &n.Set, &n.SetWords} {
 				*v = int32(uint32(r.integer()))
@@ -146,7 +146,7 @@ func Read(src []byte, t *tree.Tree) (rest []byte, err error) {
 	return rest, nil
 }
 
-// sized returns a slice of n elements whose contents are of no use, nil for none.
+// sized returns a slice of n elements with arbitrary contents, which reuses s; nil for n = 0.
 func sized[T any](s []T, n int) []T {
 	if n == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// odd is a tree that holds together in nothing, with every kind of number.
+// odd returns an inconsistent tree with every kind of number.
 func odd() tree.Tree {
 	return tree.Tree{
 		Nodes: []tree.Node{
@@ -26,19 +26,19 @@ func odd() tree.Tree {
 func TestTreesAreReadAsTheyWere(t *testing.T) {
 	want := odd()
 	data := Append([]byte("before"), &want)
-	got := tree.Tree{Nodes: make([]tree.Node, 9), Values: make([]float64, 1)} // memory that was used
+	got := tree.Tree{Nodes: make([]tree.Node, 9), Values: make([]float64, 1)} // used memory
 	rest, err := Read(append(data[6:], 9), &got)
 	require.NoError(t, err)
 	require.Equal(t, []byte{9}, rest)
-	require.Equal(t, fmt.Sprintf("%v", want), fmt.Sprintf("%v", got)) // tells −0 from 0
+	require.Equal(t, fmt.Sprintf("%v", want), fmt.Sprintf("%v", got)) // text distinguishes −0 from 0
 	text, rest, err := Cut(append(data[6:], 9))
 	require.NoError(t, err)
 	require.Equal(t, []byte{9}, rest)
 	require.Equal(t, data[14:], text)
 }
 
-// Bytes that end too early are errors, with a length that says so too, and so are such that
-// end too late.
+// Bytes that end too early are an error, also if their length agrees with that. Bytes that end
+// too late are an error too.
 func TestTreesThatAreCutShort(t *testing.T) {
 	from := odd()
 	data := Append(nil, &from)
@@ -57,7 +57,7 @@ func TestTreesThatAreCutShort(t *testing.T) {
 	require.ErrorIs(t, err, ErrCut)
 }
 
-// FuzzRead: any bytes are an error or a tree that is written and read again.
+// FuzzRead: any bytes are an error or a tree that can be written and read again.
 func FuzzRead(f *testing.F) {
 	from := odd()
 	f.Add(Append(nil, &from))

@@ -134,7 +134,7 @@ func TestRatios(t *testing.T) {
 		Contestants: []*contestant{
 			{Name: "ours", Transport: overTCP, Ours: true}, {Name: "ours, other", Transport: overTCP, Ours: true},
 			{Name: "quiet", Transport: overTCP}, {Name: "polls", Transport: overTCP, IdleCPU: 0.9},
-			{Name: "unknown", Transport: overTCP, IdleCPU: -1}, {Name: "bound", Transport: overTCP, Yardstick: true},
+			{Name: "unknown", Transport: overTCP, IdleCPU: -1}, {Name: "bound", Transport: overTCP, Baseline: true},
 			{Name: "memory", Transport: inMemory},
 		},
 		Rows: []*row{{Cells: []*cell{

@@ -28,7 +28,7 @@ type contestant struct {
 	Name      string `json:"name"`
 	Transport string `json:"transport"`
 	Ours      bool   `json:"ours"`
-	Yardstick bool   `json:"yardstick"` // not a collective but a bound, which is in no ratio
+	Baseline  bool   `json:"yardstick"` // not a collective but a bound, which is in no ratio
 
 	// IdleCPU is the processor time in seconds that a rank uses while it waits for one second;
 	// −1 if not measured.
@@ -40,15 +40,15 @@ type contestant struct {
 	commands func(q request) [][]string
 	env      []string
 
-	gaveUp bool // it took too long once
+	timedOut bool // it took too long once
 }
 
 // request is what a contestant is asked to measure.
 type request struct {
 	point
-	seconds float64  // approximate time for a configuration
-	configs []string // configurations to run; nil for all
-	endless bool     // go on until ended instead
+	seconds    float64  // approximate time for a configuration
+	configs    []string // configurations to run; nil for all
+	untilEnded bool     // go on until ended instead
 }
 
 // wants says whether a request asks for a configuration.
@@ -94,7 +94,7 @@ func superstepContestant(c *compareCommand, name, transport string, args ...stri
 				collective = other
 			}
 			line := append(ourLine(c, q, collective), append([]string{"--type", "float64", "--op", "sum"}, args...)...)
-			if q.endless {
+			if q.untilEnded {
 				line = append(line, "--iterations", "5000000")
 			}
 			var lines [][]string
@@ -152,7 +152,7 @@ func mpiContestant(c *compareCommand, name, transport, btl string) *contestant {
 // the program.
 func peerFlags(q request) []string {
 	most := 100_000
-	if q.endless {
+	if q.untilEnded {
 		most = 5_000_000
 	}
 	flags := []string{
@@ -171,7 +171,7 @@ func peerFlags(q request) []string {
 // rawContestant is not a collective: two processes exchange as many bytes.
 func rawContestant(c *compareCommand) *contestant {
 	return &contestant{
-		Name: "raw TCP", Transport: overTCP, Yardstick: true, needs: []string{c.Superstep},
+		Name: "raw TCP", Transport: overTCP, Baseline: true, needs: []string{c.Superstep},
 		commands: func(q request) [][]string {
 			if q.Collective != "allreduce" || q.Ranks != 2 {
 				return nil

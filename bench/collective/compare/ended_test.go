@@ -62,18 +62,18 @@ func lineOf(config string, us float64) string {
 	return fmt.Sprintf(`{"collective":"allreduce","config":%q,"p50_us":%v}`, config, us)
 }
 
-// hangs is the address at which contestants hang.
-type hangs struct{ net.Listener }
+// hangingServer is the address at which contestants hang.
+type hangingServer struct{ net.Listener }
 
-func newHangs(t *testing.T) hangs {
+func newHangingServer(t *testing.T) hangingServer {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
-	return hangs{l}
+	return hangingServer{l}
 }
 
 // both waits until a contestant and its child hang.
-func (h hangs) both(t *testing.T) [2]net.Conn {
+func (h hangingServer) both(t *testing.T) [2]net.Conn {
 	defer overdue.Watch("a contestant and its child that hang")()
 	var conns [2]net.Conn
 	for i := range conns {
@@ -101,7 +101,7 @@ func TestWhoHangsIsGivenUp(t *testing.T) {
 		return // the system has no process groups
 	}
 	for _, partly := range []bool{false, true} {
-		h := newHangs(t)
+		h := newHangingServer(t)
 		var asked []string
 		k := fake(t, "hangs", false, "hang at "+h.Addr().String(), &asked)
 		commands := k.commands
@@ -147,7 +147,7 @@ func TestSignalsLeaveWhatWasMeasured(t *testing.T) {
 		return // the system has no such signals
 	}
 	for _, end := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
-		h := newHangs(t)
+		h := newHangingServer(t)
 		dir := t.TempDir()
 		self, err := os.Executable()
 		require.NoError(t, err)
@@ -177,7 +177,7 @@ func TestSignalsLeaveWhatWasMeasured(t *testing.T) {
 // TestTheDeadlineLeavesWhatWasMeasured: what was measured before the deadline is printed, as
 // JSON too.
 func TestTheDeadlineLeavesWhatWasMeasured(t *testing.T) {
-	h := newHangs(t)
+	h := newHangingServer(t)
 	var asked []string
 	c := &compareCommand{Collective: []string{"allreduce"}, Ranks: []int{2}, Bytes: []int{8, 16}, Rounds: 2, Keep: 1, JSON: true, NoIdle: true}
 	x := c.comparison([]*contestant{fake(t, "quick", false, lineOf("ring", 10), &asked), fake(t, "hangs", false, "stay at "+h.Addr().String(), &asked)}, io.Discard)

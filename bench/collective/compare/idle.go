@@ -15,17 +15,17 @@ import (
 
 // Times for the measurement of waiting.
 const (
-	settling  = 1500 * time.Millisecond // from the start of a contestant to its barriers
-	waiting   = time.Second
-	tick      = 10 * time.Millisecond // Linux's unit of processor time
-	idleRanks = 2
+	startupTime = 1500 * time.Millisecond // from the start of a contestant to its barriers
+	waiting     = time.Second
+	tick        = 10 * time.Millisecond // Linux's unit of processor time
+	idleRanks   = 2
 )
 
 // measureIdle measures the processor time that each contestant uses while it waits. A
 // contestant that cannot be measured keeps −1.
 func (c *comparison) measureIdle(ctx context.Context) error {
 	for _, k := range c.Contestants {
-		lines := k.commands(request{point: point{"barrier", idleRanks, 0}, seconds: 30, endless: true})
+		lines := k.commands(request{point: point{"barrier", idleRanks, 0}, seconds: 30, untilEnded: true})
 		if len(lines) == 0 {
 			continue
 		}
@@ -57,7 +57,7 @@ func (c *comparison) idleCPU(ctx context.Context, k *contestant, line []string) 
 		_ = child.Wait() // it was ended during its work
 		endGroup(child)
 	}()
-	if err := pause(ctx, settling); err != nil {
+	if err := pause(ctx, startupTime); err != nil {
 		return 0, err
 	}
 	family := descendants(child.Process.Pid)

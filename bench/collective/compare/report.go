@@ -38,9 +38,9 @@ type cell struct {
 	// Algorithm is the last one that ours chose.
 	Algorithm string `json:"algorithm"`
 
-	// GaveUp is the number of seconds after which the contestant was given up, here or earlier,
-	// so that rounds are missing; else 0.
-	GaveUp float64 `json:"gave_up,omitempty"`
+	// TimedOutAfter is the number of seconds after which the contestant was given up, here or
+	// earlier, so that rounds are missing; else 0.
+	TimedOutAfter float64 `json:"gave_up,omitempty"`
 
 	failed bool
 }
@@ -136,7 +136,7 @@ func (r *report) ratio(row *row, transport string) *ratio {
 	for _, quiet := range []bool{false, true} {
 		best := -1
 		for j, k := range r.Contestants {
-			if k.Ours || k.Yardstick || k.Transport != transport || row.Cells[j].P50 == 0 || quiet && (k.polls() || k.IdleCPU < 0) {
+			if k.Ours || k.Baseline || k.Transport != transport || row.Cells[j].P50 == 0 || quiet && (k.polls() || k.IdleCPU < 0) {
 				continue
 			}
 			if best < 0 || row.Cells[j].P50 < row.Cells[best].P50 {
@@ -256,8 +256,8 @@ func (c *cell) text() string {
 			text += " (" + how + ")"
 		}
 	}
-	if c.GaveUp > 0 {
-		text = strings.TrimPrefix(text+", ", none+", ") + fmt.Sprintf("gave up after %g s", c.GaveUp)
+	if c.TimedOutAfter > 0 {
+		text = strings.TrimPrefix(text+", ", none+", ") + fmt.Sprintf("gave up after %g s", c.TimedOutAfter)
 	}
 	return text
 }

@@ -45,7 +45,7 @@ func (c *comparison) measure(ctx context.Context) error {
 		for round := range c.compareCommand.Rounds {
 			for i := range c.Contestants {
 				at := (i + round) % len(c.Contestants)
-				c.take(ctx, c.Contestants[at], row.Cells[at], p, round)
+				c.runOnce(ctx, c.Contestants[at], row.Cells[at], p, round)
 				if ctx.Err() != nil {
 					return context.Cause(ctx)
 				}
@@ -55,13 +55,13 @@ func (c *comparison) measure(ctx context.Context) error {
 	return nil
 }
 
-// take runs a contestant once at a point. A contestant that takes too long does not run again.
-func (c *comparison) take(ctx context.Context, k *contestant, at *cell, p point, round int) {
+// runOnce runs a contestant once at a point. A contestant that takes too long does not run again.
+func (c *comparison) runOnce(ctx context.Context, k *contestant, at *cell, p point, round int) {
 	if at.failed {
 		return
 	}
-	if k.gaveUp {
-		at.GaveUp = c.Limit.Seconds()
+	if k.timedOut {
+		at.TimedOutAfter = c.Limit.Seconds()
 		return
 	}
 	fmt.Fprintf(c.progress, "%s, %d ranks, %d bytes, round %d of %d: %s\n", p.Collective, p.Ranks, p.Bytes, round+1, c.compareCommand.Rounds, k.Name)
@@ -76,7 +76,7 @@ func (c *comparison) take(ctx context.Context, k *contestant, at *cell, p point,
 			fmt.Fprintf(c.progress, "%s fails: %v\n", k.Name, err)
 		}
 		if errors.Is(err, errTooLong) {
-			k.gaveUp, at.GaveUp = true, c.Limit.Seconds()
+			k.timedOut, at.TimedOutAfter = true, c.Limit.Seconds()
 			break
 		}
 	}

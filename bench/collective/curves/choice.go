@@ -29,7 +29,7 @@ func (c *choiceCommand) Run(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	choices, err := judge(m)
+	choices, err := evaluateChoices(m)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Measured, err)
 	}
@@ -42,21 +42,24 @@ func (c *choiceCommand) Run(out io.Writer) error {
 // medianRound is the median of the medians of a line's rounds.
 func medianRound(l *benchresult.Line) float64 { return benchresult.Median(rounds(l)) }
 
-// judged is a choice with the best of the runs that it competed with, and the best of all.
-type judged struct{ chosen, rival, best *simulate.Sample }
+// evaluatedChoice is a choice with the best of the runs that it competed with, and the best of
+// all.
+type evaluatedChoice struct{ chosen, competitor, best *simulate.Sample }
 
 // ratio returns how many times as long as another run the choice took.
-func (j *judged) ratio(other *simulate.Sample) float64 { return j.chosen.Seconds / other.Seconds }
+func (j *evaluatedChoice) ratio(other *simulate.Sample) float64 {
+	return j.chosen.Seconds / other.Seconds
+}
 
-// judge finds the best runs at the points of the choices, and returns the choices in order. A
-// choice is an algorithm, so rounds of that algorithm by its name count for it too.
-func judge(m *measurements) ([]judged, error) {
+// evaluateChoices finds the best runs at the points of the choices, and returns the choices in
+// order. A choice is an algorithm, so rounds of that algorithm by its name count for it too.
+func evaluateChoices(m *measurements) ([]evaluatedChoice, error) {
 	if len(m.chosen) == 0 {
 		return nil, errors.New("nothing was chosen: measure with --algorithm chosen,all")
 	}
-	choices := make([]judged, len(m.chosen))
+	choices := make([]evaluatedChoice, len(m.chosen))
 	for i := range m.chosen {
-		j := judged{chosen: &m.chosen[i]}
+		j := evaluatedChoice{chosen: &m.chosen[i]}
 		rounds := m.chosenRounds[i]
 		for k := range m.runs {
 			r := &m.runs[k]
@@ -69,17 +72,17 @@ func judge(m *measurements) ([]judged, error) {
 			if j.best == nil || r.Seconds < j.best.Seconds {
 				j.best = r
 			}
-			if competes(r) && (j.rival == nil || r.Seconds < j.rival.Seconds) {
-				j.rival = r
+			if competes(r) && (j.competitor == nil || r.Seconds < j.competitor.Seconds) {
+				j.competitor = r
 			}
 		}
-		if j.rival == nil {
+		if j.competitor == nil {
 			return nil, fmt.Errorf("%s was chosen, but no algorithm that it competed with was measured by name: measure with --algorithm chosen,all", j.chosen)
 		}
 		j.chosen.Seconds = benchresult.Median(rounds) / 1e6
 		choices[i] = j
 	}
-	slices.SortStableFunc(choices, func(a, b judged) int {
+	slices.SortStableFunc(choices, func(a, b evaluatedChoice) int {
 		x, y := a.chosen, b.chosen
 		return cmp.Or(cmp.Compare(x.Algorithm.Collective, y.Algorithm.Collective),
 			cmp.Compare(x.Params.P, y.Params.P), cmp.Compare(x.Bytes, y.Bytes))
@@ -100,13 +103,13 @@ func competes(r *simulate.Sample) bool {
 
 // reportChoices prints how close the choices are to the best, and returns whether they are
 // within the limits.
-func reportChoices(out io.Writer, choices []judged) bool {
+func reportChoices(out io.Writer, choices []evaluatedChoice) bool {
 	fmt.Fprintf(out, "| collective | ranks | bytes | chosen | took | best it competes with | took | ratio | best of all | ratio |\n"+
 		"|---|---:|---:|---|---:|---|---:|---:|---|---:|\n")
 	near, nearAll := 0, 0
 	for i := range choices {
 		j := &choices[i]
-		rival, best := j.ratio(j.rival), j.ratio(j.best)
+		rival, best := j.ratio(j.competitor), j.ratio(j.best)
 		if rival <= nearBest {
 			near++
 		}
@@ -116,7 +119,7 @@ func reportChoices(out io.Writer, choices []judged) bool {
 		c := j.chosen
 		fmt.Fprintf(out, "| %s | %d | %s | %s | %s | %s | %s | %.2f | %s | %.2f |\n",
 			c.Algorithm.Collective, c.Params.P, benchresult.Size(c.Bytes), c.Algorithm.Name, benchresult.Duration(c.Seconds),
-			j.rival.Algorithm.Name, benchresult.Duration(j.rival.Seconds), rival, j.best.Algorithm.Name, best)
+			j.competitor.Algorithm.Name, benchresult.Duration(j.competitor.Seconds), rival, j.best.Algorithm.Name, best)
 	}
 	all := len(choices)
 	share := func(n int) float64 { return 100 * float64(n) / float64(all) }

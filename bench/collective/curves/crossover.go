@@ -12,10 +12,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/benchresult"
 )
 
-// stretch is a range of sizes with one cheapest algorithm.
-type stretch struct {
+// sizeRange is a range of sizes with one cheapest algorithm.
+type sizeRange struct {
 	name string
-	upTo int // bytes: the first size at which the next algorithm is cheaper; 0 for the last stretch
+	upTo int // bytes: the first size at which the next algorithm is cheaper; 0 for the last range
 }
 
 // lead is the factor below which a price counts as cheaper: an algorithm keeps its place until
@@ -26,8 +26,8 @@ const lead = 0.97
 // crossovers returns the cheapest algorithms from 8 bytes to most, in order. Where the cheapest
 // changes between two powers of two, bisection finds the size to 2 per cent. A change there and
 // back within one factor of two is not seen.
-func (p *pricer) crossovers(ranks, most int, takes func(a *algorithm.Algorithm, ranks int) bool) ([]stretch, error) {
-	var found []stretch
+func (p *pricer) crossovers(ranks, most int, takes func(a *algorithm.Algorithm, ranks int) bool) ([]sizeRange, error) {
+	var found []sizeRange
 	last, err := p.cheapest(ranks, elem, takes, "")
 	if err != nil {
 		return nil, err
@@ -53,14 +53,14 @@ func (p *pricer) crossovers(ranks, most int, takes func(a *algorithm.Algorithm, 
 					hi, first = mid, at
 				}
 			}
-			found = append(found, stretch{last, hi})
+			found = append(found, sizeRange{last, hi})
 			lo, last = hi, first
 			if next, err = p.cheapest(ranks, bytes, takes, last); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return append(found, stretch{name: last}), nil
+	return append(found, sizeRange{name: last}), nil
 }
 
 // cheapest returns the name of the algorithm with the lowest price. Of equal ones it takes the
@@ -105,7 +105,7 @@ func (p *pricer) cheapest(ranks, bytes int, takes func(*algorithm.Algorithm, int
 // floor returns the highest known price for at most so many bytes.
 func (p *pricer) floor(name string, ranks, bytes int) float64 {
 	floor := 0.0
-	for _, k := range p.prices[course{name, ranks}] {
+	for _, k := range p.prices[series{name, ranks}] {
 		if k.bytes <= bytes {
 			floor = max(floor, k.seconds)
 		}
@@ -133,7 +133,7 @@ func (p *pricer) printCrossovers(out io.Writer, ranks []int, most int) error {
 }
 
 // sentence is "recursive-doubling to 11 KiB, then direct".
-func sentence(found []stretch) string {
+func sentence(found []sizeRange) string {
 	var b strings.Builder
 	for i, s := range found {
 		switch {

@@ -91,8 +91,8 @@ func (c *drawCommand) Run(ctx context.Context, out io.Writer) error {
 // elem is the length of the elements priced: float64.
 const elem = 8
 
-// course is an algorithm with a number of ranks.
-type course struct {
+// series is an algorithm with a number of ranks.
+type series struct {
 	algorithm string
 	ranks     int
 }
@@ -107,11 +107,11 @@ type priced struct {
 type pricer struct {
 	ctx    context.Context
 	net    *simulate.Network
-	prices map[course][]priced
+	prices map[series][]priced
 }
 
 func newPricer(ctx context.Context, net *simulate.Network) *pricer {
-	return &pricer{ctx: ctx, net: net, prices: map[course][]priced{}}
+	return &pricer{ctx: ctx, net: net, prices: map[series][]priced{}}
 }
 
 // price returns seconds. ok is false if the algorithm does not support so many ranks.
@@ -120,7 +120,7 @@ func (p *pricer) price(a *algorithm.Algorithm, ranks, bytes int) (seconds float6
 	if a.Supports(pr) != nil {
 		return 0, false, nil
 	}
-	c := course{a.Name, ranks}
+	c := series{a.Name, ranks}
 	for _, k := range p.prices[c] {
 		if k.bytes == bytes {
 			return k.seconds, true, nil

@@ -21,14 +21,14 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			panic(err)
 		}
-		hold(n)
+		allocate(n)
 		return
 	}
 	os.Exit(m.Run())
 }
 
-// hold keeps n bytes resident until it returns.
-func hold(n int) {
+// allocate keeps n bytes resident until it returns.
+func allocate(n int) {
 	held := make([]byte, n)
 	for page := 0; page < n; page += 4096 {
 		held[page] = 1
@@ -43,7 +43,7 @@ func TestPeakOf(t *testing.T) {
 		t.Log("what this system tells is not known")
 		return
 	}
-	hold(64 << 20)
+	allocate(64 << 20)
 	own, err := PeakRSS()
 	require.NoError(t, err)
 	for _, size := range []int64{1, own + 64<<20} {
@@ -80,7 +80,7 @@ func TestPeakRSS(t *testing.T) {
 	const size = 64 << 20
 	before, err := PeakRSS()
 	require.NoError(t, err)
-	hold(int(before + size))
+	allocate(int(before + size))
 	after, err := PeakRSS()
 	require.NoError(t, err)
 	require.Greater(t, after, before+size/2)

@@ -11,7 +11,7 @@ import (
 // A command that fails prints one message in the user's words. It names nothing of Go and no
 // temporary files, and says nothing twice.
 func TestBadLinesAreToldInTheUsersWords(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("small.csv", "a,b,t,y\n1,2,x,0\n2,1,y,1\n3,5,x,0\n4,4,z,1\n5,7,x,0\n6,5,y,1\n7,8,x,1\n8,9,z,0\n")
 	w.write("one.csv", "a,b,y\n1,2,x\n2,3,x\n3,4,x\n")
 	w.write("bad.json", "abc")
@@ -33,7 +33,7 @@ func TestBadLinesAreToldInTheUsersWords(t *testing.T) {
 		{1, "train forest --task classification --class-weights 9=1 --input small.csv --label y --features a,b", `--class-weights name "9", which is no class of column "y": there are ["0" "1"]`},
 		{2, "train logistic --class-weights 1=0 --input small.csv --label y --features a", `--class-weights of "1" is 0: want a number above 0`},
 		{1, "train logistic --threshold 0.3 --input small.csv --label t --features a", "--threshold is for two"},
-		{1, "train gbdt --objective lambdamart --input small.csv --label y --features a", "--group is empty: lambdamart ranks the rows of queries"},
+		{1, "train gbdt --objective lambdamart --input small.csv --label y --features a", "--group is empty: lambdamart ranks the rows of each query"},
 		{1, "train gbdt --objective squared --base 1,2 --input small.csv --label y --features a", "--base has 2 margins for 1 outputs"},
 		{1, "train kmeans --k 99 --input small.csv --features a,b", "99 clusters are more than the 8 distinct points of positive weight: lower --k"},
 		{1, "train linear --input small.csv --label y --features a,b --weight t", `column "t" of small.csv is text, and must be numbers`},

@@ -19,7 +19,7 @@ import (
 )
 
 // build writes another build of the command: the same program with other bytes.
-func (w *workplace) build(name string) (path, hash string) {
+func (w *testDir) build(name string) (path, hash string) {
 	w.t.Helper()
 	program, err := os.ReadFile("/proc/self/exe")
 	require.NoError(w.t, err)
@@ -29,7 +29,7 @@ func (w *workplace) build(name string) (path, hash string) {
 }
 
 // begin runs a command of a build until the test ends, and returns what it prints first.
-func (w *workplace) begin(build, line string) (*proctest.Cmd, string) {
+func (w *testDir) begin(build, line string) (*proctest.Cmd, string) {
 	w.t.Helper()
 	cmd := w.command(build, line)
 	cmd.Stderr = os.Stderr
@@ -46,7 +46,7 @@ func (w *workplace) begin(build, line string) (*proctest.Cmd, string) {
 }
 
 // end ends a command, unless it has ended.
-func (w *workplace) end(cmd *proctest.Cmd) {
+func (w *testDir) end(cmd *proctest.Cmd) {
 	if cmd.ProcessState == nil {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
@@ -54,7 +54,7 @@ func (w *workplace) end(cmd *proctest.Cmd) {
 }
 
 // of runs a command line with a build.
-func (w *workplace) of(build, line string) (code int, out, errOut string) {
+func (w *testDir) of(build, line string) (code int, out, errOut string) {
 	w.t.Helper()
 	cmd := w.command(build, line)
 	var o, e bytes.Buffer
@@ -64,7 +64,7 @@ func (w *workplace) of(build, line string) (code int, out, errOut string) {
 }
 
 // awaitNodes waits until as many task managers are alive, and returns the table of them.
-func (w *workplace) awaitNodes(build, on string, n int) string {
+func (w *testDir) awaitNodes(build, on string, n int) string {
 	w.t.Helper()
 	for {
 		_, out, _ := w.of(build, "nodes"+on)
@@ -80,7 +80,7 @@ func (w *workplace) awaitNodes(build, on string, n int) string {
 }
 
 // newest returns the newest job as the command shows it.
-func (w *workplace) newest(build, on string) (id, artifact string) {
+func (w *testDir) newest(build, on string) (id, artifact string) {
 	w.t.Helper()
 	code, out, errOut := w.of(build, "list -o json"+on)
 	require.Zero(w.t, code, errOut)
@@ -91,7 +91,7 @@ func (w *workplace) newest(build, on string) (id, artifact string) {
 }
 
 // ran returns which builds the workers of a job ran, as their logs say.
-func (w *workplace) ran(build, on, job string) []string {
+func (w *testDir) ran(build, on, job string) []string {
 	w.t.Helper()
 	_, out, _ := w.of(build, "logs "+job+on)
 	return regexp.MustCompile(`this worker runs [0-9a-f]{64}`).FindAllString(out, -1)
@@ -102,7 +102,7 @@ func (w *workplace) ran(build, on, job string) []string {
 // while it ran. If the job manager takes no uploads, a job runs where the job manager or a task
 // manager has the client's build, and is refused elsewhere.
 func TestMixedBuilds(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	manager, managerHash := w.build("manager")
 	old, oldHash := w.build("old")
 	upgraded, upgradedHash := w.build("upgraded")

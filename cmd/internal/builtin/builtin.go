@@ -36,7 +36,7 @@ func define[A any](name, about string, job *engine.Job[A], of streams, report fu
 			os.Exit(2)
 		}
 		engine.Main(job, engine.CommandLine(name, words...), engine.Finally(files.remove),
-			engine.InWords(func(message string) string { return files.named(wordsFor(args()).reworded(message)) }),
+			engine.InWords(func(message string) string { return files.named(wordsFor(args()).translate(message)) }),
 			engine.AfterRun(func(a A, r *engine.Result) error {
 				var text bytes.Buffer
 				notes, err := report(&text, a, r)

@@ -12,7 +12,7 @@ import (
 
 // Cells that the model does not read are written as they stand, and none of them ends the job.
 func TestCellsStayAsTheyAre(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("t.csv", "n,y\n"+strings.Repeat("1,0\n2,1\n1,1\n2,0\n3,1\n", 4))
 	w.ok("train logistic --l2 1 --input t.csv --label y --model m.json")
 	rows := []string{"zip,id,price,flag,sci,n", "00501,12345678901234567890,1.10,True,1E5,1", "007,12345678901234567891,,NA,1e-400,2",
@@ -29,7 +29,7 @@ func TestCellsStayAsTheyAre(t *testing.T) {
 // Whole numbers that are too long to be numbers are read as names. A note tells of those that
 // are rounded.
 func TestLongIdentifiers(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	var ids, labels, wide strings.Builder
 	for i := range 40 {
 		fmt.Fprintf(&ids, "1234567890123456789%d,%d,%d\n", i%2, i%5, i%3%2)
@@ -68,7 +68,7 @@ func TestLongIdentifiers(t *testing.T) {
 
 // Texts that --null names are missing values in quotes too, both in text and in numbers.
 func TestQuotedNulls(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("t.csv", "\"c\",\"n\",\"y\"\n"+strings.Repeat("\"NA\",\"1\",\"1\"\n\"x\",\"NA\",\"0\"\n\"z\",\"2\",\"0\"\n\"x\",\"1\",\"1\"\n", 10))
 	w.ok("train logistic --l2 1 --encode --missing fill --null NA --input t.csv --label y --model m.json")
 	require.Contains(t, w.read("m.json"), `[["x","z"]]`)
@@ -76,7 +76,7 @@ func TestQuotedNulls(t *testing.T) {
 
 // NaN is a missing value like the others.
 func TestNaNIsMissing(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("t.csv", "n,y\n"+strings.Repeat("1,0\n2,1\n1,1\n2,0\n3,1\n", 4))
 	w.ok("train logistic --l2 1 --missing fill --input t.csv --label y --model m.json")
 	w.write("p.csv", "n\n1\nnan\nNA\n-nan\n")
@@ -91,7 +91,7 @@ func TestNaNIsMissing(t *testing.T) {
 // An output whose name asks for a form that cannot be written is refused. It is not written in
 // another form.
 func TestOutputsByName(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("t.csv", "n,y\n"+strings.Repeat("1,0\n2,1\n1,1\n2,0\n3,1\n", 4))
 	w.ok("train logistic --l2 1 --input t.csv --label y --model m.json")
 	const line = "predict --model m.json --input t.csv --output "
@@ -108,7 +108,7 @@ func TestOutputsByName(t *testing.T) {
 
 // Flags that are for CSV alone are refused for other forms.
 func TestFlagsOfCSV(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("t.libsvm", strings.Repeat("0 1:1\n1 1:2\n", 4))
 	for _, flag := range []string{"--types a=utf8", "--delimiter ;", "--no-header", "--infer-rows 5"} {
 		w.fails(1, "train logistic --input t.libsvm --model m.json "+flag, strings.Fields(flag)[0]+" is for CSV, and t.libsvm is read as libsvm")

@@ -15,7 +15,7 @@ import (
 )
 
 // startCluster runs `superstep dev` with two task managers and returns its address.
-func startCluster(t *testing.T, w *workplace) string {
+func startCluster(t *testing.T, w *testDir) string {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -41,7 +41,7 @@ func startCluster(t *testing.T, w *workplace) string {
 
 // A model is trained and applied by two workers, with the bytes of a run here.
 func TestACluster(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	const train = "train logistic --input titanic.csv --label survived --features age,fare,sex --encode --missing fill --test titanic.csv"
 	here := w.ok(train + " --model here.json")
 	on := " --cluster " + startCluster(t, w)

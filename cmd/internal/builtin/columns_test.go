@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// writeStrange writes rows of x, y and columns that cannot be read, as Arrow and Parquet.
-func writeStrange(t *testing.T, w *workplace, arrowName, parquetName string) {
+// writeUnsupported writes rows of x, y and columns that cannot be read, as Arrow and Parquet.
+func writeUnsupported(t *testing.T, w *testDir, arrowName, parquetName string) {
 	mem := memory.NewGoAllocator()
 	decimal := &arrow.Decimal128Type{Precision: 9, Scale: 2}
 	schema := arrow.NewSchema([]arrow.Field{
@@ -53,8 +53,8 @@ func writeStrange(t *testing.T, w *workplace, arrowName, parquetName string) {
 // Columns of types that cannot be read are left out, which is told once. Where a flag asks for
 // such a column, it is an error.
 func TestColumnsThatCannotBeRead(t *testing.T) {
-	w := newWorkplace(t)
-	writeStrange(t, w, "t.arrow", "t.parquet")
+	w := newTestDir(t)
+	writeUnsupported(t, w, "t.arrow", "t.parquet")
 	for _, file := range []string{"t.arrow", "t.parquet"} {
 		note := "warning: columns of " + file + " whose types are not supported are left out: "
 		told := func(line string) string {
@@ -88,7 +88,7 @@ func TestColumnsThatCannotBeRead(t *testing.T) {
 // A value may not fit its column and come after the rows that types are inferred from. It ends
 // the job only if the column is used, and the message says what to do.
 func TestLateValuesOfColumnsThatNobodyReads(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	var rows strings.Builder
 	rows.WriteString("x,y,code\n")
 	for i := range 40 {

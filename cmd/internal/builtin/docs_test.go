@@ -20,7 +20,7 @@ import (
 func TestTheTrainingPage(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/training.md")
 	require.NoError(t, err)
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	out, commands := "", 0
 	for _, block := range regexp.MustCompile("(?ms)^```(sh|text)\n(.*?)^```$").FindAllStringSubmatch(string(page), -1) {
 		if block[1] == "text" {

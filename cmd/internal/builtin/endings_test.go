@@ -11,7 +11,7 @@ import (
 // An export is refused where the ending of its file is that of another format: import would
 // choose that format by the ending.
 func TestEndingsOfExports(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("t.csv", "x,y\n1,0\n2,1\n3,1\n4,0\n5,1\n")
 	w.ok("train gbdt --objective logistic --rounds 2 --min-child-weight 0 --input t.csv --label y --model trees.json")
 	w.ok("train logistic --l2 1 --input t.csv --label y --model terms.json")
@@ -36,7 +36,7 @@ func TestEndingsOfExports(t *testing.T) {
 
 // Messages use the words of the command line, and mention nothing that it lacks.
 func TestWordsOfTheCommandLine(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("t.csv", "x,y\n1,1\n2,0\n3,1\n4,0\n")
 	w.write("latin.csv", "a,y\nM\xfcller,1\nb,2\n")
 	told := w.fails(1, "train linear --input latin.csv --label y --encode --model m.json", `latin.csv:2: column "a": cannot read "M\xfcller": the byte 0xfc at offset 5 is not UTF-8: if the text is in another encoding, such as latin1, set --encoding`)
@@ -71,7 +71,7 @@ func TestWordsOfTheCommandLine(t *testing.T) {
 
 // Lists of columns may have names with commas, in quotes as CSV has them.
 func TestColumnsWithCommas(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("t.csv", "\"a,b\",c,\"d\"\"\",y\n1,2,1,1\n2,1,2,2\n3,4,1,3\n4,1,3,5\n5,2,2,4\n")
 	columns := func(model string) []string {
 		var file struct {

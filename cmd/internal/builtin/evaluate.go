@@ -71,7 +71,7 @@ func (a EvaluateArgs) problems() error {
 	bad(a.Kind != "" && a.Kind != rankingKind && a.ranks(), ranksOnly)
 	bad(a.Kind != binaryKind && a.Kind != rankingKind && a.Kind != "" && a.Prediction == "" && !modelled, "--prediction is missing")
 	if a.Kind != "" && !modelled {
-		errs = append(errs, a.beside(a.Kind))
+		errs = append(errs, a.checkKind(a.Kind))
 	}
 	bad(modelled && (a.Prediction != "" || a.Score != ""), "--model does not go with --prediction and --score")
 	bad(modelled && (a.Positive != "" || a.Margins || len(a.Features) > 0), "--positive, --margins and --features do not go with --model, which tells what they say")
@@ -91,8 +91,8 @@ func (a EvaluateArgs) ranks() bool {
 	return a.Group != "" || a.At != 0 || a.Relevant != 0 || a.Flat != "out" && a.Flat != ""
 }
 
-// beside refuses flags that have no effect with this kind of evaluation of files.
-func (a EvaluateArgs) beside(kind string) error {
+// checkKind refuses flags that have no effect with this kind of evaluation of files.
+func (a EvaluateArgs) checkKind(kind string) error {
 	var errs []error
 	for _, f := range []struct {
 		flag  string
@@ -247,7 +247,7 @@ func (a EvaluateArgs) ofModel(b *engine.Builder) error {
 		}
 	}
 	rows = finiteFor(m, narrowed(rows, m, label, a.Weight, group))
-	rows, now, err := aside(rows, m)
+	rows, now, err := renameNamesakes(rows, m)
 	if err != nil || rows.Poisoned() {
 		return err
 	}
@@ -287,7 +287,7 @@ func multiclassOptions(of model.Prediction, label, weight string) evaluate.Multi
 // the name of the vector column.
 func pointsOf(rows *engine.Dataset, m model.Model) (*engine.Dataset, string) {
 	inputs := m.Inputs()
-	if field, ok := arrowrows.Arrow(rows.Schema()).FieldsByName(inputs[0].Column); len(inputs) == 1 && ok && sortOf(field[0].Type) == vectors {
+	if field, ok := arrowrows.Arrow(rows.Schema()).FieldsByName(inputs[0].Column); len(inputs) == 1 && ok && columnTypeOf(field[0].Type) == vectors {
 		return rows, inputs[0].Column
 	}
 	name := unused(arrowrows.Arrow(rows.Schema()), "superstep features")

@@ -93,15 +93,15 @@ var exchanges = []exchange{
 	{name: "lightgbm", about: "text of LightGBM, for boosted trees and forests; its own models can be read too", ending: ".txt", write: toLightGBM, foreign: fromLightGBM},
 }
 
-// grown is a model of trees that can be written for XGBoost and LightGBM.
-type grown interface {
+// treeModel is a model of trees that can be written for XGBoost and LightGBM.
+type treeModel interface {
 	XGBoost() (*xgboost.Model, error)
 	LightGBM() (*lightgbm.Model, error)
 }
 
 // trees returns a model as a model of trees, or an error.
-func trees(m model.Model) (grown, error) {
-	g, ok := m.(grown)
+func trees(m model.Model) (treeModel, error) {
+	g, ok := m.(treeModel)
 	if !ok {
 		return nil, fmt.Errorf("it is a model of kind %s: the format holds gbdt and forest, without stages before them", m.Kind())
 	}
@@ -194,9 +194,9 @@ func formatOf(flag, name, path string) (exchange, error) {
 	return exchange{}, fmt.Errorf("%s is %q: want one of %s", flag, name, strings.Join(all, ", "))
 }
 
-// suits refuses an output whose ending is that of another format: a reader that goes by the
+// checkEnding refuses an output whose ending is that of another format: a reader that goes by the
 // ending would choose that format.
-func (e exchange) suits(output string) error {
+func (e exchange) checkEnding(output string) error {
 	if strings.EqualFold(filepath.Ext(output), e.ending) {
 		return nil
 	}
@@ -214,9 +214,9 @@ func (e exchange) suits(output string) error {
 func Export(w io.Writer, path, format, output string, replace bool) (ok bool, err error) {
 	e, err := formatOf("--to", format, output)
 	if err == nil {
-		err = e.suits(output)
+		err = e.checkEnding(output)
 	}
-	if err = errors.Join(err, apart("--output", output, "the model", path)); err != nil {
+	if err = errors.Join(err, requireDifferentFiles("--output", output, "the model", path)); err != nil {
 		return false, err
 	}
 	file, err := model.ReadFile(path)
@@ -242,7 +242,7 @@ func Export(w io.Writer, path, format, output string, replace bool) (ok bool, er
 // kept unless replace is set. ok is false if the arguments are wrong.
 func Import(w io.Writer, path, format, output string, replace bool, a ImportArgs) (ok bool, err error) {
 	e, err := formatOf("--from", format, path)
-	if err = errors.Join(err, apart("--output", output, "the model", path)); err != nil {
+	if err = errors.Join(err, requireDifferentFiles("--output", output, "the model", path)); err != nil {
 		return false, err
 	}
 	if flag := a.given(); flag != "" && e.foreign == nil {

@@ -18,7 +18,7 @@ import (
 
 // Rows with missing values are an error, left out, or filled in.
 func TestMissingValues(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	const train = "train logistic --input titanic.csv --label survived --features age,fare,sex --encode --model m.json "
 	w.fails(1, train, `column "age"`)
 	require.Regexp(t, `(?m)^  rows +714$`, w.ok(train+"--missing skip --sparse"))
@@ -32,7 +32,7 @@ func TestMissingValues(t *testing.T) {
 // Each algorithm is trained and tested on the iris data. The expected values are published, or
 // come from scikit-learn.
 func TestEveryAlgorithm(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	for _, x := range []struct{ flags, want, plot string }{
 		{"kmeans --k 3", `(?m)^  inertia +78\.9408$`, "clusters"},
 		{"kmeans --k 3", `(?m)^purity +0\.893333$`, "loss"},
@@ -81,7 +81,7 @@ func TestEveryAlgorithm(t *testing.T) {
 
 // Files without names of columns, and files without labels of features.
 func TestOtherFiles(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	// The areas are 0.7020285 and 0.9294444 for scikit-learn's LogisticRegression(C=1/(n·L2))
 	// on features divided by their deviations.
 	out := w.ok("train logistic --input higgs.tsv --no-header --label c0 --l2 0.1 --model h.json --test higgs.tsv")
@@ -115,7 +115,7 @@ func TestOtherFiles(t *testing.T) {
 // Trees read text and missing values as they are, stop early by the rows of --test, and rank
 // the rows of queries.
 func TestTrees(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	const flags = " --input titanic.csv --label survived --features age,fare,pclass,sex,embarked --model m.json --if-exists replace"
 	out := w.ok("train forest --task classification --method single-tree --max-depth 2" + flags)
 	require.Regexp(t, `(?m)^  sex +0\.\d+ +124\.426 +891 +1$`, out, "of the tree's first split, as anywhere")
@@ -226,7 +226,7 @@ func higgsFeatures() []string {
 // For three classes, the log-loss that training and evaluation report is that of the
 // probabilities that prediction writes.
 func TestLogLossOfThreeClasses(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	trained := w.ok("train logistic --input iris.csv --label Species --l2 0.01 --model m.json --test iris.csv")
 	w.ok("predict --model m.json --input iris.csv --output p.csv")
 	sum, rows := 0.0, w.table("p.csv")
@@ -243,7 +243,7 @@ func TestLogLossOfThreeClasses(t *testing.T) {
 
 // A model that is exported and imported again predicts the same.
 func TestExchangedModels(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.ok("train logistic --input iris.csv --label Species --l2 0.01 --model m.json")
 	w.ok("predict --model m.json --input iris.csv --output p.csv")
 	want, err := os.ReadFile(w.path("p.csv"))
@@ -272,7 +272,7 @@ func TestExchangedModels(t *testing.T) {
 // Boosted trees and forests survive the files of XGBoost and LightGBM. Files that other
 // programs wrote are read too.
 func TestExchangedTrees(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	const flags = " --input titanic.csv --label survived --features age,fare,sex,embarked --model m.json --if-exists replace"
 	for _, train := range []string{"train gbdt --objective logistic --rounds 12 --max-depth 4", "train forest --task classification --trees 9 --max-depth 5"} {
 		w.ok(train + flags)
@@ -336,7 +336,7 @@ func TestExchangedTrees(t *testing.T) {
 }
 
 func TestWrongTrainings(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("short.csv", "a,b,label\n")
 	w.write("day.csv", "d,y\n2020-01-01T00:00:00Z,1\n")
 	w.write("there.png", "")

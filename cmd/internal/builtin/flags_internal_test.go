@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// unflagged are the parameters that no flag of an algorithm sets, with the reason.
-var unflagged = map[string]string{
+// withoutFlag are the parameters that no flag of an algorithm sets, with the reason.
+var withoutFlag = map[string]string{
 	"Seed": "--seed is one of the engine", "PredictionCol": "named by the command", "ProbabilityCol": "named by the command",
 	"DistanceCol": "named by the command", "DecisionCol": "named by the command", "ComponentCol": "named by the command", "Start": "a model of a program",
 	"Means": "first values of a program", "Centers": "first values of a program", "CustomObjective": "a function",
@@ -44,7 +44,7 @@ func TestFlagsCoverParameters(t *testing.T) {
 			changed = append(changed, by...)
 		}
 		for name := range before {
-			if unflagged[name] == "" && !(name == "FeatureCols" && plain.target() == model.Cluster) { // these algorithms get a vector
+			if withoutFlag[name] == "" && !(name == "FeatureCols" && plain.target() == model.Cluster) { // these algorithms get a vector
 				require.Contains(t, changed, name, "%s: no flag sets the parameter", p.name)
 			}
 		}
@@ -114,7 +114,7 @@ func fieldsOf(params any) map[string]any {
 func changes(before, after map[string]any) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(before)) {
-		if _, function := unflagged[name]; !function && !reflect.DeepEqual(before[name], after[name]) {
+		if _, function := withoutFlag[name]; !function && !reflect.DeepEqual(before[name], after[name]) {
 			names = append(names, name)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // The files of a directory or a glob are read in the form that their names tell, if all tell
 // the same. A model trained on them equals the model trained on the same rows in one file.
 func TestFormsOfDirectories(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	for _, dir := range []string{"parquets", "arrows", "feathers", "svms", "plain", "mixed", "read.me", "old.parquet", "tabs", "packed", "seps"} {
 		require.NoError(t, os.Mkdir(w.path(dir), 0o700))
 	}

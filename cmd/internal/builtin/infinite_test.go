@@ -12,7 +12,7 @@ import (
 // An error about an infinite number names the column of the file, whatever a model makes of its
 // columns before it predicts.
 func TestInfiniteCellsAreNamed(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("t.csv", "a,c,b,y\n1,u,2,0\n2,v,1,1\n3,u,4,0\n4,v,1,1\n5,u,0,1\n,v,2,0\n")
 	w.write("full.csv", "a,c,b,y\n1,u,2,0\n2,v,1,1\n3,u,4,0\n4,v,1,1\n5,u,0,1\n")
 	w.write("bad.csv", "a,c,b,y\n1,u,2,0\n,v,-inf,1\n3,u,1,1\n")
@@ -37,7 +37,7 @@ func TestInfiniteCellsAreNamed(t *testing.T) {
 
 // An error about sums that are too large names no column that the file lacks.
 func TestLargeFeaturesAreNamed(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("big.csv", "a,b\n1,2\n1e308,1\n1e308,1\n1.7e308,2\n")
 	for _, algorithm := range []string{"kmeans", "gmm"} {
 		told := w.fails(1, "train "+algorithm+" --k 2 --input big.csv --model m.json", "the features")
@@ -48,7 +48,7 @@ func TestLargeFeaturesAreNamed(t *testing.T) {
 
 // Rows that are left out for infinite numbers are not reported as rows with missing values.
 func TestInfiniteRowsLeftOut(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("some.csv", "a,c,y\n1,u,0\n2,v,1\n3,u,0\ninf,v,1\n,u,1\n5,u,1\n-inf,u,0\n,u,1\n7,v,1\n-inf,v,\n")
 	for algorithm, want := range map[string]string{
 		"logistic --l2 1 --features a":                   "3 rows with missing values, and 2 with infinite ones, left out of training",

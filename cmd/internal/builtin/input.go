@@ -63,8 +63,8 @@ func (a InputArgs) problems() error {
 	return err
 }
 
-// apart refuses an output that would overwrite an input file.
-func apart(outputFlag, output, inputFlag, input string) error {
+// requireDifferentFiles refuses an output that would overwrite an input file.
+func requireDifferentFiles(outputFlag, output, inputFlag, input string) error {
 	written, err := os.Stat(output)
 	if err != nil {
 		return nil // there is none, or the job reports what is wrong with it
@@ -75,9 +75,9 @@ func apart(outputFlag, output, inputFlag, input string) error {
 	return nil
 }
 
-// outside refuses an output among the files that a directory or glob of inputs stands for:
+// requireOutside refuses an output among the files that a directory or glob of inputs stands for:
 // the next run would read it too.
-func outside(output, input string) error {
+func requireOutside(output, input string) error {
 	in, err := filepath.Abs(input)
 	if err != nil {
 		return nil // the job reports what is wrong with it
@@ -116,7 +116,7 @@ func (a InputArgs) delimiter(path string) (byte, error) {
 // infer types from. Rows of LibSVM get as many features as the model has.
 func (a InputArgs) read(b *engine.Builder, path string, inputs []model.Input, exact ...string) (*engine.Dataset, error) {
 	form := a.form(path)
-	if err := a.suits(path, form); err != nil {
+	if err := a.checkForm(path, form); err != nil {
 		return nil, err
 	}
 	switch form {
@@ -160,9 +160,9 @@ func (a InputArgs) leaveOut(path string) func(column, problem string) {
 	}
 }
 
-// suits refuses flags that have no effect on files of a form, and compressed files of forms
+// checkForm refuses flags that have no effect on files of a form, and compressed files of forms
 // that are not read compressed.
-func (a InputArgs) suits(path, form string) error {
+func (a InputArgs) checkForm(path, form string) error {
 	if _, packed := unpacked(path); packed != "" && (form == parquetForm || form == arrowForm) {
 		return fmt.Errorf("%s is packed, and %s files are read as they are: unpack it", path, form)
 	}
@@ -255,22 +255,22 @@ func vectorSize(dt arrow.DataType) int {
 	return 0
 }
 
-// sort says what can be done with a column.
-type sort int
+// columnType says what can be done with a column.
+type columnType int
 
 const (
-	numbers sort = iota
+	numbers columnType = iota
 	texts
 	vectors
 	others
 )
 
-func (s sort) String() string {
+func (s columnType) String() string {
 	return [...]string{"numbers", "text", "vectors", "neither numbers, text nor vectors"}[s]
 }
 
-// sortOf returns the sort of a column.
-func sortOf(dt arrow.DataType) sort {
+// columnTypeOf returns the type of a column.
+func columnTypeOf(dt arrow.DataType) columnType {
 	if batch.IsNumber(dt) {
 		return numbers
 	}

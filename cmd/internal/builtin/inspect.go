@@ -18,7 +18,7 @@ func Inspect(w io.Writer, path string, asJSON bool, rows int, plot, plotOf strin
 	if err != nil {
 		return err
 	}
-	p, err := portrayFile(file)
+	p, err := summarizeFile(file)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}

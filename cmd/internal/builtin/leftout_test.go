@@ -12,7 +12,7 @@ import (
 )
 
 // categoriesIn returns the values that the encoder of a model's file has learned.
-func (w *workplace) categoriesIn(model string) [][]string {
+func (w *testDir) categoriesIn(model string) [][]string {
 	w.t.Helper()
 	var file struct {
 		Payload struct {
@@ -33,7 +33,7 @@ func (w *workplace) categoriesIn(model string) [][]string {
 
 // Nothing is learned from rows that are left out: a file without them gives the same model.
 func TestNothingIsLearnedFromRowsLeftOut(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	const good = "a,1,1,1\na,2,2.1,1\na,3,3,1\na,4,4.2,1\nb,1,11,1\nb,2,12.2,1\nb,3,13,1\nb,4,14.1,1\n"
 	w.write("good.csv", "c,x,y,w\n"+good)
 	w.write("new.csv", "c,x\na,2\nz,2\n")
@@ -78,7 +78,7 @@ func TestNothingIsLearnedFromRowsLeftOut(t *testing.T) {
 
 // For trees too, --missing is obeyed where it is given.
 func TestMissingFeaturesOfTrees(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("some.csv", "a,b,c,y\n1,2,x,0\n2,3,z,1\n,3,x,1\n3,,x,1\n4,5,,1\n4,4,x,0\n5,NaN,x,1\n7,inf,z,1\n")
 	w.write("full.csv", "a,b,c,y\n1,2,x,0\n2,3,z,1\n4,4,x,0\n7,inf,z,1\n")
 	for _, trees := range []string{"gbdt --objective logistic --rounds 2 --min-child-weight 0", "forest --task classification --trees 3"} {
@@ -111,7 +111,7 @@ func TestMissingFeaturesOfTrees(t *testing.T) {
 
 // Rows that are not measured are reported with their number and what they lack, each row once.
 func TestRowsThatAreNotMeasured(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	told := func(line string, want ...string) {
 		t.Helper()
 		code, _, errOut := w.run(line)
@@ -147,7 +147,7 @@ func TestRowsThatAreNotMeasured(t *testing.T) {
 
 // A score at the threshold counts as negative, whether it comes from a model or a file.
 func TestScoresAtTheThresholdOfModelsAndFiles(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("half.csv", "x,y\n1,0\n1,1\n1,0\n1,1\n")
 	w.ok("train logistic --input half.csv --label y --model m.json --l2 1")
 	w.ok("predict --model m.json --input half.csv --output p.csv")

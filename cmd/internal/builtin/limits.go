@@ -81,8 +81,8 @@ func lineOf(k *kong.Context) commandLine {
 	return l
 }
 
-// beyond returns the names of the flags with values out of range, and a message for each.
-func (l commandLine) beyond() (names, problems []string) {
+// outOfBounds returns the names of the flags with values out of range, and a message for each.
+func (l commandLine) outOfBounds() (names, problems []string) {
 	for _, f := range l.flags {
 		want := f.field.Tag.Get("want")
 		if !l.given[f.Name] || want == "" {
@@ -99,15 +99,15 @@ func (l commandLine) beyond() (names, problems []string) {
 	return names, problems
 }
 
-// idle returns the names of the flags that have no effect because their conditions do not hold,
-// and a message for each.
-func (l commandLine) idle() (names, problems []string) {
+// withoutEffect returns the names of the flags that have no effect because their conditions do
+// not hold, and a message for each.
+func (l commandLine) withoutEffect() (names, problems []string) {
 	for _, f := range l.flags {
 		if !l.given[f.Name] {
 			continue
 		}
 		for condition := range strings.SplitSeq(f.field.Tag.Get("of"), ",") {
-			if problem := l.unmet(f, condition); problem != "" {
+			if problem := l.conditionProblem(f, condition); problem != "" {
 				names, problems = append(names, f.Name), append(problems, problem)
 				break
 			}
@@ -116,8 +116,8 @@ func (l commandLine) idle() (names, problems []string) {
 	return names, problems
 }
 
-// unmet returns the message about a flag whose condition does not hold.
-func (l commandLine) unmet(f ownFlag, condition string) string {
+// conditionProblem returns the message about a flag whose condition does not hold.
+func (l commandLine) conditionProblem(f ownFlag, condition string) string {
 	if condition == "" {
 		return ""
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// refusal parses a command line and returns what is wrong with it.
-func refusal(t *testing.T, p program, words ...string) string {
+// usageError parses a command line and returns what is wrong with it.
+func usageError(t *testing.T, p program, words ...string) string {
 	t.Helper()
 	parser, err := kong.New(p.args())
 	require.NoError(t, err)
@@ -86,7 +86,7 @@ func TestNumbersOutOfBounds(t *testing.T) {
 			limits := parseBounds(tag)
 			others := conditions(flags, f)
 			told := func(value string) string {
-				return refusal(t, p, append(slices.Clone(others), f.dashed()+"="+strings.ReplaceAll(wrap, "%", value))...)
+				return usageError(t, p, append(slices.Clone(others), f.dashed()+"="+strings.ReplaceAll(wrap, "%", value))...)
 			}
 			for _, value := range []string{"NaN", "Inf", "-Inf", "1e999"} {
 				require.Contains(t, told(value), f.dashed(), "%s %s=%s", p.name, f.dashed(), value)
@@ -154,7 +154,7 @@ func TestIdleFlags(t *testing.T) {
 			} else if p.name == "kmeans" {
 				word = "--init=random\x00" + word
 			}
-			require.Contains(t, refusal(t, p, strings.Split(word, "\x00")...), f.dashed()+" says something only with --", "%s %s", p.name, word)
+			require.Contains(t, usageError(t, p, strings.Split(word, "\x00")...), f.dashed()+" says something only with --", "%s %s", p.name, word)
 		}
 	}
 }
@@ -165,7 +165,7 @@ func TestRefusals(t *testing.T) {
 	by := func(name string, words string, want ...string) {
 		t.Helper()
 		i := slices.IndexFunc(algorithms, func(p program) bool { return p.name == name })
-		require.Equal(t, strings.Join(want, "\n"), refusal(t, algorithms[i], strings.Fields(words)...), words)
+		require.Equal(t, strings.Join(want, "\n"), usageError(t, algorithms[i], strings.Fields(words)...), words)
 	}
 	by("gbdt", "--rounds 0 --max-bins 1 --subsample 7 --lambda=-3 --objective poisson --balanced",
 		"--max-bins is 1: want 2 to 255", "--rounds is 0: want 1 to 1048576", "--lambda is -3: want a number of 0 or more",
@@ -202,6 +202,6 @@ func TestWordings(t *testing.T) {
 		"job \"x\": 2 errors:\n  ClassWeights of \"K\" is 0\n  the parameter MaxDepth is 3: want 4, or 0 for the default": "job \"x\": 2 errors:\n  --class-weights of \"K\" is 0\n  --max-depth is 3: want 4",
 		"a file of K rows, 0 or more": "a file of K rows, 0 or more",
 	} {
-		require.Equal(t, want, w.reworded(message))
+		require.Equal(t, want, w.translate(message))
 	}
 }

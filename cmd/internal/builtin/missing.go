@@ -47,39 +47,39 @@ func complete(rows *engine.Dataset, o completeness) *engine.Dataset {
 		Schema:   rows.Schema(),
 		Inputs:   []engine.Port{{From: rows}},
 		RowByRow: !o.skip,
-		Operator: func() engine.Operator { return &completer{completeness: o} },
+		Operator: func() engine.Operator { return &completeOperator{completeness: o} },
 	})
 }
 
-// mark is the defect of a row.
-type mark uint8
+// defect is the defect of a row.
+type defect uint8
 
 const (
-	whole mark = iota
+	noDefect defect = iota
 	infinite
 	missing // has precedence over infinite
 )
 
-// completer is the operator behind complete.
-type completer struct {
+// completeOperator is the operator behind complete.
+type completeOperator struct {
 	engine.BaseOperator
 	completeness
 	at      []int // indices of the columns
 	reader  *model.Reader
 	row     []model.Cell
 	vectors []int // vector columns, as indices of cells; the first cells of row are the columns of the schema
-	marked  []mark
+	marked  []defect
 	keep    []int32
 	rows    int // rows of this shard seen so far
 }
 
 // bind finds the columns in the first batch.
-func (o *completer) bind(schema *arrow.Schema) error {
+func (o *completeOperator) bind(schema *arrow.Schema) error {
 	layout := model.NewLayout(names(schema)...)
 	for _, c := range o.columns {
 		i := schema.FieldIndices(c)[0]
 		o.at = append(o.at, i)
-		if sortOf(schema.Field(i).Type) != vectors {
+		if columnTypeOf(schema.Field(i).Type) != vectors {
 			continue
 		}
 		cell, err := layout.Find(c)
@@ -94,7 +94,7 @@ func (o *completer) bind(schema *arrow.Schema) error {
 	return err
 }
 
-func (o *completer) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+func (o *completeOperator) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
 	rows := arrowrows.Record(in)
 	if o.reader == nil {
 		if err := o.bind(rows.Schema()); err != nil {
@@ -102,7 +102,7 @@ func (o *completer) Process(c *engine.Context, _, shard int, in engine.Batch, ou
 		}
 	}
 	n := int(rows.NumRows())
-	first, column, what := o.look(rows)
+	first, column, what := o.mark(rows)
 	if first >= 0 && !o.skip {
 		e := &engine.RowError{Row: int64(o.rows + first), Err: fmt.Errorf("column %q: %s", o.columns[column], what), Cure: engine.FillOrLeaveOut}
 		if o.marked[first] == infinite || slices.Contains(o.vectors, o.at[column]) { // no stage fills it in
@@ -118,7 +118,7 @@ func (o *completer) Process(c *engine.Context, _, shard int, in engine.Batch, ou
 	var without int64
 	for i, m := range o.marked {
 		switch m {
-		case whole:
+		case noDefect:
 			o.keep = append(o.keep, int32(i))
 		case infinite:
 			without++
@@ -136,13 +136,13 @@ func (o *completer) Process(c *engine.Context, _, shard int, in engine.Batch, ou
 	return out.Emit(shard, arrowrows.Batch(kept))
 }
 
-// look marks the rows with a defect. It returns the first such row, its column and what is
+// mark marks the rows with a defect. It returns the first such row, its column and what is
 // wrong there, or -1.
-func (o *completer) look(rows arrow.Record) (first, column int, what string) {
+func (o *completeOperator) mark(rows arrow.Record) (first, column int, what string) {
 	o.marked = slices.Grow(o.marked[:0], int(rows.NumRows()))[:rows.NumRows()]
 	clear(o.marked)
 	first = -1
-	note := func(row, of int, m mark, is string) {
+	note := func(row, of int, m defect, is string) {
 		o.marked[row] = max(o.marked[row], m)
 		if first < 0 || row < first {
 			first, column, what = row, of, is
@@ -158,13 +158,13 @@ func (o *completer) look(rows arrow.Record) (first, column int, what string) {
 		switch values := values.(type) {
 		case *array.Float64:
 			for i, v := range values.Float64Values() {
-				if m := o.markOf(v); m != whole && values.IsValid(i) {
+				if m := o.defectOf(v); m != noDefect && values.IsValid(i) {
 					note(i, k, m, fmt.Sprint("it is ", v))
 				}
 			}
 		case *array.Float32:
 			for i, v := range values.Float32Values() {
-				if m := o.markOf(float64(v)); m != whole && values.IsValid(i) {
+				if m := o.defectOf(float64(v)); m != noDefect && values.IsValid(i) {
 					note(i, k, m, fmt.Sprint("it is ", v))
 				}
 			}
@@ -179,8 +179,8 @@ func (o *completer) look(rows arrow.Record) (first, column int, what string) {
 		for _, cell := range o.vectors {
 			c := &o.row[cell]
 			for at, v := range c.Values {
-				m := o.markOf(v)
-				if m == whole || c.Kind == model.NullCell {
+				m := o.defectOf(v)
+				if m == noDefect || c.Kind == model.NullCell {
 					continue
 				}
 				if c.Kind == model.SparseCell {
@@ -193,20 +193,20 @@ func (o *completer) look(rows arrow.Record) (first, column int, what string) {
 	return first, column, what
 }
 
-// markOf returns the mark that a number gives its row.
-func (o *completer) markOf(v float64) mark {
+// defectOf returns the defect that a number gives its row.
+func (o *completeOperator) defectOf(v float64) defect {
 	switch {
 	case v-v == 0:
-		return whole
+		return noDefect
 	case math.IsNaN(v) && !o.spare:
 		return missing
 	case math.IsInf(v, 0) && o.finite:
 		return infinite
 	}
-	return whole
+	return noDefect
 }
 
-func (o *completer) EndShard(*engine.Context, int, engine.Output) error {
+func (o *completeOperator) EndShard(*engine.Context, int, engine.Output) error {
 	o.rows = 0
 	return nil
 }
@@ -215,7 +215,7 @@ func (o *completer) EndShard(*engine.Context, int, engine.Output) error {
 // learns from them. Algorithms leave rows out themselves, but only after the stages that make
 // their features, and without a reason. Trees take missing features as they are. Infinite
 // values are found here too, while their column is known.
-func (a TrainArgs) withMissing(rows *engine.Dataset, p *arrangement, g model.Target, raw bool) *engine.Dataset {
+func (a TrainArgs) withMissing(rows *engine.Dataset, p *columnPlan, g model.Target, raw bool) *engine.Dataset {
 	made := len(p.stages) > 0
 	if a.Missing == "fill" || !made && !(raw && a.Missing != "") && !(p.skip && p.vector == "") {
 		return rows
@@ -229,7 +229,7 @@ func (a TrainArgs) withMissing(rows *engine.Dataset, p *arrangement, g model.Tar
 
 // finiteTest refuses infinite numbers in the features of --test where stages transform them: a
 // model could only name the component of the result.
-func finiteTest(rows *engine.Dataset, p *arrangement, raw bool) *engine.Dataset {
+func finiteTest(rows *engine.Dataset, p *columnPlan, raw bool) *engine.Dataset {
 	if raw || len(p.stages) == 0 {
 		return rows
 	}

@@ -13,7 +13,7 @@ import (
 
 // Where missing values are an error, missing text is one too, and is no category.
 func TestMissingText(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("t.csv", "c,y\n"+strings.Repeat(",1\nx,0\nz,0\nz,1\n", 10))
 	const train = "train logistic --input t.csv --label y --l2 0.1 --encode --parallelism 1 --if-exists replace --model m.json "
 	w.fails(1, train, `t.csv:2: column "c": it is null; --missing fill puts a value in its place, --missing skip leaves such rows out`)
@@ -48,7 +48,7 @@ func TestMissingText(t *testing.T) {
 // Usual spellings of missing values do not turn a column of numbers into text, wherever they
 // stand. Notes tell what was taken for missing, and what made a column text.
 func TestSpellingsOfMissingValues(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	warned := func(line string) string {
 		code, _, errOut := w.run(line)
 		require.Zero(t, code, errOut)
@@ -91,7 +91,7 @@ func TestSpellingsOfMissingValues(t *testing.T) {
 
 // Prediction reports values that training has not seen, and missing values.
 func TestSurveyOfRows(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("t.csv", "c,n,y\n"+strings.Repeat("x,1,0\nx,2,1\nz,2,1\n,,1\nz,1,0\n", 4))
 	w.write("new.csv", "c,n,y\nx,1,0\nOslo,,1\nRome,NA,1\nz,2,0\n,nan,1\n")
 	for _, x := range []struct{ train, absent, unseen string }{
@@ -125,7 +125,7 @@ func TestSurveyOfRows(t *testing.T) {
 
 // So it does for categories that are numbers, with any kind of trees.
 func TestSurveyOfNumberedCategories(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("t.csv", "k,y\n"+strings.Repeat("0,1\n1,2\n3,5\n65535,4\n", 20))
 	w.write("more.csv", "k,y\n"+strings.Repeat("0,1\n9,7\n", 20))
 	w.write("new.csv", "k,y\n0,1\n9,1\n65535,4\n-1,1\n,2\n1,2\n2,2\n70000,1\n")

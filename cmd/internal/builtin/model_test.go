@@ -15,7 +15,7 @@ import (
 // Every command that reads a model reports a broken model file, or rows that do not fit the
 // model, with exit code 1.
 func TestModelsThatCannotBeUsed(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.ok("train logistic --input iris.csv --label Species --l2 0.01 --model m.json")
 	whole := w.read("m.json")
 	w.write("short.json", whole[:len(whole)/2])
@@ -55,7 +55,7 @@ func TestModelsThatCannotBeUsed(t *testing.T) {
 // A file of predictions is a file of rows like others. The columns that the model makes anew
 // are left out.
 func TestPredictionsOfPredictions(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.ok("train logistic --input iris.csv --label Species --l2 0.01 --model m.json")
 	w.ok("predict --model m.json --input iris.csv --output p.csv")
 	const again = "predict --model m.json --input p.csv --output again.csv "
@@ -72,7 +72,7 @@ func TestPredictionsOfPredictions(t *testing.T) {
 
 // A text column with only one value carries no information, but does not end the training.
 func TestTextWithOneValue(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("one.csv", "city,x,y\nOslo,1,0\nOslo,2,1\nOslo,3,0\nOslo,4,1\n")
 	w.write("none.csv", "x,y\n1,0\n2,1\n3,0\n4,1\n")
 	w.ok("train logistic --input one.csv --label y --encode --model one.json")
@@ -88,7 +88,7 @@ func TestTextWithOneValue(t *testing.T) {
 }
 
 func TestWrongEvaluations(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.ok("train linear --input iris.csv --label 'Petal width' --features 'Petal length' --model m.json")
 	const iris = "evaluate --input iris.csv "
 	for _, x := range []struct {
@@ -131,7 +131,7 @@ func TestWrongEvaluations(t *testing.T) {
 
 // A model too large for the arguments of a job is read where it is used.
 func TestLargeModels(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.ok("train naivebayes --input iris.csv --label Species --model m.json")
 	w.write("large.json", w.read("m.json")+strings.Repeat(" ", 4<<20))
 	w.ok("predict --model m.json --input iris.csv --output p.csv")

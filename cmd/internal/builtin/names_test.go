@@ -11,7 +11,7 @@ import (
 // Two components of features could have the same name if columns and values have = in them.
 // Quotes tell such components apart; others are named plainly.
 func TestNamesOfComponents(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("t.csv", "k,k=p,m=x,m,c,y\np=q,q,1,x,u,1\nr,q,2,z,v,2\np=q,s,3,x,v=1,3\nr,s,5,z,u,5\nz,z,1,z,v,1\n")
 	w.ok("train linear --l2 1 --encode --input t.csv --label y --model m.json")
 	var file struct {

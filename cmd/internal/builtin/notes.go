@@ -37,7 +37,7 @@ func adviceOnFiles(e *engine.RowError) string {
 }
 
 // trainedNotes tell what a user must know of a model that was trained all the same.
-func (a training) trainedNotes(about *portrait, r *engine.Result) []string {
+func (a training) trainedNotes(about *modelSummary, r *engine.Result) []string {
 	notes := a.skippedNotes(r)
 	var s struct {
 		Iterations   int
@@ -47,7 +47,7 @@ func (a training) trainedNotes(about *portrait, r *engine.Result) []string {
 		GradientNorm float64 `json:"gradient_norm"`
 		Inference    *struct{ Collinear []int }
 	}
-	if json.Unmarshal(about.predicts().Summary, &s) != nil {
+	if json.Unmarshal(about.predictor().Summary, &s) != nil {
 		return notes
 	}
 	if s.Converged != nil && !*s.Converged {

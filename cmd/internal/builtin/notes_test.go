@@ -13,7 +13,7 @@ import (
 // Notes that must not be overlooked are printed at the end, on standard error. Errors about
 // rows tell where the rows stand, and which flags help.
 func TestNotes(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	warned := func(line, want string) string {
 		code, out, errOut := w.run(line)
 		require.Zero(t, code, errOut)

@@ -99,9 +99,9 @@ func (o OutputArgs) named(adds model.Prediction, reads []string) (prediction, pr
 // keptPrefix begins the temporary names of file columns that a model adds a namesake of.
 const keptPrefix = "superstep kept "
 
-// aside renames the columns of a file that the model does not read, but whose names it gives to
-// its own columns. now has the new names by the names in the file.
-func aside(rows *engine.Dataset, m model.Model) (renamed *engine.Dataset, now map[string]string, err error) {
+// renameNamesakes renames the columns of a file that the model does not read, but whose names it
+// gives to its own columns. now has the new names by the names in the file.
+func renameNamesakes(rows *engine.Dataset, m model.Model) (renamed *engine.Dataset, now map[string]string, err error) {
 	made, err := madeBy(m)
 	now = map[string]string{}
 	if err != nil {
@@ -128,7 +128,7 @@ func madeBy(m model.Model) ([]string, error) {
 	if _, err := binder.Bind(layout); err != nil {
 		return nil, err
 	}
-	made := spreadColumns(lastOf(m))
+	made := scoreColumns(lastOf(m))
 	for name, cell := range layout.Columns() {
 		if cell >= len(inputs) {
 			made = append(made, name)
@@ -145,7 +145,7 @@ func (o OutputArgs) write(path string, rows *engine.Dataset, m model.Model, kept
 	adds := predictionOf(m)
 	prediction, probability, distance := adds.Column, adds.Scores, adds.Distance
 	classed := func(name string) (class string, ok bool) {
-		if probability == "" || !slices.Contains(spreadColumns(m), name) {
+		if probability == "" || !slices.Contains(scoreColumns(m), name) {
 			return "", false
 		}
 		return strings.TrimPrefix(name, probability), true

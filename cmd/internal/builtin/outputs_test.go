@@ -11,7 +11,7 @@ import (
 // Files may have columns with the names of what models add, such as the files that predict
 // wrote.
 func TestColumnsOfTheNamesOfOutputs(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("rows.csv", "x,y\n-2,0\n-1,0\n-1,1\n0,0\n0,1\n1,0\n1,1\n2,1\n")
 	w.ok("train logistic --input rows.csv --label y --model m.json --l2 0.1")
 	w.ok("predict --model m.json --input rows.csv --output p.csv")
@@ -71,7 +71,7 @@ func TestColumnsOfTheNamesOfOutputs(t *testing.T) {
 // outputs, above all on those that predict wrote. Their outputs get other names, for good, or
 // the names that flags give.
 func TestClustersOfColumnsOfTheNamesOfOutputs(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("rows.csv", "x,y\n-2,0\n-1,0\n-1.5,1\n10,0\n10,1\n11,0\n12,1\n12.5,1\n")
 	for kind, made := range map[string][]string{"kmeans": {"cluster", "distance"}, "gmm": {"component", "probabilities_0", "probabilities_1"}} {
 		name := func(suffix string) string { return kind + suffix }
@@ -106,7 +106,7 @@ func TestClustersOfColumnsOfTheNamesOfOutputs(t *testing.T) {
 
 // Flags name the outputs of clustering models. Names of columns that are read are refused.
 func TestFlagsNameTheOutputsOfClusters(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("rows.csv", "x,y\n-2,0\n-1,0\n-1.5,1\n10,0\n10,1\n11,0\n12,1\n12.5,1\n")
 	code, _, told := w.run("train kmeans --k 2 --input rows.csv --model k.json --prediction-column group --distance-column features --test rows.csv --plot k.png")
 	require.Zero(t, code, told)
@@ -144,7 +144,7 @@ func TestFlagsNameTheOutputsOfClusters(t *testing.T) {
 }
 
 // head returns the first line of a file.
-func (w *workplace) head(name string) string {
+func (w *testDir) head(name string) string {
 	w.t.Helper()
 	line, _, _ := strings.Cut(w.read(name), "\n")
 	return line

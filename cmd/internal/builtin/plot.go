@@ -119,8 +119,8 @@ func curve(p *plot.Plot, points plotter.XYs, c color.Color, dashed bool) (*plott
 }
 
 // drawLoss draws what training reported of each iteration.
-func drawLoss(path string, about *portrait) error {
-	about = about.predicts()
+func drawLoss(path string, about *modelSummary) error {
+	about = about.predictor()
 	if len(about.described.Curves) > 0 {
 		return drawCurves(path, about)
 	}
@@ -150,7 +150,7 @@ func drawLoss(path string, about *portrait) error {
 }
 
 // drawCurves draws what training measured on each set after each round.
-func drawCurves(path string, about *portrait) error {
+func drawCurves(path string, about *modelSummary) error {
 	p := canvas(about.Kind+": training", "round", about.lossName)
 	for i, s := range about.described.Curves {
 		var points plotter.XYs
@@ -241,8 +241,8 @@ func drawCurve(path, what string, r *evaluate.BinaryReport, on string) error {
 
 // drawCoefficients draws the largest coefficients as bars, with error bars of two standard
 // errors where they are known.
-func drawCoefficients(path string, about *portrait) error {
-	about = about.predicts()
+func drawCoefficients(path string, about *modelSummary) error {
+	about = about.predictor()
 	if len(about.described.Coefficients) == 0 {
 		return fmt.Errorf("a model of kind %s has no coefficients to draw", about.Kind)
 	}
@@ -250,8 +250,8 @@ func drawCoefficients(path string, about *portrait) error {
 }
 
 // drawImportance draws the most important features by their share of the gain of splits.
-func drawImportance(path string, about *portrait) error {
-	about = about.predicts()
+func drawImportance(path string, about *modelSummary) error {
+	about = about.predictor()
 	if len(about.described.Importances) == 0 {
 		return fmt.Errorf("a model of kind %s has no splits whose importance can be drawn", about.Kind)
 	}

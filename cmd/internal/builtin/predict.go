@@ -33,7 +33,7 @@ type PredictArgs struct {
 
 // Validate refuses flags that contradict each other or have no effect.
 func (a PredictArgs) Validate(k *kong.Context) error {
-	return refuse(k, errors.Join(a.InputArgs.problems(), writable(a.Output), outside(a.Output, a.Input), apart("--output", strings.TrimPrefix(a.Output, "client:"), "--model", a.Model.Path)))
+	return refuse(k, errors.Join(a.InputArgs.problems(), writable(a.Output), requireOutside(a.Output, a.Input), requireDifferentFiles("--output", strings.TrimPrefix(a.Output, "client:"), "--model", a.Model.Path)))
 }
 
 // Predict applies a model to the rows of files.
@@ -68,12 +68,12 @@ var Predict = engine.Define("predict", func(b *engine.Builder, a PredictArgs) er
 	kept := a.Keep
 	if len(kept) == 0 {
 		for _, f := range arrowrows.Arrow(rows.Schema()).Fields() {
-			if sortOf(f.Type) != vectors {
+			if columnTypeOf(f.Type) != vectors {
 				kept = append(kept, f.Name)
 			}
 		}
 	}
-	rows, now, err := aside(rows, m)
+	rows, now, err := renameNamesakes(rows, m)
 	if err != nil || rows.Poisoned() {
 		return err
 	}
@@ -82,10 +82,10 @@ var Predict = engine.Define("predict", func(b *engine.Builder, a PredictArgs) er
 		return nil
 	}
 	survey(b, m, rows)
-	made = spread(made, lastOf(m))
+	made = splitScores(made, lastOf(m))
 	var outputs []string
 	for _, f := range arrowrows.Arrow(made.Schema()).Fields() {
-		if rows.Schema().Index(f.Name) < 0 && (added[f.Name] || slices.Contains(spreadColumns(lastOf(m)), f.Name)) {
+		if rows.Schema().Index(f.Name) < 0 && (added[f.Name] || slices.Contains(scoreColumns(lastOf(m)), f.Name)) {
 			outputs = append(outputs, f.Name)
 		}
 	}
@@ -149,10 +149,10 @@ func (a InputArgs) fits(path string, m model.Model, schema *arrow.Schema) error 
 			want = texts
 		case strings.HasPrefix(in.Type, "vector"), strings.HasPrefix(in.Type, "sparse"):
 			want = vectors
-		case sortOf(field[0].Type) == others:
+		case columnTypeOf(field[0].Type) == others:
 			continue // dates: the model checks them itself
 		}
-		if got := sortOf(field[0].Type); got != want {
+		if got := columnTypeOf(field[0].Type); got != want {
 			errs = append(errs, fmt.Errorf("column %q of %s is %s, the model was trained on %s", in.Column, path, got, want))
 		}
 	}
@@ -198,8 +198,8 @@ func applied(m model.Model, rows *engine.Dataset) (made *engine.Dataset, added m
 	return made, added
 }
 
-// spreadColumns returns the columns by which spread replaces the vector of probabilities.
-func spreadColumns(m model.Model) []string {
+// scoreColumns returns the columns by which splitScores replaces the vector of probabilities.
+func scoreColumns(m model.Model) []string {
 	adds := predictionOf(m)
 	if adds.Scores == "" {
 		return nil
@@ -215,10 +215,10 @@ func spreadColumns(m model.Model) []string {
 	return columns
 }
 
-// spread replaces the vector of probabilities by a column for each class, named after the
+// splitScores replaces the vector of probabilities by a column for each class, named after the
 // vector and the class.
-func spread(rows *engine.Dataset, m model.Model) *engine.Dataset {
-	columns := spreadColumns(m)
+func splitScores(rows *engine.Dataset, m model.Model) *engine.Dataset {
+	columns := scoreColumns(m)
 	at := arrowrows.Arrow(rows.Schema()).FieldIndices(predictionOf(m).Scores)
 	if len(columns) == 0 || len(at) == 0 {
 		return rows
@@ -231,13 +231,13 @@ func spread(rows *engine.Dataset, m model.Model) *engine.Dataset {
 	schema := arrow.NewSchema(slices.Replace(fields, at[0], at[0]+1, made...), nil)
 	return operators.MapBatch(rows, arrowrows.Schema(schema), func(c *engine.Context, in engine.Batch) (engine.Batch, error) {
 		rec := arrowrows.Record(in)
-		made, err := spreadBatch(c, rec, schema, at[0], len(columns))
+		made, err := splitVector(c, rec, schema, at[0], len(columns))
 		return arrowrows.Batch(made), err
 	})
 }
 
-// spreadBatch replaces a vector column by n columns.
-func spreadBatch(c *engine.Context, rec arrow.Record, schema *arrow.Schema, at, n int) (arrow.Record, error) {
+// splitVector replaces a vector column by n columns.
+func splitVector(c *engine.Context, rec arrow.Record, schema *arrow.Schema, at, n int) (arrow.Record, error) {
 	layout := model.NewLayout(names(rec.Schema())...)
 	cell, err := layout.Find(rec.ColumnName(at))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // Lists are measured in files and by a model, and a note tells how ndcg treats lists without a
 // relevant row. The numbers are those of TestFlatQueries.
 func TestRankingsAreMeasured(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("lists.csv", "q,rel,s,x\na,1,1,1\na,0,2,2\nb,0,3,3\nb,0,4,4\n")
 	var of struct {
 		NDCG, MAP, MRR float64
@@ -37,7 +37,7 @@ func TestRankingsAreMeasured(t *testing.T) {
 
 // If there is nothing to measure, the error names the file.
 func TestNothingToMeasure(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("rows.csv", "x,y\n-2,0\n-1,0\n0,1\n1,0\n1,1\n2,1\n")
 	w.write("none.csv", "x,y\n")
 	w.write("none.libsvm", "")

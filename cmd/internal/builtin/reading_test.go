@@ -16,7 +16,7 @@ import (
 // Files with comments, with lines before the header, in other encodings, and with indices that
 // count from 0 give the same models as plain files.
 func TestHowFilesAreWritten(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	rows := "größe,y\n" + strings.Repeat("1,0\n2,1\n3,0\n2.5,1\n7,1\n", 40)
 	w.write("plain.csv", rows)
 	const train = "train logistic --label y --model m.json --shards 1 --if-exists replace --input "
@@ -80,7 +80,7 @@ func TestHowFilesAreWritten(t *testing.T) {
 
 // A path of - is standard input or output, of which no file is left behind.
 func TestStandardInputAndOutput(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	temporary := t.TempDir()
 	w.env = []string{"TMPDIR=" + temporary}
 	w.ok("train logistic --input titanic.csv --label survived --features fare,pclass --model m.json --shards 4")
@@ -126,7 +126,7 @@ func TestStandardInputAndOutput(t *testing.T) {
 // Messy files: an error tells where and what to do, and nothing is silently taken for something
 // else.
 func TestMessyFiles(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	rows := func(format string) string {
 		var text strings.Builder
 		for i := range 20 {

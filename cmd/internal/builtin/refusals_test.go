@@ -12,7 +12,7 @@ import (
 // A flag that would be ignored or misread is refused before anything runs, and the message is
 // true.
 func TestFlagsThatSayNothing(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("t.csv", "x,z,y,q\n1,2,1,a\n2,1,3,b\n3,3,5,a\n4,4,4,b\n")
 	w.ok("train linear --input t.csv --features x --label y --model m.json")
 	for line, want := range map[string][]string{
@@ -58,7 +58,7 @@ func TestFlagsThatSayNothing(t *testing.T) {
 // Errors and warnings of training and evaluation are given once, with the place, and claim no
 // more than is so.
 func TestWordsAboutRows(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("bad.csv", "y,s,q\n0,0.5,a\n1,0.25,a\n7,0.75,a\n")
 	w.fails(1, "evaluate --kind binary --input bad.csv --label y --score s --parallelism 1", `bad.csv:4: column "y"`)
 	w.write("rank.csv", "y,s,q\n0,0.5,a\n-1,0.25,a\n")

@@ -12,7 +12,7 @@ import (
 
 // A model reads later files like its training files, unless flags say otherwise.
 func TestModelsRememberHowFilesAreWritten(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	var rows strings.Builder
 	rows.WriteString("x,c,y\n")
 	for i := range 60 {
@@ -60,7 +60,7 @@ func TestModelsRememberHowFilesAreWritten(t *testing.T) {
 }
 
 func TestModelsRememberWhereIndicesBegin(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("zero.libsvm", strings.Repeat("1 0:2 2:1\n0 0:1 1:1\n1 1:5\n0 2:1\n", 9))
 	w.write("one.libsvm", strings.Repeat("1 1:2 3:1\n0 1:1 2:1\n1 2:5\n0 3:1\n", 9))
 	w.ok("train logistic --l2 1 --zero-based --input zero.libsvm --model m.json --shards 1")

@@ -31,7 +31,7 @@ func (a training) numericOf(m model.Model) []string {
 	if g := a.target(); g == model.Number || g == model.Rank {
 		columns = append(columns, a.Label)
 	}
-	beside := a.beside()
+	beside := a.otherColumns()
 	for _, flag := range slices.Sorted(maps.Keys(beside)) {
 		columns = append(columns, beside[flag]...)
 	}

@@ -182,12 +182,12 @@ func (f *found) text() string {
 	if f.shown == nil {
 		return ""
 	}
-	return withoutUnasked(f.shown.String())
+	return withoutNaN(f.shown.String())
 }
 
-// withoutUnasked removes the lines of measures that were not asked for, or that the rows do not
+// withoutNaN removes the lines of measures that were not asked for, or that the rows do not
 // define.
-func withoutUnasked(report string) string {
+func withoutNaN(report string) string {
 	var b strings.Builder
 	for line := range strings.Lines(report) {
 		if words := strings.Fields(line); len(words) != 2 || words[1] != "NaN" {
@@ -208,7 +208,7 @@ const maxPoints = 4096
 
 // collectPoints collects rows of every shard for a picture of clusters, with their first two
 // features and the cluster in the column cluster.
-func collectPoints(b *engine.Builder, clustered *engine.Dataset, cluster string, p *arrangement) error {
+func collectPoints(b *engine.Builder, clustered *engine.Dataset, cluster string, p *columnPlan) error {
 	if clustered.Poisoned() {
 		return nil
 	}

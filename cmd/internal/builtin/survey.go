@@ -19,8 +19,8 @@ import (
 // surveyResult names the result of a survey.
 const surveyResult = "survey"
 
-// surveyed counts, for one column that a model reads, what the rows of a shard have there.
-type surveyed struct {
+// columnCounts counts, for one column that a model reads, what the rows of a shard have there.
+type columnCounts struct {
 	Column string
 	Absent int64 // rows without a value
 	Unseen int64 // rows with a value that training has not seen
@@ -31,8 +31,10 @@ type surveyed struct {
 // survey collects, by shard, which values that a model reads are missing in rows, and which are
 // unknown to it.
 func survey(b *engine.Builder, m model.Model, rows *engine.Dataset) {
-	if watched := watchesOf(m, arrowrows.Arrow(rows.Schema())); len(watched) > 0 {
-		addSurvey(b, []engine.Port{{From: rows}}, func() *surveyor { return &surveyor{watched: watched, found: make([]surveyed, len(watched))} })
+	if watched := surveyedColumns(m, arrowrows.Arrow(rows.Schema())); len(watched) > 0 {
+		addSurvey(b, []engine.Port{{From: rows}}, func() *surveyOperator {
+			return &surveyOperator{columns: watched, counts: make([]columnCounts, len(watched))}
+		})
 	}
 }
 
@@ -42,11 +44,11 @@ func surveyTrained(b *engine.Builder, trained, rows *engine.Dataset) {
 		return
 	}
 	schema := rows.Schema()
-	addSurvey(b, []engine.Port{{From: rows}, {From: trained, Partitioner: engine.Broadcast, Side: true}}, func() *surveyor { return &surveyor{trained: arrowrows.Arrow(schema)} })
+	addSurvey(b, []engine.Port{{From: rows}, {From: trained, Partitioner: engine.Broadcast, Side: true}}, func() *surveyOperator { return &surveyOperator{trained: arrowrows.Arrow(schema)} })
 }
 
 // addSurvey adds the operator and collects its findings.
-func addSurvey(b *engine.Builder, inputs []engine.Port, made func() *surveyor) {
+func addSurvey(b *engine.Builder, inputs []engine.Port, made func() *surveyOperator) {
 	text := arrow.BinaryTypes.String
 	count := arrow.PrimitiveTypes.Int64
 	engine.Collect(b.Add(engine.Spec{
@@ -57,15 +59,15 @@ func addSurvey(b *engine.Builder, inputs []engine.Port, made func() *surveyor) {
 	}), surveyResult)
 }
 
-// watchesOf returns the columns of rows to survey for a model.
-func watchesOf(m model.Model, schema *arrow.Schema) (watched []watch) {
+// surveyedColumns returns the columns of rows to survey for a model.
+func surveyedColumns(m model.Model, schema *arrow.Schema) (watched []surveyedColumn) {
 	known := categoriesOf(m)
 	for _, in := range m.Inputs() {
 		i := schema.FieldIndices(in.Column)
-		if len(i) == 0 || sortOf(schema.Field(i[0]).Type) == vectors {
+		if len(i) == 0 || columnTypeOf(schema.Field(i[0]).Type) == vectors {
 			continue
 		}
-		w := watch{column: in.Column, at: i[0]}
+		w := surveyedColumn{column: in.Column, at: i[0]}
 		if values, ok := known.Values[in.Column]; ok {
 			w.known = map[string]bool{}
 			for _, v := range values {
@@ -83,27 +85,27 @@ func watchesOf(m model.Model, schema *arrow.Schema) (watched []watch) {
 	return watched
 }
 
-// watch is a column that is surveyed.
-type watch struct {
+// surveyedColumn is a column that is surveyed.
+type surveyedColumn struct {
 	column string
 	at     int
 	known  map[string]bool  // the values of training, nil if any value is known
 	codes  map[float64]bool // the same for categories that are numbers
 }
 
-// surveyor is the operator behind survey.
-type surveyor struct {
+// surveyOperator is the operator behind survey.
+type surveyOperator struct {
 	engine.BaseOperator
 	trained *arrow.Schema // schema of the rows if the model is the side input, nil if the model is known
-	watched []watch
-	found   []surveyed // in this shard, by column
+	columns []surveyedColumn
+	counts  []columnCounts // in this shard, by column
 
 	reader *model.Reader // for categories that are numbers
 	row    []model.Cell
 }
 
 // Open reads the model, if the job trains it.
-func (s *surveyor) Open(c *engine.Context) error {
+func (s *surveyOperator) Open(c *engine.Context) error {
 	if s.trained == nil {
 		return nil
 	}
@@ -115,15 +117,15 @@ func (s *surveyor) Open(c *engine.Context) error {
 	if err != nil {
 		return err
 	}
-	s.watched = watchesOf(m, s.trained)
-	s.found = make([]surveyed, len(s.watched))
+	s.columns = surveyedColumns(m, s.trained)
+	s.counts = make([]columnCounts, len(s.columns))
 	return nil
 }
 
 // bind makes the reader of categories that are numbers, for any numeric type.
-func (s *surveyor) bind(schema *arrow.Schema) (err error) {
+func (s *surveyOperator) bind(schema *arrow.Schema) (err error) {
 	layout := model.NewLayout(names(schema)...)
-	for _, w := range s.watched {
+	for _, w := range s.columns {
 		if w.codes == nil {
 			continue
 		}
@@ -136,9 +138,9 @@ func (s *surveyor) bind(schema *arrow.Schema) (err error) {
 	return err
 }
 
-// look counts the numbers that are no category of training. Numbers with a fraction count as
-// the category without it.
-func (s *surveyor) look(rows arrow.Record) error {
+// countUnseen counts the numbers that are no category of training. Numbers with a fraction count
+// as the category without it.
+func (s *surveyOperator) countUnseen(rows arrow.Record) error {
 	if s.reader == nil {
 		if err := s.bind(rows.Schema()); err != nil {
 			return err
@@ -147,12 +149,12 @@ func (s *surveyor) look(rows arrow.Record) error {
 	s.reader.Reset(arrowrows.Batch(rows))
 	for i := range int(rows.NumRows()) {
 		s.reader.Read(i, s.row)
-		for k, w := range s.watched {
+		for k, w := range s.columns {
 			v, ok := s.row[w.at].Number()
 			if w.codes == nil || !ok || v != v || w.codes[math.Floor(v)] {
 				continue
 			}
-			if f := &s.found[k]; f.Unseen == 0 {
+			if f := &s.counts[k]; f.Unseen == 0 {
 				f.Unseen, f.Example = 1, strconv.FormatFloat(v, 'f', -1, 64)
 			} else {
 				f.Unseen++
@@ -162,15 +164,15 @@ func (s *surveyor) look(rows arrow.Record) error {
 	return nil
 }
 
-func (s *surveyor) Process(_ *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
+func (s *surveyOperator) Process(_ *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
 	rows := arrowrows.Record(in)
-	if slices.ContainsFunc(s.watched, func(w watch) bool { return w.codes != nil }) {
-		if err := s.look(rows); err != nil {
+	if slices.ContainsFunc(s.columns, func(w surveyedColumn) bool { return w.codes != nil }) {
+		if err := s.countUnseen(rows); err != nil {
 			return err
 		}
 	}
-	for k, w := range s.watched {
-		f := &s.found[k]
+	for k, w := range s.columns {
+		f := &s.counts[k]
 		switch column := rows.Column(w.at).(type) {
 		case *array.Float64:
 			for i, v := range column.Float64Values() {
@@ -206,7 +208,7 @@ func shortened(text string) string {
 }
 
 // EndShard emits a row for each column with a finding.
-func (s *surveyor) EndShard(c *engine.Context, shard int, out engine.Output) error {
+func (s *surveyOperator) EndShard(c *engine.Context, shard int, out engine.Output) error {
 	columns, examples := array.NewStringBuilder(c.Allocator), array.NewStringBuilder(c.Allocator)
 	absent, unseen := array.NewInt64Builder(c.Allocator), array.NewInt64Builder(c.Allocator)
 	builders := []array.Builder{columns, absent, unseen, examples}
@@ -215,15 +217,15 @@ func (s *surveyor) EndShard(c *engine.Context, shard int, out engine.Output) err
 			b.Release()
 		}
 	}()
-	for k, f := range s.found {
+	for k, f := range s.counts {
 		if f.Absent+f.Unseen == 0 {
 			continue
 		}
-		columns.Append(s.watched[k].column)
+		columns.Append(s.columns[k].column)
 		absent.Append(f.Absent)
 		unseen.Append(f.Unseen)
 		examples.Append(f.Example)
-		s.found[k] = surveyed{}
+		s.counts[k] = columnCounts{}
 	}
 	if columns.Len() == 0 {
 		return nil
@@ -243,15 +245,15 @@ func (s *surveyor) EndShard(c *engine.Context, shard int, out engine.Output) err
 // surveyNotes tell what a survey found, by column in the order of the model's inputs. of names
 // the files of the rows, such as " of a.csv".
 func surveyNotes(m model.Model, r *engine.Result, of string) []string {
-	rows, err := engine.Rows[surveyed](r, surveyResult)
+	rows, err := engine.Rows[columnCounts](r, surveyResult)
 	if err != nil {
 		return nil // nothing was looked at
 	}
-	found := map[string]*surveyed{}
+	found := map[string]*columnCounts{}
 	for _, row := range rows {
 		f := found[row.Column]
 		if f == nil {
-			f = &surveyed{}
+			f = &columnCounts{}
 			found[row.Column] = f
 		}
 		f.Absent += row.Absent
@@ -267,11 +269,11 @@ func surveyNotes(m model.Model, r *engine.Result, of string) []string {
 			continue
 		}
 		if f.Absent > 0 {
-			notes = append(notes, fmt.Sprintf("%s no value in column %q%s", plural(f.Absent, "row"+of+" has", "rows"+of+" have"), in.Column, absence(m, in.Column, f.Absent)))
+			notes = append(notes, fmt.Sprintf("%s no value in column %q%s", plural(f.Absent, "row"+of+" has", "rows"+of+" have"), in.Column, missingText(m, in.Column, f.Absent)))
 		}
 		if f.Unseen > 0 {
 			notes = append(notes, fmt.Sprintf("%s a value in column %q that training has not seen, such as %s%s",
-				plural(f.Unseen, "row"+of+" has", "rows"+of+" have"), in.Column, f.Example, novelty(m, in.Column, f.Unseen)))
+				plural(f.Unseen, "row"+of+" has", "rows"+of+" have"), in.Column, f.Example, unseenText(m, in.Column, f.Unseen)))
 		}
 	}
 	return notes
@@ -292,8 +294,8 @@ func treatmentBy(m model.Model, column string) (missing, unseen model.Treatment)
 	return model.Untold, model.Untold
 }
 
-// absence says what happens to rows without a value in a column.
-func absence(m model.Model, column string, rows int64) string {
+// missingText says what happens to rows without a value in a column.
+func missingText(m model.Model, column string, rows int64) string {
 	leave, without := ", and are left out", ": they are without a prediction"
 	if rows == 1 {
 		leave, without = ", and is left out", ": it is without a prediction"
@@ -315,8 +317,8 @@ func absence(m model.Model, column string, rows int64) string {
 	return ""
 }
 
-// novelty says what happens to values of a column that training has not seen.
-func novelty(m model.Model, column string, rows int64) string {
+// unseenText says what happens to values of a column that training has not seen.
+func unseenText(m model.Model, column string, rows int64) string {
 	end, count, leave := "they go", "they count", "are left out"
 	if rows == 1 {
 		end, count, leave = "it goes", "it counts", "is left out"

@@ -102,21 +102,21 @@ func (a training) problems() (errs []error) {
 	bad(a.PlotOf == "loss" && !of.Curve, "--plot-of loss: the training has no iterations to draw")
 	bad(a.PlotOf == "coefficients" && !of.Coefficients, "--plot-of coefficients: the model has none")
 	bad(a.PlotOf == "importance" && !of.Trees, "--plot-of importance is for trees")
-	return append(errs, a.InputArgs.problems(), validPlot(a.Plot), apart("--model", a.Model, "--input", a.Input), apart("--model", a.Model, "--test", a.Test))
+	return append(errs, a.InputArgs.problems(), validPlot(a.Plot), requireDifferentFiles("--model", a.Model, "--input", a.Input), requireDifferentFiles("--model", a.Model, "--test", a.Test))
 }
 
-// arrangement says how the columns of a file become the inputs of an algorithm.
-type arrangement struct {
+// columnPlan says how the columns of a file become the inputs of an algorithm.
+type columnPlan struct {
 	columns
 	stages []model.Stage // the stages before the algorithm
 	wanted []string      // the features, as columns of the file
 	reads  []string      // the columns of the file that are read
 }
 
-// arrange finds the features among the columns of a file. raw says that text and missing values
-// are read as they are. group is the column of queries, if there is one.
-func (a TrainArgs) arrange(b *engine.Builder, schema *arrow.Schema, g model.Target, raw bool, group string, beside map[string][]string) (*arrangement, error) {
-	p := &arrangement{columns: columns{label: a.Label, weight: a.Weight, group: group, skip: a.Missing == "skip"}}
+// planColumns finds the features among the columns of a file. raw says that text and missing
+// values are read as they are. group is the column of queries, if there is one.
+func (a TrainArgs) planColumns(b *engine.Builder, schema *arrow.Schema, g model.Target, raw bool, group string, beside map[string][]string) (*columnPlan, error) {
+	p := &columnPlan{columns: columns{label: a.Label, weight: a.Weight, group: group, skip: a.Missing == "skip"}}
 	if p.label == "" && g != model.Cluster {
 		p.label = "label" // the label of LibSVM files
 	}
@@ -144,7 +144,7 @@ func (a TrainArgs) arrange(b *engine.Builder, schema *arrow.Schema, g model.Targ
 	var of [others][]string
 	for _, n := range wanted {
 		field, _ := schema.FieldsByName(n)
-		switch s := sortOf(field[0].Type); {
+		switch s := columnTypeOf(field[0].Type); {
 		case s == texts && !a.Encode && !raw:
 			return nil, a.textFeature(b, a.Input, n)
 		case s == others:
@@ -162,13 +162,13 @@ func (a TrainArgs) arrange(b *engine.Builder, schema *arrow.Schema, g model.Targ
 			p.reads = append(p.reads, n)
 		}
 	}
-	p.route(a, schema, g, wanted, of, raw && !a.Encode)
+	p.planStages(a, schema, g, wanted, of, raw && !a.Encode)
 	return p, a.emptyFeatures(b, schema, p, raw)
 }
 
 // outputs chooses names for the columns that the model adds, apart from the columns that it
 // reads.
-func (a training) outputs(p *arrangement) error {
+func (a training) outputs(p *columnPlan) error {
 	adds := a.estimator(columns{}).Predicts()
 	if adds.Target != model.Class && adds.Target != model.Cluster {
 		adds.Scores = ""
@@ -182,9 +182,9 @@ func (a training) outputs(p *arrangement) error {
 	return nil
 }
 
-// route decides whether the algorithm reads the columns as they are or through a pipeline. Text
-// is read as it is only if raw says so.
-func (p *arrangement) route(a TrainArgs, schema *arrow.Schema, g model.Target, wanted []string, of [others][]string, raw bool) {
+// planStages decides whether the algorithm reads the columns as they are or through a pipeline.
+// Text is read as it is only if raw says so.
+func (p *columnPlan) planStages(a TrainArgs, schema *arrow.Schema, g model.Target, wanted []string, of [others][]string, raw bool) {
 	fill := a.Missing == "fill" && len(of[numbers])+len(of[texts]) > 0
 	if len(wanted) == 1 && len(of[vectors]) == 1 {
 		p.vector = wanted[0]
@@ -264,7 +264,7 @@ func (a training) build(b *engine.Builder) error {
 		return nil
 	}
 	g, raw, schema := a.target(), a.of.Command().Trees, arrowrows.Arrow(rows.Schema())
-	p, err := a.arrange(b, schema, g, raw, a.group(schema), a.beside())
+	p, err := a.planColumns(b, schema, g, raw, a.group(schema), a.otherColumns())
 	if err == nil {
 		err = a.outputs(p)
 	}
@@ -302,7 +302,7 @@ func (a training) build(b *engine.Builder) error {
 // queries with its usual name.
 func (a training) readBy() []string {
 	columns := append([]string{a.Label, a.Weight, a.group(arrow.NewSchema(nil, nil)), "qid"}, a.Features...)
-	beside := a.beside()
+	beside := a.otherColumns()
 	for _, flag := range slices.Sorted(maps.Keys(beside)) {
 		columns = append(columns, beside[flag]...)
 	}
@@ -310,7 +310,7 @@ func (a training) readBy() []string {
 }
 
 // tested returns the rows of --test, or nil.
-func (a TrainArgs) tested(b *engine.Builder, rows *engine.Dataset, p *arrangement) (*engine.Dataset, error) {
+func (a TrainArgs) tested(b *engine.Builder, rows *engine.Dataset, p *columnPlan) (*engine.Dataset, error) {
 	if a.Test == "" {
 		return nil, nil
 	}
@@ -327,7 +327,7 @@ func fromFile(columns []string) []string {
 }
 
 // after adds the evaluation and what plots need. tested is nil if there are no rows to test on.
-func (a training) after(b *engine.Builder, p *arrangement, stage model.Stage, rows, tested, trained *engine.Dataset) error {
+func (a training) after(b *engine.Builder, p *columnPlan, stage model.Stage, rows, tested, trained *engine.Dataset) error {
 	if tested == nil {
 		tested = rows
 	}
@@ -362,11 +362,11 @@ func (a training) after(b *engine.Builder, p *arrangement, stage model.Stage, ro
 
 // readTest reads the rows of --test. The columns of training get the types that they have
 // there.
-func (a TrainArgs) readTest(b *engine.Builder, schema *arrow.Schema, p *arrangement) (*engine.Dataset, error) {
+func (a TrainArgs) readTest(b *engine.Builder, schema *arrow.Schema, p *columnPlan) (*engine.Dataset, error) {
 	var inputs []model.Input
 	for _, n := range fromFile(p.reads) {
 		field, _ := schema.FieldsByName(n)
-		switch kind := field[0].Type; sortOf(kind) {
+		switch kind := field[0].Type; columnTypeOf(kind) {
 		case vectors:
 			inputs = append(inputs, model.Input{Column: n, Type: fmt.Sprintf("sparse[%d]", vectorSize(kind))})
 		case numbers, texts:

@@ -12,7 +12,7 @@ import (
 // penalty on the same features: medians for missing numbers, S for the two missing ports,
 // components for female, C and Q.
 func TestTitanicByTheCommandLine(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	const flags = "--label survived --features age,fare,pclass,sex,embarked --encode --missing fill"
 	out := w.ok("train logistic --input titanic.csv " + flags + " --model m.json --test titanic.csv --inference --plot roc.png --parallelism 2")
 	require.Regexp(t, `(?m)^  age +-0\.03336\d* +0\.0074403\d* `, out)
@@ -64,7 +64,7 @@ func TestTitanicByTheCommandLine(t *testing.T) {
 // TestThresholds: a model's own predictions are measured, by its own threshold. A probability
 // equal to the threshold counts as negative.
 func TestThresholds(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("rows.csv", "x,y\n-2,0\n-1,0\n-1,1\n0,0\n0,1\n1,0\n1,1\n2,1\n")
 	for _, flags := range []string{"", " --threshold 0.25", " --threshold 0.75"} {
 		w.ok("train logistic --input rows.csv --label y --model m.json --l2 0.1 --if-exists replace" + flags)

@@ -18,18 +18,18 @@ func trainedReport(w io.Writer, a training, r *engine.Result) ([]string, error) 
 	if err != nil {
 		return nil, err
 	}
-	about, err := portrayFile(file)
+	about, err := summarizeFile(file)
 	if err != nil {
 		return nil, err
 	}
-	if err := about.brief().write(w, model.ShownRows); err != nil {
+	if err := about.ofPredictor().write(w, model.ShownRows); err != nil {
 		return nil, err
 	}
 	on := "rows of " + a.Input
 	if a.Test != "" {
 		on = "rows of " + a.Test
 	}
-	found, err := findings(r, len(about.predicts().Classes))
+	found, err := findings(r, len(about.predictor().Classes))
 	if err != nil {
 		return nil, err
 	}
@@ -61,14 +61,14 @@ func trainedReport(w io.Writer, a training, r *engine.Result) ([]string, error) 
 }
 
 // draw makes the picture.
-func (a training) draw(about *portrait, found *found, on string, r *engine.Result) error {
+func (a training) draw(about *modelSummary, found *found, on string, r *engine.Result) error {
 	switch a.plotOf() {
 	case "clusters":
 		points, err := engine.Rows[point](r, pointsResult)
 		if err != nil {
 			return err
 		}
-		return drawClusters(a.Plot, points, about.predicts().Columns)
+		return drawClusters(a.Plot, points, about.predictor().Columns)
 	case "quality":
 		if found.binary == nil && found.multiclass != nil {
 			return drawConfusion(a.Plot, found.multiclass, on)

@@ -143,9 +143,9 @@ func (a training) text(name string) string {
 	return ""
 }
 
-// beside returns the columns that are read beside features, label and weight, by the names of
-// their flags.
-func (a training) beside() map[string][]string {
+// otherColumns returns the columns that are read beside features, label and weight, by the names
+// of their flags.
+func (a training) otherColumns() map[string][]string {
 	by := map[string][]string{}
 	for i, f := range a.of.Command().Flags {
 		if _, reads := reflect.StructTag(f.Tag).Lookup("reads"); !reads {

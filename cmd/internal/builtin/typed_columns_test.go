@@ -19,7 +19,7 @@ import (
 
 // writeTyped writes 40 rows as Arrow and Parquet: x has the numbers 0 to 39, and a function
 // appends to the other columns. metadata are those of the schema.
-func writeTyped(t *testing.T, w *workplace, name string, metadata map[string]string, fields []arrow.Field, row func(i int, b []array.Builder)) {
+func writeTyped(t *testing.T, w *testDir, name string, metadata map[string]string, fields []arrow.Field, row func(i int, b []array.Builder)) {
 	m := arrow.MetadataFrom(metadata)
 	schema := arrow.NewSchema(append([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Float64}}, fields...), &m)
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), schema)
@@ -42,7 +42,7 @@ func writeTyped(t *testing.T, w *workplace, name string, metadata map[string]str
 }
 
 // warnedOf runs a command line that must succeed, and returns its warnings.
-func (w *workplace) warnedOf(line string) string {
+func (w *testDir) warnedOf(line string) string {
 	w.t.Helper()
 	code, _, errOut := w.run(line + " --if-exists replace")
 	require.Zero(w.t, code, errOut)
@@ -52,7 +52,7 @@ func (w *workplace) warnedOf(line string) string {
 // Rounded whole numbers are reported for every form of file, and only where they are read as
 // numbers: classes and clusters stay distinct.
 func TestRoundedNumbers(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	const id = 9007199254740993
 	fields := []arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}, {Name: "class", Type: arrow.PrimitiveTypes.Int64}, {Name: "y", Type: arrow.PrimitiveTypes.Float64}}
 	text := "x,id,class,y\n"
@@ -100,7 +100,7 @@ func TestRoundedNumbers(t *testing.T) {
 
 // An index of pandas is no feature unless a flag names it, and a note says so once.
 func TestIndexOfPandas(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	fields := []arrow.Field{{Name: "y", Type: arrow.PrimitiveTypes.Float64}, {Name: "__index_level_0__", Type: arrow.PrimitiveTypes.Int64}}
 	pandas := map[string]string{"pandas": `{"index_columns": ["__index_level_0__"], "columns": []}`}
 	writeTyped(t, w, "t", pandas, fields, func(i int, b []array.Builder) {
@@ -124,7 +124,7 @@ func TestIndexOfPandas(t *testing.T) {
 // A column that is not numeric is no feature. The error about one that a flag names says what
 // is wrong with it.
 func TestTimesAreNoFeatures(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	fields := []arrow.Field{{Name: "y", Type: arrow.PrimitiveTypes.Float64}, {Name: "at", Type: &arrow.TimestampType{Unit: arrow.Microsecond}},
 		{Name: "day", Type: arrow.FixedWidthTypes.Date32}, {Name: "raw", Type: arrow.BinaryTypes.Binary}}
 	writeTyped(t, w, "t", nil, fields, func(i int, b []array.Builder) {
@@ -144,7 +144,7 @@ func TestTimesAreNoFeatures(t *testing.T) {
 
 // A model of numbers reads true and false as 1 and 0, in every form of file.
 func TestTrueAndFalseAsNumbers(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	fields := []arrow.Field{{Name: "b", Type: arrow.FixedWidthTypes.Boolean}, {Name: "y", Type: arrow.PrimitiveTypes.Float64}}
 	numbers, words := "x,b,y\n", "x,b,y\n"
 	writeTyped(t, w, "bools", nil, fields, func(i int, b []array.Builder) {

@@ -39,7 +39,7 @@ func (a InputArgs) unfit(b *engine.Builder, path string, schema *arrow.Schema, m
 	for _, flag := range slices.Sorted(maps.Keys(all)) {
 		for _, column := range all[flag] {
 			field, ok := schema.FieldsByName(column)
-			if !ok || sortOf(field[0].Type) != texts {
+			if !ok || columnTypeOf(field[0].Type) != texts {
 				continue
 			}
 			needed := slices.Contains(must[flag], column)
@@ -50,7 +50,7 @@ func (a InputArgs) unfit(b *engine.Builder, path string, schema *arrow.Schema, m
 				continue
 			}
 			if why := a.mixed(b, path, column); why.Why != "" {
-				return fmt.Errorf("%s: %s: %s", flag, why.Why, cureOf(why, column))
+				return fmt.Errorf("%s: %s: %s", flag, why.Why, remedyFor(why, column))
 			}
 			advice := ""
 			if flag == "--label" {
@@ -73,9 +73,9 @@ func (a InputArgs) textFeature(b *engine.Builder, path, column string) error {
 	case why.Why == "":
 		return fmt.Errorf("column %q of %s is text: %s", column, path, advice)
 	case why.Long:
-		return fmt.Errorf("%s: name the columns of numbers with --features, or %s", why.Why, cureOf(why, column))
+		return fmt.Errorf("%s: name the columns of numbers with --features, or %s", why.Why, remedyFor(why, column))
 	default:
-		return fmt.Errorf("%s: %s; otherwise %s", why.Why, cureOf(why, column), advice)
+		return fmt.Errorf("%s: %s; otherwise %s", why.Why, remedyFor(why, column), advice)
 	}
 }
 
@@ -85,8 +85,8 @@ func emptyFeature(path, column string) error {
 	return fmt.Errorf("column %q of %s has no value in any row: leave it out, naming the columns to predict from with --features", column, path)
 }
 
-// cureOf says what helps if a few cells make a column text.
-func cureOf(why operators.TextColumn, column string) string {
+// remedyFor says what helps if a few cells make a column text.
+func remedyFor(why operators.TextColumn, column string) string {
 	if why.Long {
 		return fmt.Sprintf("have it read as numbers, which are rounded, with --types %s=float64", column)
 	}
@@ -125,14 +125,14 @@ func (a InputArgs) empty(b *engine.Builder, path string, far bool, column string
 
 // emptyFeatures refuses features without any value if text is encoded, or if missing values are
 // filled in or left out. It does not read large files once more for that.
-func (a TrainArgs) emptyFeatures(b *engine.Builder, schema *arrow.Schema, p *arrangement, raw bool) error {
+func (a TrainArgs) emptyFeatures(b *engine.Builder, schema *arrow.Schema, p *columnPlan, raw bool) error {
 	if raw && !a.Encode && a.Missing == "" {
 		return nil // trees take missing values as they are
 	}
 	for _, column := range p.wanted {
 		field, _ := schema.FieldsByName(column)
 		_, typed := a.Types[column]
-		if (typed || sortOf(field[0].Type) == texts) && a.empty(b, a.Input, false, column) {
+		if (typed || columnTypeOf(field[0].Type) == texts) && a.empty(b, a.Input, false, column) {
 			return emptyFeature(a.Input, column)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // A cell that turns a column of labels or weights into text is reported with its line, as in a
 // feature.
 func TestTextWhereNumbersAreNeeded(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("l.csv", "a,y,q,b\n1,1,a,1\n2,2,a,2\n3,\"1,234\",b,3\n"+strings.Repeat("4,4,b,1\n5,5,c,3\n", 4))
 	w.write("names.csv", "a,y\n1,one\n2,two\n3,three\n")
 	const cell = `column "y" is text as 1 of 11 values is no number, the first at l.csv:4: "1,234"`
@@ -55,7 +55,7 @@ func TestTextWhereNumbersAreNeeded(t *testing.T) {
 
 // A column without any value is reported, with what helps.
 func TestColumnsWithoutAValue(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("m.csv", "k,a,y\n,1,2\n,2,4\n,3,6\n,4,8\n")
 	const feature = `column "k" of m.csv has no value in any row: leave it out, naming the columns to predict from with --features`
 	for _, flags := range []string{"", "--missing fill", "--missing skip", "--encode", "--encode --missing fill", "--encode --missing skip", "--features a,k", "--types k=float64 --missing fill", "--types k=utf8 --encode"} {

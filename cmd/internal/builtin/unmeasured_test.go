@@ -10,7 +10,7 @@ import (
 )
 
 // warned runs a command line that must succeed and returns its warnings.
-func (w *workplace) warned(line string) (out string, notes []string) {
+func (w *testDir) warned(line string) (out string, notes []string) {
 	w.t.Helper()
 	code, out, errOut := w.run(line)
 	require.Zero(w.t, code, "%s: %s", line, errOut)
@@ -25,7 +25,7 @@ func (w *workplace) warned(line string) (out string, notes []string) {
 // Rows of files without a label or a prediction are left out of every kind of evaluation and
 // reported, like the rows that a model does not predict.
 func TestFilesWithoutPredictions(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("some.csv", "s,p,y,q,v\n0.5,1,1,a,1\n,,0,a,1\n0.2,0,,b,1\n0.9,1,1,a,\n0.1,0,0,b,1\n0.3,0,0,b,1\n")
 	w.write("all.csv", "s,p,y,q,v\n0.5,1,1,a,1\n0.1,0,0,b,1\n0.3,0,0,b,1\n")
 	const label, prediction, weight = "1 row without a label left out of the evaluation", "1 row without a prediction left out of the evaluation", "1 row without a weight left out of the evaluation"
@@ -51,7 +51,7 @@ func TestFilesWithoutPredictions(t *testing.T) {
 // Rows of --test without a label or a weight are left out of the measures and reported, by
 // every algorithm.
 func TestTestRowsWithoutALabel(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("t.csv", "x,y,v\n1,0,1\n2,1,1\n3,0,1\n4,1,1\n5,1,2\n6,0,1\n")
 	w.write("some.csv", "x,y,v\n1,0,1\n2,,1\n4,1,1\n3,1,\n")
 	w.write("all.csv", "x,y,v\n1,0,1\n4,1,1\n")
@@ -78,7 +78,7 @@ func TestTestRowsWithoutALabel(t *testing.T) {
 // Values in --test that a model does not know change its measures. They are reported as
 // evaluate reports them.
 func TestUnknownInTestRows(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	w.write("t.csv", "x,c,n,y\n"+strings.Repeat("1,a,1,0\n2,b,2,1\n3,a,1,1\n4,b,2,0\n5,b,2,1\n", 3))
 	w.write("some.csv", "x,c,n,y\n1,a,1,0\n,b,2,1\n2,z,7,1\n3,z,1,0\n4,,2,1\n")
 	for _, algorithm := range []string{

@@ -14,7 +14,7 @@ func builtinAlgorithms() []string { return builtin.Algorithms() }
 
 // Completion offers exactly the flags that --help lists.
 func TestWords(t *testing.T) {
-	w := newWorkplace(t)
+	w := newTestDir(t)
 	require.Equal(t, builtin.Algorithms(), builtin.Words("train")[""])
 	for line, words := range map[string][]string{
 		"train logistic": builtin.Words("train")["logistic"], "train kmeans": builtin.Words("train")["kmeans"],

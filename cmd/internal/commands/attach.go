@@ -71,7 +71,7 @@ type attached struct {
 	plan     *plan.Plan
 	state    string    // reported last
 	progress string    // reported last
-	told     time.Time // time of the last report, by the job manager's clock
+	reported time.Time // time of the last report, by the job manager's clock
 }
 
 // event reports one event.
@@ -82,20 +82,20 @@ func (a *attached) event(e *wire.Event) error {
 			return QuietError{err}
 		}
 	case e.State != nil:
-		return a.enter(e.State)
+		return a.reportState(e.State)
 	case e.Progress != nil:
 		text := progressText(e.Progress, a.plan)
-		if text == "" || text == a.progress || e.Time.Sub(a.told) < progressEvery {
+		if text == "" || text == a.progress || e.Time.Sub(a.reported) < progressEvery {
 			return nil
 		}
-		a.progress, a.told = text, e.Time
+		a.progress, a.reported = text, e.Time
 		fmt.Fprintf(a.err, "%s\n", text)
 	}
 	return nil
 }
 
-// enter reports a new state.
-func (a *attached) enter(info *wire.JobInfo) (err error) {
+// reportState reports a new state.
+func (a *attached) reportState(info *wire.JobInfo) (err error) {
 	if a.plan == nil {
 		if a.plan, err = planOf(info); err != nil {
 			return err

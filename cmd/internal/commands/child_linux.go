@@ -23,9 +23,9 @@ func machineMemory() int64 {
 	return int64(info.Totalram) * int64(info.Unit)
 }
 
-// keepOwnFiles keeps inherited files, beyond the usual three, from the processes that this one
-// starts.
-func keepOwnFiles() {
+// closeFilesOnExec keeps inherited files, beyond the usual three, from the processes that this
+// one starts.
+func closeFilesOnExec() {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		return

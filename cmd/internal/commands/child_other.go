@@ -11,5 +11,5 @@ func childAttributes() *syscall.SysProcAttr { return nil }
 // machineMemory is not known here.
 func machineMemory() int64 { return 0 }
 
-// keepOwnFiles has nothing to do here.
-func keepOwnFiles() {}
+// closeFilesOnExec has nothing to do here.
+func closeFilesOnExec() {}

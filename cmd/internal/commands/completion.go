@@ -40,8 +40,8 @@ func (c *CompletionCommand) Run(s *Streams, k *kong.Kong) error {
 func gather(n *kong.Node, path string, into map[string][]string) {
 	into[path] = wordsOf(n)
 	if n.Target.CanAddr() {
-		if c, ok := n.Target.Addr().Interface().(interface{ continued() map[string][]string }); ok {
-			for below, words := range c.continued() {
+		if c, ok := n.Target.Addr().Interface().(interface{ completions() map[string][]string }); ok {
+			for below, words := range c.completions() {
 				below = strings.TrimSpace(path + " " + below)
 				words = append(words, into[below]...)
 				slices.Sort(words)

@@ -69,18 +69,18 @@ func (c *DevCommand) serve(ctx context.Context, s *Streams, shown []settings.Sho
 	if err != nil {
 		return err
 	}
-	crew := c.start(dir, m.Address(), lines, log)
-	err = c.ready(ctx, m, crew)
+	processes := c.start(dir, m.Address(), lines, log)
+	err = c.awaitRegistration(ctx, m, processes)
 	if err == nil {
 		c.announce(s, m, log)
 		select {
 		case <-ctx.Done():
 		case <-m.Done():
-		case <-crew.empty:
+		case <-processes.empty:
 			err = errors.New("all task managers have ended")
 		}
 	}
-	crew.stop()
+	processes.stop()
 	return errors.Join(err, m.Close())
 }
 
@@ -95,8 +95,8 @@ func (c *DevCommand) announce(s *Streams, m *manager, log hclog.Logger) {
 	fmt.Fprintf(s.Out, "\nIn another terminal:\n  go run ./examples/kmeans --cluster %s --parallelism %d\n\nCtrl-C ends the cluster.\n", m.Address(), c.TaskManagers*c.Slots)
 }
 
-// ready waits until all task managers have registered.
-func (c *DevCommand) ready(ctx context.Context, m *manager, crew *crew) error {
+// awaitRegistration waits until all task managers have registered.
+func (c *DevCommand) awaitRegistration(ctx context.Context, m *manager, processes *taskManagers) error {
 	late := time.NewTimer(30 * time.Second)
 	defer late.Stop()
 	look := time.NewTicker(20 * time.Millisecond)
@@ -109,7 +109,7 @@ func (c *DevCommand) ready(ctx context.Context, m *manager, crew *crew) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-crew.empty:
+		case <-processes.empty:
 			return errors.New("the task managers have ended: their messages stand above")
 		case <-late.C:
 			return fmt.Errorf("%d of %d task managers have registered after 30 s: the messages of the others stand above", registered, c.TaskManagers)
@@ -118,16 +118,16 @@ func (c *DevCommand) ready(ctx context.Context, m *manager, crew *crew) error {
 	}
 }
 
-// crew has the processes of the task managers.
-type crew struct {
+// taskManagers has the processes of the task managers.
+type taskManagers struct {
 	processes []*exec.Cmd
 	empty     chan struct{} // closed when all have ended
 	alive     sync.WaitGroup
 }
 
 // start starts the task managers. It reports one that does not start, and goes on without it.
-func (c *DevCommand) start(dir, address string, lines *lineWriter, log hclog.Logger) *crew {
-	w := &crew{empty: make(chan struct{})}
+func (c *DevCommand) start(dir, address string, lines *lineWriter, log hclog.Logger) *taskManagers {
+	w := &taskManagers{empty: make(chan struct{})}
 	self, err := os.Executable()
 	if err != nil {
 		self = os.Args[0]
@@ -139,7 +139,7 @@ func (c *DevCommand) start(dir, address string, lines *lineWriter, log hclog.Log
 		if c.TokenFile != "" {
 			args = append(args, "--token-file", c.TokenFile)
 		}
-		if memory := c.share(); memory > 0 {
+		if memory := c.memoryEach(); memory > 0 {
 			args = append(args, "--memory", strconv.FormatInt(memory, 10))
 		}
 		if c.LogJSON {
@@ -170,8 +170,8 @@ func (c *DevCommand) start(dir, address string, lines *lineWriter, log hclog.Log
 	return w
 }
 
-// share is the memory of each task manager, 0 if unknown.
-func (c *DevCommand) share() int64 {
+// memoryEach is the memory of each task manager, 0 if unknown.
+func (c *DevCommand) memoryEach() int64 {
 	if c.Memory > 0 {
 		return int64(c.Memory)
 	}
@@ -179,7 +179,7 @@ func (c *DevCommand) share() int64 {
 }
 
 // stop ends the task managers, gracefully first, and waits for them.
-func (w *crew) stop() {
+func (w *taskManagers) stop() {
 	for _, p := range w.processes {
 		_ = p.Process.Signal(syscall.SIGTERM)
 	}

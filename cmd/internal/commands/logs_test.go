@@ -15,26 +15,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// said keeps the output of a command.
-type said struct {
+// output keeps the output of a command.
+type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (s *said) Write(p []byte) (int, error) {
+func (s *output) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text.Write(p)
 }
 
-func (s *said) lines() []string {
+func (s *output) lines() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Split(strings.TrimSuffix(s.text.String(), "\n"), "\n")
 }
 
 // value waits for a line with a message and returns one of its values. All lines must be JSON.
-func (s *said) value(t *testing.T, message, key string) (value any) {
+func (s *output) value(t *testing.T, message, key string) (value any) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		for _, line := range s.lines() {
@@ -51,9 +51,9 @@ func (s *said) value(t *testing.T, message, key string) (value any) {
 
 // command runs a command until the test ends it. It returns what the command prints, standard
 // output included, and its exit code.
-func command(t *testing.T, cli any, args ...string) (out *said, end func() int) {
+func command(t *testing.T, cli any, args ...string) (out *output, end func() int) {
 	t.Helper()
-	out = &said{}
+	out = &output{}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan int, 1)
 	go func() {
@@ -81,7 +81,7 @@ func TestAllIsJSON(t *testing.T) {
 	manager := func(listen string) []string {
 		return []string{"jobmanager", "--config", file("config.yaml"), "--log-json", "--insecure", "--listen", listen, "--http", "127.0.0.1:0", "--probes", "127.0.0.1:0", "--dir", file(listen), "--token-file", file("token")}
 	}
-	whole := func(s *said) {
+	whole := func(s *output) {
 		t.Helper()
 		for _, line := range s.lines() {
 			require.True(t, json.Valid([]byte(line)), "%q", line)

@@ -31,8 +31,8 @@ func (c *TrainCommand) Run() error {
 	return UsageError{err}
 }
 
-// continued tells completion what may follow the command.
-func (*TrainCommand) continued() map[string][]string { return builtin.Words("train") }
+// completions tells completion what may follow the command.
+func (*TrainCommand) completions() map[string][]string { return builtin.Words("train") }
 
 // PredictCommand applies a model.
 type PredictCommand struct {
@@ -45,7 +45,7 @@ func (c *PredictCommand) Run() error {
 	return nil
 }
 
-func (*PredictCommand) continued() map[string][]string { return builtin.Words("predict") }
+func (*PredictCommand) completions() map[string][]string { return builtin.Words("predict") }
 
 // EvaluateCommand measures predictions.
 type EvaluateCommand struct {
@@ -58,7 +58,7 @@ func (c *EvaluateCommand) Run() error {
 	return nil
 }
 
-func (*EvaluateCommand) continued() map[string][]string { return builtin.Words("evaluate") }
+func (*EvaluateCommand) completions() map[string][]string { return builtin.Words("evaluate") }
 
 // InspectCommand shows what is in the file of a model.
 type InspectCommand struct {

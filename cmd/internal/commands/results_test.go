@@ -26,8 +26,8 @@ type resultRow struct {
 	Text string
 }
 
-// teller is a job manager with the results and events that a test gives it.
-type teller struct {
+// fakeJobManager is a job manager with the results and events that a test gives it.
+type fakeJobManager struct {
 	wire.JobManager // nil, as no other call is expected
 	results         []wire.ResultInfo
 	pieces          map[string][]*wire.ResultPiece
@@ -37,18 +37,18 @@ type teller struct {
 	hold            bool // the job goes on after the events
 }
 
-func (m *teller) Overview(context.Context, *wire.OverviewRequest) (*wire.Overview, error) {
+func (m *fakeJobManager) Overview(context.Context, *wire.OverviewRequest) (*wire.Overview, error) {
 	return &wire.Overview{Version: wire.Version}, nil
 }
 
-func (m *teller) Results(_ context.Context, req *wire.ResultsRequest) (*wire.ResultsReply, error) {
+func (m *fakeJobManager) Results(_ context.Context, req *wire.ResultsRequest) (*wire.ResultsReply, error) {
 	if m.results == nil {
 		return nil, wire.Error(codes.FailedPrecondition, "job %s is running", req.Job)
 	}
 	return &wire.ResultsReply{Job: req.Job, Results: m.results}, nil
 }
 
-func (m *teller) Result(req *wire.ResultRequest, stream wire.ServerStream[wire.ResultPiece]) error {
+func (m *fakeJobManager) Result(req *wire.ResultRequest, stream wire.ServerStream[wire.ResultPiece]) error {
 	if m.pieces[req.Name] == nil {
 		return wire.Error(codes.NotFound, "job %s has no result %q", req.Job, req.Name)
 	}
@@ -63,7 +63,7 @@ func (m *teller) Result(req *wire.ResultRequest, stream wire.ServerStream[wire.R
 	return nil
 }
 
-func (m *teller) Follow(req *wire.FollowRequest, stream wire.ServerStream[wire.Event]) error {
+func (m *fakeJobManager) Follow(req *wire.FollowRequest, stream wire.ServerStream[wire.Event]) error {
 	m.asked <- req
 	for i := range m.events {
 		if err := stream.Send(&m.events[i]); err != nil {
@@ -76,8 +76,8 @@ func (m *teller) Follow(req *wire.FollowRequest, stream wire.ServerStream[wire.E
 	return nil
 }
 
-// serveTeller serves a job manager and returns the flags to reach it.
-func serveTeller(t *testing.T, m *teller) []string {
+// serveJobManager serves a job manager and returns the flags to reach it.
+func serveJobManager(t *testing.T, m *fakeJobManager) []string {
 	m.asked = make(chan *wire.FollowRequest, 10)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -99,13 +99,13 @@ func streamOf(t *testing.T, rows ...resultRow) *wire.ResultPiece {
 }
 
 func TestResults(t *testing.T) {
-	m := &teller{pieces: map[string][]*wire.ResultPiece{
+	m := &fakeJobManager{pieces: map[string][]*wire.ResultPiece{
 		"best":    {streamOf(t), streamOf(t, resultRow{1, "x,y"}, resultRow{2, ""}), streamOf(t, resultRow{3, "z"})},
 		"none":    {streamOf(t)},
 		"zero":    {streamOf(t, resultRow{1, "a\x00b"})},
 		"printed": {{Kind: wire.ResultText, Text: []byte("hel")}, {Kind: wire.ResultText, Text: []byte("lo\n")}},
 	}}
-	flags := serveTeller(t, m)
+	flags := serveJobManager(t, m)
 	results := func(args ...string) (int, string, string) {
 		t.Helper()
 		return run(t, nil, append(append([]string{"results"}, flags...), args...)...)
@@ -212,8 +212,8 @@ func TestAttach(t *testing.T) {
 		{wire.JobInfo{State: wire.JobFailed, Failure: &wire.Failure{Message: "boom", Worker: 1, TaskManager: "tm", LastLines: []string{"a line"}}}, exitFailed, "  | a line\nsuperstep: job j1 failed: boom (worker 1 on task manager tm)\n"},
 		{wire.JobInfo{State: wire.JobCancelled, Detail: "seen enough"}, exitFailed, "job j1 was cancelled: seen enough\n"},
 	} {
-		m := &teller{events: story(c.end)}
-		flags := serveTeller(t, m)
+		m := &fakeJobManager{events: story(c.end)}
+		flags := serveJobManager(t, m)
 		code, out, errOut := run(t, nil, append([]string{"attach", "j"}, flags...)...)
 		require.Equal(t, c.code, code, errOut)
 		require.Equal(t, "hello\n", out)
@@ -225,8 +225,8 @@ func TestAttach(t *testing.T) {
 	}
 
 	// An interrupt does not touch the job: the test would see a call to cancel it.
-	m := &teller{events: story(wire.JobInfo{})[:2], hold: true}
-	flags := serveTeller(t, m)
+	m := &fakeJobManager{events: story(wire.JobInfo{})[:2], hold: true}
+	flags := serveJobManager(t, m)
 	ctx, interrupt := context.WithCancel(t.Context())
 	go func() { <-m.asked; interrupt() }()
 	var out, errOut bytes.Buffer

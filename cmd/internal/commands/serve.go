@@ -187,7 +187,7 @@ type TaskManagerCommand struct {
 
 // Run offers slots until the context ends.
 func (c *TaskManagerCommand) Run(ctx context.Context, s *Streams) error {
-	keepOwnFiles()
+	closeFilesOnExec()
 	log := c.logger("taskmanager", s.Err)
 	if c.LogJSON && c.Name != "" { // several may write to the same stream
 		log = log.With("name", c.Name)
@@ -208,7 +208,7 @@ func (c *TaskManagerCommand) offer(ctx context.Context, s *Streams, log hclog.Lo
 			return UsageError{fmt.Errorf("--worker-ports: %w", err)}
 		}
 	}
-	address, options, err := c.dialling(ctx, s, log)
+	address, options, err := c.dialOptions(ctx, s, log)
 	if err != nil {
 		return err
 	}
@@ -223,8 +223,8 @@ func (c *TaskManagerCommand) offer(ctx context.Context, s *Streams, log hclog.Lo
 	return taskmanager.Run(ctx, cfg)
 }
 
-// dialling returns how a task manager reaches the job manager.
-func (c *TaskManagerCommand) dialling(ctx context.Context, s *Streams, log hclog.Logger) (address string, options []grpc.DialOption, err error) {
+// dialOptions returns how a task manager reaches the job manager.
+func (c *TaskManagerCommand) dialOptions(ctx context.Context, s *Streams, log hclog.Logger) (address string, options []grpc.DialOption, err error) {
 	address, port, err := client.ParseAddress(c.JobManager)
 	if err != nil {
 		return "", nil, UsageError{fmt.Errorf("--jobmanager: %w", err)}

@@ -27,15 +27,15 @@ import (
 // The end of a group is decided once: nothing leaves failed or ended.
 type core struct {
 	settings
-	phase   phase
-	cause   error       // in failed
-	asked   question    // in deciding
-	members []member    // by process
-	conns   map[int]int // connection → its process
-	out     []command   // commands of the event being processed
-	watch   silence.Watch
-	beaten  time.Duration // when beats were last sent
-	doubted string        // the last connection refused for lack of the secret, and the reason
+	phase     phase
+	cause     error       // in failed
+	asked     question    // in deciding
+	members   []member    // by process
+	conns     map[int]int // connection → its process
+	out       []command   // commands of the event being processed
+	watch     silence.Watch
+	beatsSent time.Duration // when beats were last sent
+	doubted   string        // the last connection refused for lack of the secret, and the reason
 
 	ranks  []standing             // by rank, from running on
 	recent [recentOps]observation // operations seen lately, at their number modulo
@@ -83,7 +83,7 @@ type member struct {
 	hello     hello
 	from, via netip.Addr    // the far and near address of its connection; invalid for process 0
 	heard     time.Duration // when its last message came
-	ear       silence.Peer  // whether it is silent
+	liveness  silence.Peer  // whether it is silent
 	sampled   time.Duration // when its last state came
 	told      string        // the missing processes, as it was last told
 	refused   string        // why a process with this number was refused, if one was
@@ -183,7 +183,7 @@ func (c *core) receive(now time.Duration, conn int, m message) []command {
 	}
 	from := &c.members[p]
 	from.heard = now
-	c.watch.Heard(&from.ear)
+	c.watch.Heard(&from.liveness)
 	switch m := m.(type) {
 	case state:
 		if c.phase == running || c.phase == deciding {
@@ -260,7 +260,7 @@ func (c *core) tick(now time.Duration) []command {
 func (c *core) suspects() []int {
 	var conns []int
 	for i := range c.members {
-		if m := &c.members[i]; m.presence == present && m.conn != local && c.watch.Judge(&m.ear) != silence.Alive {
+		if m := &c.members[i]; m.presence == present && m.conn != local && c.watch.Judge(&m.liveness) != silence.Alive {
 			conns = append(conns, m.conn)
 		}
 	}
@@ -270,16 +270,16 @@ func (c *core) suspects() []int {
 // unread handles that unread bytes wait on a connection.
 func (c *core) unread(conn int) {
 	if p, ok := c.conns[conn]; ok {
-		c.watch.Heard(&c.members[p].ear)
+		c.watch.Heard(&c.members[p].liveness)
 	}
 }
 
 // beat tells the others that this process is alive.
 func (c *core) beat(now time.Duration) {
-	if now-c.beaten < c.watch.Beat {
+	if now-c.beatsSent < c.watch.Beat {
 		return
 	}
-	c.beaten = now
+	c.beatsSent = now
 	for i := range c.members {
 		if m := &c.members[i]; m.presence == present && m.conn != local {
 			c.send(m.conn, beat{})
@@ -295,7 +295,7 @@ func (c *core) listen(now time.Duration) {
 		if m.presence != present || m.conn == local {
 			continue
 		}
-		if dead < 0 && c.watch.Judge(&m.ear) == silence.Dead {
+		if dead < 0 && c.watch.Judge(&m.liveness) == silence.Dead {
 			dead = p
 		}
 	}

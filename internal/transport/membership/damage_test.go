@@ -124,7 +124,7 @@ func (c *readToEnd) Close() error {
 
 func (c *readToEnd) CloseWrite() error { return c.Conn.(*net.TCPConn).CloseWrite() }
 
-// notedAccepts is a network whose listener accepts such connections.
+// notedAccepts is a network whose listener makes a readToEnd of every connection.
 type notedAccepts struct {
 	peerlink.TCP
 	net.Listener
@@ -146,8 +146,8 @@ func (n *notedAccepts) Accept() (net.Conn, error) {
 	return n.conn, nil
 }
 
-// The sender of a damaged message gets to read the error, though it has sent more after it:
-// process 0 reads that first, as closing a socket with unread bytes resets it.
+// The sender of a damaged message can read the error although it has sent more bytes. Process 0
+// reads those before it closes the connection: closing a socket with unread bytes resets it.
 func TestDamagedSenderIsTold(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	accepts := &notedAccepts{}

@@ -195,7 +195,7 @@ func (c *core) form(now time.Duration) {
 	for p := range c.members {
 		m := &c.members[p]
 		m.heard, m.sampled = now, now
-		c.watch.Heard(&m.ear)
+		c.watch.Heard(&m.liveness)
 		w.table[p] = Peer{Ranks: m.hello.ranks, Address: m.hello.address}
 	}
 	if _, err := appendFrame(nil, 0, w); err != nil {
@@ -204,7 +204,7 @@ func (c *core) form(now time.Duration) {
 	}
 	c.enter(running)
 	c.ranks = ranks
-	c.moved, c.beaten = now, now
+	c.moved, c.beatsSent = now, now
 	for p := range c.members {
 		c.send(c.members[p].conn, w)
 	}

@@ -117,7 +117,7 @@ func (c *conn) write() {
 		c.mu.Unlock()
 		if len(queue) > 0 {
 			if err := c.put(queue); err != nil {
-				if !hungUp(err) {
+				if !peerClosed(err) {
 					c.nc.Close() // the reader notices it
 				}
 				over = true
@@ -155,9 +155,9 @@ func (c *conn) put(b []byte) error {
 	return err
 }
 
-// hungUp reports whether a write failed because the peer has closed the connection. Then the
+// peerClosed reports whether a write failed because the peer has closed the connection. Then the
 // reader finds the end by itself, after the peer's last message, which may be a good-bye.
-func hungUp(err error) bool {
+func peerClosed(err error) bool {
 	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 }
 

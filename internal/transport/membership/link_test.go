@@ -47,8 +47,8 @@ func TestLastWordsAreHeard(t *testing.T) {
 	require.Error(t, err)
 }
 
-// goodbyes is a link on which the group's failure is found after a good-bye was confirmed, and
-// before Leave has noticed the confirmation.
+// goodbyes is a link that confirms a good-bye and makes the group fail before Leave has noticed
+// the confirmation.
 type goodbyes struct {
 	m    *Membership
 	got  chan message

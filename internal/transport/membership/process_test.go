@@ -20,8 +20,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// roleVariable makes the test binary one process of a group; it has the rest as
-// JSON.
+// roleVariable makes the test binary one process of a group. Its value is a role as JSON.
 const roleVariable = "MEMBERSHIP_TEST_ROLE"
 
 // role is the configuration of a process.
@@ -31,7 +30,7 @@ type role struct {
 	Detection          time.Duration
 }
 
-// seen is the report of a process: that it has joined, and then the first cause.
+// seen is a report of a process: first that it has joined, then the first cause.
 type seen struct {
 	Joined       bool
 	Text         string
@@ -45,7 +44,7 @@ type seen struct {
 
 func TestMain(m *testing.M) {
 	if r := os.Getenv(roleVariable); r != "" {
-		if err := play(r); err != nil {
+		if err := runProcess(r); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -54,9 +53,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// play runs one process: it joins, moves bytes until the group fails, reports the cause, and
-// ends with its standard input.
-func play(text string) error {
+// runProcess runs one process: it joins, moves bytes until the group fails, reports the cause,
+// and ends with its standard input.
+func runProcess(text string) error {
 	var r role
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		return err
@@ -167,9 +166,8 @@ func pause(d time.Duration) {
 	}
 }
 
-// agree requires that the survivors of the failure of one process name it as the
-// first cause, for one reason, and, if the coordinator lives to order them, in the
-// same words.
+// agree requires that all survivors give the failure of process dead as the first cause, with
+// the given reason. If the coordinator survives, their errors must have the same text.
 func agree(t *testing.T, group []*child, dead int, reason string) []seen {
 	t.Helper()
 	var all []seen
@@ -256,8 +254,8 @@ func TestStoppedProcess(t *testing.T) {
 	}
 }
 
-// TestStoppedGroup stops all processes for longer than the detection time. The first one that
-// wakes has received nothing for that long, and must not take the others for dead.
+// TestStoppedGroup stops all processes for longer than the detection time. The first process
+// that wakes has received nothing for so long, but must not take the others for dead.
 func TestStoppedGroup(t *testing.T) {
 	t.Parallel()
 	const detection = 1200 * time.Millisecond
@@ -280,8 +278,8 @@ func TestStoppedGroup(t *testing.T) {
 	agree(t, group, 1, "closed its connection")
 }
 
-// TestStarvedProcess lets processes run for a fifth of the time only, in turn; they
-// are never silent for as long as the detection time.
+// TestStarvedProcess lets processes run in turn, each for a fifth of the time. None is silent
+// for as long as the detection time.
 func TestStarvedProcess(t *testing.T) {
 	t.Parallel()
 	const detection = 1500 * time.Millisecond

@@ -37,7 +37,7 @@ func TestTheCoordinatorHearsOfEveryOperation(t *testing.T) {
 			now.Op = nil // between operations
 		}
 		if seq%(1+seq/100) != 0 {
-			continue // no look at this time
+			continue // the sampler misses this state
 		}
 		s.send(seq%7 == 0)
 		m := l.sent[len(l.sent)-1].(state)

@@ -54,8 +54,8 @@ func joinStandingAt(t *testing.T, n int, ports func(int, *peerlink.Config), chan
 	}), at
 }
 
-// cause waits for the group's failure; all processes except those in without must have it with
-// the same text.
+// cause waits for the group's failure. All processes except those in without must return it
+// with the same text.
 func cause(t *testing.T, group []*Membership, without ...int) error {
 	t.Helper()
 	var first error
@@ -169,7 +169,7 @@ func TestRefusalsArriveWithTheirReason(t *testing.T) {
 		cfg := Config{Process: 1, Processes: 2, Ranks: []int{1}, Size: 2, Coordinator: address, Group: t.Name(), Attempt: 5}
 		change(&cfg)
 		var err error
-		for cfg.JoinTimeout = 100 * time.Millisecond; ; cfg.JoinTimeout *= 2 { // a refusal that is not final is reported at the end
+		for cfg.JoinTimeout = 100 * time.Millisecond; ; cfg.JoinTimeout *= 2 { // a refusal that is not final is reported when the timeout ends
 			_, err = joinAt(t, t.Context(), cfg, nil)
 			if !errors.Is(err, ErrTimeout) || strings.Contains(err.Error(), want) {
 				break
@@ -180,8 +180,8 @@ func TestRefusalsArriveWithTheirReason(t *testing.T) {
 	require.NoError(t, group[0].Err())
 }
 
-// TestNewAttemptReplacesTheOldOne: at the same ports, a later attempt of a group replaces one
-// that has failed, or one that works, whose members get the error.
+// TestNewAttemptReplacesTheOldOne: at the same ports, a later attempt of a group replaces an
+// earlier one, whether that has failed or works. Its members get the error.
 func TestNewAttemptReplacesTheOldOne(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	for _, fails := range []bool{true, false} {

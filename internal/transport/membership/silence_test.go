@@ -134,7 +134,8 @@ func TestSilentProcessIsDeadWithinTheDetectionTime(t *testing.T) {
 }
 
 func TestReportWithoutAnswer(t *testing.T) {
-	// The report is lost, but the coordinator is heard: the process's own failure is the cause.
+	// The report is lost, but the coordinator's messages arrive: the cause is the failure that
+	// the process has found itself.
 	inBubble(t, 2, func(t *testing.T, group []*Membership, processes []process) {
 		time.Sleep(time.Second)
 		processes[1].silent.Store(true)
@@ -145,8 +146,8 @@ func TestReportWithoutAnswer(t *testing.T) {
 		require.EqualError(t, group[1].Fail(errors.New("more")), "the disk is full")
 		require.Zero(t, time.Since(start))
 	})
-	// The coordinator has not been heard either: its loss is the cause, as the others will
-	// find.
+	// Nothing arrives from the coordinator either. Its loss is the cause; the other processes
+	// will find the same.
 	inBubble(t, 3, func(t *testing.T, group []*Membership, processes []process) {
 		time.Sleep(time.Second)
 		processes[0].silent.Store(true)

@@ -87,8 +87,8 @@ func pingPong(a, b Conn, size, count int) error {
 	return g.Wait()
 }
 
-// ratio runs both in turn and reports how much longer ours takes; ns/op is the time of both
-// together.
+// ratio runs both in turn and reports the time of ours divided by that of raw. ns/op is the
+// time of both together.
 func ratio(b *testing.B, ours, raw func() error) {
 	require.NoError(b, ours())
 	require.NoError(b, raw())
@@ -96,7 +96,7 @@ func ratio(b *testing.B, ours, raw func() error) {
 	runs := [2]func() error{ours, raw}
 	for turn := 0; b.Loop(); turn++ {
 		for k := range runs {
-			i := (turn + k) % 2 // who goes first changes
+			i := (turn + k) % 2 // ours and raw take turns in going first
 			began := time.Now()
 			require.NoError(b, runs[i]())
 			spent[i] += time.Since(began)
@@ -131,7 +131,7 @@ func BenchmarkTCPPingPong(b *testing.B) {
 	}
 }
 
-// wide makes every rank open a ring and the routes of recursive doubling.
+// wide makes every rank open its routes in a ring and in recursive doubling.
 func wide(nodes []Node) error {
 	p := len(nodes)
 	var g errgroup.Group

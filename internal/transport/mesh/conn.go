@@ -46,10 +46,10 @@ type tcpConn struct {
 
 	// The socket while the runtime's poller does not wait for it: then the three fields above
 	// are not used. Changed between runs, with mu held.
-	own     *ownSocket
-	place   int // index of its rank among those of this process
-	lonely  int // consecutive runs with Alone(true)
-	returns int // how often the socket went back to the poller
+	own        *ownSocket
+	place      int // index of its rank among those of this process
+	serialRuns int // consecutive runs with Alone(true)
+	returns    int // how often the socket went back to the poller
 
 	// Sending. mu orders the sender, the goroutine that drains the queue, and the end.
 	mu       sync.Mutex

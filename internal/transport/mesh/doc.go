@@ -38,9 +38,9 @@
 // call, a long one directly into its destination. There is another goroutine only while posted
 // messages wait for room in the socket.
 //
-// If one goroutine does all the work of its rank ([Loner]), it waits in the kernel and not in
-// the runtime's poller. With more ranks than cores this makes short operations take a third
-// less time.
+// If one goroutine does all the work of its rank ([SerialWaiter]), it waits in the kernel and
+// not in the runtime's poller. With more ranks than cores this makes short operations take a
+// third less time.
 //
 // Every hello and every header names the attempt and the group, so that peers of another run
 // are refused. Bytes that are no message of this protocol are refused before anything is

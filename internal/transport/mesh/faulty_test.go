@@ -19,7 +19,7 @@ func nth(kind FaultKind, from, to int, n uint64) FaultRule {
 	return FaultRule{Kind: kind, From: from, To: to, Channel: Any, Message: n}
 }
 
-// The text of a rule seeds its draws, and so decides which messages are hit.
+// The text of a rule is the seed of its random draws: it decides which messages are hit.
 func TestFaultPlansPrint(t *testing.T) {
 	require.Equal(t, "seed 7; drop 0->2 #17; delay 1->* 1/8 20ms; cut 3->0 channel 2 #100; corrupt header *->* every 5", FaultPlan{7, []FaultRule{
 		nth(Drop, 0, 2, 17),
@@ -59,7 +59,7 @@ func TestFaultPlansThatCannotBe(t *testing.T) {
 	}
 }
 
-// hit lists which of the first n messages of a direction a plan concerns.
+// hit lists the messages that a plan changes, among the first n in one direction.
 func hit(p FaultPlan, from, to, channel, n int) (numbers []int) {
 	f := p.of(from, to, channel)
 	for i := range n {

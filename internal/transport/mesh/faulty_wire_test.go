@@ -43,9 +43,8 @@ func receive(c Conn, n int) (all []came, err error) {
 	return all, nil
 }
 
-// post sends messages first to last; the group may have ended before. If one of them is to be
-// found missing, more are sent than received, so that a receiver that does not notice gets as
-// many as it waits for.
+// post sends messages first to last; the group may have ended before. Tests of lost messages
+// post more than they receive: a receiver that does not notice the loss must not wait for ever.
 func post(c Conn, first, last int) {
 	for k := first; k <= last; k++ {
 		h, b := numbered(k)
@@ -144,7 +143,7 @@ func TestLongPayloadsAreChecked(t *testing.T) {
 	}
 }
 
-// flippedWire flips a bit of the at-th byte that is written, the first being 0.
+// flippedWire flips a bit of written byte number at, counted from 0.
 type flippedWire struct {
 	net.Conn
 	at int

@@ -21,7 +21,7 @@ func helloOf(size int) peerlink.Hello {
 	return peerlink.Hello{Kind: peerlink.Lane, Scope: "test", Epoch: 4, To: 1, Size: uint32(size), Sums: true}
 }
 
-// shake connects to a mesh as anybody could, and says hello.
+// shake connects to a mesh from outside and sends a hello.
 func shake(t *testing.T, address string, h peerlink.Hello) (net.Conn, error) {
 	conn, err := newPort(t, nil).Dial(t.Context(), address, h)
 	if err == nil {
@@ -75,7 +75,7 @@ func TestListenerTakesSecondHello(t *testing.T) {
 	ca := open(t, nodes[0], 1, 0)
 	_, err = io.ReadAll(first)
 	require.NoError(t, err, "closed")
-	late, err := shake(t, meshes[1].Address(), helloOf(2)) // of a try before that one
+	late, err := shake(t, meshes[1].Address(), helloOf(2)) // from an earlier try
 	require.NoError(t, err)
 	_, err = io.ReadAll(late)
 	require.NoError(t, err, "closed")
@@ -188,7 +188,7 @@ func TestHostileMessages(t *testing.T) {
 	}
 }
 
-// flipping is a TCP on whose connections the byte with a given number arrives changed.
+// flipping is a TCP that changes the byte with a given number on each of its connections.
 type flipping struct {
 	peerlink.TCP
 	at int

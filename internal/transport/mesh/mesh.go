@@ -46,9 +46,9 @@ type Conn interface {
 	Read(dst []byte) error
 }
 
-// Loner is implemented by connections that can wait in a faster way if their goroutine has
+// SerialWaiter is implemented by connections that can wait in a faster way if their goroutine has
 // nothing else to do.
-type Loner interface {
+type SerialWaiter interface {
 	// Alone says whether, until it is called again, one goroutine at a time does all sending
 	// and receiving on all connections of this rank. No other call may be under way. Alone
 	// never waits, and changes nothing but speed.

@@ -18,12 +18,12 @@ import (
 // segment, and would have to find the goroutine and a thread for it, which takes longer than a
 // short message.
 type ownSocket struct {
-	fd      int  // in blocking mode
-	crowded bool // yield the core before sleeping
-	yield   func()
-	stays   int // number of further waits without yielding
-	use     sync.RWMutex
-	closed  bool
+	fd             int  // in blocking mode
+	oversubscribed bool // yield the core before sleeping
+	yield          func()
+	stays          int // number of further waits without yielding
+	use            sync.RWMutex
+	closed         bool
 }
 
 // Read reads the bytes that have arrived, and waits if there are none.
@@ -35,7 +35,7 @@ type ownSocket struct {
 func (s *ownSocket) Read(p []byte) (int, error) {
 	s.use.RLock()
 	defer s.use.RUnlock()
-	if s.crowded && len(p) > 0 && !s.closed {
+	if s.oversubscribed && len(p) > 0 && !s.closed {
 		if n, err := s.look(p); n > 0 || err != nil {
 			return n, err
 		}
@@ -143,20 +143,20 @@ const mostReturns = 16
 // looks is the number of runs between two checks of the number of processors.
 const looks = 64
 
-// Alone implements Loner.
+// Alone implements SerialWaiter.
 func (c *tcpConn) Alone(alone bool) {
-	c.lonely++
+	c.serialRuns++
 	switch {
 	case alone && c.own != nil:
-		if c.lonely%looks == 0 && !c.mayOwn() {
+		if c.serialRuns%looks == 0 && !c.mayOwn() {
 			c.move(c.giveBack)
 		}
 	case alone:
-		if c.lonely > aloneAfter<<c.returns && c.raw != nil && c.mayOwn() {
+		if c.serialRuns > aloneAfter<<c.returns && c.raw != nil && c.mayOwn() {
 			c.move(c.takeOut)
 		}
 	default:
-		c.lonely = 0
+		c.serialRuns = 0
 		if c.own != nil {
 			c.move(c.giveBack)
 		}
@@ -175,7 +175,7 @@ func (c *tcpConn) move(how func() error) {
 	defer c.mu.Unlock()
 	if !c.draining && c.ended() == nil {
 		_ = how()
-		c.lonely = 0
+		c.serialRuns = 0
 	}
 }
 
@@ -195,7 +195,7 @@ func (c *tcpConn) takeOut() error {
 	}
 	// The poller forgets a socket when it is closed. The copy keeps it connected.
 	_ = c.sock.Close()
-	c.own = &ownSocket{fd: fd, crowded: c.t.crowded, yield: schedYield}
+	c.own = &ownSocket{fd: fd, oversubscribed: c.t.oversubscribed, yield: schedYield}
 	return nil
 }
 

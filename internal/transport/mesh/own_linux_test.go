@@ -29,8 +29,8 @@ func alone(t testing.TB, conns ...Conn) {
 	}
 }
 
-// talk posts n messages of a length to the peer, then receives as many from it.
-func talk(c Conn, me, other, n, length int) error {
+// exchangeMessages posts n messages of a length to the peer, then receives as many from it.
+func exchangeMessages(c Conn, me, other, n, length int) error {
 	for i := range n {
 		h := headerOf(me, other, 0, i, length)
 		if err := c.Post(&h, content(me, other, 0, i, length)); err != nil {
@@ -53,13 +53,13 @@ func talk(c Conn, me, other, n, length int) error {
 	return nil
 }
 
-// A connection that changes between the two ways of waiting loses nothing, even if more was
-// posted than sockets hold, and even if only one side changes.
+// A connection loses nothing when it changes between the two ways of waiting, even if more was
+// posted than sockets hold, or if only one side changes.
 func TestOwnSocketsCarryMessages(t *testing.T) {
 	for _, buffer := range []int{0, 4096} {
 		_, nodes := clusterAt(t, oneEach(2), func(c *peerlink.Config) { c.Net = peerlink.TCP{SocketBuffer: buffer} }, nil)
 		ca, cb := couple(t, nodes[0], nodes[1], 0)
-		ca.(*tcpConn).t.crowded = true
+		ca.(*tcpConn).t.oversubscribed = true
 		for round, own := range [][2]bool{{true, true}, {true, false}, {false, true}, {false, false}, {true, true}, {true, true}} {
 			for side, c := range []Conn{ca, cb} {
 				tc := c.(*tcpConn)
@@ -73,11 +73,12 @@ func TestOwnSocketsCarryMessages(t *testing.T) {
 			}
 			for _, length := range []int{0, 8, 5000, 60 << 10} {
 				var g errgroup.Group
-				g.Go(func() error { return talk(ca, 0, 1, 20, length) })
-				g.Go(func() error { return talk(cb, 1, 0, 20, length) })
+				g.Go(func() error { return exchangeMessages(ca, 0, 1, 20, length) })
+				g.Go(func() error { return exchangeMessages(cb, 1, 0, 20, length) })
 				require.NoError(t, g.Wait(), "round %d", round)
 			}
-			// Both halves of a lane use it at the same time if it could not be given back.
+			// Send and receive at the same time, as both halves of a lane do with a
+			// connection that could not be given back.
 			var g errgroup.Group
 			for _, c := range []Conn{ca, cb} {
 				g.Go(func() error { return c.Send(&Header{Length: 1 << 20}, make([]byte, 1<<20)) })
@@ -149,7 +150,7 @@ func TestOwnSocketsEnd(t *testing.T) {
 			received := make(chan error, 1)
 			if end.late {
 				own := ca.(*tcpConn).own
-				own.crowded = true
+				own.oversubscribed = true
 				end.how(meshes, cb.(*tcpConn))
 				n, err := unix.Poll([]unix.PollFd{{Fd: int32(own.fd), Events: unix.POLLIN}}, -1)
 				require.NoError(t, err)
@@ -176,7 +177,7 @@ func TestOwnSocketsEnd(t *testing.T) {
 	}
 }
 
-// If the runtime has only one processor, a waiting thread would keep it from others.
+// If the runtime has only one processor, a waiting thread would keep it from other goroutines.
 func TestOwnSocketsGoBackWhereProcessorsAreFew(t *testing.T) {
 	_, nodes := cluster(t, oneEach(2), nil)
 	ca, _ := couple(t, nodes[0], nodes[1], 0)
@@ -193,7 +194,7 @@ func TestOwnSocketsGoBackWhereProcessorsAreFew(t *testing.T) {
 	require.Nil(t, tc.own)
 }
 
-func TestCrowdedHosts(t *testing.T) {
+func TestOversubscribedHosts(t *testing.T) {
 	at := func(hosts ...string) (peers []membership.Peer) {
 		for _, h := range hosts {
 			peers = append(peers, membership.Peer{Address: h})
@@ -204,10 +205,10 @@ func TestCrowdedHosts(t *testing.T) {
 	for i := range runtime.NumCPU() {
 		many = append(many, at(fmt.Sprintf("10.0.0.1:%d", i))...)
 	}
-	require.False(t, crowded("10.0.0.1:0", many))
-	require.True(t, crowded("10.0.0.1:0", append(many, at("10.0.0.1:999")...)))
-	require.Equal(t, runtime.NumCPU() < 2, crowded("10.0.0.2:1", many))
-	require.False(t, crowded("10.0.0.7:1", many))
+	require.False(t, oversubscribed("10.0.0.1:0", many))
+	require.True(t, oversubscribed("10.0.0.1:0", append(many, at("10.0.0.1:999")...)))
+	require.Equal(t, runtime.NumCPU() < 2, oversubscribed("10.0.0.2:1", many))
+	require.False(t, oversubscribed("10.0.0.7:1", many))
 }
 
 func TestOwnSocketsAllocateNothing(t *testing.T) {
@@ -219,11 +220,11 @@ func TestOwnSocketsAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestWhoLosesTheCoreKeepsIt: if a yield takes as long as it does beside other programs, the
-// socket does not yield again for a while.
+// TestWhoLosesTheCoreKeepsIt: a yield takes long if another program gets the core. The socket
+// then does not yield again for a while.
 func TestWhoLosesTheCoreKeepsIt(t *testing.T) {
 	yields := 0
-	s := &ownSocket{crowded: true, yield: func() {
+	s := &ownSocket{oversubscribed: true, yield: func() {
 		yields++
 		for began := time.Now(); time.Since(began) <= longYield; {
 		}

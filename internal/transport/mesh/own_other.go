@@ -10,5 +10,5 @@ type ownSocket struct {
 	fd int
 }
 
-// Alone implements Loner.
+// Alone implements SerialWaiter.
 func (c *tcpConn) Alone(bool) {}

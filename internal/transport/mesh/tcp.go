@@ -71,11 +71,11 @@ type TCPConfig struct {
 // processes by one TCP connection per pair of ranks and channel.
 type TCP struct {
 	*fabric
-	cfg      TCPConfig
-	fence    fence
-	endpoint *peerlink.Opened
-	peers    []string // addresses, by rank; "" where unknown
-	crowded  bool     // this host has more processes of the group than cores
+	cfg            TCPConfig
+	fence          fence
+	endpoint       *peerlink.Opened
+	peers          []string // addresses, by rank; "" where unknown
+	oversubscribed bool     // this host has more processes of the group than cores
 
 	ctx    context.Context // ends with the group, or when the mesh is closed
 	cancel context.CancelCauseFunc
@@ -126,7 +126,7 @@ func JoinTCP(ctx context.Context, cfg TCPConfig) (*TCP, error) {
 			}
 		}
 	}
-	t.crowded = crowded(t.Address(), peers)
+	t.oversubscribed = oversubscribed(t.Address(), peers)
 	replaced := make(chan error, 1)
 	t.endpoint, err = cfg.Port.Open(peerlink.Endpoint{
 		Kind: peerlink.Lane, Scope: cfg.Group, Epoch: cfg.Attempt, Serve: t.answer,
@@ -190,8 +190,8 @@ func (t *TCP) Node(rank int) Node {
 	return t.nodes[rank]
 }
 
-// crowded reports whether the host of an address has more processes of a group than cores.
-func crowded(address string, peers []membership.Peer) bool {
+// oversubscribed reports whether the host of an address has more processes of a group than cores.
+func oversubscribed(address string, peers []membership.Peer) bool {
 	here, _, _ := net.SplitHostPort(address)
 	count := 0
 	for _, p := range peers {

@@ -119,7 +119,8 @@ func TestTCPAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A mesh that closes between messages has left; ranks that wait for more get the error at once.
+// A mesh that closes between messages has left. Ranks that wait for its messages get the error
+// at once.
 func TestTCPClosing(t *testing.T) {
 	meshes, nodes := clusterAt(t, oneEach(3), smallSockets, nil)
 	ca, cb := couple(t, nodes[0], nodes[1], 3)

@@ -52,7 +52,7 @@ func sendAll(c Conn, from, to, channel, count, limit int, seed uint64) error {
 		if err := how(&h, b); err != nil {
 			return fmt.Errorf("sending message %d from %d to %d: %w", i, from, to, err)
 		}
-		clear(b) // the buffer is ours again
+		clear(b) // the connection no longer needs the buffer
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// TestCloseFlushes: messages sent before Close arrive, and the first worker that closes does
-// not make others fail.
+// TestCloseFlushes: messages sent before Close arrive, and closing the first worker does not
+// make others fail.
 func TestCloseFlushes(t *testing.T) {
 	const messages = 50
 	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}} {
@@ -52,12 +52,12 @@ func TestCloseFlushes(t *testing.T) {
 	}
 }
 
-// TestSendToOneWhoLeft is an error of the sender and no failure of the network.
+// TestSendToOneWhoLeft: it is an error of Send, but no failure of the network.
 func TestSendToOneWhoLeft(t *testing.T) {
 	j := connected(t, 3, nil)
 	k := newKeeper(2)
 	j.listen(at(0, 0, 1), k)
-	j.listen(at(0, 0, 2), k.twin())
+	j.listen(at(0, 0, 2), k.sibling())
 	s, other, waits := j.dial(0, at(0, 0, 1)), j.dial(0, at(0, 0, 2)), j.dial(0, at(9, 0, 1))
 	require.NoError(t, s.Send(soon(t), transport.Message{}))
 	k.next(t)
@@ -99,7 +99,7 @@ func TestFailedNetworkLeavesQuietly(t *testing.T) {
 	j := connected(t, 3, nil)
 	k := newKeeper(9)
 	for w := range 3 {
-		j.listen(at(0, 0, w), k.twin())
+		j.listen(at(0, 0, w), k.sibling())
 	}
 	for _, way := range [][2]int{{0, 1}, {1, 0}, {1, 2}, {0, 2}} {
 		require.NoError(t, j.dial(way[0], at(0, 0, way[1])).Send(soon(t), transport.Message{}))

@@ -49,9 +49,9 @@ type conn struct {
 	room  *transport.Gate // bytes of messages that may still be queued
 
 	// Used only by the network's watch.
-	seen  uint64 // reads at the last tick
-	ear   silence.Peer
-	heard time.Time // when reads was last seen to grow
+	seen     uint64 // reads at the last tick
+	liveness silence.Peer
+	heard    time.Time // when reads was last seen to grow
 
 	mu      sync.Mutex
 	queue   []*[]byte
@@ -437,11 +437,11 @@ func (c *conn) settle() error {
 func (c *conn) look(w *silence.Watch, now time.Time) silence.Verdict {
 	if reads := c.reads.Load(); reads != c.seen {
 		c.seen, c.heard = reads, now
-		w.Heard(&c.ear)
+		w.Heard(&c.liveness)
 	}
-	verdict := w.Judge(&c.ear)
+	verdict := w.Judge(&c.liveness)
 	if verdict != silence.Alive && peerlink.Unread(c.nc) {
-		w.Heard(&c.ear)
+		w.Heard(&c.liveness)
 		return silence.Alive
 	}
 	return verdict

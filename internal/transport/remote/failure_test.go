@@ -85,8 +85,8 @@ func discard() transport.Receiver {
 	return receive(func(m transport.Message) { m.Release() })
 }
 
-// TestCutConnections cuts the connection after a number of bytes: in a frame, between
-// two, in rows.
+// TestCutConnections cuts the connection after a number of bytes: within a frame, between two
+// frames, or within rows.
 func TestCutConnections(t *testing.T) {
 	for _, after := range []int64{300, 3000, 3001, 30000, 300003} {
 		for _, how := range []string{"cut", "half", "garbage"} {

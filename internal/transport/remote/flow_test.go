@@ -137,8 +137,8 @@ func TestEverythingArrives(t *testing.T) {
 	j.noFailures()
 }
 
-// TestOrder: messages of one sender arrive in order, each once, also when many
-// senders and inboxes share a connection.
+// TestOrder: messages of one sender arrive in order, each once, even if many senders and
+// inboxes share a connection.
 func TestOrder(t *testing.T) {
 	const inboxes, senders, messages = 3, 3, 100
 	for _, credits := range []int{0, 1, 2} {
@@ -189,7 +189,7 @@ func TestOrder(t *testing.T) {
 // TestCreditsBoundWhatIsUnderWay: an inbox whose receiver takes nothing gets as many messages
 // as it granted credits, and the sender waits. Other inboxes are not held up.
 func TestCreditsBoundWhatIsUnderWay(t *testing.T) {
-	for _, credits := range []int{1, 2, 4} { // so few that none is kept back
+	for _, credits := range []int{1, 2, 4} { // so few that the inbox grants each again at once
 		j := connected(t, 2, func(_ int, c *Config) { c.Credits = credits })
 		slow, fast := newKeeper(100), newKeeper(100)
 		slow.turns = make(chan struct{})
@@ -206,7 +206,7 @@ func TestCreditsBoundWhatIsUnderWay(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(context.Background())
 			refused := make(chan error, 1)
 			go func() { refused <- s.Send(ctx, transport.Message{Rows: j.rows(1)}) }()
-			// A round of messages to the other inbox of the same worker passes meanwhile.
+			// Meanwhile, messages to another inbox of the same worker pass.
 			for range 20 {
 				require.NoError(t, other.Send(soon(t), transport.Message{Rows: j.rows(2)}))
 				m := fast.next(t)
@@ -259,7 +259,7 @@ func TestEarlyMessages(t *testing.T) {
 	require.NoError(t, j.dial(0, at(5, 2, 1)).Send(soon(t), transport.Message{}))
 	k.next(t)
 	require.Empty(t, sent)
-	j.listen(at(5, 1, 1), k.twin())
+	j.listen(at(5, 1, 1), k.sibling())
 	for i := range 3 {
 		require.NoError(t, <-sent)
 		require.EqualValues(t, i, k.next(t).Seq)

@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// TestFramesHoldWhatTheySay: a frame with right checksums is refused if its body is not valid
-// up to its end.
+// TestFramesHoldWhatTheySay: a frame with correct checksums is refused unless its whole body is
+// valid.
 func TestFramesHoldWhatTheySay(t *testing.T) {
 	mem := memory.NewGoAllocator()
 	rec := batchtest.Record(t, mem, batchtest.Schema(t, "id int64"), `[{"id": 1}, {"id": 2}]`)
@@ -54,7 +54,7 @@ type lazy struct{ side }
 
 func (lazy) handle(kind, int) error { return nil }
 
-// TestFramesAreTakenWhole: an unread rest of a frame is never taken for the next frame.
+// TestFramesAreTakenWhole: the unread rest of a frame is never taken for the next frame.
 func TestFramesAreTakenWhole(t *testing.T) {
 	n := &Network{cfg: Config{Worker: 1, Workers: 2, maxMessage: 1 << 20, window: 1 << 20}}
 	near, far := net.Pipe()

@@ -258,8 +258,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// repaired returns a stream of frames with right numbers and checksums, as far as the bytes are
-// frames, so that a fuzzer gets past them.
+// repaired corrects the numbers and checksums of a stream, as far as its bytes are frames, so
+// that a fuzzer gets past them.
 func repaired(b []byte) []byte {
 	b = bytes.Clone(b)
 	for at, number := 0, uint32(0); at+headBytes <= len(b); number++ {
@@ -351,8 +351,8 @@ func TestDamageIsACause(t *testing.T) {
 	require.Contains(t, told.Error(), "says that what worker 0 sent it came "+lost.Kind.Error())
 }
 
-// TestDamageNamesTheEdge: the errors of both sides name the edge of damaged rows, whichever
-// byte was damaged. If the head of the frame was damaged, the edge is unknown.
+// TestDamageNamesTheEdge: the errors of both sides name the edge of damaged rows, wherever in
+// the body the damage is. If the head of the frame was damaged, the edge is unknown.
 func TestDamageNamesTheEdge(t *testing.T) {
 	for _, edge := range []int{0, 7, 300, 70_000} {
 		j := between(t, func(_ int, c *Config) {
@@ -377,7 +377,7 @@ func TestDamageNamesTheEdge(t *testing.T) {
 	require.ErrorContains(t, hear(t, b, 0), "damaged in transit: the head of frame 0, so that it is not known for what it was, has the checksum")
 }
 
-// TestEdgesOfHeads: heads give every edge that fits in them, and no other.
+// TestEdgesOfHeads: a head holds an edge up to maxEdge. Any other edge is read as −1.
 func TestEdgesOfHeads(t *testing.T) {
 	for edge, want := range map[int32]int{0: 0, 1: 1, 255: 255, 1 << 20: 1 << 20, maxEdge: maxEdge, maxEdge + 1: -1, math.MaxInt32: -1, -1: -1, math.MinInt32: -1} {
 		b := appendHead(nil, kindMessage, messageBytes)

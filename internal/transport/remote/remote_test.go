@@ -157,8 +157,8 @@ func at(edge, inbox, worker int) transport.Address {
 	return transport.Address{Edge: edge, Inbox: inbox, Worker: worker}
 }
 
-// keeper is the receiver of one inbox. It keeps messages; if turns is set, it waits for a turn
-// before each.
+// keeper is the receiver of one inbox. It keeps messages. Before each one, it receives from
+// turns, unless that is nil.
 type keeper struct {
 	turns chan struct{}
 	came  chan transport.Message
@@ -167,9 +167,9 @@ type keeper struct {
 
 func newKeeper(room int) *keeper { return &keeper{came: make(chan transport.Message, room)} }
 
-// twin returns the receiver of another inbox, which keeps its messages together with those of
+// sibling returns the receiver of another inbox, which keeps its messages together with those of
 // k. Inboxes do not wait for one another, so each needs a receiver of its own.
-func (k *keeper) twin() *keeper { return &keeper{turns: k.turns, came: k.came} }
+func (k *keeper) sibling() *keeper { return &keeper{turns: k.turns, came: k.came} }
 
 func (k *keeper) Receive(m transport.Message) {
 	if !k.busy.TryLock() {

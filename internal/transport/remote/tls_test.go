@@ -69,8 +69,8 @@ func TestTLS(t *testing.T) {
 	j.noFailures()
 }
 
-// TestTLSDisagreement: workers with TLS and without cannot connect, and neither can workers
-// with different authorities; the dialer's error says which.
+// TestTLSDisagreement: a worker with TLS and one without cannot connect, nor can workers with
+// different authorities. The dialer's error says which of the two it is.
 func TestTLSDisagreement(t *testing.T) {
 	c, other := credential(t), credential(t)
 	bare := c.Clone()

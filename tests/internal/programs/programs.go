@@ -79,11 +79,6 @@ func BuildWith(pkg string, environ []string, flags ...string) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, filepath.Base(pkg))
-	for _, e := range environ {
-		if strings.HasPrefix(e, "GOAMD64=") { // to reuse what the search for fused products has compiled
-			flags = append([]string{"-trimpath"}, flags...)
-		}
-	}
 	cmd := proctest.Command("go", slices.Concat([]string{"build", "-ldflags=-w", "-o", path}, flags, []string{pkg})...)
 	cmd.Dir = Root()
 	cmd.Env = append(os.Environ(), environ...)

@@ -17,8 +17,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
 )
 
-// portrait is the description of a model that people see, and programs as JSON.
-type portrait struct {
+// modelSummary is the description of a model that people see, and programs as JSON.
+type modelSummary struct {
 	Kind    string          `json:"kind"`
 	About   string          `json:"about,omitempty"`
 	Version int             `json:"version"`
@@ -28,7 +28,7 @@ type portrait struct {
 	Classes []string        `json:"classes,omitempty"`
 	Summary json.RawMessage `json:"summary,omitempty"`
 	Tables  []model.Table   `json:"tables,omitempty"`
-	Stages  []*portrait     `json:"stages,omitempty"`
+	Stages  []*modelSummary `json:"stages,omitempty"`
 	Reading model.Reading   `json:"reading,omitzero"` // of the files that the model was trained on
 
 	facts     []model.Fact
@@ -40,18 +40,18 @@ type portrait struct {
 // shownColumns is how many columns of a table a terminal shows.
 const shownColumns = 10
 
-// portrayFile reads the file of a model of any kind.
-func portrayFile(file []byte) (*portrait, error) {
+// summarizeFile reads the file of a model of any kind.
+func summarizeFile(file []byte) (*modelSummary, error) {
 	m, err := pipeline.DecodeAny(file)
 	if err != nil {
 		return nil, err
 	}
-	return portray(m, file, nil)
+	return summarize(m, file, nil)
 }
 
-// portray describes a model. before are the models that rows go through first.
-func portray(m model.Model, file []byte, before []model.Model) (*portrait, error) {
-	p := &portrait{Kind: m.Kind(), Inputs: m.Inputs(), Bytes: len(file), Version: 1, Classes: predictionOf(m).Classes()}
+// summarize describes a model. before are the models that rows go through first.
+func summarize(m model.Model, file []byte, before []model.Model) (*modelSummary, error) {
+	p := &modelSummary{Kind: m.Kind(), Inputs: m.Inputs(), Bytes: len(file), Version: 1, Classes: predictionOf(m).Classes()}
 	for _, k := range catalog.Kinds() {
 		if k.Name == p.Kind {
 			p.About = k.About
@@ -64,7 +64,7 @@ func portray(m model.Model, file []byte, before []model.Model) (*portrait, error
 	if string(p.Summary) == "null" {
 		p.Summary = nil
 	}
-	p.summarise()
+	p.readSummary()
 	if whole, ok := m.(*pipeline.Model); ok {
 		p.About = "a chain of preparations and an estimator"
 		for i, s := range whole.Stages() {
@@ -72,7 +72,7 @@ func portray(m model.Model, file []byte, before []model.Model) (*portrait, error
 			if err != nil {
 				return nil, err
 			}
-			stage, err := portray(s, text, append(append([]model.Model(nil), before...), whole.Stages()[:i]...))
+			stage, err := summarize(s, text, append(append([]model.Model(nil), before...), whole.Stages()[:i]...))
 			if err != nil {
 				return nil, err
 			}
@@ -91,25 +91,25 @@ func portray(m model.Model, file []byte, before []model.Model) (*portrait, error
 	return p, nil
 }
 
-// predicts returns the portrait of the model that predicts: of a pipeline its last stage.
-func (p *portrait) predicts() *portrait {
+// predictor returns the summary of the model that predicts: of a pipeline its last stage.
+func (p *modelSummary) predictor() *modelSummary {
 	if n := len(p.Stages); n > 0 {
-		return p.Stages[n-1].predicts()
+		return p.Stages[n-1].predictor()
 	}
 	return p
 }
 
-// brief returns the portrait of the model that predicts, with the file columns that the whole
-// pipeline reads.
-func (p *portrait) brief() *portrait {
-	last := *p.predicts()
+// ofPredictor returns the summary of the model that predicts, with the file columns that the
+// whole pipeline reads.
+func (p *modelSummary) ofPredictor() *modelSummary {
+	last := *p.predictor()
 	last.Inputs, last.Reading = p.Inputs, p.Reading
 	return &last
 }
 
-// summarise makes facts of the summary: its scalar members in order, the measures, and the
+// readSummary makes facts of the summary: its scalar members in order, the measures, and the
 // curve of training.
-func (p *portrait) summarise() {
+func (p *modelSummary) readSummary() {
 	d := json.NewDecoder(bytes.NewReader(p.Summary))
 	d.UseNumber()
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
@@ -138,7 +138,7 @@ func (p *portrait) summarise() {
 }
 
 // list takes over the lists of a summary that it knows.
-func (p *portrait) list(name string, all []any) {
+func (p *modelSummary) list(name string, all []any) {
 	for _, v := range all {
 		entry, _ := v.(map[string]any)
 		switch {
@@ -194,15 +194,15 @@ func printable(s string) string {
 	}, s)
 }
 
-// write prints the portrait, with at most rows rows of each table.
-func (p *portrait) write(w io.Writer, rows int) error {
+// write prints the summary, with at most rows rows of each table.
+func (p *modelSummary) write(w io.Writer, rows int) error {
 	var b strings.Builder
 	p.print(&b, "", rows)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func (p *portrait) print(b *strings.Builder, number string, rows int) {
+func (p *modelSummary) print(b *strings.Builder, number string, rows int) {
 	title := p.Kind
 	if p.About != "" {
 		title += ": " + p.About

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// ending is a set of outputs of an interrupted run, which another run finishes or undoes.
-type ending struct {
+// recovery is a set of outputs of an interrupted run, which another run finishes or undoes.
+type recovery struct {
 	journal
-	disk   outputDisk
-	keeper *staging   // staging directory with the journal
-	left   []*staging // the other staging directories that still exist
-	all    []*placement
-	gone   map[*placement]bool // outputs that are gone from their staging directories
+	disk           outputDisk
+	journalStaging *staging   // staging directory with the journal
+	left           []*staging // the other staging directories that still exist
+	all            []*placement
+	gone           map[*placement]bool // outputs that are gone from their staging directories
 }
 
 // endSet finishes or undoes the set of an interrupted run, and removes its remains. It reports
@@ -24,8 +24,8 @@ type ending struct {
 // is one of the disk.
 func endSet(d outputDisk, j journal) (finished bool, err error) {
 	const doing = "end what an earlier run was cut off in, making several outputs visible: %w"
-	e := &ending{disk: d, gone: map[*placement]bool{}}
-	if e.keeper, err = holdStaging(d, j.Members[0].Dir); err != nil {
+	e := &recovery{disk: d, gone: map[*placement]bool{}}
+	if e.journalStaging, err = holdStaging(d, j.Members[0].Dir); err != nil {
 		return false, fmt.Errorf(doing, err)
 	}
 	defer func() { err = errors.Join(err, e.leave()) }()
@@ -38,8 +38,8 @@ func endSet(d outputDisk, j journal) (finished bool, err error) {
 	}
 	var amiss error
 	if !e.ended {
-		if amiss, err = e.settle(); err == nil {
-			err = endJournal(d, e.keeper.dir)
+		if amiss, err = e.resolve(); err == nil {
+			err = endJournal(d, e.journalStaging.dir)
 		}
 	}
 	if err == nil {
@@ -56,7 +56,7 @@ func endSet(d outputDisk, j journal) (finished bool, err error) {
 }
 
 // gather finds the staging directories of the set that still exist, and takes their locks.
-func (e *ending) gather() error {
+func (e *recovery) gather() error {
 	for i, m := range e.Members {
 		sealed, err := readRecord(sealCodec, filepath.Join(m.Dir, sealFile))
 		if err != nil {
@@ -83,9 +83,9 @@ func (e *ending) gather() error {
 	return nil
 }
 
-// settle finishes the set or undoes it. amiss says which outputs something else has changed, so
-// that they are lost or could not be undone. err is an error that stopped settle.
-func (e *ending) settle() (amiss, err error) {
+// resolve finishes the set or undoes it. amiss names the outputs that something else has
+// changed, so that they are lost or could not be undone. err is an error that stopped resolve.
+func (e *recovery) resolve() (amiss, err error) {
 	if !e.Undo {
 		for _, p := range e.all {
 			if err = e.place(p); err != nil {
@@ -113,12 +113,12 @@ func (e *ending) settle() (amiss, err error) {
 }
 
 // place finishes one output.
-func (e *ending) place(p *placement) error {
+func (e *recovery) place(p *placement) error {
 	if !e.gone[p] {
 		return p.place()
 	}
 	at, why, err := p.inPlace()
-	if at == astray {
+	if at == notFound {
 		return why
 	}
 	return err
@@ -126,19 +126,19 @@ func (e *ending) place(p *placement) error {
 
 // takeBack undoes one output. An output without remains has been taken back already, unless it
 // is in its place.
-func (e *ending) takeBack(p *placement) (left, err error) {
+func (e *recovery) takeBack(p *placement) (left, err error) {
 	if !e.gone[p] {
 		return p.takeBack()
 	}
 	at, _, err := p.inPlace()
-	if err != nil || at != placed {
+	if err != nil || at != inPlace {
 		return nil, err
 	}
 	return fmt.Errorf("%s stays as that run made it, as %s, with what stood there before, is gone", p.Target, p.stage), nil
 }
 
 // remove is step 4 of output_journal.go.
-func (e *ending) remove() error {
+func (e *recovery) remove() error {
 	for len(e.left) > 0 {
 		s := e.left[len(e.left)-1]
 		e.left = e.left[:len(e.left)-1]
@@ -147,25 +147,25 @@ func (e *ending) remove() error {
 			return err
 		}
 	}
-	k := e.keeper
-	e.keeper = nil
+	k := e.journalStaging
+	e.journalStaging = nil
 	k.noted = true
 	return k.remove()
 }
 
 // leave releases the locks that are still held.
-func (e *ending) leave() (err error) {
+func (e *recovery) leave() (err error) {
 	for _, s := range e.left {
 		err = errors.Join(err, s.leave())
 	}
-	if e.keeper != nil {
-		err = errors.Join(err, e.keeper.leave())
+	if e.journalStaging != nil {
+		err = errors.Join(err, e.journalStaging.leave())
 	}
 	return err
 }
 
 // dirs returns the staging directories of the set.
-func (e *ending) dirs() []string {
+func (e *recovery) dirs() []string {
 	var all []string
 	for _, m := range e.Members {
 		all = append(all, m.Dir)
@@ -210,7 +210,7 @@ func undecided(d outputDisk, dir string, sealed seal) error {
 	decided := false
 	if dirs = first.Dirs; first.Set != sealed.Set {
 		dirs = []string{dir}
-		now, err := standingAt(sealed.First.Target)
+		now, err := fileStateAt(sealed.First.Target)
 		if err != nil {
 			return err
 		}
@@ -234,7 +234,7 @@ func undecided(d outputDisk, dir string, sealed seal) error {
 		if err == nil {
 			was, err = p.replaced()
 		}
-		if err == nil && (at != waiting || was != "") {
+		if err == nil && (at != inStaging || was != "") {
 			// A run that is just working there removes the seal first.
 			s, err = readRecord(sealCodec, path)
 		}
@@ -245,13 +245,13 @@ func undecided(d outputDisk, dir string, sealed seal) error {
 			continue
 		}
 		there = append(there, dir)
-		decided = decided || at != waiting || was != ""
+		decided = decided || at != inStaging || was != ""
 		switch at {
-		case placed:
+		case inPlace:
 			stand = append(stand, s.Target)
-		case waiting:
+		case inStaging:
 			rest = append(rest, fmt.Sprintf("%s waits in %s", s.Target, dir))
-		case astray:
+		case notFound:
 			rest = append(rest, why.Error())
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// obedient is a task manager whose workers do as they are told, and send ten rows.
-func obedient(tm *manager) {
+// runWorkersNormally is a task manager whose workers follow all commands and send ten rows.
+func runWorkersNormally(tm *manager) {
 	orders := tm.told
 	var workers sync.WaitGroup
 	defer workers.Wait()
@@ -68,16 +68,16 @@ func sendRows(tm *manager, ref wire.WorkerRef) {
 	}
 }
 
-// Many jobs of many clients at once, some of which are cancelled: every follower sees
-// one story, in which each worker's rows come once and in order, and at the end all
-// slots are free.
+// Many clients run many jobs at the same time, and cancel some of them. All followers of a job
+// see the same events, with each worker's rows once and in order. At the end all slots are
+// free.
 func TestCrowd(t *testing.T) {
 	const managers, clients, each = 4, 6, 8
 	m := start(t, func(c *Config) { c.KeepJobs = clients * each })
 	for i := range managers {
 		c := dial(t, m, testToken, nil)
 		tm := join(t, c, registration(fmt.Sprint(i), 2))
-		tm.work.Go(func() { obedient(tm) })
+		tm.work.Go(func() { runWorkersNormally(tm) })
 	}
 	var all sync.WaitGroup
 	for n := range clients {
@@ -97,7 +97,7 @@ func TestCrowd(t *testing.T) {
 				story, last := follow(t, c, &wire.FollowRequest{Job: id, Attach: true})
 				again, _ := follow(t, c, &wire.FollowRequest{Job: id, From: 1})
 				told := slices.Clone(story)
-				if last.State != wire.JobFinished { // then its rows may be freed by now
+				if last.State != wire.JobFinished { // its rows may have been freed by now
 					for _, s := range []*[]string{&told, &again} {
 						*s = slices.DeleteFunc(*s, func(e string) bool { return strings.HasPrefix(e, "rows ") })
 					}
@@ -117,8 +117,8 @@ func TestCrowd(t *testing.T) {
 
 func equal(a, b []string) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
-// checkRows checks that each worker's rows are there in order, all of them if the job
-// has finished.
+// checkRows checks that the rows of each worker are in order. If the job has finished, none may
+// be missing.
 func checkRows(t *testing.T, id wire.JobID, story []string, last *wire.JobInfo) {
 	next := make([]int, len(last.Workers))
 	for _, line := range story {

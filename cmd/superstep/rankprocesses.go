@@ -13,26 +13,26 @@ import (
 	"time"
 )
 
-// lastWords is how long other ranks may take to end by themselves once rank 0 has failed: the
+// exitGrace is how long other ranks may take to end by themselves once rank 0 has failed: the
 // group tells them of the failure, and their messages may say more.
-const lastWords = 5 * time.Second
+const exitGrace = 5 * time.Second
 
-// family are the processes of ranks 1, 2… that rank 0 started.
-type family struct {
+// rankProcesses are the processes of ranks 1, 2… that rank 0 started.
+type rankProcesses struct {
 	ctx    context.Context // done when one of them fails
 	cancel context.CancelCauseFunc
-	said   *once
+	stderr *errorFilter
 	alive  sync.WaitGroup
 }
 
-func newFamily(ctx context.Context, errOut io.Writer) *family {
-	f := &family{said: &once{out: errOut}}
+func newRankProcesses(ctx context.Context, errOut io.Writer) *rankProcesses {
+	f := &rankProcesses{stderr: &errorFilter{out: errOut}}
 	f.ctx, f.cancel = context.WithCancelCause(ctx)
 	return f
 }
 
 // start starts the process of a rank. The ranks find each other in a directory.
-func (f *family) start(rank int, dir string) error {
+func (f *rankProcesses) start(rank int, dir string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func (f *family) start(rank int, dir string) error {
 		return fmt.Errorf("starting rank %d: %w", rank, err)
 	}
 	f.alive.Go(func() {
-		f.said.copy(said)
+		f.stderr.copy(said)
 		if err := child.Wait(); err != nil {
 			f.cancel(fmt.Errorf("rank %d: %w", rank, err))
 		}
@@ -57,18 +57,18 @@ func (f *family) start(rank int, dir string) error {
 
 // end returns when all processes have ended. If rank 0 failed, it stops the processes that do
 // not end by themselves.
-func (f *family) end(err error) {
+func (f *rankProcesses) end(err error) {
 	if err != nil {
-		stop := time.AfterFunc(lastWords, func() { f.cancel(err) })
+		stop := time.AfterFunc(exitGrace, func() { f.cancel(err) })
 		defer stop.Stop()
 	}
 	f.alive.Wait()
 	f.cancel(nil)
 }
 
-// once passes lines on. The error that ends a group is the same for all ranks, and all of them
-// print it: once passes on the first such line only.
-type once struct {
+// errorFilter passes lines on. The error that ends a group is the same for all ranks, and all of
+// them print it: only the first such line is passed on.
+type errorFilter struct {
 	mu   sync.Mutex
 	out  io.Writer
 	seen map[string]bool
@@ -76,7 +76,7 @@ type once struct {
 
 const errorPrefix = "superstep: "
 
-func (o *once) copy(from io.Reader) {
+func (o *errorFilter) copy(from io.Reader) {
 	lines := bufio.NewReader(from)
 	for {
 		text, err := lines.ReadString('\n')
@@ -98,7 +98,7 @@ func (o *once) copy(from io.Reader) {
 }
 
 // has says whether an error has been passed on.
-func (o *once) has(err error) bool {
+func (o *errorFilter) has(err error) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.seen[errorPrefix+err.Error()+"\n"]

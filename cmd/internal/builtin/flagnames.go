@@ -22,16 +22,16 @@ import (
 // value.
 func refuse(k *kong.Context, err error) error {
 	l := lineOf(k)
-	told, problems := l.beyond()
+	told, problems := l.outOfBounds()
 	empty, nothing := l.empty()
 	problems = append(problems, nothing...)
 	l.store()
-	idle, without := l.idle()
+	idle, without := l.withoutEffect()
 	problems = append(problems, without...)
 	missing := l.missing()
 	words := wordsOf(l.flags)
 	for _, line := range linesOf(err) {
-		line = words.reworded(line)
+		line = words.translate(line)
 		about, what, _ := strings.Cut(strings.TrimPrefix(line, "--"), " ")
 		about, number := strings.CutSuffix(about, ",")
 		value := number || strings.HasPrefix(what, "is ") || strings.HasPrefix(what, "of ")
@@ -65,13 +65,13 @@ func linesOf(err error) []string {
 	return strings.Split(err.Error(), "\n")
 }
 
-// A wording turns messages of packages, which name parameters, into ones that name flags.
-type wording map[string]string
+// flagNames turn messages of packages, which name parameters, into ones that name flags.
+type flagNames map[string]string
 
 // wordsOf returns the words for parameters. A flag sets the parameter named like its field, or
 // the parameters that its tag names.
-func wordsOf(flags []ownFlag) wording {
-	w := wording{}
+func wordsOf(flags []ownFlag) flagNames {
+	w := flagNames{}
 	for _, f := range flags {
 		params := f.field.Tag.Get("param")
 		if params == "" {
@@ -86,7 +86,7 @@ func wordsOf(flags []ownFlag) wording {
 }
 
 // wordsFor returns the words for the arguments of a program.
-func wordsFor(args any) wording {
+func wordsFor(args any) flagNames {
 	parser, err := kong.New(args)
 	if err != nil {
 		return nil
@@ -125,8 +125,8 @@ var (
 	zeroes = regexp.MustCompile(`(?m),? or 0 for [^;:\n]*`)
 )
 
-// reworded translates a message to the words of flags. Quoted text stays.
-func (w wording) reworded(message string) string {
+// translate translates a message to the words of flags. Quoted text stays.
+func (w flagNames) translate(message string) string {
 	message = lacking.ReplaceAllString(calls.ReplaceAllString(message, ""), "")
 	message = assembled.ReplaceAllStringFunc(message, func(text string) string {
 		if _, number, ok := strings.Cut(text, ": component "); ok {

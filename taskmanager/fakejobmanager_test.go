@@ -25,11 +25,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// enough is how long a test waits for what must happen. It is far more than needed.
+// enough is the time that a test waits for something that must happen. It is far longer than
+// needed.
 const enough = 4 * time.Minute
 
-// boss is a job manager that records what it receives and sends what a test tells it to.
-type boss struct {
+// fakeJobManager is a job manager for tests. It records what it receives and sends what the test tells it
+// to.
+type fakeJobManager struct {
 	wire.JobManager // only the methods that task managers call are implemented
 
 	listener  *bufconn.Listener
@@ -38,37 +40,37 @@ type boss struct {
 	heartbeat time.Duration
 	lease     time.Duration
 
-	mu        sync.Mutex
-	changed   chan struct{} // closed and replaced at every change
-	cluster   string
-	refuse    *wire.Refused
-	deaf      bool // it acknowledges nothing
-	stream    grpcStream
-	registers []wire.Register
-	heard     []heard // in the order of arrival, over all streams
-	beats     int
-	ailing    string // of the last heartbeat
-	left      *wire.Leave
-	artifacts map[string][]byte
-	chunk     int
-	fetches   int
-	fetchGate chan struct{} // fetches wait for it, if there is one
-	readGate  chan struct{} // deliveries wait for it, if there is one
-	held      int           // deliveries that wait at readGate
+	mu          sync.Mutex
+	changed     chan struct{} // closed and replaced at every change
+	cluster     string
+	refuse      *wire.Refused
+	withoutAcks bool // acknowledges nothing
+	stream      grpcStream
+	registers   []wire.Register
+	heard       []heard // in the order of arrival, over all streams
+	beats       int
+	ailing      string // as the last heartbeat says
+	left        *wire.Leave
+	artifacts   map[string][]byte
+	chunk       int
+	fetches     int
+	fetchGate   chan struct{} // if set, fetches wait for it
+	readGate    chan struct{} // if set, deliveries wait for it
+	held        int           // number of deliveries that wait at readGate
 }
 
 type grpcStream = wire.BidiStream[wire.FromTaskManager, wire.ToTaskManager]
 
-// heard is one message that the boss received.
+// heard is one message that the job manager received.
 type heard struct {
 	ref   wire.WorkerRef
 	event *wire.WorkerEvent
 	piece *wire.Delivery
-	close bool // of a stream of deliveries
+	close bool // the end of a stream of deliveries
 }
 
-func newBoss(t *testing.T) *boss {
-	b := &boss{
+func newFakeJobManager(t *testing.T) *fakeJobManager {
+	b := &fakeJobManager{
 		heartbeat: 20 * time.Millisecond, lease: 30 * time.Second,
 		changed: make(chan struct{}), cluster: "first", artifacts: map[string][]byte{}, chunk: 64 << 10,
 	}
@@ -78,7 +80,7 @@ func newBoss(t *testing.T) *boss {
 }
 
 // start serves on a new listener.
-func (b *boss) start(opts ...grpc.ServerOption) {
+func (b *fakeJobManager) start(opts ...grpc.ServerOption) {
 	l := bufconn.Listen(256 << 10)
 	b.mu.Lock()
 	b.listener = l
@@ -86,15 +88,15 @@ func (b *boss) start(opts ...grpc.ServerOption) {
 	b.serve(l, opts...)
 }
 
-// startOn serves other processes.
-func (b *boss) startOn(t *testing.T) {
+// startOn serves on a TCP address, for other processes.
+func (b *fakeJobManager) startOn(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	b.address = l.Addr().String()
 	b.serve(l)
 }
 
-func (b *boss) serve(l net.Listener, opts ...grpc.ServerOption) {
+func (b *fakeJobManager) serve(l net.Listener, opts ...grpc.ServerOption) {
 	s := grpc.NewServer(append(wire.ServerOptions(), opts...)...)
 	wire.RegisterJobManager(s, b)
 	b.mu.Lock()
@@ -103,15 +105,15 @@ func (b *boss) serve(l net.Listener, opts ...grpc.ServerOption) {
 	go s.Serve(l)
 }
 
-func (b *boss) dial(ctx context.Context, _ string) (net.Conn, error) {
+func (b *fakeJobManager) dial(ctx context.Context, _ string) (net.Conn, error) {
 	b.mu.Lock()
 	l := b.listener
 	b.mu.Unlock()
 	return l.DialContext(ctx)
 }
 
-// change changes the boss, and wakes those that wait.
-func (b *boss) change(f func()) {
+// change changes the job manager and wakes the goroutines that wait for a change.
+func (b *fakeJobManager) change(f func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f()
@@ -119,8 +121,8 @@ func (b *boss) change(f func()) {
 	b.changed = make(chan struct{})
 }
 
-// await waits until f returns true. f is called with the lock held.
-func (b *boss) await(t *testing.T, what string, f func() bool) {
+// await waits until f returns true. It holds the lock while it calls f.
+func (b *fakeJobManager) await(t *testing.T, what string, f func() bool) {
 	t.Helper()
 	late := time.After(enough)
 	for {
@@ -138,8 +140,9 @@ func (b *boss) await(t *testing.T, what string, f func() bool) {
 	}
 }
 
-// passBeats waits for n heartbeats, and so for all messages sent before the first of them.
-func (b *boss) passBeats(t *testing.T, n int) {
+// awaitHeartbeats waits for n heartbeats. By then all messages sent before the first of them have
+// arrived.
+func (b *fakeJobManager) awaitHeartbeats(t *testing.T, n int) {
 	t.Helper()
 	b.mu.Lock()
 	until := b.beats + n
@@ -147,14 +150,14 @@ func (b *boss) passBeats(t *testing.T, n int) {
 	b.await(t, "heartbeats", func() bool { return b.beats >= until })
 }
 
-// events returns the messages received so far.
-func (b *boss) events() []heard {
+// events returns all messages received until now.
+func (b *fakeJobManager) events() []heard {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.heard)
 }
 
-func (b *boss) Connect(s grpcStream) error {
+func (b *fakeJobManager) Connect(s grpcStream) error {
 	first, err := s.Recv()
 	if err != nil || first.Register == nil {
 		return errors.New("no registration")
@@ -180,7 +183,7 @@ func (b *boss) Connect(s grpcStream) error {
 			case m.Heartbeat != nil:
 				b.beats++
 				b.ailing = m.Heartbeat.Ailing
-				if !b.deaf {
+				if !b.withoutAcks {
 					err = s.Send(&wire.ToTaskManager{Ack: &wire.Ack{Number: m.Heartbeat.Number}})
 				}
 			case m.Worker != nil:
@@ -195,7 +198,7 @@ func (b *boss) Connect(s grpcStream) error {
 	}
 }
 
-func (b *boss) Deliver(s wire.ClientStream[wire.Delivery, wire.Delivered]) error {
+func (b *fakeJobManager) Deliver(s wire.ClientStream[wire.Delivery, wire.Delivered]) error {
 	first, err := s.Recv()
 	if err != nil || first.Worker == nil {
 		return errors.New("no worker")
@@ -224,7 +227,7 @@ func (b *boss) Deliver(s wire.ClientStream[wire.Delivery, wire.Delivered]) error
 	}
 }
 
-func (b *boss) FetchArtifact(req *wire.FetchRequest, s wire.ServerStream[wire.Chunk]) error {
+func (b *fakeJobManager) FetchArtifact(req *wire.FetchRequest, s wire.ServerStream[wire.Chunk]) error {
 	b.mu.Lock()
 	data, known := b.artifacts[req.Hash]
 	gate := b.fetchGate
@@ -255,25 +258,25 @@ func (b *boss) FetchArtifact(req *wire.FetchRequest, s wire.ServerStream[wire.Ch
 }
 
 // say sends a message to the task manager.
-func (b *boss) say(t *testing.T, m *wire.ToTaskManager) {
+func (b *fakeJobManager) say(t *testing.T, m *wire.ToTaskManager) {
 	t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	require.NoError(t, b.stream.Send(m))
 }
 
-// keep keeps an artifact, and returns its hash.
-func (b *boss) keep(data []byte) string {
+// keep stores an artifact and returns its hash.
+func (b *fakeJobManager) keep(data []byte) string {
 	sum := sha256.Sum256(data)
 	hash := hex.EncodeToString(sum[:])
 	b.change(func() { b.artifacts[hash] = data })
 	return hash
 }
 
-// ref is the worker that tests have.
+// ref is the worker of the tests.
 var ref = wire.WorkerRef{Job: "a-job", Attempt: 1}
 
-// self is the test binary.
+// self returns the test binary.
 func self() programs.Program {
 	p, err := programs.Self()
 	if err != nil {
@@ -282,7 +285,7 @@ func self() programs.Program {
 	return p
 }
 
-// deployment returns a deployment of the test binary with a script.
+// deployment returns a deployment of the test binary that runs a script.
 func deployment(script string) *wire.Deployment {
 	return &wire.Deployment{
 		WorkerRef: ref, Spec: wire.JobSpec{Name: "job", Args: []byte(script), Artifact: self().Hash},
@@ -290,21 +293,21 @@ func deployment(script string) *wire.Deployment {
 	}
 }
 
-// deploy deploys a worker with a script.
-func (b *boss) deploy(t *testing.T, script string) {
+// deploy deploys a worker that runs a script.
+func (b *fakeJobManager) deploy(t *testing.T, script string) {
 	t.Helper()
 	b.say(t, &wire.ToTaskManager{Deploy: deployment(script)})
 }
 
 // command sends a command to the worker.
-func (b *boss) command(t *testing.T, c wire.WorkerCommand) {
+func (b *fakeJobManager) command(t *testing.T, c wire.WorkerCommand) {
 	t.Helper()
 	c.WorkerRef = ref
 	b.say(t, &wire.ToTaskManager{Worker: &c})
 }
 
-// event waits for the first event of the worker that f takes.
-func (b *boss) event(t *testing.T, what string, f func(*wire.WorkerEvent) bool) (found *wire.WorkerEvent) {
+// event waits for the first event of the worker for which f returns true.
+func (b *fakeJobManager) event(t *testing.T, what string, f func(*wire.WorkerEvent) bool) (found *wire.WorkerEvent) {
 	t.Helper()
 	b.await(t, what, func() bool {
 		for _, h := range b.heard {
@@ -318,25 +321,25 @@ func (b *boss) event(t *testing.T, what string, f func(*wire.WorkerEvent) bool) 
 	return found
 }
 
-func (b *boss) ready(t *testing.T) {
+func (b *fakeJobManager) ready(t *testing.T) {
 	t.Helper()
 	b.event(t, "ready", func(e *wire.WorkerEvent) bool { return e.Ready != nil })
 }
 
 // begin deploys a worker, and starts it once it is ready.
-func (b *boss) begin(t *testing.T, script string) {
+func (b *fakeJobManager) begin(t *testing.T, script string) {
 	t.Helper()
 	b.deploy(t, script)
 	b.ready(t)
 	b.command(t, wire.WorkerCommand{Start: &wire.Start{Addresses: []string{"127.0.0.1:1"}}})
 }
 
-// ended waits for the worker's Ended, checks that it is the only one and that nothing
-// follows, and returns its failure.
-func (b *boss) ended(t *testing.T) *wire.Failure {
+// ended waits for the event Ended of the worker and returns its failure. It checks that there
+// is only one and that nothing follows it.
+func (b *fakeJobManager) ended(t *testing.T) *wire.Failure {
 	t.Helper()
 	e := b.event(t, "ended", func(e *wire.WorkerEvent) bool { return e.Ended != nil })
-	b.passBeats(t, 3)
+	b.awaitHeartbeats(t, 3)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	last := b.heard[len(b.heard)-1]
@@ -346,7 +349,7 @@ func (b *boss) ended(t *testing.T) *wire.Failure {
 }
 
 // text returns what the worker wrote to its output.
-func (b *boss) text() string {
+func (b *fakeJobManager) text() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var all []byte
@@ -358,17 +361,17 @@ func (b *boss) text() string {
 	return string(all)
 }
 
-// site is a task manager under test.
+// site is a task manager that is tested.
 type site struct {
-	*boss
+	*fakeJobManager
 	dir    string
 	cancel context.CancelFunc
 	over   chan error
 }
 
-// manage runs a task manager, which a test may end early, and waits until it is
+// manage runs a task manager, which the test may end early. It waits until the task manager is
 // registered.
-func manage(t *testing.T, b *boss, adapt func(*Config)) *site {
+func manage(t *testing.T, b *fakeJobManager, adapt func(*Config)) *site {
 	t.Helper()
 	c := Config{
 		JobManager: "localhost:6123",
@@ -382,7 +385,7 @@ func manage(t *testing.T, b *boss, adapt func(*Config)) *site {
 		adapt(&c)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	r := &site{boss: b, dir: c.Dir, cancel: cancel, over: make(chan error, 1)}
+	r := &site{fakeJobManager: b, dir: c.Dir, cancel: cancel, over: make(chan error, 1)}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -394,13 +397,13 @@ func manage(t *testing.T, b *boss, adapt func(*Config)) *site {
 		entries, err := os.ReadDir(c.Dir + "/workers")
 		require.ErrorIs(t, err, os.ErrNotExist, "left behind: %v", entries)
 	})
-	if b.refuse == nil { // refuse is set before, if at all
+	if b.refuse == nil { // refuse, if used, has been set before
 		b.await(t, "registration", func() bool { return b.stream != nil && b.beats > 0 })
 	}
 	return r
 }
 
-// testWriter logs to the test, while that runs.
+// testWriter writes to the log of the test until the test ends.
 type testWriter struct{ t *testing.T }
 
 func (w testWriter) Write(p []byte) (int, error) {
@@ -408,9 +411,9 @@ func (w testWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// launched runs a task manager with a job manager of its own.
+// launched runs a task manager with a separate job manager.
 func launched(t *testing.T) *site {
 	t.Helper()
 	t.Parallel()
-	return manage(t, newBoss(t), nil)
+	return manage(t, newFakeJobManager(t), nil)
 }

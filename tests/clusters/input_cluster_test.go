@@ -29,16 +29,16 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
-// A site is a cluster of processes that gets bad input and must survive it.
-type site struct {
-	*managed
+// testCluster is a cluster of processes that gets bad input and must survive it.
+type testCluster struct {
+	*processCluster
 	http  string // "" without HTTP
 	plain string // output of the job without faults
 	tls   string // directory of the certificates, "" without TLS
 }
 
-// siteOptions say how a site differs from the default.
-type siteOptions struct {
+// clusterOptions say how a cluster differs from the default.
+type clusterOptions struct {
 	taskManagers, slots int
 	tls                 bool
 	manager             []string // further flags of the job manager
@@ -46,13 +46,13 @@ type siteOptions struct {
 
 var httpLine = regexp.MustCompile(`(?m)^HTTP at (\S+)$`)
 
-// startSite starts a job manager, with HTTP, and task managers.
-func startSite(t testing.TB, o siteOptions) *site {
+// startCluster starts a job manager, with HTTP, and task managers.
+func startCluster(t testing.TB, o clusterOptions) *testCluster {
 	t.Helper()
 	dir := t.TempDir()
 	token := filepath.Join(dir, "token")
-	s := &site{managed: &managed{
-		t: t, dir: dir, said: new(transcript), slots: o.slots,
+	s := &testCluster{processCluster: &processCluster{
+		t: t, dir: dir, output: new(transcript), slots: o.slots,
 		environ: []string{"SUPERSTEP_TOKEN_FILE=" + token}, tasks: make([]*proctest.Cmd, o.taskManagers),
 	}}
 	args := append([]string{"jobmanager", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0",
@@ -66,7 +66,7 @@ func startSite(t testing.TB, o siteOptions) *site {
 	t.Cleanup(s.end)
 	s.manager = proctest.Command(programs.Build(t, "./cmd/superstep"), args...)
 	said := new(transcript)
-	s.manager.Stdout, s.manager.Stderr = said, s.said
+	s.manager.Stdout, s.manager.Stderr = said, s.output
 	require.NoError(t, s.manager.Start())
 	require.Eventually(t, func() bool {
 		at, web := managerLine.FindStringSubmatch(said.String()), httpLine.FindStringSubmatch(said.String())
@@ -74,7 +74,7 @@ func startSite(t testing.TB, o siteOptions) *site {
 			s.address, s.http = at[1], web[1]
 		}
 		return at != nil && web != nil
-	}, patience, 10*time.Millisecond, "the job manager did not come up: %s", s.said)
+	}, waitLimit, 10*time.Millisecond, "the job manager did not come up: %s", s.output)
 	for i := range s.tasks {
 		s.tasks[i] = s.taskManager(fmt.Sprintf("tm%d", i))
 		require.NoError(t, s.tasks[i].Start())
@@ -89,16 +89,16 @@ func startSite(t testing.TB, o siteOptions) *site {
 }
 
 // taskManager returns the command of a task manager with a directory of its own.
-func (s *site) taskManager(name string, more ...string) *proctest.Cmd {
+func (s *testCluster) taskManager(name string, more ...string) *proctest.Cmd {
 	args := programs.With([]string{"taskmanager", "--jobmanager", s.address, "--name", name, "--slots", strconv.Itoa(s.slots),
 		"--memory", "1GiB", "--dir", filepath.Join(s.dir, name), "--token-file", filepath.Join(s.dir, "token"), "--log-level", "info"}, more...)
 	cmd := proctest.Command(programs.Build(s.t, "./cmd/superstep"), append(args, s.certificates("taskmanager")...)...)
-	cmd.Stdout, cmd.Stderr = s.said, s.said
+	cmd.Stdout, cmd.Stderr = s.output, s.output
 	return cmd
 }
 
 // certificates returns the flags with a role's certificates, none without TLS.
-func (s *site) certificates(role string) []string {
+func (s *testCluster) certificates(role string) []string {
 	if s.tls == "" {
 		return nil
 	}
@@ -106,7 +106,7 @@ func (s *site) certificates(role string) []string {
 }
 
 // end ends all processes.
-func (s *site) end() {
+func (s *testCluster) end() {
 	for _, p := range append(s.tasks, s.manager) {
 		if p != nil && p.Process != nil {
 			_ = p.Process.Kill()
@@ -114,39 +114,39 @@ func (s *site) end() {
 		}
 	}
 	if s.t.Failed() {
-		s.t.Logf("the cluster said:\n%s", s.said)
+		s.t.Logf("the cluster said:\n%s", s.output)
 	}
 }
 
-// with returns the same site with other certificates for its clients, or none if tls is "".
-func (s *site) with(tls string) *site {
-	return &site{managed: s.managed, http: s.http, plain: s.plain, tls: tls}
+// with returns the same cluster with other certificates for its clients, or none if tls is "".
+func (s *testCluster) with(tls string) *testCluster {
+	return &testCluster{processCluster: s.processCluster, http: s.http, plain: s.plain, tls: tls}
 }
 
-// run runs the program clusterjobs on the site to its end.
-func (s *site) run(more ...string) programs.Outcome {
+// run runs the program clusterjobs on the cluster to its end.
+func (s *testCluster) run(more ...string) programs.Outcome {
 	args := append([]string{"--cluster", s.address, "--progress", "off"}, s.certificates("client")...)
 	return programs.Execute(s.t, s.environ, programs.Build(s.t, "./tests/clusterjobs"), programs.With(args, more...)...)
 }
 
 // client runs a client command to its end.
-func (s *site) client(args ...string) programs.Outcome {
-	return s.managed.client(append(args, s.certificates("client")...)...)
+func (s *testCluster) client(args ...string) programs.Outcome {
+	return s.processCluster.client(append(args, s.certificates("client")...)...)
 }
 
-// requireFree waits until every slot of the site is free and none is missing.
-func (s *site) requireFree() {
+// requireFree waits until every slot of the cluster is free and none is missing.
+func (s *testCluster) requireFree() {
 	s.t.Helper()
 	want := fmt.Sprintf("\n%d of %d slots are free", len(s.tasks)*s.slots, len(s.tasks)*s.slots)
-	require.Eventually(s.t, func() bool { return strings.Contains(s.client("nodes").Stdout, want) }, patience, 10*time.Millisecond, "%s: %s", want, s.said)
+	require.Eventually(s.t, func() bool { return strings.Contains(s.client("nodes").Stdout, want) }, waitLimit, 10*time.Millisecond, "%s: %s", want, s.output)
 }
 
-// survived requires that every process of the site still runs, that all slots are free, and
-// that the next job gives the same bits as before.
-func (s *site) survived(t testing.TB) {
+// requireIntact requires that every process of the cluster still runs, that all slots are free,
+// and that the next job gives the same bits as before.
+func (s *testCluster) requireIntact(t testing.TB) {
 	t.Helper()
 	for _, p := range append(s.tasks, s.manager) {
-		require.False(t, gone(p.Process.Pid), "%s has ended: %s", p, s.said)
+		require.False(t, gone(p.Process.Pid), "%s has ended: %s", p, s.output)
 	}
 	s.requireFree()
 	got := s.run("--parallelism", strconv.Itoa(len(s.tasks)*s.slots))
@@ -155,9 +155,9 @@ func (s *site) survived(t testing.TB) {
 }
 
 // dial connects as a client does.
-func (s *site) dial(t testing.TB) *client.Client {
+func (s *testCluster) dial(t testing.TB) *client.Client {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
 	o := client.Options{Address: s.address, TokenFile: filepath.Join(s.dir, "token")}
 	if s.tls != "" {
@@ -178,8 +178,8 @@ type jobArgs struct {
 	By    int
 }
 
-// handmade returns a valid submission that tests modify.
-func handmade(t testing.TB, hash string) wire.JobSpec {
+// validSpec returns a valid submission that tests modify.
+func validSpec(t testing.TB, hash string) wire.JobSpec {
 	t.Helper()
 	args, err := msgpack.Marshal(jobArgs{Rows: 100, Steps: 3, Fault: "none"})
 	require.NoError(t, err)
@@ -190,9 +190,9 @@ func handmade(t testing.TB, hash string) wire.JobSpec {
 }
 
 // submitted submits a job, waits for its end and returns its description.
-func (s *site) submitted(t testing.TB, c *client.Client, spec wire.JobSpec) (info *wire.JobInfo, shown string) {
+func (s *testCluster) submitted(t testing.TB, c *client.Client, spec wire.JobSpec) (info *wire.JobInfo, shown string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
 	reply, err := c.Submit(ctx, &wire.SubmitRequest{Spec: spec})
 	require.NoError(t, err)
@@ -208,7 +208,7 @@ func (s *site) submitted(t testing.TB, c *client.Client, spec wire.JobSpec) (inf
 // uploadBytes sends bytes as an executable with a given hash and size, which may be wrong.
 func uploadBytes(t testing.TB, c *client.Client, hash string, size int64, data []byte) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
 	stream, err := c.UploadArtifact(ctx)
 	require.NoError(t, err)

@@ -41,17 +41,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// workplace is a directory with the test data.
-type workplace struct {
+// testDir is a directory with the test data.
+type testDir struct {
 	t   *testing.T
 	dir string
 	env []string
 	in  string // standard input
 }
 
-func newWorkplace(t *testing.T) *workplace {
+func newTestDir(t *testing.T) *testDir {
 	t.Helper()
-	w := &workplace{t: t, dir: t.TempDir()}
+	w := &testDir{t: t, dir: t.TempDir()}
 	data, err := filepath.Abs("testdata")
 	require.NoError(t, err)
 	files, err := os.ReadDir(data)
@@ -63,7 +63,7 @@ func newWorkplace(t *testing.T) *workplace {
 }
 
 // run runs a command line. Words are separated by blanks, except within quotes.
-func (w *workplace) run(line string) (code int, out, errOut string) {
+func (w *testDir) run(line string) (code int, out, errOut string) {
 	w.t.Helper()
 	self, err := os.Executable()
 	require.NoError(w.t, err)
@@ -80,7 +80,7 @@ func (w *workplace) run(line string) (code int, out, errOut string) {
 }
 
 // command returns a command line of a build, ready to start.
-func (w *workplace) command(build, line string) *proctest.Cmd {
+func (w *testDir) command(build, line string) *proctest.Cmd {
 	cmd := proctest.CommandContext(w.t.Context(), build, split(line)...)
 	cmd.Env = append(append(os.Environ(), "SUPERSTEP_TEST_COMMAND=1"), w.env...)
 	cmd.Dir = w.dir
@@ -119,7 +119,7 @@ func split(line string) []string {
 }
 
 // ok runs a command line that must succeed, and returns its output.
-func (w *workplace) ok(line string) string {
+func (w *testDir) ok(line string) string {
 	w.t.Helper()
 	code, out, errOut := w.run(line)
 	require.Zero(w.t, code, "%s: %s", line, errOut)
@@ -128,7 +128,7 @@ func (w *workplace) ok(line string) string {
 
 // fails runs a command line that must fail with a message that has want in it, and returns the
 // message.
-func (w *workplace) fails(code int, line, want string) string {
+func (w *testDir) fails(code int, line, want string) string {
 	w.t.Helper()
 	got, out, errOut := w.run(line)
 	require.Equal(w.t, code, got, "%s: %s%s", line, out, errOut)
@@ -137,14 +137,14 @@ func (w *workplace) fails(code int, line, want string) string {
 	return errOut
 }
 
-func (w *workplace) path(name string) string { return filepath.Join(w.dir, name) }
+func (w *testDir) path(name string) string { return filepath.Join(w.dir, name) }
 
-func (w *workplace) write(name, content string) {
+func (w *testDir) write(name, content string) {
 	w.t.Helper()
 	require.NoError(w.t, os.WriteFile(w.path(name), []byte(content), 0o600))
 }
 
-func (w *workplace) read(name string) string {
+func (w *testDir) read(name string) string {
 	w.t.Helper()
 	content, err := os.ReadFile(w.path(name))
 	require.NoError(w.t, err)
@@ -152,7 +152,7 @@ func (w *workplace) read(name string) string {
 }
 
 // table reads a CSV file into rows by column.
-func (w *workplace) table(name string) []map[string]string {
+func (w *testDir) table(name string) []map[string]string {
 	w.t.Helper()
 	lines, err := csv.NewReader(strings.NewReader(w.read(name))).ReadAll()
 	require.NoError(w.t, err)
@@ -168,13 +168,13 @@ func (w *workplace) table(name string) []map[string]string {
 }
 
 // json runs a command line and decodes its output.
-func (w *workplace) json(line string, into any) {
+func (w *testDir) json(line string, into any) {
 	w.t.Helper()
 	require.NoError(w.t, json.Unmarshal([]byte(w.ok(line)), into), line)
 }
 
 // picture requires a picture of the expected size that is not empty.
-func (w *workplace) picture(name string) {
+func (w *testDir) picture(name string) {
 	w.t.Helper()
 	content := w.read(name)
 	if strings.HasSuffix(name, ".svg") {

@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// cutAfter interrupts a run when that many of its outputs have taken their place.
-func cutAfter(t *testing.T, j *together, placed int, on func(*testDisk) outputDisk) {
+// cutAfter interrupts a run after the given number of its outputs have taken their places.
+func cutAfter(t *testing.T, j *multipleOutputs, placed int, on func(*testDisk) outputDisk) {
 	t.Helper()
-	d := dies(0)
+	d := crashesAt(0)
 	d.order = newDiskOrder()
 	next := filepath.Join(j.dir, j.name(placed))
 	d.order.cut = func(name string, paths []string) bool {
@@ -26,23 +26,23 @@ func cutAfter(t *testing.T, j *together, placed int, on func(*testDisk) outputDi
 	require.ErrorIs(t, j.run(on(d)), errDead)
 }
 
-// meddled is a run of four outputs that was interrupted when two of them had taken their place,
+// alteredRuns is a run of four outputs that was interrupted when two of them had taken their place,
 // on several kinds of disks.
-var meddled = []struct {
+var alteredRuns = []struct {
 	replace bool
 	on      func(*testDisk) outputDisk
 	away    bool // the old output is moved away first
 	second  bool // an old file gets a second name
-}{{false, usual, false, false}, {true, usual, false, false}, {true, unexchanged, false, true}, {true, plain, true, false}}
+}{{false, plainDisk, false, false}, {true, plainDisk, false, false}, {true, unexchanged, false, true}, {true, plain, true, false}}
 
-// of returns the part of a tree at an output and below it.
+// of returns the files of a tree that belong to an output.
 func of(all map[string]string, name string) map[string]string {
 	some := maps.Clone(all)
 	maps.DeleteFunc(some, func(path, _ string) bool { return path != name && !strings.HasPrefix(path, name+"/") })
 	return some
 }
 
-// but returns the rest of a tree.
+// but returns the files of a tree that do not belong to an output.
 func but(all map[string]string, name string) map[string]string {
 	rest := maps.Clone(all)
 	maps.DeleteFunc(rest, func(path, _ string) bool { return path == name || strings.HasPrefix(path, name+"/") })
@@ -53,7 +53,7 @@ func but(all map[string]string, name string) map[string]string {
 // the set is taken back. If an output is in its place and only its staging directory is gone,
 // nothing is reported.
 func TestOutputsThatAreLost(t *testing.T) {
-	for _, c := range meddled {
+	for _, c := range alteredRuns {
 		for name, remove := range map[string]func(dir string, i int) string{
 			"what was complete": func(dir string, i int) string {
 				stage := filepath.Join(dir, fmt.Sprintf(".superstep-out-%d", i))
@@ -67,8 +67,8 @@ func TestOutputsThatAreLost(t *testing.T) {
 			"the hidden directory": func(dir string, i int) string { return filepath.Join(dir, fmt.Sprintf(".superstep-out-%d", i)) },
 		} {
 			for lost := 2; lost < 4; lost++ {
-				j := together{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
-				before := j.stand(t)
+				j := multipleOutputs{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
+				before := j.makeOld(t)
 				cutAfter(t, &j, 2, c.on)
 				require.NoError(t, os.RemoveAll(remove(j.dir, lost)))
 				if _, err := os.Lstat(filepath.Join(j.dir, j.name(lost))); err != nil && name == "the hidden directory" {
@@ -76,14 +76,14 @@ func TestOutputsThatAreLost(t *testing.T) {
 				}
 				at := fmt.Sprintf("replace %v, %s of %d", c.replace, name, lost)
 				j.rows = 5
-				for first := range 2 { // the second finds nothing of it
-					next := together{dir: j.dir, outputs: 1, rows: 5}
+				for first := range 2 { // the second run finds no trace of the set
+					next := multipleOutputs{dir: j.dir, outputs: 1, rows: 5}
 					err := next.run(&testDisk{})
 					if first == 0 {
 						require.ErrorContains(t, err, filepath.Join(j.dir, j.name(lost)), at)
 						require.ErrorContains(t, err, "is neither in", at)
 						require.NotContains(t, err.Error(), "just been finished", at)
-						require.Equal(t, before, brief(t, j.dir), at)
+						require.Equal(t, before, treeChecksums(t, j.dir), at)
 					} else if c.replace {
 						require.ErrorContains(t, err, "exists: ", at)
 					} else {
@@ -92,42 +92,42 @@ func TestOutputsThatAreLost(t *testing.T) {
 				}
 				j.replace = true
 				require.NoError(t, j.run(&testDisk{}), at)
-				require.Equal(t, j.want(t), brief(t, j.dir), at)
+				require.Equal(t, j.want(t), treeChecksums(t, j.dir), at)
 			}
 		}
-		j := together{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
-		j.stand(t)
+		j := multipleOutputs{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
+		j.makeOld(t)
 		cutAfter(t, &j, 2, c.on)
 		require.NoError(t, os.RemoveAll(filepath.Join(j.dir, ".superstep-out-1")))
-		next := together{dir: j.dir, outputs: 1, rows: 5}
+		next := multipleOutputs{dir: j.dir, outputs: 1, rows: 5}
 		require.ErrorContains(t, next.run(&testDisk{}), "has just been finished")
-		require.Equal(t, j.want(t), brief(t, j.dir))
+		require.Equal(t, j.want(t), treeChecksums(t, j.dir))
 	}
 }
 
 // TestOutputsWithoutTheirJournal: outputs in their places and staged outputs show that a set
 // was decided, even without its journal.
 func TestOutputsWithoutTheirJournal(t *testing.T) {
-	for _, c := range meddled {
+	for _, c := range alteredRuns {
 		for _, gone := range []string{".superstep-out-0/journal", ".superstep-out-0"} {
 			for _, i := range []int{0, 1, 3} {
 				if gone == ".superstep-out-0" && i != 3 {
-					continue // nothing else is known of out-0, and out-1 is in its place
+					continue // out-0 has left no other trace, and out-1 is in its place
 				}
-				j := together{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
-				j.stand(t)
+				j := multipleOutputs{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
+				j.makeOld(t)
 				cutAfter(t, &j, 2, c.on)
 				require.NoError(t, os.RemoveAll(filepath.Join(j.dir, gone)))
-				before := brief(t, j.dir)
+				before := treeChecksums(t, j.dir)
 				at := fmt.Sprintf("replace %v, %s, %d", c.replace, gone, i)
-				next := together{dir: j.dir, outputs: i + 1, first: i, rows: 5, replace: true}
+				next := multipleOutputs{dir: j.dir, outputs: i + 1, first: i, rows: 5, replace: true}
 				for range 2 {
 					err := next.run(&testDisk{})
 					require.ErrorContains(t, err, filepath.Join(j.dir, ".superstep-out-0", journalFile), at)
 					require.ErrorContains(t, err, filepath.Join(j.dir, "out-0"), at)
 					require.ErrorContains(t, err, filepath.Join(j.dir, ".superstep-out-3"), at)
 					delete(before, fmt.Sprintf(".superstep.lock-out-%d", i))
-					require.Equal(t, before, brief(t, j.dir), at)
+					require.Equal(t, before, treeChecksums(t, j.dir), at)
 				}
 				// The error says what to do.
 				for i := range j.outputs {
@@ -135,33 +135,33 @@ func TestOutputsWithoutTheirJournal(t *testing.T) {
 				}
 				j.replace, j.rows = true, 5
 				require.NoError(t, j.run(&testDisk{}), at)
-				require.Equal(t, j.want(t), brief(t, j.dir), at)
+				require.Equal(t, j.want(t), treeChecksums(t, j.dir), at)
 			}
 		}
-		// If all have taken their place or none has, there is no error.
+		// If all outputs have taken their places, or none, there is no error.
 		for _, placed := range []int{0, 3} {
 			if placed == 0 && c.away {
-				continue // the first is about to do so
+				continue // the first output is about to take its place
 			}
-			j := together{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
-			before := j.stand(t)
+			j := multipleOutputs{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
+			before := j.makeOld(t)
 			cutAfter(t, &j, placed, c.on)
 			require.NoError(t, os.Remove(filepath.Join(j.dir, ".superstep-out-0", journalFile)))
 			if placed == 3 {
 				require.NoError(t, os.RemoveAll(filepath.Join(j.dir, ".superstep-out-3")))
 			}
-			next := together{dir: j.dir, outputs: 3, first: 2, rows: 5, replace: true}
+			next := multipleOutputs{dir: j.dir, outputs: 3, first: 2, rows: 5, replace: true}
 			require.NoError(t, next.run(&testDisk{}))
 			if placed == 0 {
-				require.Equal(t, of(before, "out-1"), of(brief(t, j.dir), "out-1"))
+				require.Equal(t, of(before, "out-1"), of(treeChecksums(t, j.dir), "out-1"))
 			}
 		}
 	}
 }
 
-// TestOutputsMeddledWith: whatever others do to the outputs of an interrupted set, their files
+// TestOutputsAlteredByOthers: whatever others do to the outputs of an interrupted set, their files
 // stay, old outputs are put back or kept, and later runs are not blocked.
-func TestOutputsMeddledWith(t *testing.T) {
+func TestOutputsAlteredByOthers(t *testing.T) {
 	remove := func(t *testing.T, path string) { require.NoError(t, os.RemoveAll(path)) }
 	edit := func(t *testing.T, path string) { // edits the file in place
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
@@ -173,21 +173,21 @@ func TestOutputsMeddledWith(t *testing.T) {
 		require.NoError(t, os.RemoveAll(path))
 		require.NoError(t, os.WriteFile(path, []byte("mine"), 0o600))
 	}
-	for _, c := range meddled {
+	for _, c := range alteredRuns {
 		for name, meddle := range map[string]func(*testing.T, string){"removed": remove, "edited": edit, "theirs": mine} {
 			for which := range 2 {
-				j := together{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
-				before := j.stand(t)
+				j := multipleOutputs{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
+				before := j.makeOld(t)
 				cutAfter(t, &j, 2, c.on)
 				out := j.name(which)
 				meddle(t, filepath.Join(j.dir, out))
-				theirs := of(brief(t, j.dir), out)
+				theirs := of(treeChecksums(t, j.dir), out)
 				at := fmt.Sprintf("replace %v, %s %s", c.replace, out, name)
-				next := together{dir: j.dir, outputs: 4, first: 3, rows: 5, replace: true}
+				next := multipleOutputs{dir: j.dir, outputs: 4, first: 3, rows: 5, replace: true}
 				err := next.run(&testDisk{})
 				require.ErrorContains(t, err, filepath.Join(j.dir, out)+" is neither in "+filepath.Join(j.dir, ".superstep-"+out), at)
 				require.ErrorContains(t, err, "run the job again", at)
-				got := brief(t, j.dir)
+				got := treeChecksums(t, j.dir)
 				kept := filepath.Join(j.dir, ".superstep.kept-"+out)
 				if name == "removed" {
 					require.Equal(t, before, got, at)
@@ -211,13 +211,13 @@ func TestOutputsMeddledWith(t *testing.T) {
 				j.replace, j.rows = true, 5
 				if name != "edited" || which == 0 {
 					require.NoError(t, j.run(&testDisk{}), at)
-					require.Equal(t, j.want(t), brief(t, j.dir), at)
+					require.Equal(t, j.want(t), treeChecksums(t, j.dir), at)
 				}
 			}
 		}
 		// All of them are gone.
-		j := together{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
-		before := j.stand(t)
+		j := multipleOutputs{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
+		before := j.makeOld(t)
 		cutAfter(t, &j, 2, c.on)
 		for i := range j.outputs {
 			require.NoError(t, os.RemoveAll(filepath.Join(j.dir, j.name(i))))
@@ -227,26 +227,26 @@ func TestOutputsMeddledWith(t *testing.T) {
 		want := map[string]string{}
 		maps.Copy(want, of(before, "out-0"))
 		maps.Copy(want, of(before, "out-1"))
-		if c.away || c.second { // the run had come this far
+		if c.away || c.second { // the run had got this far
 			maps.Copy(want, of(before, "out-2"))
 		}
-		require.Equal(t, want, brief(t, j.dir))
+		require.Equal(t, want, treeChecksums(t, j.dir))
 		require.NoError(t, j.run(&testDisk{}))
-		require.Equal(t, j.want(t), brief(t, j.dir))
+		require.Equal(t, j.want(t), treeChecksums(t, j.dir))
 	}
 }
 
 // TestOutputsMadeMeanwhile: if others replace an old output that the run was to replace, their
 // output stays, and the set is taken back.
 func TestOutputsMadeMeanwhile(t *testing.T) {
-	for _, c := range meddled {
+	for _, c := range alteredRuns {
 		for _, stood := range []bool{false, true} {
 			for _, inPlace := range []bool{false, true} {
 				if inPlace && !stood || stood && !c.replace {
 					continue
 				}
-				j := together{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
-				before := j.stand(t)
+				j := multipleOutputs{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
+				before := j.makeOld(t)
 				path := filepath.Join(j.dir, "out-2")
 				if !stood {
 					require.NoError(t, os.RemoveAll(path))
@@ -259,10 +259,10 @@ func TestOutputsMadeMeanwhile(t *testing.T) {
 					require.NoError(t, os.WriteFile(filepath.Join(j.dir, "mine"), []byte("mine"), 0o600))
 					require.NoError(t, os.Rename(filepath.Join(j.dir, "mine"), path))
 				}
-				next := together{dir: j.dir, outputs: 3, first: 2, rows: 5}
+				next := multipleOutputs{dir: j.dir, outputs: 3, first: 2, rows: 5}
 				err := next.run(&testDisk{})
 				kept := ".superstep.kept-out-2"
-				if content, ok := brief(t, j.dir)[kept]; ok { // it had another path or name by then
+				if content, ok := treeChecksums(t, j.dir)[kept]; ok { // an old output that had been moved or renamed by then
 					require.Equal(t, before["out-2"], content)
 					require.ErrorContains(t, err, filepath.Join(j.dir, kept))
 					require.NoError(t, os.Remove(filepath.Join(j.dir, kept)))
@@ -270,25 +270,25 @@ func TestOutputsMadeMeanwhile(t *testing.T) {
 				}
 				require.ErrorContains(t, err, "out-2 exists: ")
 				before["out-2"] = "mine"
-				require.Equal(t, before, brief(t, j.dir))
+				require.Equal(t, before, treeChecksums(t, j.dir))
 			}
 		}
 	}
 }
 
-// TestOutputsReplacedAfterTheirSet: a run that is interrupted when all its outputs are in
-// place, and some staging directories are removed, is finished, whatever happened to the
-// outputs since.
+// TestOutputsReplacedAfterTheirSet: a run is interrupted while it removes its staging
+// directories, so all its outputs are in place. The next run finishes it, whatever has happened
+// to the outputs since.
 func TestOutputsReplacedAfterTheirSet(t *testing.T) {
-	for _, c := range meddled {
+	for _, c := range alteredRuns {
 		cut := 0
-		j := together{outputs: 4, rows: 7}
+		j := multipleOutputs{outputs: 4, rows: 7}
 		want := j.want(t)
 		j.rows = 2
 		later := j.want(t)
 		for at := 1; ; at += strideOf(5) {
-			j := together{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
-			j.stand(t)
+			j := multipleOutputs{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
+			j.makeOld(t)
 			d := &testDisk{order: newDiskOrder()}
 			removed, stand := 0, false
 			d.order.cut = func(name string, paths []string) bool {
@@ -305,11 +305,11 @@ func TestOutputsReplacedAfterTheirSet(t *testing.T) {
 				break
 			}
 			cut++
-			last := together{dir: j.dir, outputs: 4, first: 3, rows: 2, replace: true}
+			last := multipleOutputs{dir: j.dir, outputs: 4, first: 3, rows: 2, replace: true}
 			require.NoError(t, last.run(&testDisk{}))
-			first := together{dir: j.dir, outputs: 1, rows: 5}
+			first := multipleOutputs{dir: j.dir, outputs: 1, rows: 5}
 			require.ErrorContains(t, first.run(&testDisk{}), "exists")
-			got := brief(t, j.dir)
+			got := treeChecksums(t, j.dir)
 			require.Equal(t, of(want, "out-0"), of(got, "out-0"))
 			require.Equal(t, of(later, "out-3"), of(got, "out-3"))
 		}
@@ -317,21 +317,21 @@ func TestOutputsReplacedAfterTheirSet(t *testing.T) {
 	}
 }
 
-// TestOutputsMeddledWithAndCutOff also interrupts the run that takes such a set back, at any
-// call of the disk. The next run ends the set, and nobody's files are lost.
-func TestOutputsMeddledWithAndCutOff(t *testing.T) {
-	for _, c := range meddled[1:] {
+// TestOutputsAlteredByOthersAndCutOff also interrupts the run that takes such a set back, at any
+// call of the disk. The next run finishes this, and no file of others is lost.
+func TestOutputsAlteredByOthersAndCutOff(t *testing.T) {
+	for _, c := range alteredRuns[1:] {
 		for at := 1; ; at += strideOf(3) {
-			j := together{outputs: 4, rows: 7, replace: true, dir: t.TempDir()}
-			before := j.stand(t)
+			j := multipleOutputs{outputs: 4, rows: 7, replace: true, dir: t.TempDir()}
+			before := j.makeOld(t)
 			cutAfter(t, &j, 2, c.on)
 			require.NoError(t, os.WriteFile(filepath.Join(j.dir, "out-0"), []byte("mine"), 0o600))
-			next := together{dir: j.dir, outputs: 4, first: 3, rows: 5, replace: true}
-			d := dies(at)
+			next := multipleOutputs{dir: j.dir, outputs: 4, first: 3, rows: 5, replace: true}
+			d := crashesAt(at)
 			require.Error(t, next.run(c.on(d)))
 			_ = next.run(c.on(&testDisk{})) // may return an error
 			require.NoError(t, next.run(c.on(&testDisk{})), "call %d, %s", at, d.last)
-			got := brief(t, j.dir)
+			got := treeChecksums(t, j.dir)
 			require.Equal(t, "mine", got["out-0"], "call %d, %s", at, d.last)
 			require.Equal(t, before["out-0"], got[".superstep.kept-out-0"], "call %d, %s", at, d.last)
 			delete(got, ".superstep.kept-out-0")

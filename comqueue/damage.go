@@ -1,0 +1,116 @@
+package comqueue
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// verifyRows verifies that files still hold what was written to them.
+func (b *body) verifyRows() error {
+	if err := b.verify(b.rowsOnDisk); err != nil {
+		return err
+	}
+	return b.verify(b.made.onDisk)
+}
+
+func (b *body) verify(all []*onDisk) error {
+	for _, held := range all {
+		b.context.shard.Store(int32(held.shard))
+		if err := held.verify(); err != nil {
+			return err
+		}
+	}
+	b.context.shard.Store(-1)
+	return nil
+}
+
+// verify returns an error if the file does not hold what was written to it.
+func (d *onDisk) verify() error {
+	if err := d.region.Verify(); err != nil {
+		return fmt.Errorf("%s, kept beyond the memory budget: %w; or a function changed rows that it was lent, which --check tells of rows in memory", d.what, err)
+	}
+	return nil
+}
+
+// damage is what subtasks of a process find out about their files after a failure.
+type damage struct {
+	verifying sync.Mutex // held while all files are verified, and while files are added or released
+	known     bool
+	err       error // nil if the files are as they were written
+	shard     int32 // of the damaged file
+}
+
+// findDamage verifies the files of all subtasks in this process, those of this one first: a
+// function may fail because of the rows of another subtask. If several subtasks fail, one of them
+// does so for all. It returns nil if the run ends meanwhile, as its error is known then.
+func (b *body) findDamage() error {
+	d := &b.gang.damage
+	d.verifying.Lock()
+	defer d.verifying.Unlock()
+	if !d.known {
+		d.err, d.known = b.verifyAll()
+		d.shard = b.context.shard.Load()
+	}
+	b.context.shard.Store(d.shard)
+	return d.err
+}
+
+// verifyAll returns false if the run ends before it is done.
+func (b *body) verifyAll() (damaged error, done bool) {
+	all := slices.Concat(b.rowsOnDisk, b.made.onDisk)
+	for _, other := range b.bodies {
+		if other != b {
+			all = slices.Concat(all, other.rowsOnDisk, other.made.onDisk)
+		}
+	}
+	for i := range all {
+		if b.context.Context().Err() != nil {
+			return nil, false
+		}
+		if err := b.verify(all[i : i+1]); err != nil {
+			return err, true
+		}
+	}
+	return nil, true
+}
+
+// guard calls f. If f fails while rows are in files, it verifies the files first: damage by the
+// disk may be the cause of any other failure.
+func (b *body) guard(f func() error) (err error) {
+	returned := false
+	defer func() {
+		if returned && err == nil || b.context.Context().Err() != nil {
+			return
+		}
+		shard := b.context.shard.Load()
+		damage := b.findDamage()
+		if damage == nil {
+			b.context.shard.Store(shard)
+			return
+		}
+		if !returned {
+			panic(damage) // replaces the current panic
+		}
+		err = fmt.Errorf("%w; the function failed with: %v", damage, err)
+	}()
+	err = f()
+	returned = true
+	return err
+}
+
+// guarded wraps the functions of stages in guard.
+func (b *body) guarded(stages []engine.Stage) []engine.Stage {
+	for i := range stages {
+		s := &stages[i]
+		if run := s.Run; run != nil {
+			s.Run = func() error { return b.guard(run) }
+		}
+		if s.Repeat != nil {
+			s.Repeat.Stages = b.guarded(s.Repeat.Stages)
+		}
+	}
+	return stages
+}

@@ -1,0 +1,54 @@
+//go:build linux
+
+package comqueue
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/disk"
+	"github.com/superstep-ml/superstep/internal/mapped"
+)
+
+// TestDamageIsFoundOnce: if several subtasks fail, one of them verifies the files of all, and
+// the others use its verdict. A subtask whose run has ended in the meantime gives no verdict.
+func TestDamageIsFoundOnce(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	files := mapped.NewFiles(disk.OS(), t.TempDir())
+	defer files.Close()
+	block, region, err := files.HoldBytes([]int{100}, func(int, []byte) error { return nil })
+	require.NoError(t, err)
+	defer region.Release()
+	gangOf := func(ctx context.Context) *gang {
+		g := &gang{}
+		for subtask := range 3 {
+			b := &body{gang: g, subtask: subtask}
+			b.context.task = &engine.Context{Context: ctx}
+			g.bodies = append(g.bodies, b)
+		}
+		g.bodies[2].rowsOnDisk = []*onDisk{{what: "rows", shard: 7, region: region}}
+		return g
+	}
+	failure := errors.New("the loss is not a number")
+	fails := func(b *body) error { return b.guard(func() error { return failure }) }
+
+	sound, damaged, ended := gangOf(t.Context()), gangOf(t.Context()), gangOf(ctx)
+	require.Equal(t, failure, fails(sound.bodies[0]))
+	block[3] ^= 1
+	require.Equal(t, failure, fails(sound.bodies[1]), "the verdict of the first")
+	require.ErrorContains(t, fails(damaged.bodies[1]), "rows, kept beyond the memory budget: the file ")
+	require.Equal(t, 7, damaged.bodies[1].context.currentShard())
+	block[3] ^= 1
+	require.ErrorContains(t, fails(damaged.bodies[0]), "rows, kept beyond the memory budget: the file ")
+	require.Equal(t, 7, damaged.bodies[0].context.currentShard())
+
+	end()
+	block[3] ^= 1
+	require.Equal(t, failure, fails(ended.bodies[0]))
+	require.NoError(t, ended.bodies[0].findDamage())
+	require.False(t, ended.damage.known)
+}

@@ -1,0 +1,51 @@
+package memrange
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestContains compares a set with a map from every byte to whether it was added.
+func TestContains(t *testing.T) {
+	memory := make([]byte, 4096)
+	const pieces, size = 64, 64
+	var s Set
+	require.False(t, s.Contains(memory), "an empty set")
+	added := make([]bool, pieces)
+	draws := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		i := draws.IntN(pieces)
+		piece := memory[i*size : i*size+size : i*size+size]
+		if added[i] {
+			s.Remove(piece)
+		} else {
+			s.Add(piece)
+		}
+		added[i] = !added[i]
+		at := draws.IntN(len(memory))
+		require.Equal(t, added[at/size], s.Contains(memory[at:]), "byte %d", at)
+		require.False(t, s.Contains(memory[at:at]), "no byte")
+	}
+}
+
+// TestConcurrentUse is for the race detector.
+func TestConcurrentUse(t *testing.T) {
+	var s Set
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			own := make([]byte, 100)
+			for range 100 {
+				s.Add(own)
+				if !s.Contains(own[50:]) {
+					t.Error("the own memory is missing")
+				}
+				s.Remove(own)
+			}
+		})
+	}
+	all.Wait()
+}
