@@ -23,6 +23,9 @@ type (
 	Source = task.Source
 	// Operator transforms rows; see task.Operator.
 	Operator = task.Operator
+	// BaseOperator supplies, embedded, the methods that an operator does not need; see
+	// task.BaseOperator.
+	BaseOperator = task.BaseOperator
 	// Output takes the rows that a source or operator emits; see task.Output.
 	Output = task.Output
 	// Context is what one operator of one subtask knows of its surroundings; see task.Context.

@@ -234,13 +234,9 @@ func dropOutputs(g *plan.Graph, bind *task.Bindings) {
 }
 
 // unwritten is a sink that ignores its rows.
-type unwritten struct{}
+type unwritten struct{ BaseOperator }
 
-func (unwritten) Open(*Context) error                             { return nil }
 func (unwritten) Process(*Context, int, int, Batch, Output) error { return nil }
-func (unwritten) EndShard(*Context, int, Output) error            { return nil }
-func (unwritten) Finish(*Context, Output) error                   { return nil }
-func (unwritten) Close() error                                    { return nil }
 
 // nodeTitle names a node as messages do.
 func nodeTitle(n *plan.Node) string {

@@ -48,7 +48,10 @@ func Collect(d *Dataset, name string) {
 }
 
 // collector is the operator behind Collect.
-type collector struct{ store *resultStore }
+type collector struct {
+	BaseOperator
+	store *resultStore
+}
 
 func (o *collector) Open(c *Context) error {
 	o.store.limitTo(c.Memory.Limit())
@@ -62,10 +65,6 @@ func (o *collector) Process(c *Context, _, shard int, in Batch, _ Output) error 
 	}
 	return c.Collect(shard, arrowrows.Batch(rows))
 }
-
-func (*collector) EndShard(*Context, int, Output) error { return nil }
-func (*collector) Finish(*Context, Output) error        { return nil }
-func (*collector) Close() error                         { return nil }
 
 // resultStore holds the rows of the Collect sinks of one run. All sinks share one limit, the
 // run's budget. It is separate from the budgets of slots for two reasons: results outlive the

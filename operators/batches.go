@@ -106,7 +106,7 @@ func (h *shardBuffer) drop(c *engine.Context) {
 }
 
 // forwarder emits rows unchanged. It is the operator behind exchanges.
-type forwarder struct{ noop }
+type forwarder struct{ engine.BaseOperator }
 
 func (forwarder) Process(_ *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
 	rows := arrowrows.Record(in)

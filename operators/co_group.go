@@ -113,7 +113,7 @@ func addCoGroup[L, R, Out any](op string, left, right *engine.Dataset, on JoinKe
 
 // coGrouper is the operator behind CoGroup.
 type coGrouper[L, R, Out any] struct {
-	noop
+	engine.BaseOperator
 	spec  *joinSpec
 	f     func(*Group[L], *Group[R], func(Out)) error
 	left  Group[L]

@@ -27,7 +27,7 @@ func Consolidate(d *engine.Dataset) *engine.Dataset {
 
 // consolidator is the operator behind Consolidate.
 type consolidator struct {
-	noop
+	engine.BaseOperator
 	context *engine.Context
 	held    shardBuffer
 }

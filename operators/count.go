@@ -46,7 +46,7 @@ func countShards(op string, d *engine.Dataset) *engine.Dataset {
 
 // shardCounter is the operator behind countShards.
 type shardCounter struct {
-	noop
+	engine.BaseOperator
 	codec *batch.Codec[counted]
 	n     int64
 }
@@ -69,7 +69,7 @@ func (o *shardCounter) EndShard(c *engine.Context, shard int, out engine.Output)
 
 // countSum adds the counts of all shards.
 type countSum struct {
-	noop
+	engine.BaseOperator
 	in  rowReader[counted]
 	out rowWriter[counted]
 	sum int64

@@ -61,7 +61,7 @@ func addDistinct(op string, d *engine.Dataset, columns []string, most int) *engi
 // distinct is the operator behind Distinct: a set of the keys that a shard had so far. When it
 // cannot grow, rows with other keys are sorted on disk and found at the end of the shard.
 type distinct struct {
-	noop
+	engine.BaseOperator
 	schema  *arrow.Schema
 	columns []int
 	most    int

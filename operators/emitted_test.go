@@ -34,7 +34,7 @@ func (e emitting) ReadShard(c *engine.Context, shard int, out engine.Output) err
 }
 
 type emittingOperator struct {
-	noop
+	engine.BaseOperator
 	emitting
 }
 
@@ -114,7 +114,7 @@ func TestWhatIsEmittedIsWhatWasDeclared(t *testing.T) {
 // releasing releases the batches that it has borrowed, from the given one on, and still emits
 // them.
 type releasing struct {
-	noop
+	engine.BaseOperator
 	from, seen int
 }
 

@@ -25,7 +25,7 @@ func Filter[In any](d *engine.Dataset, f func(In) bool) *engine.Dataset {
 
 // filter is the operator behind Filter.
 type filter[In any] struct {
-	noop
+	engine.BaseOperator
 	f    func(In) bool
 	in   rowReader[In]
 	kept []int32

@@ -40,7 +40,7 @@ func firstOfShards(op string, d *engine.Dataset, n int64) *engine.Dataset {
 
 // limiter emits n rows and drops the others.
 type limiter struct {
-	noop
+	engine.BaseOperator
 	n, left  int64
 	perShard bool // n of each shard, otherwise of all
 }

@@ -32,7 +32,7 @@ func FlatMap[In, Out any](d *engine.Dataset, f func(row In, emit func(Out)) erro
 
 // flatMapper is the operator behind FlatMap.
 type flatMapper[In, Out any] struct {
-	noop
+	engine.BaseOperator
 	f  func(In, func(Out)) error
 	in rowReader[In]
 	emitter[Out]

@@ -91,7 +91,7 @@ func hashRecords(recs []arrow.Record) (string, error) {
 
 // recordSource is the source behind FromBatches.
 type recordSource struct {
-	noop
+	engine.BaseOperator
 	recs   []arrow.Record // borrowed
 	starts []int64        // of each batch among all rows, then their number
 	normal []arrow.Record // recs in normal form, made when first read; owned

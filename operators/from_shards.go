@@ -44,7 +44,7 @@ var errEmitEnds = errors.New("the rows of this shard are not wanted any more")
 
 // shardMaker is the source behind FromShards.
 type shardMaker[T any] struct {
-	noop
+	engine.BaseOperator
 	f   func(shard, shards int, emit func(T)) error
 	out rowWriter[T]
 

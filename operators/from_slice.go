@@ -70,7 +70,7 @@ func hashSlice[T any](codec *batch.Codec[T], rows []T) (string, error) {
 
 // sliceSource is the source behind FromSlice.
 type sliceSource[T any] struct {
-	noop
+	engine.BaseOperator
 	rows []T
 	out  rowWriter[T]
 }

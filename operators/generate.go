@@ -44,7 +44,7 @@ func Generate[T any](b *engine.Builder, rows int64, f func(draws sharding.Random
 
 // generator is the source behind Generate.
 type generator[T any] struct {
-	noop
+	engine.BaseOperator
 	n       int64
 	f       func(sharding.Random, int64) T
 	purpose string

@@ -49,7 +49,7 @@ type groupSpec struct {
 // further groups are sorted by key on disk, and folded group by group at the end of the shard.
 // All results are then sorted by first appearance, so the output is the same.
 type groupOperator struct {
-	noop
+	engine.BaseOperator
 	spec *groupSpec
 
 	table  groupTable

@@ -136,7 +136,7 @@ type joinSpec struct {
 // joiner is the operator behind Join: a hash table of the right rows of a shard, and,
 // once that does not fit, a lateJoin.
 type joiner[L, R, Out any] struct {
-	noop
+	engine.BaseOperator
 	spec    *joinSpec
 	pairs   pairWriter[L, R, Out]
 	table   joinTable

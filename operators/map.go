@@ -49,7 +49,7 @@ func addMap[In, Out any](op string, d *engine.Dataset, fn any, isNil bool, call 
 
 // mapper is the operator behind Map.
 type mapper[In, Out any] struct {
-	noop
+	engine.BaseOperator
 	call func(o *mapper[In, Out], in *In) error
 	in   rowReader[In]
 	out  rowWriter[Out]

@@ -91,7 +91,7 @@ func columnDifference(want, got *arrow.Schema) string {
 
 // batchMapper is the operator behind MapBatch and MapBatchWith.
 type batchMapper struct {
-	noop
+	engine.BaseOperator
 	schema *arrow.Schema
 	f      func(c *engine.Context, rows engine.Batch, side []engine.Batch) (engine.Batch, error)
 	with   bool // a side input, by port 1

@@ -78,7 +78,7 @@ func MapPartition[In, Out any](d *engine.Dataset, f func(s *Shard[In], emit func
 
 // partitionMapper is the operator behind MapPartition.
 type partitionMapper[In, Out any] struct {
-	noop
+	engine.BaseOperator
 	f       func(*Shard[In], func(Out)) error
 	context *engine.Context
 	in      rowReader[In]

@@ -126,7 +126,7 @@ func writeFilesOn(d *engine.Dataset, path string, perShard bool, f FileFormat, d
 
 // fileWriter writes the rows of one subtask to the staging directory, a file for each shard.
 type fileWriter struct {
-	noop
+	engine.BaseOperator
 	out   *fileOutput
 	mem   memory.Allocator
 	file  *os.File // of the current shard, nil if none is open

@@ -107,7 +107,7 @@ func (d *damager) Complete(engine.Completion) error {
 }
 
 // noopOperator ignores its rows.
-type noopOperator struct{ noop }
+type noopOperator struct{ engine.BaseOperator }
 
 func (noopOperator) Process(*engine.Context, int, int, engine.Batch, engine.Output) error { return nil }
 

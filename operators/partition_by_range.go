@@ -32,7 +32,7 @@ func PartitionByRange(d *engine.Dataset, keys ...SortBy) *engine.Dataset {
 
 // rangeReceiver drops the column that named the shard.
 type rangeReceiver struct {
-	noop
+	engine.BaseOperator
 	schema *arrow.Schema
 }
 

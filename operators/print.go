@@ -64,7 +64,7 @@ func Print(d *engine.Dataset, opts PrintOptions) {
 
 // printing is the operator behind Print.
 type printing struct {
-	noop
+	engine.BaseOperator
 	table *printer
 	index rowIndex
 }

@@ -41,7 +41,7 @@ func Range(b *engine.Builder, lo, hi int64) *engine.Dataset {
 
 // rangeSource is the source behind Range.
 type rangeSource struct {
-	noop
+	engine.BaseOperator
 	lo, n   int64
 	schema  *arrow.Schema
 	numbers numbers

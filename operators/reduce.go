@@ -50,7 +50,7 @@ func reduceShards[T any](op string, d *engine.Dataset, in, out *batch.Codec[T], 
 
 // shardReducer is the operator behind reduceShards.
 type shardReducer[T any] struct {
-	noop
+	engine.BaseOperator
 	f    func(left, right T) T
 	in   rowReader[T]
 	out  rowWriter[T]

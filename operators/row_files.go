@@ -284,7 +284,7 @@ func (o *openFile) guarded(f func() error) (err error) {
 
 // rowSource is the source behind ReadRowFiles.
 type rowSource struct {
-	noop
+	engine.BaseOperator
 	in          InputFiles
 	format      RowFormat
 	facts       rowFacts

@@ -38,16 +38,7 @@ import (
 //	EndShard: o.in.endShard(); o.out.flush(shard, out)
 //	Close:    o.out.close()
 //
-// Neither allocates per row. noop, which is embedded, supplies the other methods of Operator.
-
-// noop is an operator or source that does nothing. Embedded, it supplies the methods that an
-// operator does not need.
-type noop struct{}
-
-func (noop) Open(*engine.Context) error                         { return nil }
-func (noop) EndShard(*engine.Context, int, engine.Output) error { return nil }
-func (noop) Finish(*engine.Context, engine.Output) error        { return nil }
-func (noop) Close() error                                       { return nil }
+// Neither allocates per row. engine.BaseOperator, which is embedded, supplies the other methods of Operator.
 
 // builderOf returns the builder of the first dataset that is not nil. If all are nil there is
 // no builder to record the misuse with: builderOf ends the job's function by a panic, which is
@@ -79,7 +70,7 @@ func needBuilder(op string, b *engine.Builder) {
 }
 
 // modulePath is the path of this module.
-var modulePath = path.Dir(reflect.TypeFor[noop]().PkgPath())
+var modulePath = path.Dir(reflect.TypeFor[rowIndex]().PkgPath())
 
 // callerSite returns "file.go:31" for the innermost frame outside this package and the other
 // libraries of this module.

@@ -130,7 +130,7 @@ func addDrawn(d *engine.Dataset, op, purpose string, attrs []engine.Attr, copies
 
 // sampler is the operator behind Sample and Split.
 type sampler struct {
-	noop
+	engine.BaseOperator
 	purpose string
 	copies  func(u float64) int
 

@@ -69,7 +69,7 @@ func addProjection(spec engine.Spec, from []int) *engine.Dataset {
 
 // projection is the operator behind Select, Rename and Union.
 type projection struct {
-	noop
+	engine.BaseOperator
 	schema *arrow.Schema
 	from   []int
 	cols   []arrow.Array // working space

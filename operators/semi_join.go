@@ -53,7 +53,7 @@ func addSemiJoin(op string, left, right *engine.Dataset, on JoinKeys, anti bool,
 // of a shard. When the set cannot grow, further keys are sorted on disk, and so are the left
 // rows that the set cannot decide.
 type semiJoiner struct {
-	noop
+	engine.BaseOperator
 	spec *joinSpec
 	anti bool
 

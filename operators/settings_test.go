@@ -225,7 +225,7 @@ func withShard(d *engine.Dataset) *engine.Dataset {
 }
 
 type shardTag struct {
-	noop
+	engine.BaseOperator
 	schema *arrow.Schema
 }
 

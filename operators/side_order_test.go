@@ -7,7 +7,7 @@ import (
 )
 
 // sideEmitter emits the batches of its side input at the end of shard 0.
-type sideEmitter struct{ noop }
+type sideEmitter struct{ engine.BaseOperator }
 
 func (*sideEmitter) Process(*engine.Context, int, int, engine.Batch, engine.Output) error { return nil }
 

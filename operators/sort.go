@@ -115,7 +115,7 @@ func sortText(keys []SortBy) string {
 
 // sortOperator sorts each shard and drops the column that named the shard.
 type sortOperator struct {
-	noop
+	engine.BaseOperator
 	schema *arrow.Schema
 	keys   []batch.SortKey
 	sorter *rowSorter

@@ -37,7 +37,7 @@ func digest(d *engine.Dataset) *engine.Dataset {
 }
 
 type digester struct {
-	noop
+	engine.BaseOperator
 	codec *batch.Codec[digested]
 	rows  int64
 	hash  xxh3.Hasher

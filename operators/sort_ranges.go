@@ -126,7 +126,7 @@ func (s *sampleRate) next() int64 {
 
 // keySampler is the operator behind SampleKeys.
 type keySampler struct {
-	noop
+	engine.BaseOperator
 	schema  *arrow.Schema
 	columns []int
 	purpose string
@@ -186,7 +186,7 @@ func (o *keySampler) EndShard(*engine.Context, int, engine.Output) error {
 // shard and index, so that a stable sort by the keys orders them by shard and
 // index too.
 type splitterPicker struct {
-	noop
+	engine.BaseOperator
 	keys   []batch.SortKey
 	sorter *rowSorter
 	total  int64 // weight
@@ -255,7 +255,7 @@ func (o *splitterPicker) Close() error {
 
 // rangePlacer is the operator behind PlaceRows.
 type rangePlacer struct {
-	noop
+	engine.BaseOperator
 	schema  *arrow.Schema
 	columns []int
 	keys    []batch.SortKey

@@ -91,7 +91,7 @@ func componentsOf(dt arrow.DataType) int {
 
 // vectorizer is the operator behind Vectorize.
 type vectorizer struct {
-	noop
+	engine.BaseOperator
 	schema *arrow.Schema
 	dim    int
 	parts  []vectorPart

@@ -58,7 +58,7 @@ func valueColumn[T any](op string, b *engine.Builder) (*batch.Codec[T], bool) {
 
 // columnAdder is the operator behind WithColumn.
 type columnAdder[In, T any] struct {
-	noop
+	engine.BaseOperator
 	f      func(In) T
 	schema *arrow.Schema
 	at     int // place of the column

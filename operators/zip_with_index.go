@@ -40,7 +40,7 @@ func ZipWithIndex(d *engine.Dataset, name string) *engine.Dataset {
 
 // indexer is the operator behind ZipWithIndex.
 type indexer struct {
-	noop
+	engine.BaseOperator
 	schema *arrow.Schema
 	counts rowReader[counted]
 	starts []int64 // index of the first row of each shard

@@ -6,9 +6,9 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
+	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
-	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -22,47 +22,6 @@ import (
 type stateRow struct {
 	Shard int64  `column:"shard"`
 	State []byte `column:"state"`
-}
-
-// noop has the methods of operators that need only Process.
-type noop struct{}
-
-func (noop) Open(*engine.Context) error                         { return nil }
-func (noop) EndShard(*engine.Context, int, engine.Output) error { return nil }
-func (noop) Finish(*engine.Context, engine.Output) error        { return nil }
-func (noop) Close() error                                       { return nil }
-
-// builderOf returns the builder of a dataset. Where the dataset is nil, no builder is there
-// to record the error, so builderOf panics, which ends the job's function.
-func builderOf(op string, d *engine.Dataset) *engine.Builder {
-	if d == nil || d.Builder() == nil {
-		panic(engine.Misuse{Err: fmt.Errorf("%s: the dataset is nil", op)})
-	}
-	d.Builder().MustBuild(op, "dataset")
-	return d.Builder()
-}
-
-// emitRows emits values as one batch.
-func emitRows[T any](c *engine.Context, shard int, out engine.Output, rows ...T) error {
-	codec, err := batch.NewCodec[T]()
-	if err != nil {
-		return err
-	}
-	rec, err := codec.Record(c.Allocator, rows)
-	if err != nil {
-		return err
-	}
-	defer rec.Release()
-	return out.Emit(shard, arrowrows.Batch(rec))
-}
-
-// schemaOf returns the columns of T.
-func schemaOf[T any]() *arrow.Schema {
-	codec, err := batch.NewCodec[T]()
-	if err != nil {
-		panic(err) // T is a type of this package
-	}
-	return codec.Schema()
 }
 
 // readStates calls each with every state of a batch.
@@ -101,7 +60,7 @@ func (f foldSpec[S]) fold(rows *engine.Dataset) *engine.Dataset {
 	return rows.Builder().Add(engine.Spec{
 		Op:       f.op,
 		Attrs:    f.in.attrs(),
-		Schema:   arrowrows.Schema(schemaOf[stateRow]()),
+		Schema:   arrowrows.SchemaOf[stateRow](),
 		Inputs:   inputs,
 		Operator: func() engine.Operator { return &foldOperator[S]{foldSpec: f} },
 	})
@@ -109,7 +68,7 @@ func (f foldSpec[S]) fold(rows *engine.Dataset) *engine.Dataset {
 
 // foldOperator is the operator behind foldSpec on one subtask.
 type foldOperator[S any] struct {
-	noop
+	engine.BaseOperator
 	foldSpec[S]
 	state *S
 	row   int // of the shard at hand
@@ -166,7 +125,7 @@ func emitState[S any](c *engine.Context, shard int, s *S, out engine.Output) err
 	if err != nil {
 		return err
 	}
-	return emitRows(c, shard, out, stateRow{int64(shard), text})
+	return arrowrows.Emit(c.Allocator, out, shard, []stateRow{{int64(shard), text}})
 }
 
 // reporting says how states become a report of type R, a struct.
@@ -192,7 +151,7 @@ func (f reporting[S, R]) finish(states *engine.Dataset) *engine.Dataset {
 
 // reporter is the operator behind reporting.
 type reporter[S, R any] struct {
-	noop
+	engine.BaseOperator
 	reporting[S, R]
 	schema *arrow.Schema
 	state  *S
@@ -219,7 +178,7 @@ func (o *reporter[S, R]) Finish(c *engine.Context, out engine.Output) error {
 // begin checks the rows, options and columns of an evaluation. Where they are wrong, it
 // returns false and the dataset to return to the caller.
 func begin(op string, rows *engine.Dataset, invalid error, t *table) (*engine.Dataset, bool) {
-	b := builderOf(op, rows)
+	b := model.BuilderOf(op, rows)
 	if rows.Poisoned() {
 		return rows, false
 	}

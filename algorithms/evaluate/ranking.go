@@ -169,12 +169,12 @@ func Ranking(rows *engine.Dataset, o RankingOptions) *engine.Dataset {
 	}
 	o = o.withDefaults()
 	lists := rows.Builder().Add(engine.Spec{
-		Op: "RankingRows", Attrs: in.attrs(), Schema: arrowrows.Schema(schemaOf[listed]()), Inputs: []engine.Port{{From: rows}},
+		Op: "RankingRows", Attrs: in.attrs(), Schema: arrowrows.SchemaOf[listed](), Inputs: []engine.Port{{From: rows}},
 		Operator: func() engine.Operator { return &lister{in: in, weight: weight} },
 	})
 	together := operators.PartitionByHash(lists, "query")
 	states := rows.Builder().Add(engine.Spec{
-		Op: "RankingLists", Schema: arrowrows.Schema(schemaOf[stateRow]()), Inputs: []engine.Port{{From: together}},
+		Op: "RankingLists", Schema: arrowrows.SchemaOf[stateRow](), Inputs: []engine.Port{{From: together}},
 		Operator: func() engine.Operator { return &ranker{ranking: newRanking(o)} },
 	})
 	return reporting[rankingState, RankingReport]{op: "Ranking", merge: (*rankingState).merge, report: o.report}.finish(states)
@@ -182,7 +182,7 @@ func Ranking(rows *engine.Dataset, o RankingOptions) *engine.Dataset {
 
 // lister is the operator that checks rows and writes queries as text.
 type lister struct {
-	noop
+	engine.BaseOperator
 	in     table
 	weight int
 	row    int // of the shard
@@ -215,7 +215,7 @@ func (o *lister) Process(c *engine.Context, _, shard int, in engine.Batch, out e
 	if len(o.rows) == 0 {
 		return nil
 	}
-	return emitRows(c, shard, out, o.rows...)
+	return arrowrows.Emit(c.Allocator, out, shard, o.rows)
 }
 
 func (o *lister) EndShard(*engine.Context, int, engine.Output) error {
@@ -233,7 +233,7 @@ func plainZero(query string) string {
 
 // ranker is the operator that measures the lists of each shard.
 type ranker struct {
-	noop
+	engine.BaseOperator
 	*ranking
 	rows     []listed
 	memory   interface{ Release(int64) }

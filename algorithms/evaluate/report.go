@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -111,7 +112,7 @@ func reportRecord[R any](mem memory.Allocator, schema *arrow.Schema, report *R) 
 // partsOf returns a part of a report as rows, such as the points of a curve or the cells of
 // a matrix.
 func partsOf[R, T any](op string, report *engine.Dataset, parts func(r *R) []T) *engine.Dataset {
-	b := builderOf(op, report)
+	b := model.BuilderOf(op, report)
 	if report.Poisoned() {
 		return report
 	}

@@ -145,7 +145,7 @@ func grouper(rows *engine.Dataset, op string, in table, extract func(dst []weigh
 	return rows.Builder().Add(engine.Spec{
 		Op:       op,
 		Attrs:    in.attrs(),
-		Schema:   arrowrows.Schema(schemaOf[groupRow]()),
+		Schema:   arrowrows.SchemaOf[groupRow](),
 		Inputs:   []engine.Port{{From: rows}},
 		Operator: func() engine.Operator { return &groupOperator{in: in, extract: extract} },
 	})
@@ -153,7 +153,7 @@ func grouper(rows *engine.Dataset, op string, in table, extract func(dst []weigh
 
 // groupOperator is the operator behind grouper on one subtask.
 type groupOperator struct {
-	noop
+	engine.BaseOperator
 	in      table
 	extract func([]weighted, arrow.Record) ([]weighted, error)
 	row     int
@@ -184,7 +184,7 @@ func (o *groupOperator) EndShard(c *engine.Context, shard int, out engine.Output
 			return nil
 		}
 		defer func() { rows = rows[:0] }()
-		return emitRows(c, shard, out, rows...)
+		return arrowrows.Emit(c.Allocator, out, shard, rows)
 	}
 	var a, b []float64
 	err := groups(o.held.values, false, func(g *group) error {
@@ -276,7 +276,7 @@ func sweepGroups[S any](parts *engine.Dataset, op string, descending bool, attrs
 	return parts.Builder().Add(engine.Spec{
 		Op:     op,
 		Attrs:  attrs,
-		Schema: arrowrows.Schema(schemaOf[stateRow]()),
+		Schema: arrowrows.SchemaOf[stateRow](),
 		Inputs: []engine.Port{{From: ranges}, {From: total.fold(ranges), Partitioner: engine.Broadcast, Side: true}},
 		Operator: func() engine.Operator {
 			return &sweepOperator[S]{descending: descending, visit: visit}
@@ -296,7 +296,7 @@ func groupTable() table {
 
 // sweepOperator is the operator behind sweepGroups on one subtask.
 type sweepOperator[S any] struct {
-	noop
+	engine.BaseOperator
 	descending bool
 	visit      func(s *S, t *step)
 	all        totals

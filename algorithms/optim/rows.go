@@ -3,6 +3,7 @@ package optim
 import (
 	"fmt"
 
+	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
@@ -33,11 +34,7 @@ type Minimum struct {
 // second derivatives.
 func MinimizeRows[R any](d *engine.Dataset, n int, loss func(row R, w, grad []float64) float64, s Settings) *engine.Dataset {
 	const op = "MinimizeRows"
-	if d == nil || d.Builder() == nil {
-		panic(engine.Misuse{Err: fmt.Errorf("%s: the dataset is nil", op)})
-	}
-	b := d.Builder()
-	b.MustBuild(op, "dataset")
+	b := model.BuilderOf(op, d)
 	fail := func(format string, a ...any) *engine.Dataset {
 		b.Errorf("%s: %w", op, fmt.Errorf(format, a...))
 		return b.Poisoned(op)

@@ -51,7 +51,7 @@ func join(b *engine.Builder, models []*engine.Dataset) *engine.Dataset {
 // joiner is the operator behind join. The first stage's model comes as rows; the others come
 // by broadcast.
 type joiner struct {
-	stateless
+	engine.BaseOperator
 	schema *arrow.Schema
 	stages int
 	sides  []arrow.Record
@@ -144,13 +144,11 @@ func part(trained *engine.Dataset, stage, stages int) *engine.Dataset {
 
 // parter is the operator behind part.
 type parter struct {
-	stateless
+	engine.BaseOperator
 	schema        *arrow.Schema
 	at            []int // places of the columns after the first
 	stage, stages int
 }
-
-func (p *parter) Open(*engine.Context) error { return nil }
 
 // Process extracts the stage's model from the only row.
 func (p *parter) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
@@ -186,10 +184,3 @@ func (p *parter) Process(c *engine.Context, _, shard int, in engine.Batch, out e
 	}
 	return nil
 }
-
-// stateless has the methods of an operator without state.
-type stateless struct{}
-
-func (stateless) EndShard(*engine.Context, int, engine.Output) error { return nil }
-func (stateless) Finish(*engine.Context, engine.Output) error        { return nil }
-func (stateless) Close() error                                       { return nil }

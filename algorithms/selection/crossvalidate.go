@@ -82,7 +82,7 @@ type Comparison struct {
 // fold, and within a pipeline the stage.
 func CrossValidate(rows *engine.Dataset, candidates []Candidate, o Options) Comparison {
 	const op = "selection.CrossValidate"
-	b := builderOf(op, rows)
+	b := model.BuilderOf(op, rows)
 	if err := checkAll(candidates, o); err != nil {
 		b.Errorf("%s: %w", op, err)
 		return poisonedComparison(rows, op)
@@ -246,7 +246,7 @@ func after(rows, other *engine.Dataset) *engine.Dataset {
 
 // waitOperator passes rows on. It only serves to wait: the side input is complete before it
 // opens.
-type waitOperator struct{ noop }
+type waitOperator struct{ engine.BaseOperator }
 
 func (waitOperator) Process(_ *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
 	rows := arrowrows.Record(in)
@@ -263,13 +263,13 @@ func (c *comparing) addDone(others []*engine.Dataset) *engine.Dataset {
 		inputs = append(inputs, engine.Port{From: d})
 	}
 	return c.b.Add(engine.Spec{
-		Op: "Done", Schema: arrowrows.Schema(schemaOf[doneRow]()), Inputs: inputs, Single: true,
+		Op: "Done", Schema: arrowrows.SchemaOf[doneRow](), Inputs: inputs, Single: true,
 		Operator: func() engine.Operator { return discardOperator{} },
 	})
 }
 
 // discardOperator drops all rows.
-type discardOperator struct{ noop }
+type discardOperator struct{ engine.BaseOperator }
 
 func (discardOperator) Process(*engine.Context, int, int, engine.Batch, engine.Output) error {
 	return nil
@@ -286,14 +286,14 @@ func (c *comparing) addScores() *engine.Dataset {
 		attrs = append(attrs, engine.Attr{Key: "metric", Value: m.Name})
 	}
 	return c.b.Add(engine.Spec{
-		Op: "Scores", Attrs: attrs, Schema: arrowrows.Schema(schemaOf[Score]()), Inputs: inputs, Single: true,
+		Op: "Scores", Attrs: attrs, Schema: arrowrows.SchemaOf[Score](), Inputs: inputs, Single: true,
 		Operator: func() engine.Operator { return &gatherer{comparing: c, values: c.emptyScores()} },
 	})
 }
 
 // gatherer is the operator behind addScores.
 type gatherer struct {
-	noop
+	engine.BaseOperator
 	*comparing
 	values [][][]float64 // by candidate, metric and fold
 	rows   int
@@ -333,7 +333,7 @@ func (o *gatherer) Finish(c *engine.Context, out engine.Output) error {
 	for _, candidate := range o.candidates {
 		names = append(names, candidate.Name)
 	}
-	return emitRows(c, c.Range.Hi-1, out, scores(names, o.options.Metrics, o.values)...)
+	return arrowrows.Emit(c.Allocator, out, c.Range.Hi-1, scores(names, o.options.Metrics, o.values))
 }
 
 // encoded is the row of a model.
@@ -350,7 +350,7 @@ func (c *comparing) addBest(ranked *engine.Dataset) *engine.Dataset {
 	for _, d := range c.refitted {
 		inputs = append(inputs, engine.Port{From: d})
 		if !d.Schema().Equal(schema) {
-			schema = arrowrows.Schema(schemaOf[encoded]())
+			schema = arrowrows.SchemaOf[encoded]()
 		}
 	}
 	inputs = append(inputs, engine.Port{From: ranked, Partitioner: engine.Broadcast, Side: true})
@@ -362,14 +362,14 @@ func (c *comparing) addBest(ranked *engine.Dataset) *engine.Dataset {
 
 // bestOperator is the operator behind addBest.
 type bestOperator struct {
-	noop
+	engine.BaseOperator
 	models int
 	schema *arrow.Schema
 	best   int
 }
 
 func (o *bestOperator) Open(c *engine.Context) error {
-	list, err := readRows[Score](arrowrows.Records(c.Side(o.models)))
+	list, err := arrowrows.Rows[Score](c.Side(o.models)...)
 	if err != nil {
 		return err
 	}

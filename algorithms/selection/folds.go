@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
+	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -34,7 +35,7 @@ func KFold(rows *engine.Dataset, k int, seed uint64) []Fold {
 func Stratified(rows *engine.Dataset, label string, k int, seed uint64) []Fold {
 	const op = "selection.Stratified"
 	if label == "" {
-		builderOf(op, rows).Errorf("%s: the label column is not named", op)
+		model.BuilderOf(op, rows).Errorf("%s: the label column is not named", op)
 		return poisonedFolds(op, rows, k)
 	}
 	return folds(op, rows, label, k, seed)
@@ -58,7 +59,7 @@ type SplitOptions struct {
 // as near to the proportion as whole rows allow. Rows stay in their places.
 func Split(rows *engine.Dataset, o SplitOptions) Fold {
 	const op = "selection.Split"
-	b := builderOf(op, rows)
+	b := model.BuilderOf(op, rows)
 	if !(o.Test >= 0 && o.Test < 1) {
 		b.Errorf("%s: Test is %v: want more than 0 and less than 1, or 0 for a quarter", op, o.Test)
 		return poisonedFolds(op, rows, 1)[0]
@@ -71,7 +72,7 @@ func Split(rows *engine.Dataset, o SplitOptions) Fold {
 
 // folds adds k folds.
 func folds(op string, rows *engine.Dataset, label string, k int, seed uint64) []Fold {
-	b := builderOf(op, rows)
+	b := model.BuilderOf(op, rows)
 	if k < 2 || k > 10_000 {
 		b.Errorf("%s: k is %d: want 2 to 10000 folds", op, k)
 		return poisonedFolds(op, rows, max(min(k, 10_000), 0))
@@ -126,7 +127,7 @@ func divide(op string, rows *engine.Dataset, d division) []Fold {
 		attrs = append(attrs, engine.Attr{Key: "stratify", Value: d.stratify})
 	}
 	counts := b.Add(engine.Spec{
-		Op: "CountClasses", Schema: arrowrows.Schema(schemaOf[classCount]()), Inputs: []engine.Port{{From: rows}},
+		Op: "CountClasses", Schema: arrowrows.SchemaOf[classCount](), Inputs: []engine.Port{{From: rows}},
 		Operator: func() engine.Operator { return &classCounter{division: d} },
 	})
 	assigned := b.Add(engine.Spec{
@@ -188,7 +189,7 @@ func classOf(dst []byte, p *batch.Printer, row int) []byte {
 
 // classCounter counts the classes of each shard.
 type classCounter struct {
-	noop
+	engine.BaseOperator
 	division
 	rows map[string]int64
 	text []byte
@@ -233,12 +234,12 @@ func (o *classCounter) EndShard(c *engine.Context, shard int, out engine.Output)
 		}
 		return 1
 	})
-	return emitRows(c, shard, out, list...)
+	return arrowrows.Emit(c.Allocator, out, shard, list)
 }
 
 // divider gives every row the number of its part.
 type divider struct {
-	noop
+	engine.BaseOperator
 	division
 	schema *arrow.Schema
 
@@ -253,7 +254,7 @@ type divider struct {
 }
 
 func (o *divider) Open(c *engine.Context) error {
-	counts, err := readRows[classCount](arrowrows.Records(c.Side(1)))
+	counts, err := arrowrows.Rows[classCount](c.Side(1)...)
 	if err != nil {
 		return err
 	}
@@ -354,7 +355,7 @@ func (o *divider) EndShard(*engine.Context, int, engine.Output) error {
 // partOperator keeps the rows of a part, or of all other parts, and drops the column of part
 // numbers.
 type partOperator struct {
-	noop
+	engine.BaseOperator
 	schema *arrow.Schema
 	part   int32
 	others bool

@@ -44,6 +44,16 @@ type Operator interface {
 	Close() error
 }
 
+// BaseOperator is an operator or source that does nothing. Embedded, it supplies the methods
+// that another does not need.
+type BaseOperator struct{}
+
+// Open does nothing, as the other methods do.
+func (BaseOperator) Open(*Context) error                  { return nil }
+func (BaseOperator) EndShard(*Context, int, Output) error { return nil }
+func (BaseOperator) Finish(*Context, Output) error        { return nil }
+func (BaseOperator) Close() error                         { return nil }
+
 // Partition computes the destination shard of every row of a batch, for the
 // hash, range and custom partitioners. The source shard and the index of the
 // batch's first row within it are given; dst has the batch's length.

@@ -1,6 +1,7 @@
 // Package arrowrows turns batches and schemas of package engine/columnar into Arrow's and back,
 // for code of this module, which works on Arrow records. Nothing is copied and no reference is
-// counted: who owns a batch before owns it afterwards.
+// counted: who owns a batch before owns it afterwards. Structs of this module become batches and
+// back by SchemaOf, Emit and Rows, which copy.
 package arrowrows
 
 import (

@@ -91,12 +91,8 @@ func (h *hold) Place() error {
 }
 
 // ignore takes the rows of hold.
-type ignore struct{}
+type ignore struct{ engine.BaseOperator }
 
-func (ignore) Open(*engine.Context) error                                           { return nil }
 func (ignore) Process(*engine.Context, int, int, engine.Batch, engine.Output) error { return nil }
-func (ignore) EndShard(*engine.Context, int, engine.Output) error                   { return nil }
-func (ignore) Finish(*engine.Context, engine.Output) error                          { return nil }
-func (ignore) Close() error                                                         { return nil }
 
 func main() { engine.Main(job) }

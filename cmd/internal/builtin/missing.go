@@ -62,6 +62,7 @@ const (
 
 // completeOperator is the operator behind complete.
 type completeOperator struct {
+	engine.BaseOperator
 	completeness
 	at      []int // indices of the columns
 	reader  *model.Reader
@@ -71,8 +72,6 @@ type completeOperator struct {
 	keep    []int32
 	rows    int // rows of this shard seen so far
 }
-
-func (o *completeOperator) Open(*engine.Context) error { return nil }
 
 // bind finds the columns in the first batch.
 func (o *completeOperator) bind(schema *arrow.Schema) error {
@@ -211,9 +210,6 @@ func (o *completeOperator) EndShard(*engine.Context, int, engine.Output) error {
 	o.rows = 0
 	return nil
 }
-
-func (o *completeOperator) Finish(*engine.Context, engine.Output) error { return nil }
-func (o *completeOperator) Close() error                                { return nil }
 
 // withMissing adds the operator that --missing asks for to the rows of training, before a stage
 // learns from them. Algorithms leave rows out themselves, but only after the stages that make

@@ -95,6 +95,7 @@ type surveyedColumn struct {
 
 // surveyOperator is the operator behind survey.
 type surveyOperator struct {
+	engine.BaseOperator
 	trained *arrow.Schema // schema of the rows if the model is the side input, nil if the model is known
 	columns []surveyedColumn
 	counts  []columnCounts // in this shard, by column
@@ -240,9 +241,6 @@ func (s *surveyOperator) EndShard(c *engine.Context, shard int, out engine.Outpu
 	defer rec.Release()
 	return out.Emit(shard, arrowrows.Batch(rec))
 }
-
-func (s *surveyOperator) Finish(*engine.Context, engine.Output) error { return nil }
-func (s *surveyOperator) Close() error                                { return nil }
 
 // surveyNotes tell what a survey found, by column in the order of the model's inputs. of names
 // the files of the rows, such as " of a.csv".
