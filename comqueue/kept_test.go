@@ -415,7 +415,7 @@ func TestRowsOfSubtask0AreVerified(t *testing.T) {
 		return operators.Filter(emitted, func(r row) bool {
 			damage()
 			assert.Equal(t, 1.0, r.Value)
-			return true
+			return false
 		})
 	}, engine.Parallelism(1), engine.Shards(4), engine.BatchRows(64), engine.MemoryBudget(64<<10), engine.Disk(watched.fs(t)))
 	require.ErrorContains(t, err, "is damaged")
