@@ -6,7 +6,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/task"
 )
 
-// What rows look like to operators that handle them by the column.
+// The types of rows, for operators that work on columns.
 type (
 	// Schema is the columns of rows; see columnar.Schema.
 	Schema = columnar.Schema
@@ -16,8 +16,8 @@ type (
 	Batch = columnar.Batch
 )
 
-// What an operator is made of, so that operators need not import the packages
-// that run them.
+// The types of an operator. They are here so that operators need not import the packages that
+// run them.
 type (
 	// Source produces the rows of shards; see task.Source.
 	Source = task.Source
@@ -30,7 +30,7 @@ type (
 	Output = task.Output
 	// Context is what one operator of one subtask knows of its surroundings; see task.Context.
 	Context = task.Context
-	// Sink makes what its subtasks wrote aside visible, or removes it; see task.Sink.
+	// Sink makes the output of its subtasks visible, or removes it; see task.Sink.
 	Sink = task.Sink
 	// JointSink is a Sink that several workers can write and whose output becomes visible
 	// together with that of others; see task.JointSink.
@@ -56,7 +56,7 @@ const (
 	FillOrLeaveOut = task.FillOrLeaveOut
 )
 
-// What a queue is made of; see AddQueue.
+// The types of a queue; see AddQueue.
 type (
 	// OpenLoops makes the loops of a queue in one process; see task.OpenLoops.
 	OpenLoops = task.OpenLoops
@@ -64,7 +64,7 @@ type (
 	GangSpec = task.GangSpec
 	// Cut is where a queue stands after a superstep; see task.Cut.
 	Cut = task.Cut
-	// CutPart is what one of its subtasks hands over; see task.CutPart.
+	// CutPart is what one subtask of the queue hands over; see task.CutPart.
 	CutPart = task.CutPart
 	// Loop is what one subtask of a queue runs; see task.Loop.
 	Loop = task.Loop

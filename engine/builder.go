@@ -30,7 +30,7 @@ type Builder struct {
 	facts   facts
 	origins origins
 	misuses []Misuse
-	within  string            // what Within is adding operators to, "" for nothing
+	within  string            // the part that Within is building, "" for none
 	refused string            // the first operator that returned a poisoned dataset
 	sealed  bool              // the job's function has returned
 	results map[string]string // name of a Collect → its site
@@ -79,7 +79,7 @@ func (b *Builder) IfExists() Existing { return b.config.ifExists }
 // as constants; operators use the one of their Context.
 func (b *Builder) Allocator() columnar.Allocator { return b.config.allocator }
 
-// Stdout returns where operators write for people to read. It makes room for the
+// Stdout returns the writer for output that people read. It keeps that output apart from the
 // progress line of a terminal.
 func (b *Builder) Stdout() io.Writer { return b.config.stdout }
 
@@ -91,14 +91,13 @@ func (b *Builder) CheckBroadcasts() bool { return b.config.checkBroadcasts }
 // keep; see the option of that name.
 func (b *Builder) CheckState() bool { return b.config.checkState }
 
-// TracesReplicas says whether queues that verify what their subtasks share also report which
-// stage made replicated objects differ.
+// TracesReplicas says whether queues report the stage that made replicated objects differ. Only
+// queues that verify shared objects can.
 func (b *Builder) TracesReplicas() bool { return b.config.traceReplicas }
 
-// Advise sets a function that words the advice in a failure about a row, in place of the
-// error's own Advice. It is for programs whose users know other names, such as flags, than the
-// fields of a package. advise is called in the process that failed. It returns "" for no
-// advice.
+// Advise sets the function that words the advice in a failure about a row. It replaces the
+// error's own Advice. It is for programs whose users know flags rather than the fields of a
+// package. advise is called in the process that failed. It returns "" for no advice.
 func (b *Builder) Advise(advise func(e *RowError) string) { b.advise = advise }
 
 // Port is one input of an operator.
@@ -112,8 +111,8 @@ type Port struct {
 	// Side makes the input a broadcast variable: complete before the operator
 	// opens, read with Context.Side.
 	Side bool
-	// Partition computes the places of Custom and Range; Hash has a documented function of its
-	// own, which Partition replaces.
+	// Partition computes the destinations for Custom and Range. Hash has a documented default,
+	// which Partition replaces.
 	Partition Partition
 	// Func is the user's function behind Partition, if any; its symbol and line
 	// become part of the fingerprint.
@@ -398,8 +397,8 @@ func (b *Builder) Within(part string, build func()) {
 	build()
 }
 
-// unusable says that the job's function has returned, so that nobody would see
-// what is added or reported.
+// unusable reports whether b is nil or the job's function has returned. Anything added or
+// reported then would be lost.
 func (b *Builder) unusable() bool { return b == nil || b.sealed }
 
 // opTitle names an operator at the start of a message.

@@ -68,8 +68,8 @@ func ClusterTLS(ca, cert, key string) Option {
 	return func(c *config) { c.cluster.tls = security.TLSFiles{CA: ca, Cert: cert, Key: key} }
 }
 
-// ClusterInsecure permits a job manager on another machine without TLS. Whoever can
-// read along then learns the token, and with it may run programs on the cluster.
+// ClusterInsecure permits a job manager on another machine without TLS. Anybody who can read the
+// traffic then learns the token, and can run programs on the cluster with it.
 func ClusterInsecure() Option { return func(c *config) { c.cluster.insecure = true } }
 
 // Detach makes Run return once the cluster has accepted the job. The result then holds the

@@ -13,7 +13,7 @@ import (
 // started, whichever machines run the job: "client:model.csv".
 const ClientPath = "client:"
 
-// detachedOutputs is the error of a detached job that has such an output.
+// detachedOutputs is the error of a detached job with an output at ClientPath.
 const detachedOutputs = "--detach leaves before the job has ended, and outputs at \"" + ClientPath + "\" are written by the client when it has: give them paths of the workers, or stay"
 
 // bringBack replaces the sink of a specification by one whose output is written by the program
@@ -71,8 +71,8 @@ func (s *broughtBack) Commit() error {
 // Resume has nothing to do: only the client writes, and it commits once it has the rows.
 func (s *broughtBack) Resume() error { return nil }
 
-// Held reports whether the output is not yet visible after the commit, as another process
-// writes it.
+// Held reports whether another process writes the output. The commit alone then does not make
+// the output visible.
 func (s *broughtBack) Held() bool { return s.away() }
 
 func (s *broughtBack) Abort() error {
@@ -82,8 +82,8 @@ func (s *broughtBack) Abort() error {
 	return s.sink.Abort()
 }
 
-// broughtTogether is a broughtBack around a JointSink, whose output becomes visible together
-// with others. It is never written in parts: the client has all rows and writes them.
+// broughtTogether is broughtBack for a JointSink. Its output becomes visible together with other
+// outputs. Workers never write parts of it: the client has all rows and writes them.
 type broughtTogether struct {
 	*broughtBack
 	joint JointSink

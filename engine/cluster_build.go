@@ -115,7 +115,7 @@ type crossBuild struct {
 	goTool func(ctx context.Context, env []string, args ...string) (string, error)
 }
 
-// command is what a user would type to build it.
+// command returns the command that builds the program by hand.
 func (b *crossBuild) command(output string) string {
 	return fmt.Sprintf("%s go %s", strings.Join(b.env(), " "), strings.Join(b.args(output), " "))
 }
@@ -140,8 +140,8 @@ func (b *crossBuild) packageName() string {
 	return b.pkg
 }
 
-// build asks, and builds. Where nobody answers, or the source is missing, the error says how to
-// build by hand.
+// build asks the user and then builds. If nobody answers, or the source is missing, the error
+// says how to build by hand.
 func (b *crossBuild) build(ctx context.Context, confirm func(question string) bool) (*executable, error) {
 	byHand := fmt.Errorf("the cluster's task managers are %s and this program is %s: build it for them and name the file,\n  %s\n  … --worker-binary worker", b.to, b.from, b.command("worker"))
 	if confirm == nil || b.packageName() != b.pkg {

@@ -17,8 +17,8 @@ func runs(p Progress) bool {
 	return p.State == "" || p.State == runningState && len(p.Vertices) > 0
 }
 
-// getsLine reports whether a state gets a line that stays. States without detail do not, nor
-// do those that the lines of the plan and of the outcome tell.
+// getsLine reports whether a state gets a line that stays. States without detail do not, nor do
+// states that the lines of the plan and of the outcome show.
 func getsLine(p Progress) bool {
 	return p.Detail != "" && p.State != runningState && p.State != committingState && !final(p)
 }

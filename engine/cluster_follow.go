@@ -132,8 +132,7 @@ func (r *clusterRun) resolved(data []byte) error {
 	return tryOutputs(r.outputs)
 }
 
-// infer derives from the plan which results are collected, and as much of the graph as the plan
-// tells.
+// infer derives the collected results from the plan, and as much of the graph as the plan holds.
 func (r *clusterRun) infer(p *plan.Plan) error {
 	for i := range p.Nodes {
 		for _, a := range p.Nodes[i].Attrs {

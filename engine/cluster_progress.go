@@ -11,8 +11,8 @@ type jobNews struct {
 	plan          *plan.Plan
 }
 
-// nextNews takes the oldest news that the user's function was not told. A state becomes the
-// current one. None is left out, however short it was.
+// nextNews takes the oldest news that the user's function was not told. If the news is a state,
+// it becomes the current one. No state is left out, however short it was.
 func (w *watch) nextNews() (n jobNews, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,7 +16,7 @@ type Dataset struct {
 	poisoned bool
 }
 
-// Schema returns the columns of the rows. That of a poisoned dataset has none.
+// Schema returns the columns of the rows. A poisoned dataset has none.
 func (d *Dataset) Schema() Schema { return arrowrows.Schema(d.schema) }
 
 // Builder returns the builder that the dataset belongs to.

@@ -40,7 +40,7 @@
 // function must depend on its arguments alone. What operators learn from outside, such as the
 // list of files a pattern stands for, is a fact: resolved once, recorded in the graph and
 // replayed in later builds. Run builds the graph twice from the start and refuses a job whose
-// builds differ, showing where. Functions are compared by symbol and line: that a closure
+// builds differ, showing where. Functions are compared by symbol and line. A closure that
 // captures another value in each build, such as the time, is not noticed.
 //
 // # Mistakes
@@ -57,7 +57,6 @@
 // # Writing operators
 //
 // Operators live in their own packages and use Builder.Add, Builder.AddQueue, Builder.Fact and
-// Builder.Errorf; see Spec and QueueSpec. Tests of operators and of jobs run them with Workers
-// too, which finds operators that work in one process only because they share more than they
-// may.
+// Builder.Errorf; see Spec and QueueSpec. Tests of operators and jobs also run them with
+// Workers. This finds operators that work in one process only, as their subtasks share too much.
 package engine

@@ -15,7 +15,7 @@ import (
 // in its place pass on the origin of their rows.
 type origins struct {
 	of    []uint64          // by node
-	alike map[uint64]uint64 // how many nodes of a kind on the same inputs there are
+	alike map[uint64]uint64 // number of nodes of one kind on the same inputs
 	drawn map[string]uint64 // how many operators asked for a purpose of their own
 }
 

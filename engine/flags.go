@@ -89,8 +89,8 @@ type explainForm string
 
 var explainForms = []string{"text", "json", "dot"}
 
-// Decode takes the word behind the flag if it is one of the forms, so that
-// "--explain" alone is complete; a form given as "--explain=form" must be one.
+// Decode takes the word after the flag only if it is one of the forms, so that "--explain" can
+// stand alone. The form of "--explain=form" must be one of them.
 func (e *explainForm) Decode(ctx *kong.DecodeContext) error {
 	*e = "text"
 	next := ctx.Scan.Peek()
@@ -122,7 +122,7 @@ type byteSize int64
 
 var _ encoding.TextUnmarshaler = (*byteSize)(nil)
 
-// byteUnits are the units of sizes: powers of 1000, and with an i of 1024.
+// byteUnits are the units of sizes: powers of 1000, or of 1024 if the unit has an i.
 var byteUnits = map[string]float64{
 	"": 1, "b": 1,
 	"k": 1e3, "kb": 1e3, "kib": 1 << 10,
@@ -204,7 +204,7 @@ func parseArgs(name, about string, args any, words []string, stdout, stderr io.W
 	return c, nil
 }
 
-// kongOptions are those that every parser here needs.
+// kongOptions returns the options that every parser of this package needs.
 func kongOptions() []kong.Option {
 	return []kong.Option{kong.Vars{
 		"version":    programVersion(),
@@ -213,7 +213,7 @@ func kongOptions() []kong.Option {
 	}}
 }
 
-// ownFlags returns the flags that the job's arguments make.
+// ownFlags returns the flags of the job's arguments.
 func ownFlags(args any) ([]*kong.Flag, error) {
 	if t := reflect.TypeOf(args); t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
 		return nil, fmt.Errorf("the arguments %s cannot be flags: want a struct", typeName(args))

@@ -41,7 +41,7 @@ func joinNegative(words []string, own []*kong.Flag) []string {
 	return joined
 }
 
-// negativeNumber says that a word begins like one.
+// negativeNumber reports whether a word begins like a negative number.
 func negativeNumber(word string) bool {
 	digits, minus := strings.CutPrefix(word, "-")
 	digits = strings.TrimPrefix(digits, ".")

@@ -50,10 +50,10 @@ func (j *Job[A]) Describe(text string) *Job[A] {
 	return &described
 }
 
-// From returns the job with the function that makes the arguments which a command line is parsed
-// into, or those that travelled are decoded into; by default they are the zero value. It is for
-// arguments with an interface that holds a pointer to a struct, whose fields are flags where the
-// interface has the tag `embed`.
+// From returns the job with a function that makes new arguments. The command line is parsed into
+// them, or encoded arguments are decoded into them. By default they are the zero value. From is
+// for arguments with an interface that holds a pointer to a struct. If the interface has the tag
+// `embed`, the fields of the struct are flags.
 func (j *Job[A]) From(fresh func() A) *Job[A] {
 	made := *j
 	made.fresh = fresh

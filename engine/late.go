@@ -5,7 +5,7 @@ import (
 	"runtime"
 )
 
-// What an operator can be given from another build.
+// Objects that an operator may be given from another build by mistake.
 const (
 	aDataset = "dataset"
 	aBuilder = "builder"

@@ -35,12 +35,12 @@ const (
 // change that: `help` describes the flag, `default` is its value unless given, `short` a letter
 // for it, `enum` lists what it may be, `name` is its name, `required` says that it must be
 // given. Slices take commas or repetitions; durations are written as 1m30s; embedded structs
-// add their fields, and so do fields with the tag `embed:"" prefix:"init-"`. Where A has a
-// method Validate() error, that is asked before the job is built.
+// add their fields, and so do fields with the tag `embed:"" prefix:"init-"`. If A has a method
+// Validate() error, Main calls it before the job is built.
 //
-// Beside them stand the engine's flags, which --help lists. They and the job's must differ in
-// name, except that a job may have a --seed of its own, of an integer type: its value then is
-// the seed of the run too.
+// The program also has the engine's flags, which --help lists. The job's flags must have other
+// names. The exception is --seed: a job may have its own, of an integer type, and its value is
+// then the seed of the run too.
 //
 // Results belong on standard output, by hooks such as AfterRun. Progress, logs and errors go to
 // standard error; colours are left out where NO_COLOR is set.
@@ -146,10 +146,10 @@ type programEnv struct {
 	args           []string
 	stdout, stderr io.Writer
 	getenv         func(string) string
-	// width returns the width of the terminal that stderr is, 0 if it is none.
+	// width returns the width of stderr's terminal, 0 if stderr is no terminal.
 	width func() int
-	// ask asks the user a question to answer with yes or no; nil where nobody would
-	// answer.
+	// ask asks the user a question and reports whether the answer is yes. It is nil if there is
+	// nobody to answer.
 	ask func(question string) bool
 	// listen begins to receive the signals that cancel, until stop is called. Before and after,
 	// these signals end the process.
@@ -319,8 +319,8 @@ func (p *program) sayDetached(screen *display, job string) error {
 	return err
 }
 
-// terminalAsk returns a function that asks on a terminal, nil if there is none to
-// answer on. An empty answer is yes.
+// terminalAsk returns a function that asks on the terminal, or nil if there is no terminal. An
+// empty answer means yes.
 func terminalAsk(in, out *os.File) func(string) bool {
 	if terminalWidth(out) == 0 || !term.IsTerminal(int(in.Fd())) {
 		return nil
@@ -346,8 +346,8 @@ func askOn(in io.Reader, out io.Writer, question string) bool {
 	}
 }
 
-// heapMargin is what a program needs besides the memory that --memory gives its
-// runs: its own objects, rows in flight, stacks.
+// heapMargin is the number of bytes that a program needs besides the budget of --memory: for its
+// own objects, rows in flight and stacks.
 const heapMargin = 64 << 20
 
 // limitHeap makes the garbage collector keep the heap near the memory that the flag grants.
@@ -387,7 +387,7 @@ type program struct {
 	words func(message string) string // rewrites failure messages; nil leaves them as they are
 }
 
-// display returns what shows the progress of the run.
+// display returns the display of the run's progress.
 func (p *program) display(mode progressMode) *display {
 	if mode == progressAuto {
 		mode = progressPlain

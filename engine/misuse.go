@@ -11,7 +11,7 @@ type Misuse struct {
 	Err  error
 }
 
-// Error returns the message behind its source line.
+// Error returns the source line, if there is one, and the message.
 func (m Misuse) Error() string {
 	if m.Site == "" {
 		return m.Err.Error()

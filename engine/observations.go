@@ -98,7 +98,7 @@ func (o *observations) Sums(node plan.NodeID, name string, shards []int, sums []
 	}
 }
 
-// ended takes what the run says of its queues.
+// ended takes the run's reports on its queues.
 func (o *observations) ended(r *task.Report) { o.queues = r.Queues }
 
 // series returns the values that a queue reported.

@@ -172,9 +172,9 @@ func (c *config) check() error {
 func Local() Option { return func(c *config) { c.cluster.address, c.workers = "", 0 } }
 
 // Parallelism sets the number of subtasks of each vertex. It decides which subtask works on
-// which shards, never what is computed. 0, the default, is one per processor the Go runtime
-// uses, or on a cluster one per slot that it has, but at most one per shard; more than one per
-// shard is an error.
+// which shards, never what is computed. 0, the default, means one per processor that the Go
+// runtime uses, or one per slot of a cluster, but at most one per shard. More than one per shard
+// is an error.
 func Parallelism(n int) Option { return func(c *config) { c.parallelism = n } }
 
 // Shards sets the number of shards that data are cut into, a power of two; the
@@ -205,7 +205,7 @@ func SpillDir(dir string) Option { return func(c *config) { c.spillDir = dir } }
 // tests of failing disks.
 func Disk(d disk.FS) Option { return func(c *config) { c.disk = d } }
 
-// Logger sets where the run logs to; by default it does not.
+// Logger sets the logger of the run; by default nothing is logged.
 func Logger(l hclog.Logger) Option { return func(c *config) { c.logger = l } }
 
 // OnProgress sets a function that is told how the run stands: every ProgressInterval, at the
@@ -224,10 +224,10 @@ func Allocator(mem columnar.Allocator) Option { return func(c *config) { c.alloc
 // output by default.
 func Stdout(w io.Writer) Option { return func(c *config) { c.stdout = w } }
 
-// CheckBroadcasts makes every queue hash its broadcast and partitioned rows and its
-// replicated objects at each superstep, and fail naming what a user function
-// modified, or what differs among subtasks. It is for tests: it costs a pass over
-// them per superstep.
+// CheckBroadcasts makes every queue hash its broadcast and partitioned rows and its replicated
+// objects at each superstep. If a user function modified one of them, or if one differs among
+// subtasks, the queue fails and names it. It is for tests: hashing costs a pass over all of them
+// per superstep.
 func CheckBroadcasts(on bool) Option { return func(c *config) { c.checkBroadcasts = on } }
 
 // CheckState makes every queue drop, between any two supersteps, everything that its keys do

@@ -8,9 +8,10 @@ type ReplicaError struct {
 	// Key names the object. Subtask is the first whose object differs from that of subtask 0.
 	Key     string
 	Subtask int
-	// Superstep is the superstep that began so.
+	// Superstep is the superstep at whose beginning the objects differed.
 	Superstep int
-	// Stage made the difference, in the superstep before; "" if it was not looked for.
+	// Stage is the stage of the superstep before that made the objects differ; "" if nothing
+	// looked for it.
 	Stage string
 
 	What string // says what differs, and how

@@ -98,10 +98,11 @@ func (r *Result) rowsOf(name string) (*collected, error) {
 	return c, err
 }
 
-// Rows returns the rows collected under a name as values of T, in shard order. The exported
-// fields of a struct T are columns, which the tag `column:"name"` names, or else the field's
-// name in snake case; `column:"-"` leaves a field out. Any other T is the only column, or the
-// column named "value" if there are several: Rows[int64] reads the result of operators.Count.
+// Rows returns the rows collected under a name as values of T, in shard order. If T is a struct,
+// its exported fields are columns. The tag `column:"name"` names the column; by default it has
+// the field's name in snake case. `column:"-"` leaves a field out. Any other T is the only column,
+// or the column named "value" if there are several: Rows[int64] reads the result of
+// operators.Count.
 // Numbers, bool, string, []byte, time.Time and vectors as []float64 or [n]float64 are read into
 // fields of the same types, nullable columns into pointers. The values share nothing with the
 // result.

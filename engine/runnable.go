@@ -2,7 +2,7 @@ package engine
 
 // Runnable is a *Job of any arguments.
 type Runnable interface {
-	// Name is the job's.
+	// Name returns the job's name.
 	Name() string
 
 	// check says what is wrong with the definition.

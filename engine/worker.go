@@ -74,8 +74,8 @@ func offer(jobs []Runnable) {
 	}
 }
 
-// usable reports whether a job can run in another process. Mistakes of the others are reported
-// when they are run.
+// usable reports whether a job can run in another process. What is wrong with other jobs is
+// reported when they are run.
 func usable(j Runnable) bool { return j != nil && j.check() == nil && j.Name() != "" }
 
 // checkOffered returns an error if this program, started as a worker, would not know the job.

@@ -54,7 +54,7 @@ type leftover struct{ err error }
 func (e *leftover) Error() string { return e.err.Error() }
 func (e *leftover) Unwrap() error { return e.err }
 
-// adds reports whether an error tells more than an earlier one rather than follows from it.
+// adds reports whether an error adds to an earlier one rather than follows from it.
 func adds(err error) bool {
 	var left *leftover
 	var abandoned *task.AbandonedError
@@ -132,8 +132,8 @@ func (e *LocalPathError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *LocalPathError) Unwrap() error { return e.Err }
 
-// pathHint adds to an error about a path which machine the path is of, as users expect it to be
-// of the machine that they sit at.
+// pathHint returns the text that names the machine of the path in err, "" if err is not about a
+// path. Users expect paths to be those of their own machine.
 func (j *workerJob) pathHint(err error) string {
 	path, about := pathOf(err)
 	if !about {

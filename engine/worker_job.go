@@ -206,8 +206,8 @@ func rebuild(job Runnable, d *wire.Deployment, c *config) (*Builder, error) {
 	return b, nil
 }
 
-// resolveGraph builds the job on a machine that has its data, twice, as a client that has them
-// does. It returns the graph with its facts.
+// resolveGraph builds the job on a machine that has its data. It builds twice, as a client with
+// the data does. It returns the graph with its facts.
 func resolveGraph(job Runnable, d *wire.Deployment, c *config) ([]byte, error) {
 	at := func(err error) error {
 		return fmt.Errorf("on task manager %s, which was asked because the client cannot see the inputs: %w", d.TaskManager, untitled{err, job.Name()})

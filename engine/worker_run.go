@@ -265,7 +265,7 @@ func (w *worker) step(e workerEvent) {
 	}
 }
 
-// leave does what entering a state on the way to the end asks for.
+// leave does what is due when a state on the way to the end is entered.
 func (w *worker) leave(before workerState) {
 	if w.state == before {
 		return

@@ -9,9 +9,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// workerVoice writes the messages of a worker from one goroutine, which also sends heartbeats.
-// Nobody else writes, so that a full pipe blocks only senders in bulk, and those only until
-// their context ends.
+// workerSender writes the messages of a worker from one goroutine, which also sends heartbeats.
+// No other goroutine writes. A full pipe therefore blocks only callers of send, and those only
+// until their context ends.
 type workerSender struct {
 	frames   *wire.Writer[wire.FromWorker]
 	beat     time.Duration
@@ -23,10 +23,10 @@ type workerSender struct {
 	unsent   func(error)   // called when a message cannot be written, though the pipe works
 }
 
-// maxWords is more messages than a worker ever sends, apart from bulk and heartbeats.
+// maxMessages is more than a worker ever sends, bulk and heartbeats apart.
 const maxMessages = 16
 
-// newWorkerVoice begins to send heartbeats. The functions are called from its goroutine.
+// newWorkerSender begins to send heartbeats. It calls the functions from its own goroutine.
 func newWorkerSender(frames *wire.Writer[wire.FromWorker], beat time.Duration, broken, unsent func(error)) *workerSender {
 	v := &workerSender{
 		frames: frames, beat: beat, broken: broken, unsent: unsent,
@@ -38,8 +38,8 @@ func newWorkerSender(frames *wire.Writer[wire.FromWorker], beat time.Duration, b
 }
 
 // send sends bulk: collected rows, output, progress. It waits until the pipe takes it, which
-// slows down a worker whose client reads slowly. Bulk that is sent before a call of say arrives
-// before that message.
+// slows down a worker whose client reads slowly. Bulk that is sent before a call of post arrives
+// before the message of that call.
 func (v *workerSender) send(ctx context.Context, m *wire.FromWorker) error {
 	select {
 	case v.bulk <- m:
@@ -51,7 +51,7 @@ func (v *workerSender) send(ctx context.Context, m *wire.FromWorker) error {
 	}
 }
 
-// say sends a message about the worker's state, and does not wait.
+// post sends a message about the worker's state, and does not wait.
 func (v *workerSender) post(m *wire.FromWorker) { v.messages <- m }
 
 // close waits until all messages are written, but at most patience, as nobody may be reading.
