@@ -12,9 +12,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// WithNulls marks the values of a column as missing for which null returns true, given their
-// index. It is an argument of NewBatch. The missing values may be anything. values is what
-// NewBatch takes for a column, except Values.
+// WithNulls marks value i of a column as missing if null(i) is true. The result is an argument
+// of NewBatch. The missing values may be anything. values is what NewBatch takes for a column,
+// except Values.
 func WithNulls(values any, null func(i int) bool) any { return nullable{values, null} }
 
 type nullable struct {
@@ -48,9 +48,9 @@ func NewValues(mem Allocator, column Column, values any) (Values, error) {
 // and Bytes, or Values of another batch. All columns have the length of the batch. A batch
 // without columns has no rows.
 //
-// Slices of numbers, and the Data of a Matrix with the number of columns of its type, are not
-// copied: they belong to the batch from then on, and must not be modified. Other columns are
-// allocated from mem, such as the allocator of a run's context.
+// Slices of numbers are not copied, nor is the Data of a Matrix whose number of columns is that
+// of the column's type. They belong to the batch from then on, and must not be modified. Other
+// columns are allocated from mem, such as the allocator of a run's context.
 func NewBatch(mem Allocator, schema Schema, columns ...any) (Batch, error) {
 	if schema.IsZero() {
 		return Batch{}, fmt.Errorf("columnar: NewBatch: the schema is none")

@@ -35,8 +35,8 @@ func Get[V View](b Batch, column string) (values V, err error) {
 	return viewAs[V](arr, column)
 }
 
-// GetNullable is Get for a column that may have missing values. In values their places hold
-// anything. It is for numbers, bools, text and bytes; vectors with nulls have no view.
+// GetNullable is Get for a column that may have missing values. At a missing value, values may
+// hold anything. It is for numbers, bools, text and bytes; vectors with nulls have no view.
 func GetNullable[V View](b Batch, column string) (values V, nulls Nulls, err error) {
 	arr, err := b.find(column)
 	if err != nil {

@@ -21,24 +21,25 @@ const DefaultSlotGroup = "default"
 // Subtask i of a vertex owns part i of the shards.
 //
 // Chaining. A node joins its producer's vertex, and runs in its goroutine, if
-// its only input but for feedback is a forward data or control edge, both have
-// the same parallelism, and both are of the same queue or of none. So a producer
+// its only input, feedback apart, is a forward data or control edge, both have
+// the same parallelism, and both are of the same queue or of none. A producer
 // with several such consumers becomes a tree. A node with side inputs or several
-// data inputs begins a vertex of its own: in its producer's, it would stall its
-// own head while another of its inputs may be made by that very head. A forward
-// edge that is not chained is an exchange that keeps shards and order.
+// data inputs begins a vertex of its own. In its producer's vertex it would block
+// the head while it waits for another input, and that input may depend on the
+// same head. A forward edge that is not chained is an exchange that keeps shards
+// and order.
 //
 // Queues. By-subtask edges are never chained, so the stages between two
 // communications are one vertex: send ends one, sum stands alone, recv begins
 // the next; queue-init begins the first and queue-close ends the last.
 //
 // Mode. An edge is materialised if its receiver may have to finish another input
-// before it reads on: if it is a side input, which is complete before the
-// receiver opens, or a data input of a node with further data or side inputs.
-// That goes for the first port too, as operators take the ports shard by shard
-// in turn. All others are pipelined. Then the receiver of a pipelined edge waits
-// for nothing else, pipelined edges form a forest, and no diamond can deadlock
-// whatever the size of buffers.
+// before it reads on. These edges are the side inputs, which are complete before
+// the receiver opens, and the data inputs of nodes with further data or side
+// inputs. The first port is no exception, as operators take the ports shard by
+// shard in turn. All other edges are pipelined. The receiver of a pipelined edge
+// then waits for nothing else, so pipelined edges form a forest, and no diamond
+// can deadlock, whatever the size of buffers.
 func Compile(g *Graph, parallelism int) (*Plan, error) {
 	if err := g.Validate(); err != nil {
 		return nil, err
@@ -89,14 +90,14 @@ type compiler struct {
 	vertices []Vertex
 	edges    []Edge
 	needed   []bool // by node
-	// vertex and index say in whose chain, and where in it, a node stands.
+	// vertex is the vertex of each node. index is the node's position in the vertex's chain.
 	vertex []VertexID
 	index  []int
 }
 
-// chain gives every needed node its place. Nodes come in topological order, so each
-// finds its producer placed, and vertices are numbered in the order of their
-// heads, which is topological too.
+// chain gives every needed node its place. Nodes come in topological order, so
+// the producer of a node has its place already. Vertices are numbered in the
+// order of their heads, which is topological too.
 func (c *compiler) chain() {
 	for i := range c.g.Nodes {
 		n := &c.g.Nodes[i]

@@ -42,8 +42,8 @@ type diffLine struct {
 	node  int
 }
 
-// diffLines writes everything that the fingerprint covers, uncut, a fact per
-// line, each naming what it is about so that it can stand alone.
+// diffLines writes everything that the fingerprint covers, uncut, one fact a
+// line. Each line names its subject, so that it can be read alone.
 func diffLines(g *Graph) []diffLine {
 	var lines []diffLine
 	add := func(about string, node int, format string, args ...any) {
@@ -79,7 +79,7 @@ func diffLines(g *Graph) []diffLine {
 	return lines
 }
 
-// firstDifference names what the first pair of different lines is about.
+// firstDifference names the subject of the first pair of lines that differ.
 func firstDifference(a, b *Graph, la, lb []diffLine) string {
 	k := 0
 	for k < len(la) && k < len(lb) && la[k].text == lb[k].text {
@@ -96,8 +96,8 @@ func firstDifference(a, b *Graph, la, lb []diffLine) string {
 	return nameA + " against " + nameB
 }
 
-// diffName returns what line k is about and its rank: facts and the like come
-// before nodes by number, and those before the end.
+// diffName returns the rank and the subject of line k. Facts and the like rank
+// before nodes, nodes by number, and nodes before the end.
 func diffName(g *Graph, lines []diffLine, k int) (rank int, name string) {
 	switch {
 	case k >= len(lines):
@@ -113,9 +113,9 @@ func diffName(g *Graph, lines []diffLine, k int) (rank int, name string) {
 	return lines[k].node, s
 }
 
-// lineDiff returns the lines to delete and to insert, by a longest common
-// subsequence of what is left between the common beginning and end. Where that
-// would be large, all of it counts as changed.
+// lineDiff returns the lines to delete and to insert. Between the common
+// beginning and end it finds a longest common subsequence. If the table for that
+// would be too large, all lines between count as changed.
 func lineDiff(a, b []diffLine) []string {
 	for len(a) > 0 && len(b) > 0 && a[0].text == b[0].text {
 		a, b = a[1:], b[1:]

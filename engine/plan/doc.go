@@ -7,7 +7,7 @@
 // Graphviz, and neither holds a function, a lock or a channel: whoever runs a
 // plan binds functions to its nodes.
 //
-// Who runs a job does this with it:
+// Code that runs a job uses the package like this:
 //
 //	if err := g.Validate(); err != nil { … }      // all mistakes at once: Misuses(err)
 //	if d := plan.Diff(first, second); d != "" { … } // two builds must be one graph

@@ -36,8 +36,8 @@ func (g *Graph) DOT() string {
 }
 
 // DOT returns the plan in the language of Graphviz: a box per node, a cluster
-// per vertex and around those of a queue, chained edges plain and without a
-// label, exchanges labelled with their partitioner, materialised ones thick.
+// per vertex, another around the vertices of a queue, chained edges plain and without
+// a label, exchanges labelled with their partitioner, materialised ones thick.
 func (p *Plan) DOT() string {
 	d := dot{}
 	d.begin(p.Job)

@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// The names of the enumerations are the words of the text forms and of JSON;
-// position is value. Changing one changes what is stored and shown, never a
-// fingerprint, which is taken over the numbers.
+// The names of the enumerations, as the text forms and JSON write them. The
+// position of a name is its value. Changing a name changes what is stored and
+// shown, but no fingerprint, as fingerprints are taken over the numbers.
 var (
 	partitionerNames = [...]string{"forward", "rebalance", "hash", "range", "broadcast", "custom", "by-subtask"}
 	roleNames        = [...]string{"data", "side", "control", "feedback"}
@@ -85,8 +85,8 @@ func (r *Role) UnmarshalText(text []byte) error {
 // Valid reports whether k is one of the kinds of stage.
 func (k StageKind) Valid() bool { return k >= 0 && int(k) < len(stageNames) }
 
-// Exchanges reports whether a stage of the kind takes what the other subtasks hand
-// out, so that a by-subtask edge leads to it.
+// Exchanges reports whether a stage of the kind receives data from other subtasks.
+// A by-subtask edge leads to such a stage.
 func (k StageKind) Exchanges() bool { return k == Sum || k == Recv || k == Communicate }
 
 // String returns the name of the kind of stage, such as "queue-init".

@@ -13,7 +13,7 @@ import (
 //
 // The encoding is a version, then the fields in the order of their declaration:
 // numbers as 8 bytes, little endian; text and lists with their length in front,
-// so that no two graphs have one encoding.
+// so that different graphs have different encodings.
 func (g *Graph) Fingerprint() string {
 	e := encoder{h: sha256.New(), buf: make([]byte, 0, 4096)}
 	e.text("superstep graph 1")

@@ -55,14 +55,14 @@ type Node struct {
 	// Site is the user's source line that added the node, "file.go:31"; it is for
 	// messages and is not part of the fingerprint.
 	Site string `json:"site,omitempty"`
-	// Within says what larger thing the node is a part of, such as "stage 2 (kmeans)",
+	// Within names the part of the job that the node belongs to, such as "stage 2 (kmeans)",
 	// if any; it is for messages and is not part of the fingerprint.
 	Within string `json:"within,omitempty"`
 	// Single says that one subtask, owning every shard, runs the node.
 	Single bool `json:"single,omitempty"`
 	// Sink says that the node's results are committed when the job succeeds.
 	Sink bool `json:"sink,omitempty"`
-	// Queue is the name of the queue whose stage this node is, Stage which part.
+	// Queue names the queue that the node belongs to. Stage is the node's part in it.
 	Queue string    `json:"queue,omitempty"`
 	Stage StageKind `json:"stage,omitempty"`
 	// Order says how the node reduces floating-point values.
@@ -126,7 +126,7 @@ const (
 	Compute
 	// Send, Sum and Recv are the three stages of an AllReduce.
 	Send
-	// Sum reduces what the subtask owns of the buffer.
+	// Sum reduces the subtask's own part of the buffer.
 	Sum
 	// Recv gathers the reduced pieces.
 	Recv
@@ -155,7 +155,7 @@ const (
 	RankTree
 )
 
-// Queue is the part of a queue that is not a stage.
+// Queue describes a queue apart from its stages.
 type Queue struct {
 	Name string `json:"name"`
 	// MaxSupersteps is 0 where only the criterion ends the queue.

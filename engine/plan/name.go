@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// label is what a node is called in plans and messages: its kind, with the
-// user's label if it has one, such as "Map(parse)"; of a compute stage the label
-// alone.
+// label returns the name of a node in plans and messages: its kind, with the
+// user's label if it has one, such as "Map(parse)". The name of a compute stage
+// is the label alone.
 func label(n *Node) string {
 	op, name := plain(clip(n.Op, 40)), plain(clip(n.Name, 40))
 	switch {
@@ -20,9 +20,9 @@ func label(n *Node) string {
 	return op + "(" + name + ")"
 }
 
-// EdgeName says whose rows the edge of an index carries: which operator takes them,
-// where it was added, in which vertex, and which gives them. It is "" where there is
-// no such edge.
+// EdgeName describes the edge of an index: the operator that receives its rows, the
+// line that added this operator, its vertex, and the operator that sends the rows.
+// It is "" if there is no such edge.
 func (p *Plan) EdgeName(edge int) string {
 	if edge < 0 || edge >= len(p.Edges) {
 		return ""

@@ -1,9 +1,9 @@
 package plan
 
-// Needed says, by node, what has to run: sinks, queues, whose body may report and
-// stop by itself, and all that these read. What nobody reads does not; its rows
-// would reach nobody. A graph without any sink or queue is run for what its
-// functions do, so that all of it is needed.
+// Needed says, by node, what has to run: sinks, queues, and all nodes that these
+// read. Queues run even if nothing reads them, as their body may report and stop by
+// itself. Other nodes do not run, as nothing reads their rows. A graph without any
+// sink or queue is run for the effects of its functions, so all of it is needed.
 func Needed(nodes []Node) []bool {
 	needed := make([]bool, len(nodes))
 	purpose := false
@@ -15,7 +15,7 @@ func Needed(nodes []Node) []bool {
 		needed[i] = needed[i] || !purpose
 		for _, in := range nodes[i].Inputs {
 			if needed[i] && in.From >= 0 && int(in.From) < len(nodes) {
-				needed[in.From] = true // of a feedback edge, which comes from behind, it is so already
+				needed[in.From] = true // already true for a feedback edge, which comes from a later node
 			}
 		}
 	}

@@ -92,8 +92,8 @@ type planText struct {
 	p       *Plan
 	b       strings.Builder
 	idWidth int
-	// column is where subtasks begin behind names, below where facts begin behind
-	// labels.
+	// column is where subtasks begin, after the names. below is where facts begin,
+	// after the labels.
 	column, below int
 }
 
@@ -116,7 +116,7 @@ func (t *planText) header() {
 	}
 }
 
-// frameOf returns what stands left of a vertex.
+// frameOf returns the frame to the left of a vertex.
 func frameOf(v *Vertex) string {
 	if v.Queue == "" {
 		return ""

@@ -305,8 +305,8 @@ func Keyable(kind string) bool {
 	return true
 }
 
-// later reports an input that comes from the node itself or a later one, as a
-// cycle where it closes one.
+// later reports an input from the node itself or a later node. If the input
+// closes a cycle, later reports the cycle.
 func (c *checker) later(i, port int) {
 	if c.full() {
 		c.dropped++
