@@ -106,7 +106,7 @@ func aboutOf(list []program) []string {
 // returns false if there is no job of that name.
 func Main(command, name string, words []string) bool { return mainOf(programs, command, name, words) }
 
-// Train does for the training of an algorithm what Main does for a job.
+// Train is Main for the training of an algorithm.
 func Train(command, algorithm string, words []string) bool {
 	return mainOf(algorithms, command, algorithm, words)
 }

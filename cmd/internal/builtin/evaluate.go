@@ -86,7 +86,7 @@ func (a EvaluateArgs) problems() error {
 // ranksOnly refuses the flags for rankings beside another kind.
 const ranksOnly = "--group, --at, --relevant and --flat are for --kind ranking"
 
-// ranks says whether a flag is given that is for rankings only.
+// ranks reports whether a flag for rankings is given.
 func (a EvaluateArgs) ranks() bool {
 	return a.Group != "" || a.At != 0 || a.Relevant != 0 || a.Flat != "out" && a.Flat != ""
 }

@@ -24,7 +24,7 @@ func (a InputArgs) indexOf(path string) func(column string) {
 }
 
 // features returns the columns of the training file that are features if no flag names them. An
-// index of pandas is none: it identifies a row and says nothing about it.
+// index of pandas is no feature: it identifies a row and says nothing about it.
 func (a TrainArgs) features(columns []string) []string {
 	return slices.DeleteFunc(columns, func(c string) bool { return a.index[columnOf{a.Input, c}] })
 }

@@ -16,11 +16,11 @@ import (
 //
 //	want:"1..255"    the numbers that are valid: "1..", "0..<1", ">0..1", and "-1|1.." for
 //	                 alternatives. In a list or a map, each number. No NaN, no infinity.
-//	zero:"-1"        the stored value if 0 is given, as the parameter reads 0 as a flag that
+//	zero:"-1"        the value to store if 0 is given. To the parameter, 0 means that the flag
 //	                 is left out.
-//	of:"method=sgd"  the flag gives this one a meaning if it has the value: / separates
-//	                 alternatives, and != means any other value. Without =, that flag must be
-//	                 set, or with ! must not be. Commas join conditions.
+//	of:"method=sgd"  the flag has an effect only if the named flag has the value: / separates
+//	                 alternatives, and != means any other value. Without =, the named flag must
+//	                 be set, or with ! must not be. Commas join conditions.
 //	param:"NumTrees" the parameter that the flag sets, if its name is not that of the field.
 //	reads:""         the flag names columns of numbers that are read beside features, label and weight.
 //

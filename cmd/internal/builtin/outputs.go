@@ -96,7 +96,7 @@ func (o OutputArgs) named(adds model.Prediction, reads []string) (prediction, pr
 	return of(o.PredictionColumn, adds.Column), of(o.ProbabilityColumn, adds.Scores), of(o.DistanceColumn, adds.Distance)
 }
 
-// keptPrefix begins the temporary names of file columns that a model adds a namesake of.
+// keptPrefix begins the temporary names of file columns whose names a model gives to its own.
 const keptPrefix = "superstep kept "
 
 // renameNamesakes renames the columns of a file that the model does not read, but whose names it

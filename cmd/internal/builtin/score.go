@@ -26,9 +26,9 @@ const (
 // scored adds the columns that measures of scores need. For two classes these are whether a row
 // belongs to the second class, and the score that the model gives that class. For more classes
 // they are true, and the probability of the row's own class: the log-loss of these is that of
-// all classes, and no other measure of them has a meaning. A label that is neither of two
-// classes is an error. A label that is none of more classes has no probability. The operator
-// learns the classes from the model when the job runs.
+// all classes, and no other measure of them has a meaning. With two classes, an unknown label is
+// an error. With more classes, an unknown label has no probability. The operator learns the
+// classes from the model when the job runs.
 func scored(predicted, trained *engine.Dataset, label string) *engine.Dataset {
 	return model.Apply("superstep", predicted, trained, model.Application{
 		Op: "Score", Attrs: []engine.Attr{{Key: "label", Value: label}},
@@ -125,7 +125,7 @@ func clustering(rows *engine.Dataset, cluster, vector, label, weight string) *en
 type found struct {
 	binary     *evaluate.BinaryReport
 	multiclass *evaluate.MulticlassReport
-	shown      fmt.Stringer // the one report to be shown, of two classes that of scores, or nil
+	shown      fmt.Stringer // the report to show, nil for none; for two classes that of scores
 	weight     float64      // of the rows that it is about
 }
 

@@ -19,7 +19,7 @@ import (
 // surveyResult names the result of a survey.
 const surveyResult = "survey"
 
-// columnCounts counts, for one column that a model reads, what the rows of a shard have there.
+// columnCounts counts the missing and the unseen values of one column in the rows of a shard.
 type columnCounts struct {
 	Column string
 	Absent int64 // rows without a value
@@ -38,7 +38,7 @@ func survey(b *engine.Builder, m model.Model, rows *engine.Dataset) {
 	}
 }
 
-// surveyTrained does the same for a model that the job trains.
+// surveyTrained is survey for a model that the job trains.
 func surveyTrained(b *engine.Builder, trained, rows *engine.Dataset) {
 	if trained.Poisoned() || rows.Poisoned() {
 		return

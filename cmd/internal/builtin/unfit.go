@@ -109,8 +109,8 @@ func (a InputArgs) mixed(b *engine.Builder, path, column string) (why operators.
 	return told[column]
 }
 
-// empty says whether a CSV column has no value in any row. If files have more rows than types
-// are inferred from, it reads them all only if far is set.
+// empty reports whether a CSV column has no value in any row. Files may have more rows than types
+// are inferred from. empty then reads all of them only if far is set.
 func (a InputArgs) empty(b *engine.Builder, path string, far bool, column string) bool {
 	if a.form(path) != csvForm {
 		return false
