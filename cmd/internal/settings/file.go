@@ -24,8 +24,9 @@ const maxFile = 1 << 20
 // FileEnv names the configuration file where no flag does.
 const FileEnv = "SUPERSTEP_CONFIG"
 
-// Path returns the configuration file to read: the given one, or else that of the environment,
-// or else the first that exists of the user's and the system's. It returns "" if there is none.
+// Path returns the configuration file to read: the given file, or else the file that the
+// environment names, or else the user's file if it exists, or else the system's if it exists. It
+// returns "" if there is none.
 func Path(given string, lookup func(string) (string, bool)) string {
 	if given != "" {
 		return given
