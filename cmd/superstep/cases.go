@@ -114,7 +114,7 @@ func newCase[T collective.Number](c *collective.Comm, k program.Collective, cmd 
 	return x
 }
 
-// shareable rounds n elements down so that each of p ranks has as many.
+// shareable rounds n elements down so that all p ranks get equally many.
 func shareable(k program.Collective, n, p int) int {
 	switch k {
 	case program.Gather, program.AllGather, program.Scatter, program.AllToAll:

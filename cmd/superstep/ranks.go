@@ -74,7 +74,7 @@ func (c *collectiveCommand) runProcesses(ctx context.Context, s *streams, work [
 	return causeOf(ctx, err)
 }
 
-// causeOf adds to the error of a rank what ended the command before, unless the error contains
+// causeOf adds the cause that ended the command to the error of a rank, unless the error contains
 // it. An interrupted command ends its other ranks, and rank 0 may notice their end before its
 // own interrupt.
 func causeOf(ctx context.Context, err error) error {

@@ -43,7 +43,7 @@ func (c *attachCommand) Run(ctx context.Context, s *Streams) error {
 	})
 }
 
-// ended says why a job ended that did not finish.
+// ended says why a job that has ended did not finish.
 func ended(w io.Writer, info *wire.JobInfo) error {
 	if f := info.Failure; f != nil {
 		for _, line := range f.LastLines {
