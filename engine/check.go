@@ -100,7 +100,7 @@ type checkSetting struct {
 	parallelism, batchRows int
 	workers                int // 0: the job runs as a whole
 	// first marks the first run: subtasks take turns in ascending order, and operators must not
-	// change the rows that they are given. In the other run subtasks take turns in descending
+	// change the rows that they are given. In the second run subtasks take turns in descending
 	// order.
 	first bool
 }

@@ -60,7 +60,7 @@ func (r *clusterRun) executable(ctx context.Context) (*executable, error) {
 	return b.build(ctx, r.confirmBuild())
 }
 
-// confirmBuild returns a function that asks by the hook, or nil where nobody can answer. After
+// confirmBuild returns a function that asks the user by the hook; nil if nobody can answer. After
 // a yes, signals cancel the run rather than end the process, as a build has files to remove.
 func (r *clusterRun) confirmBuild() func(question string) bool {
 	hooks := &r.c.cluster.hooks

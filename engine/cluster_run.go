@@ -102,7 +102,7 @@ func newClusterRun[A any](job *Job[A], args A, c *config) (*clusterRun, error) {
 	return r, nil
 }
 
-// takes makes b the build that the run uses.
+// takes makes b the builder of the run.
 func (r *clusterRun) takes(b *Builder) {
 	r.graph, r.store, r.outputs = b.graph, b.store, b.outputs
 	r.bound()

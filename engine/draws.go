@@ -16,7 +16,7 @@ import (
 type origins struct {
 	of    []uint64          // by node
 	alike map[uint64]uint64 // number of nodes of one kind on the same inputs
-	drawn map[string]uint64 // how many operators asked for a purpose of their own
+	drawn map[string]uint64 // number of calls of OwnDrawPurpose, by the result of DrawPurpose
 }
 
 // add gives the next node its origin.
@@ -62,7 +62,7 @@ func (b *Builder) DrawPurpose(what string, d *Dataset) string {
 
 // OwnDrawPurpose is like DrawPurpose, but every call returns another purpose, for draws that no
 // other operator makes. The n-th call for an operator and the same rows returns the same in
-// every job and build. d is nil for an operator that reads none, a source.
+// every job and build. d is nil for a source, which reads no dataset.
 func (b *Builder) OwnDrawPurpose(what string, d *Dataset) string {
 	purpose := b.DrawPurpose(what, d)
 	if b.unusable() {

@@ -28,13 +28,13 @@ const (
 	exitUsage  = 2 // the command line cannot be used
 )
 
-// Main runs a job as the whole of a program, with a command line, and exits the process with 0,
-// or 1 if the job failed or was cancelled, or 2 if the command line is wrong.
+// Main runs a job as a whole program with a command line. It exits the process with 0, with 1 if
+// the job failed or was cancelled, or with 2 if the command line is wrong.
 //
 // The exported fields of A are flags: a field K is --k, a field InputFile is --input-file. Tags
-// change that: `help` describes the flag, `default` is its value unless given, `short` a letter
-// for it, `enum` lists what it may be, `name` is its name, `required` says that it must be
-// given. Slices take commas or repetitions; durations are written as 1m30s; embedded structs
+// change that: `help` describes the flag, `default` is its default value, `short` a letter for
+// it, `enum` lists its valid values, `name` is its name, `required` says that it must be given.
+// Slices take commas or repetitions; durations are written as 1m30s; embedded structs
 // add their fields, and so do fields with the tag `embed:"" prefix:"init-"`. If A has a method
 // Validate() error, Main calls it before the job is built.
 //
@@ -42,7 +42,7 @@ const (
 // names. The exception is --seed: a job may have its own, of an integer type, and its value is
 // then the seed of the run too.
 //
-// Results belong on standard output, by hooks such as AfterRun. Progress, logs and errors go to
+// Hooks such as AfterRun write results to standard output. Progress, logs and errors go to
 // standard error; colours are left out where NO_COLOR is set.
 //
 // An interrupt cancels the run. A second one ends the process at once, unless it comes within a

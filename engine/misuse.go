@@ -29,7 +29,7 @@ type BuildError struct {
 	Misuses []Misuse
 }
 
-// maxMisuses is how many misuses a message lists: a job that adds operators in a
+// maxMisuses is the number of misuses that a message lists: a job that adds operators in a
 // loop may make the same mistake a thousand times.
 const maxMisuses = 20
 

@@ -185,7 +185,7 @@ func checkStages(stages []StageSpec) error {
 	return nil
 }
 
-// queueWriter adds the nodes of a queue one behind the other.
+// queueWriter adds the nodes of a queue one after the other.
 type queueWriter struct {
 	b     *Builder
 	name  string

@@ -44,8 +44,8 @@ func newWorkerJob(w *worker, d *wire.Deployment) *workerJob {
 	}
 }
 
-// build builds the job by the program's function, as the client did, and opens the data plane.
-// In a worker that only resolves facts, it finds out those that the client could not.
+// build calls the job's function, as the client did, and opens the data plane. In a worker that
+// only resolves facts, it resolves those that the client could not.
 func (j *workerJob) build(ctx context.Context) workOutcome {
 	d := j.deployment
 	failed := func(err error) workOutcome { return workOutcome{event: workFailed, err: err} }

@@ -36,8 +36,8 @@ type workersRun struct {
 	c    *config
 	job  Runnable
 	args []byte
-	// client is the build of the caller of Run. It runs nothing, but takes the rows that come
-	// back.
+	// client is the builder of the process that called Run. It runs nothing, but takes the
+	// collected rows.
 	client *Builder
 	graph  []byte // the client's graph, as it is sent
 	plan   *plan.Plan

@@ -6,8 +6,8 @@ import "github.com/superstep-ml/superstep/shared/sharding"
 type VertexID int
 
 // Plan is a graph compiled for one parallelism: plain data without functions,
-// locks or channels. It says what runs where; whoever runs it binds functions to
-// its nodes.
+// locks or channels. It says what runs where. The code that runs it binds
+// functions to its nodes.
 type Plan struct {
 	Job         string `json:"job"`
 	Shards      int    `json:"shards"`
