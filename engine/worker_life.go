@@ -16,7 +16,7 @@ import "fmt"
 //
 //	A worker that is there to finish a commit goes from ready to committing at once.
 //
-//	A worker that fails, is cancelled or is told to exit too early ends this way:
+//	A worker that fails, is cancelled or is told to exit before its work is done ends this way:
 //
 //	  something is under way ──► stopping ──it returned──► aborting ──► ended
 //	  nothing is under way ──────────────────────────────► aborting ──► ended

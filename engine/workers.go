@@ -18,7 +18,7 @@ import (
 // Workers runs the job as n workers within this process, the way a cluster runs it in n
 // processes; the results are the same, bit for bit. It is for tests of jobs, operators and
 // queues. Each worker builds the job by itself, from encoded arguments and facts. This reveals
-// objects that the subtasks of one build share, as processes of a cluster could not.
+// objects that the subtasks of one build share: the processes of a cluster could not share them.
 //
 // If the job has fewer slots than n, there is a worker for each slot. 0, the default, runs the
 // job as a whole. The closures of an anonymous job may run here too, but the workers then share

@@ -23,8 +23,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wholefile"
 )
 
-// ImportArgs are the flags for facts about another library's model. They are for facts that the
-// model's file does not hold.
+// ImportArgs are the flags for facts about another library's model that the model's file does not
+// hold.
 type ImportArgs struct {
 	Features      list `placeholder:"COLUMN,..." help:"Of xgboost and lightgbm: the columns that the model reads, in the order of its features (default: those of their names; without names the components of a vector, as in LibSVM files)."`
 	Classes       list `placeholder:"NAME,..." help:"Of xgboost and lightgbm: what the labels 0, 1 and so on stand for (default: these numbers)."`
