@@ -21,7 +21,6 @@
 // every turn came late. If this process gets its turns, a stopped peer is dead within the
 // detection time. The limit is a period less than the detection time, as the first tick after a
 // message counts a whole period of silence.
-// a whole period of silence.
 package silence
 
 import "time"

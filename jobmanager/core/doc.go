@@ -22,6 +22,7 @@
 // It holds slots of the task manager until its process is gone, whatever has become of the job.
 // [Place] chooses slots (place.go), queue.go says whose turn it is, and failure.go finds why a job
 // failed.
+//
 // # What a shell and a task manager must know
 //
 //   - Attempts are numbered from 1 and count all deployments of a job. If a worker first
