@@ -26,10 +26,10 @@ var (
 	errPlatform = errors.New("the executable is for another platform")
 )
 
-// artifacts keeps executables. One that a live job holds is pinned, by hash: if its file is
-// removed as damaged, the next upload of the same bytes is held instead. An executable is in the
-// store whole or not at all. It is checked again whenever it is sent, and removed if its bytes
-// have changed.
+// artifacts keeps executables. Those that live jobs hold are pinned by hash: if the file of one
+// is removed as damaged, the next upload of the same bytes is held instead. An executable is in
+// the store whole or not at all. It is checked again whenever it is sent, and removed if its
+// bytes have changed.
 //
 // Its methods are safe for concurrent use.
 type artifacts struct {

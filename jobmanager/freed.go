@@ -15,8 +15,8 @@ import (
 // the size of a worker's log: it may explain what happened. Where rows were, the file has a
 // gap, so that later events keep their numbers.
 
-// useless reports whether the rows of a job that is over can be freed. They stay where a later
-// record of the job may be lost, as they may be results. The caller holds mu.
+// useless reports whether the rows of a job that is over can be freed. They stay if a later
+// record of the job may be lost, since they may be results. The caller holds mu.
 func (m *Manager) useless(id wire.JobID) bool {
 	info, ok := m.core.Job(id)
 	return ok && m.jobs[id] == nil && m.past[id].Doubt == "" &&

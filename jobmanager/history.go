@@ -35,9 +35,9 @@ type history struct {
 type record struct {
 	// Info is without plan and outcomes.
 	Info wire.JobInfo `msgpack:"info"`
-	// Whole says that the spool of a job that has ended was closed in order, which is not so if
-	// the job manager stopped before. Events is the number of events in the spool; for a job
-	// that commits, the number that were on disk before the commit.
+	// Whole says that the spool of an ended job was closed in order. It is false if the job
+	// manager stopped before that. Events is the number of events in the spool; for a job that
+	// commits, it is the number that were on disk before the commit.
 	Whole  bool   `msgpack:"whole"`
 	Events uint64 `msgpack:"events"`
 	// Doubt says why a later record of the job may be lost, after damage to the history; else

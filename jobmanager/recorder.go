@@ -27,7 +27,7 @@ type entry struct {
 	// then is called by the recorder's goroutine. If it is nil, the change is retried until it
 	// can be written.
 	then func(error)
-	// kept, if it is not nil and then is, is called when the change is on disk at last.
+	// kept is called when the change is on disk at last, if then is nil. It may be nil.
 	kept func()
 }
 

@@ -250,7 +250,7 @@ func (k *keptResult) rowsIn(stream []byte) (n int64, err error) {
 	defer in.Release()
 	for {
 		rec, err := in.Read()
-		if err == io.EOF { // itself: one wrapped in an error is something cut off
+		if err == io.EOF { // compared by ==, as a wrapped io.EOF means that something was cut off
 			return n, nil
 		}
 		if err != nil {

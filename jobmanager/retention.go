@@ -55,8 +55,8 @@ func (m *Manager) retain(id wire.JobID, size int64) {
 	}
 }
 
-// removedDir, under the work directory, has the files of jobs that are being removed. Files
-// there at the start of a job manager are those that the one before did not get to remove.
+// removedDir, under the work directory, has the files of jobs that are being removed. Files found
+// there when a job manager starts were left by the one before.
 const removedDir = "removed"
 
 // remove removes the files of a job that has ended, and calls then, if it is not nil, once no

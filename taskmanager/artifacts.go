@@ -19,9 +19,9 @@ import (
 // source streams an executable: its chunks in order, then io.EOF.
 type source func(ctx context.Context, hash string) (next func() (*wire.Chunk, error), err error)
 
-// artifacts keeps executables. They are fetched, or linked if near has them. The bytes of a file
-// are checked again before the first use after a time of no use: a machine that crashed may have
-// kept a name without the bytes, and a disk may change them.
+// artifacts keeps executables. They are fetched, or linked if near has them. A file that nobody
+// uses is checked again before its next use: after a crash of the machine its name may be there
+// without its bytes, and a disk may change them.
 type artifacts struct {
 	*programs.Cache[fetchState]
 	fetch   source

@@ -273,7 +273,7 @@ func (m *manager) listen(stream link) error {
 	}
 }
 
-// watchLease advances the lease. When it lapses, the job manager must take the workers for
+// watchLease advances the lease. Once the lease has lapsed, the job manager takes the workers for
 // lost: they are killed, and the connection is made anew.
 func (m *manager) watchLease(ctx context.Context) {
 	begin := time.Now()

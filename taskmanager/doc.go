@@ -10,16 +10,16 @@
 // Run registers and sends heartbeats; while the job manager is away, Run tries to reach it
 // again. Its parts are:
 //
-//	connect.go    the conversation with the job manager, and the lease on it
-//	outbox.go     what is to be told to it, in order and at least once
+//	connect.go    the stream to the job manager, and the lease on it
+//	outbox.go     events for the job manager, sent in order and at least once
 //	artifacts.go  executables by hash
-//	life.go       the life of a worker, as a table
-//	worker.go     its shell: process, pipes, timers
-//	launch.go     how it starts
-//	hearing.go    what it is told, and what it says
-//	deliver.go    what it produces in bulk
-//	output.go     what it prints
-//	ending.go     why it ended
+//	life.go       the states of a worker, as a transition table
+//	worker.go     the loop of a worker: process, pipes, timers
+//	launch.go     the start of a worker's process
+//	hearing.go    the commands for a worker, and the frames from it
+//	deliver.go    the rows, text and log lines that a worker produces
+//	output.go     the standard output and error of a worker
+//	ending.go     why a worker ended
 //
 // # What workers may rely on
 //

@@ -23,7 +23,7 @@ type frame struct {
 type heldFrame struct {
 	piece  *wire.Delivery    // for the deliverer, or:
 	event  *wire.WorkerEvent // to be reported when all pieces before it are confirmed
-	answer chan error        // the deliverer's answer about that
+	answer chan error        // the deliverer's answer to the flush
 	asked  bool
 }
 
@@ -68,7 +68,7 @@ func (w *worker) confirmed(err error) {
 	}
 }
 
-// execute takes an order.
+// execute carries out an order.
 func (w *worker) execute(o order) {
 	c := o.command
 	switch {
@@ -91,7 +91,7 @@ func (w *worker) execute(o order) {
 	}
 }
 
-// hear takes a frame.
+// hear processes a frame.
 func (w *worker) hear(f frame) {
 	w.sinceFrame = 0
 	if f.err != nil {

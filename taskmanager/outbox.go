@@ -75,9 +75,9 @@ func (o *outbox) put(e wire.WorkerEvent) {
 	o.waiting = append(o.waiting, event{o.next, e})
 }
 
-// forget drops the waiting events except for the ends of workers and their failures. The job
-// manager takes the workers for lost by now. But one that was only stopped for a while has not
-// done so, and must get the cause.
+// forget drops the waiting events except for the ends of workers and their failures. By now the
+// job manager takes the workers for lost. But a job manager that was only stopped for a while
+// does not, and must learn the cause.
 func (o *outbox) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -16,8 +16,8 @@ func newTurns(limit, now time.Duration) silence.Clock {
 	return c
 }
 
-// lease is how long a task manager goes on without its job manager. It runs from the sending of
-// the last heartbeat that was acknowledged: that is the latest moment at which the job manager
+// lease measures how long a task manager has gone on without its job manager. It runs from the
+// sending of the last acknowledged heartbeat: that is the latest moment at which the job manager
 // knows this task manager to be alive.
 type lease struct {
 	limit time.Duration // in turns

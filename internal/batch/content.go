@@ -11,8 +11,8 @@ import (
 // making it. Equal rows give equal bytes, whatever larger buffers they are parts of. Content
 // hashes are computed over these bytes.
 //
-// Number is called for each column, followed by its children, with the number of nulls, and for
-// each of its buffers with the length in bytes, -1 for a bitmap that is not needed. After the
+// Number is called for each column and then for each of its children: with the number of nulls,
+// and for each buffer with its length in bytes, or -1 for a bitmap that is not needed. After the
 // length, the bytes of a buffer follow in any number of borrowed pieces.
 type Content struct {
 	Number func(v int64)

@@ -124,8 +124,8 @@ func Lookup(mem memory.Allocator, indices arrow.Array, dictionary arrow.Record) 
 	return col, nil
 }
 
-// picksOf returns rows as picks: runs of rows other than none come from the first batch, and
-// none stands for the only row of the second.
+// picksOf returns picks for rows. Runs of rows other than none are taken from the first batch;
+// none stands for the only row of the second. It overwrites rows.
 func picksOf(rows []int32, none int32) []Pick {
 	var picks []Pick
 	for from := 0; from < len(rows); {

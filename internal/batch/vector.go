@@ -131,7 +131,7 @@ func hasNull(v *view) bool {
 // declares; 0 for a vector type that leaves them open, and for other types.
 func VectorDim(dt arrow.DataType) int { return dimOf(dt) }
 
-// IsNumber tells whether a type is that of numbers, or of bools, which count as 0 and 1.
+// IsNumber reports whether values of a type are numbers, or bools, which count as 0 and 1.
 func IsNumber(dt arrow.DataType) bool {
 	id := dt.ID()
 	return id == arrow.BOOL || arrow.IsInteger(id) || id == arrow.FLOAT32 || id == arrow.FLOAT64
@@ -224,8 +224,8 @@ func (c *CSR) validate() error {
 	return nil
 }
 
-// Vectors reads the rows of a vector column of any kind, which it borrows. Of rows that are
-// null only Null tells anything.
+// Vectors reads the rows of a vector column of any kind, which it borrows. For null rows, only
+// the result of Null has a meaning.
 type Vectors struct {
 	v   view
 	row []float64
@@ -234,11 +234,11 @@ type Vectors struct {
 // VectorsOf returns the rows of a vector column.
 func VectorsOf(arr arrow.Array) *Vectors { return &Vectors{v: viewOf(arr)} }
 
-// Null tells whether a row is null.
+// Null reports whether a row is null.
 func (x *Vectors) Null(i int) bool { return x.v.null(i) }
 
-// Dense returns the components of a row that is not sparse: a view where they are float64,
-// else good until the next call.
+// Dense returns the components of a row that is not sparse. If they are float64, the result is a
+// view; else it is valid until the next call.
 func (x *Vectors) Dense(i int) []float64 {
 	switch x.v.kind {
 	case kindVector, kindList:
@@ -253,8 +253,8 @@ func (x *Vectors) Dense(i int) []float64 {
 	return nil
 }
 
-// Sparse returns the indices and values of a row that is sparse, as they are: in a batch
-// that a program made, indices need not ascend, nor be as many as values.
+// Sparse returns the indices and values of a sparse row, unchecked. In a batch made by a program,
+// the indices need not ascend, and may differ in number from the values.
 func (x *Vectors) Sparse(i int) ([]int32, []float64) {
 	if x.v.kind != kindSparse {
 		return nil, nil
@@ -274,9 +274,9 @@ func (x *Vectors) Component(i, component int) float64 {
 	return 0
 }
 
-// FirstNonFinite finds the first NaN or infinity in the rows, from the given one on, of a
-// float or vector column, by row and then by component (the index, for sparse vectors; 0 for
-// scalars). Null rows and columns of other types have none.
+// FirstNonFinite finds the first NaN or infinity in a float or vector column, from the given row
+// on, by row and then by component. The component of a sparse vector is its index, that of a
+// scalar is 0. Null rows and columns of other types have none.
 func FirstNonFinite(arr arrow.Array, from int) (row, component int, bad bool) {
 	v := viewOf(arr)
 	for i := from; i < v.n; i++ {

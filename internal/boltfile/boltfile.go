@@ -82,7 +82,7 @@ type meta struct {
 	root, freelist, high, commit uint64
 }
 
-// meta returns the newer of the undamaged meta pages. Changes write the two in turn.
+// meta returns the newer of the undamaged meta pages. Changes write the two pages alternately.
 func (r *reader) meta() (best meta, ok bool) {
 	first, wrong := r.metaAt(0)
 	if wrong != nil {
@@ -108,9 +108,9 @@ func (r *reader) meta() (best meta, ok bool) {
 	return first, true
 }
 
-// alone returns the best meta page if only one of the two is undamaged. The damaged one, at
-// offset at, belongs to the change before or the one after. Its number says which; if only the
-// number was damaged, it is the number with which the checksum is right, and then the whole
+// alone returns the best meta page if only one of the two is undamaged. The damaged page, at
+// offset at, belongs to the change before or to the change after; its number says which. If only
+// the number is damaged, it is found as the one that makes the checksum right. Then the whole
 // page is known.
 func (r *reader) alone(right meta, page int, at int64, wrong error) meta {
 	data := make([]byte, headerBytes+metaBytes)

@@ -23,8 +23,8 @@ const chunkSize = 256 << 10
 // returns the SHA-256 of its bytes in hex. Before and during the upload, progress is called
 // with the number of bytes sent; it may be nil, and is not called if the executable is there
 // already. If the job manager takes no more bytes for Options.StallTimeout, the upload ends
-// with an error. If the job manager takes no uploads, nothing is sent: whether it has that
-// executable shows when a job is submitted. Errors call the executable by name.
+// with an error. If the job manager takes no uploads, nothing is sent: the submission of a job
+// shows whether the job manager has the executable. Errors call the executable by name.
 func (c *Client) Upload(ctx context.Context, path, name string, progress func(sent, total int64)) (hash string, err error) {
 	defer func() {
 		if err != nil {

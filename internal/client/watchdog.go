@@ -43,7 +43,7 @@ func newWatchdog(ctx context.Context, log hclog.Logger, ask func(context.Context
 	return v
 }
 
-// hear records that something of the job manager has arrived.
+// observe records that something from the job manager has arrived.
 func (v *watchdog) observe() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -70,7 +70,7 @@ func (v *watchdog) turn() (passed time.Duration, heard bool) {
 	return min(passed, 2*watchdogTick), heard
 }
 
-// stoodStill returns for how long this process did not run until now, or until a moment ago; 0
+// suspended returns for how long this process did not run until now, or until a moment ago; 0
 // if it ran.
 func (v *watchdog) suspended() time.Duration {
 	v.mu.Lock()

@@ -12,7 +12,7 @@ import (
 // Frame, as bytes, little-endian:
 //
 //	length   uint64  of the body
-//	rows     uint64  what the writer says that the body holds
+//	rows     uint64  the number of rows in the body, given by the writer
 //	body     uint32  CRC-32C of the body
 //	head     uint32  CRC-32C of the file's name, the frame's offset in it, its
 //	                 number in its stream, and the three fields above

@@ -1,4 +1,4 @@
-// Package diskspace tells when a disk is too full to go on, and when it is not any more.
+// Package diskspace tells whether a disk is too full to take more work.
 package diskspace
 
 import (
@@ -8,9 +8,9 @@ import (
 
 // Gauge watches the space on the disk of a folder. It is safe for concurrent use.
 type Gauge struct {
-	// Least is the bytes below which the disk counts as full. It counts so until a quarter
-	// more are free, so that what is written near the limit does not turn it on and off;
-	// more would be more than some disks ever have. 0 never counts as full.
+	// Least is the number of free bytes below which the disk counts as full; 0 means never. It
+	// stays full until a quarter more than Least is free, so that writes near the limit do not
+	// switch the state back and forth. Some disks never have much more than that free.
 	Least int64
 	// Free returns the bytes that this user may still write.
 	Free func() (int64, error)
@@ -26,15 +26,15 @@ func New(dir string, least int64) *Gauge {
 
 // Reading is what a gauge shows.
 type Reading struct {
-	Free int64  // bytes; -1 where that cannot be told
-	Full string // how full the disk is if that is too full, else nothing
+	Free int64  // bytes; -1 if unknown
+	Full string // how full the disk is, if it is too full; else ""
 }
 
-// Full is that of a reading.
+// Full returns the Full of a new reading.
 func (g *Gauge) Full() string { return g.Read().Full }
 
-// Read looks at the disk. Where the space cannot be told it does not count as full: then
-// writing tells.
+// Read looks at the disk. A disk whose free space is unknown does not count as full: writes
+// to it show whether it is.
 func (g *Gauge) Read() Reading {
 	n, err := g.Free()
 	switch {
@@ -55,7 +55,7 @@ func (g *Gauge) Read() Reading {
 	return Reading{Free: n, Full: fmt.Sprintf("its disk has %s free, %s are the least (--min-free), and work goes on at %s", size(n), size(g.Least), size(again))}
 }
 
-// size writes bytes in whole MiB, or in KiB where those would be few.
+// size writes n bytes in whole MiB, or in KiB if n is below 16 MiB and no multiple of 1 MiB.
 func size(n int64) string {
 	if n >= 16<<20 || n%(1<<20) == 0 {
 		return fmt.Sprintf("%d MiB", n>>20)

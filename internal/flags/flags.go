@@ -1,5 +1,5 @@
-// Package flags has what all command lines share: a flag that takes one value is given
-// once, as that the last of several counts would be a guess.
+// Package flags has what all command lines share: a flag with one value may be given only once.
+// Of several values, using the last one would be a guess.
 package flags
 
 import (
@@ -10,9 +10,9 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Once is an option of parsers that refuses flags which are given more than once, all of
-// them. Flags of lists and of maps are not, as they collect what they are given. It acts
-// behind --help and its like, which end the program, and before required flags are missed.
+// Once is an option of parsers. It refuses flags that are given more than once, and names all of
+// them. Flags with lists or maps may repeat, as they collect their values. Once acts after --help
+// and the like, which end the program, and before missing required flags are reported.
 func Once() kong.Option {
 	return kong.WithBeforeResolve(func(parsed *kong.Context) error {
 		var errs []error
@@ -37,5 +37,5 @@ func Once() kong.Option {
 	})
 }
 
-// collects says that a flag of a kind keeps all that it is given.
+// collects reports whether a flag of a kind collects all values that it is given.
 func collects(kind reflect.Kind) bool { return kind == reflect.Slice || kind == reflect.Map }

@@ -59,7 +59,7 @@ func (f *Files) part(n int64) (part, error) {
 }
 
 // newShared returns a mapping of at least n bytes to take parts from. If the disk has no room for
-// as many as are useful, it has n.
+// the preferred size, the mapping has n bytes.
 func (f *Files) newShared(n int64) (*mapping, error) {
 	m, err := f.newMapping(max(n, f.next))
 	if err == nil || n >= f.next || errors.Is(err, ErrUnsupported) {

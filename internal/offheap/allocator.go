@@ -8,10 +8,10 @@ import (
 )
 
 // Allocator is an Arrow allocator that takes large buffers from the operating system and small
-// ones from another allocator. It is for rows that are held long: on Go's heap they would let
-// as much garbage grow beside them, and stay until they are collected. A buffer is freed when
-// the last batch that refers to it is released: views of its rows must not be used after that.
-// Any number of goroutines may use an Allocator.
+// ones from another allocator. It is for rows that are held long. On Go's heap, the collector
+// would let as much garbage grow beside them, and would free them only when it runs. A buffer is
+// freed when the last batch that refers to it is released: views of its rows must not be used
+// after that. Any number of goroutines may use an Allocator.
 type Allocator struct {
 	small memory.Allocator
 

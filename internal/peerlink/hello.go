@@ -35,7 +35,7 @@ func (k Kind) String() string {
 type Hello struct {
 	Kind    Kind
 	Scope   string // to whom it belongs: the name of a group, "" if there is only one of its kind
-	Epoch   uint32 // epoch of the attempt or the group; connections of others are refused
+	Epoch   uint32 // epoch of the attempt or the group; other epochs are refused
 	From    uint32 // the dialer's number
 	To      uint32 // the listener's number
 	Size    uint32 // how many processes or ranks there are, by the dialer's count

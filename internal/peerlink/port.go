@@ -25,8 +25,8 @@ type Config struct {
 	Listen              string
 	FirstPort, LastPort int
 
-	// Advertise is the address to which others connect, host or host:port, if that is
-	// different.
+	// Advertise is the address to which others connect, host or host:port, if it differs from
+	// Listen.
 	Advertise string
 
 	Job string // name of the job; other jobs are refused
@@ -216,8 +216,8 @@ func (p *Port) Encrypted() bool { return p.cfg.TLS != nil }
 // Secret returns the length of the secret in bytes, 0 if the port needs none.
 func (p *Port) Secret() int { return len(p.cfg.Secret) }
 
-// Trouble returns the error that keeps the port from accepting connections, such as a lack of
-// file descriptors, nil if there is none.
+// AcceptError returns the error that keeps the port from accepting connections, such as a lack of
+// file descriptors; nil if there is none.
 func (p *Port) AcceptError() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -28,7 +28,7 @@ func CommandContext(ctx context.Context, name string, args ...string) *Cmd {
 	return &Cmd{Cmd: exec.CommandContext(ctx, name, args...)}
 }
 
-// Start is Start of exec.Cmd. Wait has to follow.
+// Start is Start of exec.Cmd. Wait must follow.
 func (c *Cmd) Start() error {
 	tie(c.Cmd)
 	c.endAtOnce()
@@ -42,9 +42,9 @@ func (c *Cmd) Start() error {
 	return nil
 }
 
-// endAtOnce has a program that is built with the race detector end at once. It would linger
-// for a second otherwise, for races of threads that run on, which costs tests of many short
-// programs most of their time.
+// endAtOnce makes a program that is built with the race detector end at once. Otherwise the
+// program waits at its end for a second, for races in threads that still run. Tests of many short
+// programs would spend most of their time on that.
 func (c *Cmd) endAtOnce() {
 	env := c.Environ()
 	if !slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, "GORACE=") }) {
@@ -84,7 +84,7 @@ func (c *Cmd) Run() error {
 	return c.Wait()
 }
 
-// Output is Output of exec.Cmd, without what it notes of standard error.
+// Output is Output of exec.Cmd, except that its error does not have the standard error.
 func (c *Cmd) Output() ([]byte, error) {
 	var out bytes.Buffer
 	c.Stdout = &out

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// tie has the system kill the program when this process ends. It keeps what the
-// test asked for.
+// tie makes the system kill the program when this process ends. It keeps the attributes that the
+// test has set.
 func tie(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = new(syscall.SysProcAttr)

@@ -4,5 +4,5 @@ package proctest
 
 import "os/exec"
 
-// tie does nothing where the system tells no child of its parent's end.
+// tie does nothing: this system does not tell a child that its parent has ended.
 func tie(*exec.Cmd) {}

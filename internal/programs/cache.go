@@ -14,12 +14,12 @@ import (
 // Partial ends the names of files that are not complete yet.
 const Partial = ".part"
 
-// Cache keeps executables by hash, in a folder of its own and up to a number of bytes. One that
-// is pinned stays; the others are removed in the order of their last use when room is wanted.
-// A file gets its hash as its name once its bytes have been checked.
+// Cache keeps executables by hash, in a folder of its own and up to a number of bytes. Pinned
+// ones stay; to make room, the others are removed, the least recently used first. A file gets
+// its hash as its name once its bytes have been checked.
 //
-// The lock guards all other fields. Methods are called with the lock held, except Path. T is
-// what the cache's owner knows about an executable besides.
+// The lock guards all other fields. Methods are called with the lock held, except Path. T is the
+// owner's own data about an executable.
 type Cache[T any] struct {
 	sync.Mutex
 	Dir   string
@@ -29,7 +29,7 @@ type Cache[T any] struct {
 	clock uint64 // counts uses
 }
 
-// Kept is an executable in a cache or, under any name and with a pin, room for one.
+// Kept is an executable in a cache, or room reserved for one: a pinned entry under any name.
 type Kept[T any] struct {
 	Name string
 	Size int64 // 0 if there is no file
@@ -39,8 +39,8 @@ type Kept[T any] struct {
 	used uint64
 }
 
-// OpenCache opens the cache in a folder, which it makes if need be. It removes partial files,
-// and leaves those of others alone.
+// OpenCache opens the cache in a folder, which it makes if need be. It removes partial files.
+// Files that have no hash as their name stay.
 func OpenCache[T any](dir string, limit int64) (*Cache[T], error) {
 	fail := func(err error) (*Cache[T], error) { return nil, fmt.Errorf("artifact cache: %w", err) }
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -78,7 +78,7 @@ func OpenCache[T any](dir string, limit int64) (*Cache[T], error) {
 // Path returns the path of a file in the cache.
 func (c *Cache[T]) Path(name string) string { return filepath.Join(c.Dir, name) }
 
-// Use returns the entry of a name, which it adds if there is none, and counts it as just used.
+// Use returns the entry of a name, and counts it as just used. If there is none, Use adds it.
 func (c *Cache[T]) Use(name string) *Kept[T] {
 	e := c.Kept[name]
 	if e == nil {
@@ -90,8 +90,8 @@ func (c *Cache[T]) Use(name string) *Kept[T] {
 	return e
 }
 
-// Fit removes executables until the others are within the limit, or pinned. It returns the
-// bytes of the others.
+// Fit removes unpinned executables until the rest is within the limit or all of it is pinned. It
+// returns the total bytes of the rest.
 func (c *Cache[T]) Fit() (total int64, err error) {
 	for {
 		total = 0

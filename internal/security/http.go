@@ -10,13 +10,12 @@ import (
 	"strings"
 )
 
-// HostGuard passes on requests, of any method, with a permitted Host and Origin. Permitted as
-// Host are this machine's loopback, the allowed hosts, and the very address on which the
-// connection came in. Permitted as Origin, if a browser sends one, are the page itself and the
-// allowed hosts. HostGuard defends a server that trusts its network against web pages: a page
-// whose name was made to resolve to this server (DNS rebinding) still sends its own name as
-// Host, and a page that posts here sends its own Origin. Allowed are names or addresses, with a
-// port or for all ports.
+// HostGuard passes on requests, of any method, with a permitted Host and Origin. The Host may be
+// this machine's loopback, an allowed host, or the very address on which the connection came in.
+// The Origin, if a browser sends one, may be the page itself or an allowed host. An allowed host
+// is a name or address, with a port or for all ports. HostGuard defends a server that trusts its
+// network against web pages: a page whose name was made to resolve to this server (DNS
+// rebinding) still sends its own name as Host, and a page that posts here sends its own Origin.
 func HostGuard(allowed []string, next http.Handler) http.Handler {
 	g := &hostGuard{allowed: map[string]bool{}, next: next}
 	for _, a := range allowed {

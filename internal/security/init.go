@@ -26,11 +26,11 @@ type TLSSet struct {
 	Expires      time.Time
 }
 
-// InitTLS makes an authority and certificates for job manager, task managers and clients in
-// dir, which is made if need be, all readable by the user only and valid for a year. Hosts are
-// the names and addresses by which the job manager is reached; localhost is always among them.
-// Files that exist already are an error, unless replace is set. If it fails, it leaves no new
-// files, though files may have been replaced.
+// InitTLS makes an authority and certificates for job manager, task managers and clients in dir.
+// It makes dir if need be. All files are readable by the user only, and valid for a year. hosts
+// are the names and addresses by which the job manager is reached; localhost is always among
+// them. Files that exist already are an error, unless replace is set. If it fails, it leaves no
+// new files, though files may have been replaced.
 func InitTLS(dir string, hosts []string, replace bool) (*TLSSet, error) {
 	return initTLS(dir, hosts, replace, time.Now())
 }

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// CheckListen checks an address to listen on: an address that other machines reach needs TLS,
-// or insecure, with which the user takes the risk. Unix sockets ("unix:/run/x.sock") are
-// reached only from this machine.
+// CheckListen checks an address to listen on. An address that other machines reach needs TLS, or
+// insecure: then the user takes the risk. Unix sockets ("unix:/run/x.sock") are reached only from
+// this machine.
 func CheckListen(address string, tls, insecure bool) error {
 	local, err := IsLoopback(address)
 	if err != nil {

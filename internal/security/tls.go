@@ -39,8 +39,8 @@ type TLSFiles struct {
 func (f TLSFiles) IsZero() bool { return f == TLSFiles{} }
 
 // Server returns the configuration of a server, nil without files. With a CA, clients must show
-// a certificate of it; if that has a role, it must be of a task manager or a client. Only TLS
-// 1.3 is accepted.
+// a certificate that it has signed. If that certificate has a role, the role must be task manager
+// or client. Only TLS 1.3 is accepted.
 func (f TLSFiles) Server() (*tls.Config, error) { return f.server(time.Now()) }
 
 func (f TLSFiles) server(now time.Time) (*tls.Config, error) {

@@ -16,11 +16,11 @@
 // A process that was stopped, or that is overloaded, has read nothing during that time,
 // although its peers may have sent messages all the while: these wait in its sockets, behind
 // its other goroutines. Its ticks are delayed just as its reads are. So of the time between two
-// ticks, no more than two periods count. Nobody is dead, and nothing too late, before this
-// process has had a turn to read for each period of the limit, or for each two if every turn
-// came late. If this process gets its turns, a stopped peer is dead within the detection time.
-// The limit is a period less than the detection time, as the first tick after a message counts
-// a whole period of silence.
+// ticks, no more than two periods count. A peer is dead, or a message too late, only after this
+// process has had one turn to read for each period of the limit, or for each two periods if
+// every turn came late. If this process gets its turns, a stopped peer is dead within the
+// detection time. The limit is a period less than the detection time, as the first tick after a
+// message counts a whole period of silence.
 package silence
 
 import "time"

@@ -1,5 +1,5 @@
-// Package spelling finds the names a writer may have meant: the "did you mean"
-// of error messages.
+// Package spelling finds the names that a writer may have meant, for the "did you mean" of error
+// messages.
 package spelling
 
 import (
@@ -11,16 +11,15 @@ import (
 const (
 	// most is how many names a message suggests.
 	most = 3
-	// longest is the length in bytes beyond which a name is no slip of the pen,
-	// and the quadratic comparison is not worth its time.
+	// longest is the length in bytes above which a name is not compared: it is no slip of the
+	// pen, and the comparison takes quadratic time.
 	longest = 64
 )
 
-// Near returns up to three of all that the writer of name may have meant, nearest
-// first and in the order given where equally near. Case does not count. Near are
-// names within an edit distance of a third of the shorter length, and behind
-// those, names that contain what was written or are contained in it. A name that
-// is written exactly so is not near.
+// Near returns up to three of the names in all that the writer of name may have meant. First come
+// the names within an edit distance of a third of the shorter length. Names that contain name, or
+// are contained in it, come after those. The nearest come first; equally near names keep their
+// order. Case does not count. A name that equals name is not returned.
 func Near(name string, all []string) []string {
 	want := strings.ToLower(name)
 	if want == "" || len(want) > longest {
@@ -56,8 +55,8 @@ func Near(name string, all []string) []string {
 	return names
 }
 
-// DidYouMean asks about the nearest of all names, behind what parts it from a message: "" if
-// none is near.
+// DidYouMean returns a question about the nearest of all names; "" if none is near. The question
+// begins with parting, which separates it from the message.
 func DidYouMean(parting, name string, all []string) string {
 	near := Near(name, all)
 	if len(near) == 0 {

@@ -260,8 +260,8 @@ func (s Spelled) Compare(t Spelled) int {
 	return cmp.Or(cmp.Compare(s.Column, t.Column), cmp.Compare(s.Word, t.Word))
 }
 
-// SpelledIn returns, for each of the usual spellings, how many cells of a shard were missing by
-// it. The shard must have been read to its end. The caller must not modify the map.
+// SpelledIn returns, for each of the usual spellings, how many cells of a shard it marks as
+// missing. The shard must have been read to its end. The caller must not modify the map.
 func (s *base) SpelledIn(shard int) map[Spelled]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,14 +12,14 @@ const NoByte byte = '\n'
 // dialect says otherwise.
 const DefaultMaxCell = 64 << 20
 
-// Dialect says how delimited text is written. The zero value is a
-// comma-separated file with double quotes, no comments, no header, and empty
-// cells or the usual spellings for what is missing.
+// Dialect says how delimited text is written. The zero value is a comma-separated file with
+// double quotes, no comments and no header; empty cells and the usual spellings are missing
+// values.
 type Dialect struct {
 	// Delimiter separates cells; 0 means a comma.
 	Delimiter byte
-	// Quote encloses cells that contain delimiters, newlines or quotes, the
-	// latter doubled. 0 means '"', NoByte means that quoting is off.
+	// Quote encloses cells that contain delimiters, newlines or quotes. A quote inside is
+	// doubled. 0 means '"', NoByte means that quoting is off.
 	Quote byte
 	// Comment begins a line to ignore when it is the line's first byte; 0
 	// means that there are no comments.

@@ -154,10 +154,10 @@ func (d *decoder) decide() (err error) {
 	return err
 }
 
-// orderOf returns the byte order of UTF-16 without a mark: the order in which there are line
-// ends or, without these, more ASCII characters, which every delimited text has. In the wrong
-// order a line end is no character, and most ASCII characters become rare ones. Bytes that are
-// clearly not UTF-16 are an error.
+// orderOf returns the byte order of UTF-16 without a mark. It is the order in which the text has
+// line ends. If it has none in either order, it is the order with more ASCII characters; every
+// delimited text has some. In the wrong order a line end is no character, and most ASCII
+// characters become rare ones. Bytes that are clearly not UTF-16 are an error.
 func orderOf(b []byte) (binary.ByteOrder, error) {
 	var lines, ascii [2]int // with the little end first, and with the big end first
 	orders := []binary.ByteOrder{binary.LittleEndian, binary.BigEndian}
@@ -187,9 +187,9 @@ func orderOf(b []byte) (binary.ByteOrder, error) {
 	return binary.LittleEndian, nil
 }
 
-// notWide reports whether text is UTF-8 or has one byte for each character. Then no byte is 0,
-// while for ASCII in UTF-16 every second byte is; and most bytes are ASCII, while in UTF-16 of
-// other scripts fewer are.
+// notWide reports whether text is UTF-8 or has one byte for each character. Such text has no byte
+// of 0, and most of its bytes are ASCII. In UTF-16, every second byte of ASCII text is 0, and
+// text of other scripts has fewer ASCII bytes.
 func notWide(b []byte) bool {
 	ascii := 0
 	for _, c := range b {

@@ -14,8 +14,8 @@ type evidence struct {
 	notBool, notWhole, notFloat bool
 	values, missing, quoted     bool // quoted cells are missing unless the column is text
 	spelled, nan                bool // a cell is missing by a usual spelling; by NaN
-	// numbers and texts count the values that are numbers and those that are not; odd is the
-	// first of the latter.
+	// numbers counts the values that are numbers, and texts counts the others; odd is the first
+	// of the others.
 	numbers, texts int
 	odd            quotedCell
 	// wide says that a whole number is beyond int64. altered counts the whole numbers that
@@ -40,8 +40,8 @@ type quotedCell struct {
 // add adds a cell.
 func (e *evidence) add(b []byte, quoted bool, tokens *nullTokens, at place) {
 	if tokens.match(b) {
-		// A quoted null token is text if the column becomes utf8, as one with only such cells
-		// does, and missing in any other column.
+		// A quoted null token is text in a utf8 column, and missing in any other column. A column
+		// with only such cells becomes utf8.
 		e.missing = e.missing || tokens.matchText(b, quoted)
 		e.quoted = e.quoted || quoted
 		return

@@ -183,7 +183,7 @@ func (d tree) hashFile(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// VerifyIn checks the files of ResolveIn again and reports the first that is not the one that was resolved.
+// VerifyIn checks the files of ResolveIn again, and reports the first one that has changed.
 // Where a content hash is known it decides, so that a copy of a small file with another time
 // passes; otherwise size and modification time must both be as they were.
 func VerifyIn(fsys fs.FS, files []File) error {

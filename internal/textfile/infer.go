@@ -269,7 +269,7 @@ func (s *sample) start(n int, path string) error {
 	return checkNames(s.names, "the list of names")
 }
 
-// namesAre counts names as the subject of a sentence.
+// namesAre writes a number of names as the subject of a sentence, with its verb.
 func namesAre(n int) string {
 	if n == 1 {
 		return "1 name is"

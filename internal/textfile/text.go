@@ -33,8 +33,8 @@ type spool struct {
 type part struct {
 	// path is the file as the user knows it.
 	path string
-	// spool holds the plain bytes from base on if there is no file of the machine with them
-	// that can be opened again; otherwise it is nil.
+	// spool holds the plain bytes, from base on. It is nil if the machine has a file with these
+	// bytes that can be opened again.
 	spool io.ReaderAt
 	base  int64
 	// size is the number of plain bytes, or the file's size if it is not unpacked yet.

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// tree is the file system of the files: one such as an embedded file system or, if that is nil,
-// the machine's.
+// tree is the file system that has the files: fsys, such as an embedded one, or the machine's if
+// fsys is nil.
 type tree struct{ fsys fs.FS }
 
 func (d tree) stat(name string) (fs.FileInfo, error) {

@@ -105,8 +105,8 @@ func compressionOf(d tree, path string) (compression, error) {
 	return compressionBy(head[:n], path)
 }
 
-// compressionBy decides by the first bytes, whatever the file's name. A name of an archive is
-// an error if the file is none.
+// compressionBy decides by the first bytes, whatever the file's name. A file that is named like
+// an archive, but is none, is an error.
 func compressionBy(head []byte, path string) (compression, error) {
 	for _, c := range []compression{gzipped, zstandard} {
 		if bytes.HasPrefix(head, magic[c]) {

@@ -1,4 +1,4 @@
-// Package wholefile reads whole files of bounded size, and puts files in place whole: whoever
-// opens the path, at whatever moment, reads the old file or the new one, and what fails leaves
+// Package wholefile reads whole files of bounded size, and replaces files atomically. A reader
+// that opens the path at any moment gets the old file or the new one. A write that fails leaves
 // no trace.
 package wholefile

@@ -8,9 +8,8 @@ import (
 	"os"
 )
 
-// Read reads a file of at most so many bytes, into memory that is allocated once where the file
-// tells its size; a larger one is then refused before it is read. Errors are of type
-// *fs.PathError.
+// Read reads a file of at most most bytes. If the file reports its size, memory is allocated
+// once, and a larger file is refused before it is read. Errors are of type *fs.PathError.
 func Read(path string, most int64) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -33,7 +32,7 @@ func readAll(file *os.File, most int64) ([]byte, error) {
 	switch {
 	case info.IsDir():
 		return nil, errors.New("it is a directory: want a file")
-	case !info.Mode().IsRegular() || size == 0: // files that the system makes up say 0, too
+	case !info.Mode().IsRegular() || size == 0: // virtual files, as in /proc, report size 0 too
 		data, err := io.ReadAll(io.LimitReader(file, most+1))
 		if err == nil && int64(len(data)) > most {
 			err = fmt.Errorf("it has more than %d bytes, which are the limit", most)

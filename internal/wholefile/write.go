@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 )
 
-// Write puts data in the place of a file, or leaves what is there: it writes beside the
-// file, has the disk hold it, and renames. A new file can be read by all, one that takes
-// another's place by whom that could be. Errors are of type *fs.PathError and name the path.
+// Write replaces a file with data, or leaves what is there. It writes a temporary file beside
+// the path, syncs it to disk and renames it. A new file is readable by all; a replaced file keeps
+// its permissions. Errors are of type *fs.PathError and name the path.
 func Write(path string, data []byte) error { return WriteFrom(path, bytes.NewReader(data)) }
 
-// WriteFrom is Write of what a source writes, none of it if that fails.
+// WriteFrom is Write with the data that source writes. If source fails, nothing is replaced.
 func WriteFrom(path string, source io.WriterTo) error {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.partial")
 	if err != nil {
@@ -21,7 +21,7 @@ func WriteFrom(path string, source io.WriterTo) error {
 	}
 	_, err = source.WriteTo(file)
 	if err == nil {
-		mode := os.FileMode(0o644) // temporary files are their maker's alone
+		mode := os.FileMode(0o644) // a temporary file is accessible only to its owner
 		if old, wrong := os.Stat(path); wrong == nil {
 			mode = old.Mode().Perm()
 		}
@@ -43,7 +43,7 @@ func WriteFrom(path string, source io.WriterTo) error {
 	return nil
 }
 
-// cause is an error about a file without the file's name, which is one for the time being.
+// cause removes from an error the name of the file, which is temporary.
 func cause(err error) error {
 	switch of := err.(type) {
 	case *fs.PathError:

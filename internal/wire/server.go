@@ -38,7 +38,7 @@ const (
 // ServerOptions are the options for a server of JobManager: the codec, the sizes of messages,
 // how long connections may be silent. The caller adds the credentials.
 //
-//	s := grpc.NewServer(append(wire.ServerOptions(), security.ServerToken(token), grpc.Creds(tls))...)
+//	s := grpc.NewServer(append(wire.ServerOptions(), grpc.Creds(tls), …)...)
 //	wire.RegisterJobManager(s, manager)
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{

@@ -16,11 +16,12 @@
 //
 // # Who is who
 //
-// A taskManager stands for a task manager from its registration to its end (taskmanager.go, taskmanagerstate.go).
-// A job lives from its submission until it is forgotten (job.go, jobstate.go). A worker
-// is one process of a job on one task manager (worker.go, workerstate.go); it holds slots of
-// the task manager until its process is gone, whatever has become of the job. [Place] chooses
-// slots (place.go), queue.go says whose turn it is, failure.go what a job failed of.
+// A taskManager stands for a task manager from its registration to its end (taskmanager.go,
+// taskmanagerstate.go). A job lives from its submission until it is forgotten (job.go,
+// jobstate.go). A worker is one process of a job on one task manager (worker.go, workerstate.go).
+// It holds slots of the task manager until its process is gone, whatever has become of the job.
+// [Place] chooses slots (place.go), queue.go says whose turn it is, and failure.go finds why a job
+// failed.
 //
 // # What a shell and a task manager must know
 //

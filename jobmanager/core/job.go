@@ -325,8 +325,8 @@ func (c *Core) committed(j *job) {
 	c.settle(j)
 }
 
-// all returns the workers of the job, and of the attempt that ran where another one
-// finishes its commit.
+// all returns the workers of the job. If another attempt finishes its commit, those of the
+// attempt that ran are included.
 func (j *job) all() iter.Seq[*worker] {
 	return func(yield func(*worker) bool) {
 		for _, list := range [...][]*worker{j.resume.ran, j.workers} {

@@ -28,7 +28,7 @@ import (
 //   - Later messages of the former worker are ignored: its attempt is no longer the job's. The
 //     task manager that brings it back is told to kill it.
 //
-// Two kinds of worker can outlive that: one that was stopped together with its task manager, as
+// Two kinds of worker may still run then: one that was stopped together with its task manager, as
 // when a machine sleeps (the lease counts the time in which the task manager runs); and one
 // that runs on while only its task manager was stopped. The sinks themselves guard against
 // both. The worker that commits a file or directory holds its lock, which the system releases
@@ -206,8 +206,8 @@ func (c *Core) resumeCommit(w *worker) {
 	c.command(w, wire.WorkerCommand{Commit: &wire.Commit{Outcomes: j.outcomes}})
 }
 
-// failOverdueResumption lets a job go on once it has waited long enough for its former workers to end,
-// and fails it if it has waited too long for a new one.
+// failOverdueResumption lets a job go on once it has waited long enough for its former workers to
+// end. It fails a job that has waited too long for a new worker.
 func (c *Core) failOverdueResumption(j *job, waited time.Duration) {
 	if j.early > 0 && c.clock.Counted() >= j.early {
 		j.early, c.rethink = 0, true

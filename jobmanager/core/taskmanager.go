@@ -55,7 +55,7 @@ func compareTaskManagers(a, b *taskManager) int {
 	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 }
 
-// move takes a task manager to its next state and reports whether there is one.
+// moveTaskManager takes a task manager to its next state, and reports whether there is one.
 func (c *Core) moveTaskManager(n *taskManager, e taskManagerEvent) bool {
 	next, ok := taskManagerTable.next(n.state, e)
 	if ok && next != n.state {

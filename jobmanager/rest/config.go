@@ -45,8 +45,8 @@ type Config struct {
 	Manager Manager
 	// Token is what every client must show, as "Authorization: Bearer …".
 	Token security.Token
-	// TLS names the certificates; zero: no TLS. With a CA, clients must show a certificate of
-	// it; without one, the token alone decides.
+	// TLS names the certificates; zero: no TLS. With a CA, clients must show a certificate that
+	// it has signed; without a CA, the token alone decides.
 	TLS security.TLSFiles
 	// Insecure allows to listen for other machines without TLS.
 	Insecure bool

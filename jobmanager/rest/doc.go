@@ -39,9 +39,9 @@
 // other machines reach needs TLS or Config.Insecure.
 //
 // Everything that arrives is bounded: connections, headers, bodies (1 MiB), streams, and the
-// time to send a request. Answers have to be read: each piece of an answer within
-// Config.WriteTimeout, or the client is cut. Headers forbid browsers to cache answers, to frame
-// them, to guess their type, and to run them as pages.
+// time to send a request. A client that does not read a piece of an answer within
+// Config.WriteTimeout is cut off. Headers forbid browsers to cache answers, to frame them, to
+// guess their type, and to run them as pages.
 //
 // # Events
 //

@@ -50,7 +50,7 @@ type Config struct {
 	JoinTimeout time.Duration
 
 	// State returns the states of the ranks of this process. It is called about every 20 ms,
-	// when a process is lost, and by Fail and Leave, perhaps by several goroutines at once, and
+	// when a process is lost, and by Fail and Leave. Several goroutines may call it at once. It
 	// must not wait for anything. Without it, disagreements and standstills of ranks are not
 	// detected here. In each state, number and operation must belong together. An operation of
 	// only some ranks has different numbers on different ranks; its hash must be 0.

@@ -34,8 +34,8 @@ func (c *coder) take(n int) []byte {
 	return b
 }
 
-// num codes a number from 0 to limit. A number outside, which a caller may have given, is
-// written as the next within.
+// num codes a number from 0 to limit. A number out of range, which a caller may have given, is
+// written as the nearest one in range.
 func num[T int | int64 | uint64](c *coder, v *T, limit uint64) {
 	if !c.reading {
 		c.buf = binary.AppendUvarint(c.buf, min(uint64(max(0, *v)), limit))
@@ -94,8 +94,8 @@ func (c *coder) text(v *string, limit int) {
 	}
 }
 
-// items codes a list of at most a number of things, which take at least one byte each: no list
-// is longer than its frame.
+// items codes a list of at most most things. Each takes at least one byte, so no list is longer
+// than its frame.
 func items[T any](c *coder, all *[]T, things string, most int, each func(v *T)) {
 	n, limit := len(*all), uint64(maxFrame)
 	if c.reading {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// sight is an operation in which some rank was seen.
+// observation is an operation in which some rank was seen.
 type observation struct {
 	seq, hash uint64
 	rank      int

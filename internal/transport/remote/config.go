@@ -32,9 +32,9 @@ type Config struct {
 
 	Attempt int // keeps the attempts of a job apart, at least 0
 
-	// Credits is how many messages may be under way to an inbox, as in transport.Mem. It holds
-	// once for this process, and once for all others together, each of which may have two in
-	// any case; 0 is transport.DefaultCredits.
+	// Credits is how many messages may be under way to an inbox, as in transport.Mem. This
+	// process has that many, and all other processes together have as many again. Each of those
+	// has at least min(2, Credits). 0 is transport.DefaultCredits.
 	Credits int
 
 	// EdgeName, if set, names the rows of an edge for errors; "" if it does not know. It is

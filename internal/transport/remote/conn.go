@@ -238,8 +238,8 @@ func (c *conn) drop() {
 	c.queue, c.tail, c.counted = nil, nil, 0
 }
 
-// reportDamage ends the connection because bytes arrived damaged. It reports this to the other side,
-// which would otherwise take this one for lost, and waits until that has read the report.
+// reportDamage ends the connection because bytes arrived damaged. It reports this to the other
+// side, which would otherwise take this one for lost, and waits until that has read the report.
 func (c *conn) reportDamage(err error) {
 	var theirs *damageReport
 	c.mu.Lock()
@@ -260,7 +260,7 @@ func (c *conn) reportDamage(err error) {
 	c.end()
 }
 
-// broken ends the connection because of an error, which is the network's failure unless one of
+// broken ends the connection because of an error. The error makes the network fail, unless one of
 // the two sides was leaving. A side that closes before its first frame has left while it was
 // still connecting: nothing that it sent is lost.
 func (c *conn) broken(err error) {

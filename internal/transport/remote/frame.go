@@ -12,8 +12,8 @@ import (
 // After the handshake, a connection carries frames, with numbers in little endian:
 //
 //	 0  length of what follows the 16 bytes of the head, without checksums
-//	 4  kind, and in three bytes for which edge a message is: its number and 1, or
-//	    0 for none
+//	 4  kind; in the next three bytes the number of a message's edge plus 1, or 0
+//	    for no edge
 //	 8  number of the frame in its direction of the connection, from 0
 //	12  CRC-32C of the 12 bytes before
 //
@@ -22,8 +22,8 @@ import (
 //
 //	beat     nothing                                              both ways
 //	bye      nothing: no frame follows                            both ways
-//	damaged  what of the frames of the other side, as text: no    both ways
-//	         frame follows
+//	damaged  text about what is wrong with the other side's       both ways
+//	         frames: no frame follows
 //	grant    edge, inbox, credits                                 to the dialer
 //	schema   number, and the schema as an Arrow IPC message       from the dialer
 //	message  see messageHead, parts, one Arrow record batch       from the dialer
@@ -104,8 +104,8 @@ func stamp(frame []byte, number uint32) {
 	le.PutUint32(frame[12:], checksum.CRC32C(0, frame[:12]))
 }
 
-// parseHead reads the head of a frame that may hold anything; the frame with the given number
-// is expected.
+// parseHead reads and checks the head of a frame, which may hold anything. The frame must have
+// the given number.
 func parseHead(b []byte, number uint32, maxMessage int64) (frameHead, error) {
 	le := binary.LittleEndian
 	length, k := int64(le.Uint32(b)), kind(b[4])
