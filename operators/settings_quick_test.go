@@ -6,9 +6,6 @@ package operators
 // draws are compared.
 const fewRowsSeeds, manyRowsSeeds = 100, 2
 
-// joinSeeds is the number of pairs of tables that are joined.
-const joinSeeds = 150
-
 // asWorkers are the settings of a quick test with several workers; one worker has more subtasks
 // than the others.
 func asWorkers() []setting { return []setting{{3, 1, 2}, {8, 7, 3}} }

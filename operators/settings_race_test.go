@@ -10,3 +10,6 @@ func asAWhole() []setting {
 
 // onDisk are a job in memory, and one of several workers with rows on disk.
 func onDisk() []diskSetting { return []diskSetting{{p: 2}, {64 << 10, 3, 2}} }
+
+// joinSeeds is the number of pairs of tables that are joined.
+const joinSeeds = 30

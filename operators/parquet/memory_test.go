@@ -82,7 +82,7 @@ func TestDictionariesTakeLittle(t *testing.T) {
 	const n = 1 << 18
 	var v texts
 	empty := make([]byte, 4*n)
-	require.Less(t, allocated(func() { require.NoError(t, v.dictionary(n, empty)) }), uint64(8*n))
+	require.Less(t, allocated(func() { require.NoError(t, v.dictionary(n, empty)) }), uint64(12*n))
 
 	page := []byte("\x03\x00\x00\x00abc\x00\x00\x00\x00\x01\x00\x00\x00d")
 	require.NoError(t, v.dictionary(3, page))

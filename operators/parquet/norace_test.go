@@ -1,0 +1,99 @@
+//go:build !race
+
+package parquet
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/apache/arrow/go/v15/parquet/compress"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/arrowrows"
+	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+)
+
+// These tests have one goroutine and many bytes, which the race detector would only make slow.
+
+// TestPackedBombs: if a page decompresses to more bytes than its head says, it is refused
+// before memory is allocated for them, whatever the compressed bytes claim. A page that
+// decompresses to fewer bytes is refused too.
+func TestPackedBombs(t *testing.T) {
+	const mega = 1 << 20
+	cs := compress.Codecs
+	small := zeros(t, cs.Zstd, 8)
+	for name, c := range map[string]struct {
+		codec  compress.Compression
+		packed []byte
+		size   int64
+		most   uint64
+	}{
+		"snappy":                {cs.Snappy, zeros(t, cs.Snappy, 64*mega), 64 * mega, mega},
+		"gzip":                  {cs.Gzip, zeros(t, cs.Gzip, 64*mega), 64 * mega, mega},
+		"LZ4":                   {lz4Raw, zeros(t, lz4Raw, 64*mega), 64 * mega, mega},
+		"brotli":                {cs.Brotli, zeros(t, cs.Brotli, 64*mega), 64 * mega, 24 * mega},
+		"zstd, size unknown":    {cs.Zstd, zstdZeros(512), 64 * mega, mega},
+		"zstd, a second frame":  {cs.Zstd, append(bytes.Clone(small), zstdZeros(512)...), 64*mega + 8, mega},
+		"zstd, what is skipped": {cs.Zstd, append([]byte{0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3}, zstdZeros(512)...), 64 * mega, mega},
+	} {
+		for _, size := range []int64{1, 8, 8000, c.size - 1, c.size + 1, 1<<31 - 1} {
+			most := c.most
+			if size > 8000 {
+				most = 0 // the bound is a multiple of the decompressed size
+			}
+			var err error
+			bytes := allocated(func() { _, err = unpackPage(c.codec, nil, c.packed, size) })
+			require.ErrorContains(t, err, "which they do not", "%s, %d", name, size)
+			if most > 0 {
+				require.Less(t, bytes, most, "%s, %d", name, size)
+			} else {
+				require.Less(t, bytes, uint64(5*c.size+mega), "%s, %d", name, size)
+			}
+		}
+		data, err := unpackPage(c.codec, nil, c.packed, c.size)
+		require.NoError(t, err, name)
+		require.Equal(t, make([]byte, c.size), data, name)
+	}
+}
+
+// TestSameBytesBeyondTheDictionary: a column whose dictionary becomes too large has two encodings,
+// which the footer lists in the same order in every run.
+func TestSameBytesBeyondTheDictionary(t *testing.T) {
+	b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, "x float64", "t utf8", "v vector"))
+	defer b.Release()
+	const rows = 1 << 17 // of 8 bytes: 1 MiB, and as much again
+	for i := range 2 * rows {
+		b.Field(0).(*array.Float64Builder).Append(float64(i))
+		b.Field(1).(*array.StringBuilder).Append(fmt.Sprint("text ", i))
+		b.Field(2).(*array.ListBuilder).Append(true)
+		b.Field(2).(*array.ListBuilder).ValueBuilder().(*array.Float64Builder).Append(float64(i))
+	}
+	rec := b.NewRecord()
+	defer rec.Release()
+	var first []byte
+	for run := range 6 {
+		var out bytes.Buffer
+		w, err := newWriter(&out, rec.Schema(), compress.Codecs.Snappy, memory.NewGoAllocator())
+		require.NoError(t, err)
+		require.NoError(t, w.Write(arrowrows.Batch(rec)))
+		require.NoError(t, w.Close())
+		if run == 0 {
+			first = out.Bytes()
+			meta, err := readFooter(bytes.NewReader(first), int64(out.Len()))
+			require.NoError(t, err)
+			for i := range 3 {
+				chunk, err := meta.RowGroup(0).ColumnChunk(i)
+				require.NoError(t, err)
+				require.Len(t, chunk.EncodingStats(), 3, "a dictionary, pages with it and without")
+			}
+			rows, err := cursorOf(t, first).read(2 * rows)
+			require.NoError(t, err)
+			require.True(t, array.Equal(rec.Column(0), rows.Column(0)))
+			continue
+		}
+		require.True(t, bytes.Equal(first, out.Bytes()), "run %d", run)
+	}
+}
