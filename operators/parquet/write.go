@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"io"
 	"sort"
 
@@ -154,7 +155,13 @@ func (s *footerSink) Write(b []byte) (int, error) {
 // finish writes the end of the file.
 func (s *footerSink) finish() error {
 	behind := len(s.end) - 8 // the footer's size, and PAR1
+	if behind < 0 {
+		return errors.New("the file was closed without a footer")
+	}
 	at := behind - int(binary.LittleEndian.Uint32(s.end[behind:]))
+	if at < 0 {
+		return errors.New("the file's footer is incomplete")
+	}
 	meta, err := decodeFooter(s.end[at:behind])
 	if err != nil {
 		return err
