@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/superstep-ml/superstep/engine"
@@ -100,10 +101,14 @@ func (b *body) guard(f func() error) (err error) {
 			panic(damage) // replaces the current panic
 		}
 		var found *disk.DamagedError
-		if errors.As(err, &found) {
-			return
+		switch {
+		case errors.As(err, &found): // perhaps of another file
+			b.context.shard.Store(shard)
+		case strings.Contains(err.Error(), damage.Error()):
+			err = damage
+		default:
+			err = fmt.Errorf("%w; the function failed with: %v", damage, err)
 		}
-		err = fmt.Errorf("%w; the function failed with: %v", damage, err)
 	}()
 	err = f()
 	returned = true

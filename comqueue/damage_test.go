@@ -5,6 +5,8 @@ package comqueue
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,6 +47,21 @@ func TestDamageIsFoundOnce(t *testing.T) {
 	block[3] ^= 1
 	require.ErrorContains(t, fails(damaged.bodies[0]), "rows, kept beyond the memory budget: the file ")
 	require.Equal(t, 7, damaged.bodies[0].context.currentShard())
+
+	// Damage that the function was told of is told once, with the shard that it failed in.
+	for _, format := range []string{"emit: %w", "emit: %v"} {
+		b := gangOf(t.Context()).bodies[1]
+		block[3] ^= 1
+		told := b.guard(func() error {
+			b.context.shard.Store(3)
+			return fmt.Errorf(format, (&onDisk{what: "rows", region: region}).verify())
+		})
+		require.Equal(t, 1, strings.Count(told.Error(), "is damaged"), told)
+		block[3] ^= 1
+		if format == "emit: %w" {
+			require.Equal(t, 3, b.context.currentShard())
+		}
+	}
 
 	end()
 	block[3] ^= 1

@@ -27,6 +27,9 @@ func (b *body) closeOnce(c *engine.Context, out engine.Output) error {
 	if err := b.guard(func() error { return b.context.takeMisuse(emit(&b.context, 0, give)) }); err != nil {
 		return err
 	}
+	if back.err != nil {
+		return back.err
+	}
 	return back.flush()
 }
 
@@ -39,10 +42,15 @@ type heldBack struct {
 	most  int64 // bytes
 	rows  []arrow.Record
 	bytes int64
+	err   error // the first one; the close may have ignored it
 }
 
 // add holds back a copy of rows, or the rows if they are not borrowed.
-func (h *heldBack) add(rows arrow.Record) error {
+func (h *heldBack) add(rows arrow.Record) (err error) {
+	if h.err != nil {
+		return h.err
+	}
+	defer func() { h.err = err }()
 	if !borrowed(rows) {
 		rows.Retain()
 		return h.keep(rows)

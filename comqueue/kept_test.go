@@ -422,6 +422,33 @@ func TestRowsOfSubtask0AreVerified(t *testing.T) {
 	require.Equal(t, 1, strings.Count(err.Error(), "is damaged"))
 }
 
+// TestLostRowsFailTheJob: if rows of subtask 0 could not be verified, the job fails, even where the
+// close ignores it and the files are sound afterwards.
+func TestLostRowsFailTheJob(t *testing.T) {
+	var watched watchedFiles
+	_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+		q := comqueue.New(b, "first").InitWithPartitionedData(data, dataset(b, 1<<17, func(i int) float64 { return 1 })).Do(idle).SetMaxIter(1)
+		schema := operators.FromSlice(b, []row{{1}}).Schema()
+		return q.CloseOnNode0(comqueue.OutputBatches(schema, func(ctx *comqueue.ComContext, emit func(engine.Batch) error) error {
+			flip := func() {
+				for _, f := range watched.all() {
+					var one [1]byte
+					_, err := f.ReadAt(one[:], 80)
+					assert.NoError(t, err)
+					_, err = f.WriteAt([]byte{^one[0]}, 80)
+					assert.NoError(t, err)
+				}
+			}
+			flip()
+			assert.ErrorContains(t, emit(data.Get(ctx, 0).Batch()), "is damaged")
+			flip()
+			assert.ErrorContains(t, emit(data.Get(ctx, 1).Batch()), "is damaged")
+			return nil
+		})).Exec()
+	}, engine.Parallelism(1), engine.Shards(4), engine.BatchRows(64), engine.MemoryBudget(64<<10), engine.Disk(watched.fs(t)))
+	require.ErrorContains(t, err, "is damaged")
+}
+
 // TestFailuresOfDamagedRows: damage is the error where a function fails because of it, also one that
 // says the state of rows, and one that makes scratch again. Its own failure is told beside.
 func TestFailuresOfDamagedRows(t *testing.T) {

@@ -2,6 +2,7 @@ package programs
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -54,12 +55,15 @@ func OpenCache[T any](dir string, limit int64) (*Cache[T], error) {
 	var found []fs.FileInfo
 	for _, e := range entries {
 		switch {
-		case strings.HasSuffix(e.Name(), Partial):
-			if err := os.RemoveAll(c.Path(e.Name())); err != nil {
+		case e.Type().IsRegular() && strings.HasSuffix(e.Name(), Partial):
+			if err := os.Remove(c.Path(e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return fail(err)
 			}
 		case e.Type().IsRegular() && CheckHash(e.Name()) == nil:
 			info, err := e.Info()
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
 			if err != nil {
 				return fail(err)
 			}

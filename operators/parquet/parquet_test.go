@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -391,4 +393,39 @@ func TestVersionsOfPages(t *testing.T) {
 			require.Equal(t, want, h.kind, kind)
 		}
 	}
+}
+
+// TestCloseAfterAFailedWrite: a writer whose disk is full can be closed, without a panic.
+func TestCloseAfterAFailedWrite(t *testing.T) {
+	b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, "x float64", "v vector"))
+	defer b.Release()
+	for i := range 1 << 12 {
+		b.Field(0).(*array.Float64Builder).Append(float64(i))
+		b.Field(1).(*array.ListBuilder).Append(true)
+		b.Field(1).(*array.ListBuilder).ValueBuilder().(*array.Float64Builder).Append(float64(i))
+	}
+	rec := b.NewRecord()
+	defer rec.Release()
+	for room := 0; room < 1<<16; room += 1 << 12 {
+		w, err := newWriter(&fullDisk{room: room}, rec.Schema(), compress.Codecs.Uncompressed, memory.NewGoAllocator())
+		if err == nil {
+			err = w.Write(arrowrows.Batch(rec))
+			require.Error(t, errors.Join(err, w.Close()))
+		}
+		if err != nil {
+			require.ErrorIs(t, err, syscall.ENOSPC, "room %d", room)
+		}
+	}
+}
+
+// fullDisk has room for some bytes.
+type fullDisk struct{ room int }
+
+func (d *fullDisk) Write(b []byte) (int, error) {
+	n := min(len(b), d.room)
+	d.room -= n
+	if n < len(b) {
+		return n, syscall.ENOSPC
+	}
+	return n, nil
 }

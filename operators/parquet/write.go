@@ -87,7 +87,7 @@ func newWriter(w io.Writer, schema *arrow.Schema, codec compress.Compression, me
 	props := pq.NewWriterProperties(pq.WithCompression(codec), pq.WithCreatedBy(writtenBy), pq.WithDataPageVersion(pageVersion(stored)))
 	out := &footerSink{w: w}
 	f, err := pqarrow.NewFileWriter(stored, out, props, pqarrow.DefaultWriterProps())
-	if err != nil {
+	if err = errors.Join(err, out.err); err != nil {
 		return nil, err
 	}
 	if err := f.AppendKeyValueMetadata(columnsKey, string(columns)); err != nil {
@@ -123,22 +123,28 @@ func (w *writer) Write(in engine.Batch) error {
 		return err
 	}
 	defer stored.Release()
-	return w.w.Write(stored)
+	err = w.w.Write(stored)
+	if w.out.err != nil {
+		return w.out.err
+	}
+	return err
 }
 
 // Close writes the footer.
 func (w *writer) Close() error {
 	w.out.hold = true
-	if err := w.w.Close(); err != nil {
-		return err
+	if err := w.w.Close(); err != nil || w.out.err != nil {
+		return errors.Join(w.out.err, err)
 	}
 	return w.out.finish()
 }
 
 // footerSink puts the footer in order. Arrow's writer lists the encodings of a column in the order
 // of a map, which differs from run to run where a dictionary has become too large for its column.
+// The sink keeps the first error of w to itself, as Arrow's writer panics or closes itself at some.
 type footerSink struct {
 	w    io.Writer
+	err  error
 	hold bool // keep what is written in end
 	end  []byte
 }
@@ -149,7 +155,10 @@ func (s *footerSink) Write(b []byte) (int, error) {
 		s.end = append(s.end, b...)
 		return len(b), nil
 	}
-	return s.w.Write(b)
+	if s.err == nil {
+		_, s.err = s.w.Write(b)
+	}
+	return len(b), nil
 }
 
 // finish writes the end of the file.

@@ -18,8 +18,9 @@ import (
 //	8  CRC-32C of the eight bytes before
 //
 // so that no damaged length is used, and no lost frame goes unnoticed. Numbers in bodies are
-// unsigned varints unless said otherwise; texts and lists are preceded by their length. Nothing
-// that a peer sends makes this side allocate more than maxFrame.
+// unsigned varints unless said otherwise; texts and lists are preceded by their length. A
+// frame that announces more than maxFrame is refused before it is read. What is decoded from a frame
+// may take some sixty times its bytes.
 const (
 	frameHead = 12
 	frameTail = 4
