@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/superstep-ml/superstep/collective/program"
 	"github.com/superstep-ml/superstep/collective/tune"
+	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
 // TestRulesAreFollowed names an algorithm in the rules of the tuner.
@@ -95,7 +96,7 @@ func TestMessagesAllocateNothing(t *testing.T) {
 		run()
 		allocs := testing.AllocsPerRun(5, run)
 		close(step)
-		if !raceEnabled {
+		if !testsize.Race {
 			require.Less(t, allocs/turns, 0.1, name)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
 // shapesTurn is one iteration of a loop with collectives of several lengths and options, like
@@ -63,7 +65,7 @@ func TestALoopOverSeveralShapesAllocatesNothing(t *testing.T) {
 		run()
 		allocs := testing.AllocsPerRun(5, run)
 		close(step)
-		if !raceEnabled {
+		if !testsize.Race {
 			require.Less(t, allocs/100, 0.2, name)
 		}
 	}

@@ -1,11 +1,13 @@
-//go:build !soak
-
 package collective
 
-import "time"
+import (
+	"time"
 
-const (
-	loadProcesses = 5
-	loadHogs      = 1
-	loadTime      = 2 * time.Second
+	"github.com/superstep-ml/superstep/internal/testsize"
+)
+
+var (
+	loadProcesses = testsize.Of(5, 20)
+	loadHogs      = testsize.Of(1, 4)
+	loadTime      = testsize.Of(2*time.Second, 10*time.Minute)
 )

@@ -12,6 +12,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/internal/transport/middlebox"
 	"github.com/superstep-ml/superstep/internal/wire"
 	"github.com/superstep-ml/superstep/operators"
@@ -41,7 +42,7 @@ func TestBytesDamagedBetweenWorkers(t *testing.T) {
 	want := engine.ResultText(local)
 
 	n := 40
-	if soak {
+	if testsize.Soak {
 		n = 10_000
 	}
 	const greetings = 200 // bytes of the handshake; if they are damaged, the connection is tried again

@@ -1,6 +1,6 @@
-//go:build !soak
-
 package jobmanager
 
+import "github.com/superstep-ml/superstep/internal/testsize"
+
 // damageRounds is the number of attempts for each kind of damage.
-const damageRounds = 12
+var damageRounds = testsize.Of(12, 400)

@@ -78,7 +78,7 @@ func (o *digester) EndShard(c *engine.Context, shard int, out engine.Output) err
 func requireSameOnDisk(t *testing.T, build func(b *engine.Builder) *engine.Dataset) {
 	t.Helper()
 	var want []string
-	for _, setting := range onDisk() {
+	for _, setting := range onDisk {
 		budget, p := setting.budget, setting.p
 		dir := t.TempDir()
 		result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {

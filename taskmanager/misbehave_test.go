@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -85,7 +86,7 @@ func TestOutOfMemory(t *testing.T) {
 	require.NotNil(t, f)
 	require.Equal(t, wire.UserFailure, f.Kind)
 	require.NotEqual(t, 96, f.ExitCode, "the limit was not set")
-	if !raceEnabled { // the race detector's runtime fails with another message
+	if !testsize.Race { // the race detector's runtime fails with another message
 		require.Contains(t, f.Message, "fatal error: ")
 		require.Contains(t, f.Message, "memory")
 	}

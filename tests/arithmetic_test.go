@@ -209,9 +209,10 @@ var fusedAt = regexp.MustCompile(`(?m)^fmahash triggered (\S+:\d+:\d+)`)
 // fusedIn compiles packages for a target and returns where the compiler fuses a product with a
 // sum, in files whose import path begins with prefix. The compiler's own report costs a
 // hundredth of an assembly listing, and go list -export compiles commands without linking them.
+// Other modules are compiled without inlining, which is quicker.
 func fusedIn(t *testing.T, dir, prefix string, env []string, paths ...string) []string {
 	t.Helper()
-	cmd := proctest.Command("go", append([]string{"list", "-export", "-trimpath", "-gcflags=-d=fmahash=vy"}, paths...)...)
+	cmd := proctest.Command("go", append([]string{"list", "-export", "-trimpath", "-gcflags=all=-dwarf=false -l", "-gcflags=-d=fmahash=vy"}, paths...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), env...)
 	report, err := cmd.CombinedOutput()

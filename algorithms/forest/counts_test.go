@@ -1,6 +1,6 @@
-//go:build !soak
-
 package forest
 
+import "github.com/superstep-ml/superstep/internal/testsize"
+
 // referenceTrials is how many problems are compared with the reference.
-const referenceTrials = 300
+var referenceTrials = testsize.Of(300, 20_000)

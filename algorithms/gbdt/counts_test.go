@@ -1,15 +1,15 @@
-//go:build !soak
-
 package gbdt_test
 
-// Sizes of the heavier tests; counts_soak_test.go has the full ones.
-const (
+import "github.com/superstep-ml/superstep/internal/testsize"
+
+// Sizes of the heavier tests.
+var (
 	// sameBitsEvery is n where only every n-th training is run at every parallelism.
-	sameBitsEvery = 3
+	sameBitsEvery = testsize.Of(3, 1)
 	// learnRows and learnRounds are the sizes of the trainings of all objectives.
-	learnRows, learnRounds = 320, 12
+	learnRows, learnRounds = testsize.Of(320, 600), testsize.Of(12, 30)
 	// orders is how many orders of the rows are tried.
-	orders = 1
+	orders = testsize.Of(1, 4)
 	// monotoneRows is the number of rows in which a feature is varied to check predictions.
-	monotoneRows = 6
+	monotoneRows = testsize.Of(6, 40)
 )

@@ -1,7 +1,7 @@
-//go:build !soak
-
 package mlp_test
 
-// The number of reference networks of scikit-learn in the comparison. With the tag soak it runs
-// on all.
-const comparedNetworks = 1
+import "github.com/superstep-ml/superstep/internal/testsize"
+
+// comparedNetworks is the number of reference networks of scikit-learn in the comparison. All
+// are compared in full tests.
+var comparedNetworks = testsize.Of(1, 4)

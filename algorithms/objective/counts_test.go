@@ -1,10 +1,6 @@
-//go:build !soak
-
 package objective_test
 
-// everyDesign is the stride of the designs with which a loss is tested.
-const everyDesign = 3
+import "github.com/superstep-ml/superstep/internal/testsize"
 
-// thorough says whether every update is tested with every schedule, and long parameters with
-// every method.
-const thorough = false
+// everyDesign is the stride of the designs with which a loss is tested.
+var everyDesign = testsize.Of(3, 1)

@@ -11,6 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/shared"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
@@ -117,7 +118,7 @@ func TestFoldedSumsHaveTheSameBits(t *testing.T) {
 		c.table.Sparse = c.sparse
 		want := bitsOf(foldedSums(t, c.table, c.linear, false, 1))
 		for _, parallelism := range []int{1, 3, 8} {
-			if parallelism == 8 && i > 1 && !thorough {
+			if parallelism == 8 && i > 1 && !testsize.Soak {
 				continue
 			}
 			require.Equal(t, want, bitsOf(foldedSums(t, c.table, c.linear, true, parallelism)), "case %d, parallelism %d", i, parallelism)

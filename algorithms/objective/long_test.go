@@ -13,6 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
@@ -69,7 +70,7 @@ func TestLongParametersAreSplit(t *testing.T) {
 		{objective.Smooth{Loss: objective.Hinge{}}, optim.Settings{Method: optim.LBFGS, L2: 1e-2, GapTol: 1e-2, MaxIter: 3}},
 		{objective.Logistic{}, optim.Settings{Method: optim.LBFGS, MaxIter: 4}},
 	} {
-		if !thorough && c.s.L1 == 0 && c.s.Tol == 0 { // package optim tests these with few parameters
+		if !testsize.Soak && c.s.L1 == 0 && c.s.Tol == 0 { // package optim tests these with few parameters
 			continue
 		}
 		train := func(p int) (fitted, *engine.Result) {
@@ -78,7 +79,7 @@ func TestLongParametersAreSplit(t *testing.T) {
 		}
 		one, _ := train(1)
 		for _, p := range []int{3, most} {
-			if p == 3 && !thorough && c.s.L1 == 0 {
+			if p == 3 && !testsize.Soak && c.s.L1 == 0 {
 				continue
 			}
 			f, r := train(p)

@@ -13,6 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 	"github.com/superstep-ml/superstep/shared"
 	"github.com/superstep-ml/superstep/shared/sharding"
@@ -119,7 +120,7 @@ func TestNarrowShardsGiveTheSameBits(t *testing.T) {
 	} {
 		want := bitsOf(narrowSums(t, record, l, true, false, 1))
 		for _, parallelism := range []int{1, 2, 3, 8} {
-			if _, ok := l.Loss.(objective.Logistic); !ok && parallelism != 3 && !thorough {
+			if _, ok := l.Loss.(objective.Logistic); !ok && parallelism != 3 && !testsize.Soak {
 				continue
 			}
 			require.Equal(t, want, bitsOf(narrowSums(t, record, l, false, true, parallelism)), "%v, parallelism %d", l.Loss, parallelism)

@@ -13,6 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
 // trainings returns settings that use everything that the optimisers do with a linear
@@ -59,7 +60,7 @@ func TestTrainingsGoOnFromWhatIsKept(t *testing.T) {
 		for _, d := range []design{{weighted: true}, {sparse: true}} {
 			table := tableFor(l, d)
 			for name, s := range trainings() {
-				if !thorough && (l.k > 1 && name != "LBFGS" && name != "Auto" || d.sparse && name == "GD") {
+				if !testsize.Soak && (l.k > 1 && name != "LBFGS" && name != "Auto" || d.sparse && name == "GD") {
 					continue
 				}
 				t.Run(fmt.Sprintf("%v %v %s", l.loss, d, name), func(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
@@ -56,7 +57,7 @@ func TestSGDOnHIGGS(t *testing.T) {
 	require.InDelta(t, 0.63823443, best, 1e-6)
 	for schedule := optim.InverseScaling; schedule <= optim.Optimal; schedule++ {
 		for update := optim.Plain; update <= optim.AdaGrad; update++ {
-			if !thorough && (update != optim.Plain || schedule != optim.InverseScaling) {
+			if !testsize.Soak && (update != optim.Plain || schedule != optim.InverseScaling) {
 				continue
 			}
 			s := optim.Stochastic{Schedule: schedule, Update: update}
@@ -77,7 +78,7 @@ func TestSGDOnHIGGSByShorterSteps(t *testing.T) {
 		{Batch: 32, Schedule: optim.Exponential, Update: optim.AdaGrad},
 		{Batch: 32, Schedule: optim.Exponential, Update: optim.Adam},
 	}
-	if !thorough {
+	if !testsize.Soak {
 		all = all[:1]
 	}
 	for _, s := range all {
@@ -96,7 +97,7 @@ func TestRowsOfManyShardsTogetherGiveTheSameBits(t *testing.T) {
 				var want []byte
 				for _, together := range []bool{false, true} {
 					for _, parallelism := range []int{1, 3} {
-						if !thorough && (parallelism == 3 && !together || batch == 50 && d.weighted || batch != 50 && !d.weighted) {
+						if !testsize.Soak && (parallelism == 3 && !together || batch == 50 && d.weighted || batch != 50 && !d.weighted) {
 							continue
 						}
 						r := trial.Run(t, func(b *engine.Builder) {

@@ -11,6 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
 // methods are settings of every method, with and without its options.
@@ -54,7 +55,7 @@ func atShards(t *testing.T, shards int, build func(b *engine.Builder)) string {
 	var first string
 	forget := false
 	for _, p := range []int{1, 2, 3, 8} {
-		if p > shards || !everyCombination && (p == 2 || p == 3 && shards > 8 || p == 8 && shards == 8) {
+		if p > shards || !testsize.Soak && (p == 2 || p == 3 && shards > 8 || p == 8 && shards == 8) {
 			continue
 		}
 		text := trial.Print(t, trial.Run(t, build, engine.Shards(shards), engine.Parallelism(p), engine.CheckState(forget)), "minimize")
@@ -73,7 +74,7 @@ func TestSameBitsOverShards(t *testing.T) {
 		o := objective{table: noisy(1, rows, 4), loss: logistic}
 		for _, shards := range []int{1, 8, 128} {
 			for _, s := range methods {
-				if !everyCombination && (s.Information || s.Method == optim.GD || s.Stochastic.Batch > 0 || shards == 8 && rows > 1) {
+				if !testsize.Soak && (s.Information || s.Method == optim.GD || s.Stochastic.Batch > 0 || shards == 8 && rows > 1) {
 					continue
 				}
 				atShards(t, shards, build(o.table, o, s))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
 // noisy returns rows with columns of different scales, and labels 0 and 1 drawn around a plane.
@@ -107,7 +108,7 @@ func TestOptimaEqualIndependentOnes(t *testing.T) {
 			s.MaxIter = max(s.MaxIter, 300)
 			want, _ := o.independent(t, s)
 			for _, can := range []ability{everything, linearOnly, curvedOnly} {
-				if s.Method == optim.Newton && can == linearOnly || s.Method == optim.GD && (can != linearOnly || name != "logistic" || !everyCombination) || can == curvedOnly && s.Trials > 0 {
+				if s.Method == optim.Newton && can == linearOnly || s.Method == optim.GD && (can != linearOnly || name != "logistic" || !testsize.Soak) || can == curvedOnly && s.Trials > 0 {
 					continue
 				}
 				o.can = can

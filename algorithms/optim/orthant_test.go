@@ -8,6 +8,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
 // coordinates is a simple reference for L1 penalties. It minimises F along one coordinate after
@@ -78,7 +79,7 @@ func TestOWLQNEqualsCoordinateDescent(t *testing.T) {
 		for _, s := range []optim.Settings{{L1: 0.3}, {L1: 0.02}, {L1: 0.05, L2: 0.1}, {L1: 1e-3, L2: 1e-3}, {L1: 100}} {
 			want := coordinates(at.o, s, at.bound)
 			for _, can := range []ability{everything, nothing} {
-				if can == nothing && s.L1 != 0.05 && !everyCombination {
+				if can == nothing && s.L1 != 0.05 && !testsize.Soak {
 					continue
 				}
 				at.o.can = can

@@ -12,6 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
@@ -85,7 +86,7 @@ func TestSplitParametersHaveTheSameBits(t *testing.T) {
 			if c.s.L1 == 0 && c.s.L2 == 0 {
 				require.Contains(t, whole, string(optim.Diverging))
 			}
-			if c.bits && (c.s.L1 == 0 || everyCombination) {
+			if c.bits && (c.s.L1 == 0 || testsize.Soak) {
 				atShards(t, 128, splitFrom(1, c.table, c.o, c.s))
 			}
 			if c.bits {

@@ -9,6 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
 // classes returns rows whose columns all have the same scale.
@@ -50,7 +51,7 @@ func TestSGDComesClose(t *testing.T) {
 		require.Equal(t, 50, r.Iterations)
 		require.InDelta(t, 52, r.Reads, 1e-9)
 		require.Len(t, r.Record, 51)
-		if !everyCombination && name != "exponential" && name != "all rows" {
+		if !testsize.Soak && name != "exponential" && name != "all rows" {
 			continue
 		}
 		again := solve(t, o, optim.Settings{Method: optim.SGD, L2: l2, MaxIter: 50, Stochastic: s, Seed: 99}, quick...)

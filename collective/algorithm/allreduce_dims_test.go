@@ -8,6 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/check"
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
 // factorisations lists the ways to write p as a product of numbers above 1, in any
@@ -39,7 +40,7 @@ func provedWith(t *testing.T, a *algorithm.Algorithm, pr algorithm.Params) bool 
 func TestBlueConnectOnEveryGrid(t *testing.T) {
 	a := find(t, program.AllReduce, "blueconnect")
 	most := 24
-	if soakReducing {
+	if testsize.Soak {
 		most = 64
 	}
 	for p := 1; p <= most; p++ {
@@ -68,7 +69,7 @@ func TestTorusOfEveryShape(t *testing.T) {
 func TestHierarchyOfEveryGroupSize(t *testing.T) {
 	a := find(t, program.AllReduce, "hierarchical")
 	most := 18
-	if soakReducing {
+	if testsize.Soak {
 		most = 60
 	}
 	for p := 1; p <= most; p++ {

@@ -9,6 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/check"
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
@@ -19,7 +20,7 @@ func reducing() []*algorithm.Algorithm {
 
 // upTo returns the largest number of ranks to test.
 func upTo(fast int) int {
-	if soakReducing {
+	if testsize.Soak {
 		return 130
 	}
 	return fast
@@ -59,7 +60,7 @@ func TestManyRanks(t *testing.T) {
 		"recursive-doubling": {1000, 1023}, "binomial": {1000, 1023}, "double-tree": {1000, 1023},
 		"linear": {257}, "hierarchical": {258}, "halving-doubling": {255},
 	}
-	if soakReducing {
+	if testsize.Soak {
 		counts = map[string][]int{
 			"recursive-doubling": {1000, 2047, 4095, 4096}, "binomial": {1000, 2047, 4095, 4096},
 			"double-tree": {1000, 2047, 4095, 4096}, "linear": {1000, 4096}, "hierarchical": {1000, 4096},

@@ -9,6 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/check"
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
@@ -21,7 +22,7 @@ var moving = []program.Collective{
 // ranksToTest returns the numbers of ranks: all up to 33, and up to 130 in a soak.
 func ranksToTest() []int {
 	most := 33
-	if soakMoving {
+	if testsize.Soak {
 		most = 130
 	}
 	var p []int
@@ -38,7 +39,7 @@ func rootsToTest(c program.Collective, p int) []int {
 		return []int{0}
 	}
 	all := 12
-	if soakMoving {
+	if testsize.Soak {
 		all = 33
 	}
 	var roots []int

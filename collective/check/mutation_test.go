@@ -10,6 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/check"
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
@@ -291,10 +292,10 @@ func cloneAll(programs []*program.Program) []*program.Program {
 // sides of a sum whose order no claim fixes.
 func TestEveryMutantIsFound(t *testing.T) {
 	sizes, runs, every := []int{2, 3, 4, 5}, 24, 1
-	if raced {
+	if testsize.Race {
 		every = 5
 	}
-	if soak {
+	if testsize.Soak {
 		sizes, runs, every = []int{2, 3, 4, 5, 6, 7, 8}, 200, 1
 	}
 	names := slices.Sorted(maps.Keys(mutants))

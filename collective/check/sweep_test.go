@@ -9,6 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/check"
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
@@ -181,7 +182,7 @@ func sweep(t *testing.T, a *algorithm.Algorithm, p, allRoots, most int) (checked
 // limit.
 func TestEveryAlgorithm(t *testing.T) {
 	upTo, allRoots := 33, 6
-	if soak {
+	if testsize.Soak {
 		upTo, allRoots = 130, 33
 	}
 	everyAlgorithm(t, func(t *testing.T, a *algorithm.Algorithm) {
@@ -197,7 +198,7 @@ func TestEveryAlgorithm(t *testing.T) {
 // and chunks.
 func TestManyRanks(t *testing.T) {
 	sample, most := []int{257}, 100_000
-	if soak {
+	if testsize.Soak {
 		sample, most = []int{144, 255, 256, 257, 360, 511, 512, 513, 777, 1000, 1023, 1024, 1025, 1728, 2047, 2048, 2310, 3001, 4095, 4096}, 3_000_000
 	}
 	for c := range program.NumCollectives {

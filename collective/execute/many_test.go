@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
@@ -43,7 +44,7 @@ func TestMoreMessagesThanHeadersCount(t *testing.T) {
 		"segments, two ways": {1, Options{Segment: 8, SerialLimit: -1, Channels: 2}},
 	} {
 		for where, net := range map[string]network{"in memory": inMemory, "over TCP": overTCP} {
-			if raceEnabled && name != "steps, in turn" {
+			if testsize.Race && name != "steps, in turn" {
 				continue // takes long and shows nothing new
 			}
 			t.Run(name+" "+where, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"go.uber.org/goleak"
 )
 
@@ -28,7 +29,7 @@ func lengths(c program.Collective, p int) []int {
 	switch {
 	case c == program.Barrier:
 		return []int{0}
-	case soak:
+	case testsize.Soak:
 		return []int{0, 1, p - 1, p, p + 1, 1000, 5003}
 	default:
 		return []int{0, 1, p - 1, p, p + 1, 203}
@@ -126,7 +127,7 @@ func requireTask(t *testing.T, m *team, k *task, where string) {
 // testAlgorithm runs an algorithm with all layouts, in all modes.
 func testAlgorithm(t *testing.T, a *algorithm.Algorithm, p int, net network) {
 	for root := range p {
-		if !soak && root > 0 && root < p-1 && root != p/2 {
+		if !testsize.Soak && root > 0 && root < p-1 && root != p/2 {
 			continue
 		}
 		pr := algorithm.Params{P: p, Root: root}
@@ -163,7 +164,7 @@ func TestAllAlgorithms(t *testing.T) {
 		for _, a := range algorithm.For(c) {
 			t.Run(fmt.Sprintf("%s/%s", c, a.Name), func(t *testing.T) {
 				sizes := []int{1, 2, 3, 4, 5, 6, 7, 8, 9}
-				if raceEnabled {
+				if testsize.Race {
 					sizes = []int{1, 2, 3, 5, 8}
 				}
 				for _, p := range sizes {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
@@ -63,7 +64,7 @@ func noAllocations(t *testing.T, name string, nodes []mesh.Node, opt Options) {
 	<-errs
 	<-errs
 	require.NoError(t, failed)
-	if !raceEnabled { // the race detector makes pools drop values
+	if !testsize.Race { // the race detector makes pools drop values
 		require.Zero(t, allocs)
 	}
 }
@@ -71,7 +72,7 @@ func noAllocations(t *testing.T, name string, nodes []mesh.Node, opt Options) {
 // TestManyRanks reduces around a ring of many ranks in one process.
 func TestManyRanks(t *testing.T) {
 	p := 100
-	if soak {
+	if testsize.Soak {
 		p = 1000
 	}
 	progs := progsOf(t, program.AllReduce, "ring", p)

@@ -10,6 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
 	"github.com/superstep-ml/superstep/internal/peerlink"
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
@@ -81,7 +82,7 @@ func overTCP(t testing.TB, p int) []mesh.Node {
 
 func TestAllAlgorithmsOverTCP(t *testing.T) {
 	ps := []int{2, 3}
-	if soak {
+	if testsize.Soak {
 		ps = []int{2, 3, 4, 5, 6, 7, 8, 9}
 	}
 	for c := range program.NumCollectives {

@@ -207,7 +207,7 @@ func branchGraph(n int) *Graph {
 // TestCompileLarge compiles a hundred times the size that must take well under a second.
 // Quadratic time would mean hours.
 func TestCompileLarge(t *testing.T) {
-	const n = 10 * many
+	n := 10 * many
 	p, err := Compile(chainGraph(n), 4)
 	require.NoError(t, err)
 	require.Len(t, p.Vertices, 1)

@@ -28,7 +28,7 @@ func TestMisuse(t *testing.T) {
 // TestValidateBounds requires that the report stays readable and fast, however many mistakes
 // there are.
 func TestValidateBounds(t *testing.T) {
-	const n = 5 * many
+	n := 5 * many
 	ring := &Graph{Shards: 1}
 	tangle := &Graph{Shards: 1}
 	bare := &Graph{Shards: 1}

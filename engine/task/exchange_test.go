@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/zeebo/xxh3"
 	"pgregory.net/rapid"
+
+	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
 // referenceHash hashes an integer key as documented: the tag 2 and eight little-endian bytes.
@@ -28,8 +30,8 @@ func TestExchanges(t *testing.T) {
 				d = number c
 				e = tap d`, how))
 			want := g.reference()
-			for _, p := range []int{1, 2, 3, 8} {
-				for _, batch := range []int{1, 7, 1024} {
+			for _, p := range testsize.Raced([]int{1, 2, 3, 8}, []int{3, 8}) {
+				for _, batch := range testsize.Raced([]int{1, 7, 1024}, []int{7}) {
 					t.Run(fmt.Sprintf("%s/S%d/p%d/batch%d", how, shards, p, batch), func(t *testing.T) {
 						got := g.run(t, context.Background(), p, Env{BatchRows: batch}, hooks{})
 						require.NoError(t, got.err)

@@ -1,12 +1,12 @@
-//go:build !soak
-
 package kernel
 
+import "github.com/superstep-ml/superstep/internal/testsize"
+
 // ulpPoints is the number of rounds of random arguments per function.
-const ulpPoints = 400
+var ulpPoints = testsize.Of(400, 40_000)
 
 // formShapes divides the shapes at which assembly is compared with pure Go.
-const formShapes = 1
+var formShapes = testsize.Of(1, 8)
 
 // formPoints is the number of rounds of arguments for the forms of a function.
-const formPoints = 20
+var formPoints = testsize.Of(20, 20_000)

@@ -1,7 +1,9 @@
-//go:build !soak
-
 package overdue
 
-import "time"
+import (
+	"time"
 
-const limit = 3 * time.Minute
+	"github.com/superstep-ml/superstep/internal/testsize"
+)
+
+var limit = testsize.Of(3*time.Minute, time.Hour)

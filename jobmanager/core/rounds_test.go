@@ -1,6 +1,6 @@
-//go:build !soak
-
 package core
 
+import "github.com/superstep-ml/superstep/internal/testsize"
+
 // rounds is the number of random histories of TestAnything, in hundreds.
-const rounds = 4
+var rounds = testsize.Of(4, 300)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/internal/proctest"
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
@@ -43,7 +44,7 @@ func TestWorkerLostWhileCommitting(t *testing.T) {
 			{name: "directories replaced, worker and task manager", replace: true, after: 3, signal: syscall.SIGKILL, worker: true, task: true},
 		},
 	}
-	if soak {
+	if testsize.Soak {
 		for after := range directories {
 			groups = append(groups, []committer{
 				{name: fmt.Sprintf("worker after %d directories", after), replace: after%2 == 0, after: after, signal: syscall.SIGKILL, worker: true},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
@@ -23,7 +24,7 @@ import (
 func TestJobManagerKilledWhileCommitting(t *testing.T) {
 	t.Parallel()
 	rounds := 3
-	if soak {
+	if testsize.Soak {
 		rounds = 30
 	}
 	dir := t.TempDir()

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/internal/proctest"
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 	"github.com/superstep-ml/superstep/tests/internal/sweep"
 )
@@ -134,20 +135,20 @@ func TestSameBitsOnClusters(t *testing.T) {
 	t.Parallel()
 	some := layouts[2:4]
 	parallelism := []int{6, 2}
-	if soak {
+	if testsize.Soak {
 		some, parallelism = layouts, []int{6, 1, 2, 3, 5}
 	}
 	path := programs.Build(t, "./tests/samebits")
 	for _, w := range sweep.Workloads {
-		if slices.Contains(ofTrees, w.Name) && !soak {
+		if slices.Contains(ofTrees, w.Name) && !testsize.Soak {
 			continue // TestTreesOnThreeTaskManagers runs them
 		}
 		local := sweep.Sweep{Build: "one process", Path: path, Shards: 128, Parallelism: parallelism, BatchRows: []int{1024}, Procs: []int{0}}
 		on, there := some, parallelism
-		if !soak {
+		if !testsize.Soak {
 			local.Parallelism = parallelism[:1] // tests/samebits compares the parallelisms of one process
 		}
-		if w.Size != sweep.Small && !soak {
+		if w.Size != sweep.Small && !testsize.Soak {
 			on, there = some[:1], parallelism[:1] // operators and queues run at the other layout and parallelism
 		}
 		out := t.TempDir()
@@ -176,7 +177,7 @@ func TestTreesOnThreeTaskManagers(t *testing.T) {
 	there := here
 	there.Build, there.Environ, there.Cluster = "three task managers", c.environ, c.address
 	there.Parallelism = []int{2, 8}
-	if soak {
+	if testsize.Soak {
 		there.Parallelism = []int{1, 2, 3, 8}
 	}
 	for _, workload := range ofTrees {

@@ -24,6 +24,7 @@ import (
 
 	"github.com/superstep-ml/superstep/internal/proctest"
 	"github.com/superstep-ml/superstep/internal/security"
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/internal/wire"
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
@@ -141,7 +142,7 @@ func TestGarbageOnEveryPort(t *testing.T) {
 			t.Parallel()
 			s := startCluster(t, clusterOptions{tls: secured, taskManagers: 2, slots: 2})
 			steps := "300"
-			if soak {
+			if testsize.Soak {
 				steps = "3000"
 			}
 			local := programs.Execute(t, nil, programs.Build(t, "./tests/clusterjobs"), "--progress", "off", "--steps", steps)

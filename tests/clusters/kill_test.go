@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/internal/proctest"
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
@@ -235,7 +236,7 @@ var kills = []kill{
 func TestKills(t *testing.T) {
 	t.Parallel()
 	rounds := len(kills) // each at one moment
-	if soak {
+	if testsize.Soak {
 		rounds = 100
 	}
 	m := startProcesses(t, 3, 2)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/internal/proctest"
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
@@ -204,7 +205,7 @@ func TestAcrossHosts(t *testing.T) {
 	s := startNetworkCluster(t, newNetwork(t, "jm", "tm0", "tm1"))
 	s.sameOutput()
 	cuts := []string{"tm1"}
-	if soak {
+	if testsize.Soak {
 		cuts = []string{"tm1", "tm0", "jm", "tm0", "tm1"}
 	}
 	for _, host := range cuts {

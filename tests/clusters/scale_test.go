@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/internal/proctest"
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 	"github.com/superstep-ml/superstep/tests/internal/sweep"
 )
@@ -55,7 +56,7 @@ func TestManySlots(t *testing.T) {
 func TestNobodyIsLost(t *testing.T) {
 	t.Parallel()
 	long, hogs, steps := time.Second, 1, "10"
-	if soak {
+	if testsize.Soak {
 		long, hogs, steps = 10*time.Minute, 4, "100"
 	}
 	path := programs.Build(t, "./tests/clusterjobs")

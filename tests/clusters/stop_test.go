@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
@@ -31,7 +32,7 @@ func TestJobManagerStopped(t *testing.T) {
 	require.Equal(t, here.Stdout, c.out.String())
 	m.requireFree()
 
-	if !soak {
+	if !testsize.Soak {
 		return // the rest takes a lease of 16 s
 	}
 	c = m.submit("--steps", "20", "--pause", "30ms", "--progress", "plain")

@@ -9,6 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
 // allReduceCounts are the lengths of Gloo's cases.
@@ -62,7 +63,7 @@ func allReduceTable(p int, counts []int, names []string) []allReduceCase {
 	k := p
 	for _, name := range names {
 		for _, n := range counts {
-			if !soak {
+			if !testsize.Soak {
 				table = append(table, allReduceCase{name, n, k%2 == 0, k / 3 % 4, elementTypes[k%5]})
 				k++
 				continue
@@ -94,7 +95,7 @@ func runAllReduces(t *testing.T, w *testGroup, table []allReduceCase) {
 func TestAllReduceInMemory(t *testing.T) {
 	t.Parallel()
 	sizes := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 24, 32}
-	if raced && !soak {
+	if testsize.Few {
 		sizes = []int{1, 2, 3, 5, 6, 8, 12, 16}
 	}
 	for _, p := range sizes {
@@ -116,7 +117,7 @@ func TestAllReduceOverTCP(t *testing.T) {
 	places := [][][]int{
 		blockLayout(2, 2), cyclicLayout(3, 3), blockLayout(5, 2), cyclicLayout(6, 3), blockLayout(8, 8),
 	}
-	if soak {
+	if testsize.Soak {
 		for p := 1; p <= 8; p++ {
 			places = append(places, blockLayout(p, p))
 		}
@@ -136,7 +137,7 @@ func TestAllReduceOverTCP(t *testing.T) {
 func TestAllReducesOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	rounds := 300
-	if soak {
+	if testsize.Soak {
 		rounds = 10000
 	}
 	for _, w := range []*testGroup{inMemory(4), overTCP(t, 4, blockLayout(4, 4)), overTCP(t, 5, cyclicLayout(5, 2))} {

@@ -9,6 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
 // TestNobodyLeavesABarrierBeforeTheLastHasCome delays each rank in turn: the rank waits until
@@ -17,7 +18,7 @@ import (
 func TestNobodyLeavesABarrierBeforeTheLastHasCome(t *testing.T) {
 	t.Parallel()
 	rounds := 3
-	if soak {
+	if testsize.Soak {
 		rounds = 100
 	}
 	worlds := []*testGroup{overTCP(t, 2, nil), overTCP(t, 4, nil), overTCP(t, 5, cyclicLayout(5, 2)), overTCP(t, 7, nil)}

@@ -10,15 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
 // messageGroups returns the groups for tests of point-to-point messages.
 func messageGroups(t *testing.T, p int) []*testGroup {
 	worlds := []*testGroup{inMemory(p)}
-	if soak || p == 2 || p == 5 {
+	if testsize.Soak || p == 2 || p == 5 {
 		worlds = append(worlds, overTCP(t, p, nil))
 	}
-	if p > 2 && (soak || p == 4) {
+	if p > 2 && (testsize.Soak || p == 4) {
 		worlds = append(worlds, overTCP(t, p, cyclicLayout(p, 2)))
 	}
 	return worlds

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
 // exchangeCases has Gloo's counts, per block, for the collectives without a root.
@@ -19,7 +20,7 @@ var exchangeCases = map[program.Collective][]int{
 func TestExchangesInMemory(t *testing.T) {
 	t.Parallel()
 	sizes := []int{1, 2, 3, 4, 5, 6, 7, 8, 9}
-	if soak {
+	if testsize.Soak {
 		sizes = append(sizes, 13, 16, 24, 32)
 	}
 	for _, p := range sizes {
@@ -33,7 +34,7 @@ func TestExchangesInMemory(t *testing.T) {
 	}
 	for _, p := range []int{13, 16, 24, 32} {
 		for coll := range program.NumCollectives {
-			if _, ok := exchangeCases[coll]; ok && !soak {
+			if _, ok := exchangeCases[coll]; ok && !testsize.Soak {
 				w := inMemory(p)
 				runCalls(t, w, callsOf(coll, p, []int{1, 100}), 3)
 				w.close(t)
@@ -46,7 +47,7 @@ func TestExchangesInMemory(t *testing.T) {
 func TestExchangesOverTCP(t *testing.T) {
 	t.Parallel()
 	places := [][][]int{blockLayout(2, 2), blockLayout(4, 4), cyclicLayout(7, 3)}
-	if soak {
+	if testsize.Soak {
 		places = append(places, blockLayout(1, 1), blockLayout(3, 3), blockLayout(8, 8), cyclicLayout(9, 4))
 	}
 	for _, hosts := range places {

@@ -23,6 +23,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
@@ -265,7 +266,7 @@ func TestStrangersAtThePorts(t *testing.T) {
 	}
 	answered := map[string]bool{}
 	repeat := 1
-	if soak {
+	if testsize.Soak {
 		repeat = 10
 	}
 	// A length that is trusted would cost gigabytes.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
 // killLimit is the time after which a survivor that has not noticed is considered to hang. On
@@ -72,16 +74,16 @@ func TestSurvivorsOfADeadProcessKnowWhoDied(t *testing.T) {
 func TestNobodyDies(t *testing.T) {
 	t.Parallel()
 	places := [][][]int{blockLayout(3, 3), cyclicLayout(5, 2)}
-	if soak {
+	if testsize.Soak {
 		places = append(places, blockLayout(2, 2), blockLayout(4, 4))
 	}
 	for k, hosts := range places {
 		for i, operation := range []string{"AllReduce", "AllGather", "Barrier"} {
-			if !soak && (i+k)%2 != 0 {
+			if !testsize.Soak && (i+k)%2 != 0 {
 				continue
 			}
 			rounds := 20
-			if soak {
+			if testsize.Soak {
 				rounds = 500
 			}
 			children := spawn(t, part{Hosts: hosts, Store: t.TempDir(), Group: "control", Operation: operation, N: 1000, Rounds: rounds})

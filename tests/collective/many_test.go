@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
 // TestAThousandRanksInOneProcess reduces among a thousand goroutines, in shared memory and
@@ -13,11 +14,11 @@ import (
 func TestAThousandRanksInOneProcess(t *testing.T) {
 	t.Parallel()
 	p := 1000
-	if raced && !soak {
+	if testsize.Few {
 		p = 300
 	}
 	names := []string{"", "ring"}
-	if soak {
+	if testsize.Soak {
 		names = []string{"", "ring", "recursive-doubling", "halving-doubling", "double-tree", "binomial", "torus", "ring", ""}
 	}
 	w := inMemory(p)
@@ -62,10 +63,10 @@ func allReduceSums(c *collective.Comm, x *allReduceCase) error {
 func TestManyRanksInFewProcesses(t *testing.T) {
 	t.Parallel()
 	places := [][][]int{blockLayout(128, 2), cyclicLayout(130, 2)}
-	if raced && !soak {
+	if testsize.Few {
 		places = [][][]int{cyclicLayout(60, 2)}
 	}
-	if soak {
+	if testsize.Soak {
 		places = append(places, cyclicLayout(512, 2), blockLayout(1000, 4), blockLayout(64, 64))
 	}
 	for _, hosts := range places {

@@ -9,6 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
 // cancelling is the input of a rank in MPICH's case. For every ordered pair of ranks there is
@@ -45,7 +46,7 @@ func cancelling[T float32 | float64](p, rank, n int) []T {
 func TestAllRanksGetTheSameBitsOfTermsThatCancel(t *testing.T) {
 	t.Parallel()
 	sizes := []int{2, 3, 5, 8, 10, 12}
-	if soak {
+	if testsize.Soak {
 		sizes = []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 24, 32}
 	}
 	orders := map[string]bool{}
@@ -54,7 +55,7 @@ func TestAllRanksGetTheSameBitsOfTermsThatCancel(t *testing.T) {
 		if p == 3 || p == 10 {
 			worlds = append(worlds, overTCP(t, p, cyclicLayout(p, 3)))
 		}
-		if soak && p <= 10 {
+		if testsize.Soak && p <= 10 {
 			worlds = append(worlds, overTCP(t, p, nil), overTCP(t, p, blockLayout(p, 2)))
 		}
 		for _, w := range worlds {
@@ -224,7 +225,7 @@ func orderedCalls() []ordered {
 func TestProductsThatDoNotCommuteKeepTheOrderOfRanks(t *testing.T) {
 	t.Parallel()
 	sizes := []int{2, 3, 4, 7, 10}
-	if soak {
+	if testsize.Soak {
 		sizes = []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 24, 32}
 	}
 	refused := map[string]bool{}

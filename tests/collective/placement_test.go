@@ -9,6 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
@@ -112,17 +113,17 @@ func nonAssociativeOp[T collective.Number]() collective.Op[T] {
 func TestTheSameBitsWhereverRanksLive(t *testing.T) {
 	t.Parallel()
 	sizes := []int{6}
-	if soak {
+	if testsize.Soak {
 		sizes = []int{2, 3, 4, 5, 6, 7, 8}
 	}
 	for _, p := range sizes {
 		worlds := []*testGroup{inMemory(p)}
 		for n := 1; n <= p; n++ {
-			if p == 6 && n > 3 && n < 6 && !soak {
+			if p == 6 && n > 3 && n < 6 && !testsize.Soak {
 				continue
 			}
 			worlds = append(worlds, overTCP(t, p, blockLayout(p, n)))
-			if n > 1 && n < p && (soak || !raced) {
+			if n > 1 && n < p && !testsize.Few {
 				worlds = append(worlds, overTCP(t, p, cyclicLayout(p, n)))
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
 // call is one primitive on one rank, which checks the result itself. n is the length of a
@@ -306,7 +307,7 @@ func runCalls(t *testing.T, w *testGroup, calls []call, n int) {
 				continue
 			}
 			types := 1
-			if soak {
+			if testsize.Soak {
 				types = 5
 			}
 			for i := range types {

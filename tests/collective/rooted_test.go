@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
 // rootedCases has Gloo's numbers of ranks and counts for the collectives with a root. Every
@@ -33,7 +34,7 @@ func TestRootedInMemory(t *testing.T) {
 func TestRootedOverTCP(t *testing.T) {
 	t.Parallel()
 	places := [][][]int{blockLayout(2, 2), blockLayout(4, 4), cyclicLayout(7, 3)}
-	if soak {
+	if testsize.Soak {
 		places = append(places, blockLayout(1, 1), blockLayout(3, 3), blockLayout(7, 7), cyclicLayout(4, 2))
 	}
 	for _, hosts := range places {

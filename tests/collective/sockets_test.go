@@ -7,6 +7,7 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
 // TestSmallSocketBuffersDoNotDeadlock is XGBoost's test for deadlocks. Sockets of 4 KiB hold
@@ -24,7 +25,7 @@ func TestSmallSocketBuffersDoNotDeadlock(t *testing.T) {
 				for coll := range program.NumCollectives {
 					for _, name := range named(coll, algorithm.Params{P: c.Size(), Root: 0}) {
 						k++
-						if (size > 64*kib || p == 3 || raced && !soak) && !sample(k+p, 5) {
+						if (size > 64*kib || p == 3 || testsize.Few) && !sample(k+p, 5) {
 							continue
 						}
 						if err := sendMuch(c, coll, name, size); err != nil {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
 // TestAStoppedProcessIsLeftBehind stops a process for longer than the timeout. The others fail
@@ -22,7 +24,7 @@ func TestAStoppedProcessIsLeftBehind(t *testing.T) {
 	}
 	const short = 2000 * time.Millisecond
 	cases := []testCase{{3, 2, "AllReduce", 1000, short}, {2, 0, "Barrier", 0, short}}
-	if soak {
+	if testsize.Soak {
 		cases = nil
 		for p := 2; p <= 4; p++ {
 			for victim := range p {

@@ -19,6 +19,7 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
 // authority signs certificates for the processes of a group.
@@ -73,7 +74,7 @@ func TestEverythingUnderTLS(t *testing.T) {
 		cfg.TLS = &tls.Config{Certificates: []tls.Certificate{ca.sign(t)}, RootCAs: ca.pool, ClientCAs: ca.pool}
 	}
 	places := [][][]int{blockLayout(3, 3), cyclicLayout(4, 2)}
-	if soak {
+	if testsize.Soak {
 		places = append(places, blockLayout(2, 2), blockLayout(5, 5), cyclicLayout(7, 3))
 	}
 	for _, hosts := range places {

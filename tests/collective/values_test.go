@@ -10,6 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
 // value is element i of a rank's input. It lies between 1 and 101, so that sums over 100 ranks
@@ -148,7 +149,7 @@ func arranged(names []string, p int) []string {
 }
 
 // sample says whether case k of a table runs: always under soak, else once in n.
-func sample(k, n int) bool { return soak || k%n == 0 }
+func sample(k, n int) bool { return testsize.Soak || k%n == 0 }
 
 // asked turns the name of an algorithm into options.
 func asked(name string) []collective.Option {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 	"github.com/superstep-ml/superstep/internal/transport/middlebox"
@@ -48,7 +49,7 @@ const stallTime = 3 * time.Second
 // damaged, the error says so, or that a message is missing.
 func TestBytesDamagedBetweenRanks(t *testing.T) {
 	n, at := 250, 8
-	if soak {
+	if testsize.Soak {
 		n, at = 10_000, 32
 	}
 	var struck, failed, damaged [middlebox.Cut + 1]int // after the handshakes
@@ -62,7 +63,7 @@ func TestBytesDamagedBetweenRanks(t *testing.T) {
 		running.Go(func() {
 			defer func() { <-turns }()
 			f := middlebox.Draw(seed, 5, 800)
-			if !soak || seed%2 == 0 {
+			if !testsize.Soak || seed%2 == 0 {
 				f.At += handshakeBytes
 			}
 			s := some(rand.New(rand.NewPCG(seed, 77)), mesh.FaultRule{Kind: mesh.Drop})

@@ -11,6 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/execute"
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
@@ -52,7 +53,7 @@ func some(r *rand.Rand, fault mesh.FaultRule) *scenario {
 
 // times returns a count, or a tenth of it.
 func times(n int) int {
-	if soak {
+	if testsize.Soak {
 		return n
 	}
 	return n / 10

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 	"github.com/superstep-ml/superstep/tests/internal/sweep"
 )
@@ -159,14 +160,14 @@ func TestFaultsShow(t *testing.T) {
 			if f.rounds == 0 { // others have delays that show faults of order
 				t.Parallel()
 			}
-			if soak { // TestSameBits says so too, of the program without such lines
+			if testsize.Soak { // TestSameBits says so too, of the program without such lines
 				require.Empty(t, f.differences(t, faulty, -1), "without the fault")
 			}
 			require.NotEmpty(t, f.differences(t, faulty, i), "the fault went unnoticed")
 		})
 	}
 	t.Run("products are not rounded before they are added", func(t *testing.T) {
-		if !soak || !fuses() {
+		if !testsize.Soak || !fuses() {
 			return // no such build is compared, or there is no processor to see it on
 		}
 		const level = "GOAMD64=v3"

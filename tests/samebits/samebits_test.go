@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/cpu"
 
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 	"github.com/superstep-ml/superstep/tests/internal/sweep"
 )
@@ -29,7 +30,7 @@ func executables(t testing.TB) []sweep.Sweep {
 	// A build for processors of level v3 uses fused instructions where the source allows it. It
 	// starts only on processors that have them, and takes as long to build as the whole
 	// library. TestNoFusedMultiplyAdd shows every day that no package has such an instruction.
-	if soak && fuses() {
+	if testsize.Soak && fuses() {
 		all = append(all, sweep.Sweep{Build: "GOAMD64=v3", Path: programs.Build(t, pkg, "GOAMD64=v3"), Environ: []string{"GOAMD64=v3"}})
 	}
 	return all

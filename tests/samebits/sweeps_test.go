@@ -1,21 +1,30 @@
-//go:build !soak && !race
-
 package main_test
 
 import (
+	"os"
 	"testing"
 
+	"github.com/superstep-ml/superstep/internal/testsize"
+	"github.com/superstep-ml/superstep/tests/internal/programs"
 	"github.com/superstep-ml/superstep/tests/internal/sweep"
 )
 
-// soak says that tests run at their full counts.
-const soak = false
+// sweepsOf returns the settings of a workload.
+func sweepsOf(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
+	switch {
+	case testsize.Soak:
+		return allSweeps(t, shards, size)
+	case testsize.Race:
+		return racedSweeps(t, shards, size)
+	}
+	return normalSweeps(t, shards, size)
+}
 
-// sweepsOf covers every value of every setting, and the pairs that are known to hide faults:
+// normalSweeps covers every value of every setting, and the pairs that are known to hide faults:
 // small batches with one processor, many subtasks with delays, other builds with several
 // subtasks. With 8 shards, queues also forget, and are interrupted. Other builds run with 128
 // shards only: the effect of a build does not depend on the number of shards.
-func sweepsOf(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
+func normalSweeps(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
 	exe := executables(t)
 	at := func(e sweep.Sweep, parallelism, batchRows, procs []int, rounds int) sweep.Sweep {
 		e.Shards, e.Parallelism, e.BatchRows, e.Procs, e.Rounds = shards, upTo(shards, parallelism...), batchRows, procs, rounds
@@ -57,6 +66,41 @@ func sweepsOf(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
 	}
 	for _, e := range others {
 		all = append(all, at(e, otherP, []int{1024}, []int{2}, 1))
+	}
+	return all
+}
+
+// racedSweeps are a few settings with enough subtasks for races. With the race detector, only
+// those tests of this package run in which it can find something: it does not see into other
+// processes. Instead samebits is built with the detector, which makes a program with a race fail.
+func racedSweeps(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
+	s := sweep.Sweep{
+		Build: "with the race detector", Path: programs.Build(t, "./tests/samebits", "GOFLAGS="+os.Getenv("GOFLAGS")+" -race"),
+		Shards: shards, Parallelism: []int{3}, BatchRows: []int{1024}, Procs: []int{2}, Rounds: 1,
+	}
+	if shards == 8 && size != sweep.Large {
+		s.Parallelism, s.BatchRows = []int{1, 3}, []int{7}
+	}
+	return []sweep.Sweep{s}
+}
+
+// allSweeps are the full product of the settings, and rounds with delays.
+func allSweeps(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
+	rounds := 2
+	if size == sweep.Small {
+		rounds = 10
+	}
+	var all []sweep.Sweep
+	for _, e := range executables(t) {
+		e.Shards, e.Parallelism = shards, upTo(shards, 1, 2, 3, 5, 8, 16)
+		e.BatchRows, e.Procs, e.Rounds = []int{1024, 7, 1}, []int{2, 1}, 1
+		delayed := e
+		delayed.BatchRows, delayed.Procs, delayed.Rounds = []int{1024}, []int{2}, rounds
+		forgetting := e
+		forgetting.Parallelism, forgetting.BatchRows, forgetting.Procs, forgetting.Forget = upTo(shards, 1, 3, 8), []int{1024}, []int{2}, true
+		cut := forgetting
+		cut.Forget, cut.Cut = false, true
+		all = append(all, e, delayed, forgetting, cut)
 	}
 	return all
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/internal/disk/faultydisk"
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 	"github.com/superstep-ml/superstep/shared"
@@ -253,7 +254,7 @@ func (r diskRun) rows(t *testing.T) (rows []string, spilled, peak int64, err err
 // wrong, and an error if it did. No run takes more than twice its budget.
 func TestDamagedDisk(t *testing.T) {
 	seeds := uint64(120)
-	if soak {
+	if testsize.Soak {
 		seeds = 10_000
 	}
 	input, dir := diskInput(t), t.TempDir()
@@ -305,7 +306,7 @@ func TestDamagedDisk(t *testing.T) {
 		anyRefused += refused[job.name]
 	}
 	require.Positive(t, anyRefused, "nothing was refused")
-	if soak { // in the few runs without refusals, the first reader decides which faults are read
+	if testsize.Soak { // in the few runs without refusals, the first reader decides which faults are read
 		for _, job := range diskJobs {
 			require.Positive(t, refused[job.name], "%s: nothing was refused", job.name)
 		}
@@ -343,11 +344,14 @@ func TestDiskJobsSpill(t *testing.T) {
 	for i := range diskJobs {
 		job := &diskJobs[i]
 		want := map[int][]string{}
-		for _, run := range []diskRun{
-			{p: 1, batches: 64}, {p: 1, batches: 1024}, {p: 1, batches: 4096},
-			{p: 2, batches: 64}, {p: 2, batches: 512}, {p: 2, batches: 1024},
-			{p: 4, batches: 64, workers: 2}, {p: 4, batches: 256, workers: 4},
-		} {
+		for _, run := range testsize.Raced(
+			[]diskRun{
+				{p: 1, batches: 64}, {p: 1, batches: 1024}, {p: 1, batches: 4096},
+				{p: 2, batches: 64}, {p: 2, batches: 512}, {p: 2, batches: 1024},
+				{p: 4, batches: 64, workers: 2}, {p: 4, batches: 256, workers: 4},
+			},
+			[]diskRun{{p: 2, batches: 512}, {p: 4, batches: 64, workers: 2}},
+		) {
 			log := &diskLog{FS: disk.OS()}
 			run.job, run.on, run.budget, run.input, run.dir = job, disk.OS(), 1<<30, input, dir
 			if want[run.workers] == nil { // with more workers there are more shards

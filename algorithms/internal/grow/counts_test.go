@@ -1,6 +1,6 @@
-//go:build !soak && !race
-
 package grow
 
+import "github.com/superstep-ml/superstep/internal/testsize"
+
 // referenceProblems is the number of random problems.
-const referenceProblems = 300
+var referenceProblems = testsize.Raced(testsize.Of(300, 5000), 60)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/proctest"
+	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
 // roleVariable makes the test binary one process of a group. Its value is a role as JSON.
@@ -197,7 +198,7 @@ func TestKilledProcess(t *testing.T) {
 	}
 	cases := []testCase{{2, 0, 0}, {2, 1, 50 * time.Millisecond}, {3, 2, 5 * time.Millisecond}, {4, 3, 0}, {4, 0, 5 * time.Millisecond}}
 	rounds := 1
-	if soak {
+	if testsize.Soak {
 		rounds, cases = 5, nil
 		for n := 2; n <= 4; n++ {
 			for dead := range n {
@@ -224,7 +225,7 @@ func TestKilledProcess(t *testing.T) {
 func TestStoppedProcess(t *testing.T) {
 	const detection = 1500 * time.Millisecond
 	cases := [][2]int{{3, 2}, {3, 0}}
-	if soak {
+	if testsize.Soak {
 		cases = [][2]int{{2, 0}, {2, 1}, {3, 0}, {3, 1}, {3, 2}, {4, 0}, {4, 1}, {4, 2}, {4, 3}}
 	}
 	for _, c := range cases {
@@ -260,7 +261,7 @@ func TestStoppedGroup(t *testing.T) {
 	t.Parallel()
 	const detection = 1200 * time.Millisecond
 	rounds := 1
-	if soak {
+	if testsize.Soak {
 		rounds = 10
 	}
 	group := spawn(t, 3, detection)
@@ -284,7 +285,7 @@ func TestStarvedProcess(t *testing.T) {
 	t.Parallel()
 	const detection = 1500 * time.Millisecond
 	rounds := 2
-	if soak {
+	if testsize.Soak {
 		rounds = 20
 	}
 	group := spawn(t, 3, detection)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
 
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
@@ -281,7 +282,7 @@ func TestLocalAllocatesNothing(t *testing.T) {
 // requireNoAllocations sends messages to and fro by Send and by Post.
 func requireNoAllocations(t *testing.T, a, b Node, size int) {
 	t.Helper()
-	if raceEnabled {
+	if testsize.Race {
 		return // the race detector allocates, and makes pools forget
 	}
 	pa, pb := newPlayer(open(t, a, b.Rank(), 0), size), newPlayer(open(t, b, a.Rank(), 0), size)

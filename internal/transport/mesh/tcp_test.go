@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/superstep-ml/superstep/internal/peerlink"
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
@@ -47,7 +48,7 @@ func TestTCPCarriesAllTraffic(t *testing.T) {
 				}
 			}, v.change)
 			rounds := 6
-			if soak {
+			if testsize.Soak {
 				rounds = 100
 			}
 			done := 0

@@ -1,6 +1,0 @@
-//go:build soak
-
-package grow
-
-// referenceProblems is the number of random problems.
-const referenceProblems = 5000

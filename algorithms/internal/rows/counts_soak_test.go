@@ -1,6 +1,0 @@
-//go:build soak
-
-package rows_test
-
-// classLimits are the numbers of classes beyond the limit to try, in one shard and in several.
-var classLimits = []classLimit{{1, 1}, {1, 8}, {0, 1}, {0, 8}, {1_000_000, 8}}

@@ -1,6 +1,0 @@
-//go:build soak
-
-package algorithm_test
-
-// soakReducing says whether to run the full counts.
-const soakReducing = true

@@ -1,6 +1,0 @@
-//go:build !soak
-
-package check_test
-
-// soak runs the sweeps in full.
-const soak = false

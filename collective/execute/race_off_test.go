@@ -1,6 +1,0 @@
-//go:build !race
-
-package execute
-
-// raceEnabled says whether the race detector runs.
-const raceEnabled = false

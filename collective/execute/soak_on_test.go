@@ -1,6 +1,0 @@
-//go:build soak
-
-package execute
-
-// soak runs the tests at full count.
-const soak = true

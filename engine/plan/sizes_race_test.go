@@ -1,5 +1,0 @@
-//go:build race
-
-package plan
-
-const many = 1000

@@ -1,6 +1,0 @@
-//go:build soak
-
-package engine_test
-
-// soak runs the full counts.
-const soak = true

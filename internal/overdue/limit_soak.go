@@ -1,7 +1,0 @@
-//go:build soak
-
-package overdue
-
-import "time"
-
-const limit = time.Hour

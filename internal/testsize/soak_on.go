@@ -1,0 +1,5 @@
+//go:build soak
+
+package testsize
+
+const Soak = true

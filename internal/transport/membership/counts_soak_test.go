@@ -1,5 +1,0 @@
-//go:build soak
-
-package membership
-
-const soak = true

@@ -1,6 +1,0 @@
-//go:build soak
-
-package mesh
-
-// soak runs the full counts.
-const soak = true

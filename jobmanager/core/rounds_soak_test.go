@@ -1,5 +1,0 @@
-//go:build soak
-
-package core
-
-const rounds = 300

@@ -1,5 +1,0 @@
-//go:build soak
-
-package jobmanager
-
-const damageRounds = 400

@@ -1,0 +1,70 @@
+package operators
+
+import "github.com/superstep-ml/superstep/internal/testsize"
+
+// fewRowsSeeds and manyRowsSeeds are the numbers of jobs with few and with many rows whose
+// draws are compared.
+var fewRowsSeeds, manyRowsSeeds = testsize.Of(100, 1000), testsize.Of(2, 10)
+
+// joinSeeds is the number of pairs of tables that are joined.
+var joinSeeds = testsize.Raced(testsize.Of(150, 3000), 30)
+
+// asAWhole are all settings of a job that runs as a whole. Under the race detector they have
+// each parallelism and each batch size, but not all combinations: data races do not depend on
+// the combination.
+func asAWhole() (all []setting) {
+	if testsize.Few {
+		return []setting{{p: 1, rows: 7}, {p: 2, rows: 1024}, {p: 3, rows: 1}, {p: 8, rows: 7}}
+	}
+	for _, p := range []int{1, 2, 3, 8} {
+		for _, rows := range []int{1, 7, 1024} {
+			all = append(all, setting{p: p, rows: rows})
+		}
+	}
+	return all
+}
+
+// asWorkers are settings with several workers; one worker has more subtasks than the others.
+// Full tests take all settings with two or three workers.
+func asWorkers() (all []setting) {
+	if !testsize.Soak {
+		return []setting{{3, 1, 2}, {8, 7, 3}}
+	}
+	for _, p := range []int{1, 2, 3, 8} {
+		for _, rows := range []int{1, 7, 1024} {
+			for workers := 2; workers <= min(p, 3); workers++ {
+				all = append(all, setting{p, rows, workers})
+			}
+		}
+	}
+	return append(all, setting{1, 7, 1})
+}
+
+// onDisk are a job in memory, and some with rows on disk.
+var onDisk = testsize.Raced(
+	[]diskSetting{{p: 2}, {256 << 10, 1, 0}, {16 << 10, 3, 0}, {64 << 10, 3, 2}},
+	[]diskSetting{{p: 2}, {64 << 10, 3, 2}},
+)
+
+// secondCuts is the distance, in calls of the disk, of interruptions of a run that follows an
+// interrupted one.
+var secondCuts = testsize.Of(13, 1)
+
+// strideOf returns the distance, in calls of the disk, of interruptions of a process.
+func strideOf(normal int) int { return testsize.Of(normal, 1) }
+
+// killedAt returns the calls of the disk, of n, at which tests kill a process: in full tests,
+// all of them.
+func killedAt(n int) []int {
+	if !testsize.Soak {
+		return []int{n / 2, n * 3 / 4, n - 1}
+	}
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i + 1
+	}
+	return all
+}
+
+// damagedBits is how many bits of a damaged file are flipped, one at a time.
+var damagedBits = testsize.Of(200, 10_000)

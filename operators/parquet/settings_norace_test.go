@@ -1,6 +1,0 @@
-//go:build !race && !soak
-
-package parquet
-
-// raced is 1 under the race detector.
-const raced = 0

@@ -1,5 +1,0 @@
-//go:build race
-
-package taskmanager
-
-const raceEnabled = true

@@ -1,6 +1,0 @@
-//go:build !soak
-
-package clusters
-
-// soak says that tests run at their full counts.
-const soak = false

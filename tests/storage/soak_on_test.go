@@ -1,6 +1,0 @@
-//go:build soak
-
-package storage
-
-// soak runs the full counts.
-const soak = true
