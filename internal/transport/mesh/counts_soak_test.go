@@ -2,5 +2,5 @@
 
 package mesh
 
-// soak runs the full counts.
+// soak makes tests run their full number of cases.
 const soak = true

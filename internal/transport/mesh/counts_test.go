@@ -2,5 +2,5 @@
 
 package mesh
 
-// soak runs the full counts; by default about a tenth of them is run.
+// soak makes tests run their full number of cases; without it they run about a tenth.
 const soak = false
