@@ -2,5 +2,6 @@
 
 package membership
 
-// The thorough tests kill every process of every group many times.
+// soak makes tests run all cases: every process of every group is killed or stopped, many
+// times.
 const soak = false
