@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// DefaultPort is the port of job managers.
+// DefaultPort is the default port of job managers.
 const DefaultPort = 6123
 
-// ParseAddress reads "host:port" or "host", whose port is DefaultPort. IPv6
-// addresses with a port stand in brackets.
+// ParseAddress parses "host:port", or "host" with DefaultPort. It returns the address as
+// host:port, and the port. IPv6 addresses with a port must be in brackets.
 func ParseAddress(text string) (address string, port int, err error) {
 	text = strings.TrimSpace(text)
 	bad := func(why string) (string, int, error) {
@@ -55,7 +55,7 @@ func ParseAddress(text string) (address string, port int, err error) {
 	return net.JoinHostPort(host, strconv.Itoa(port)), port, nil
 }
 
-// isIP reports whether a host is an IP address, with a zone perhaps.
+// isIP reports whether host is an IP address, with or without a zone.
 func isIP(host string) bool {
 	_, err := netip.ParseAddr(host)
 	return err == nil

@@ -23,38 +23,40 @@ const (
 	DefaultAwayTimeout  = time.Minute
 )
 
-// Options say which job manager to connect to, and how.
+// Options determine to which job manager Dial connects, and how.
 type Options struct {
 	// Address is "host:port", or "host" with DefaultPort.
 	Address string
-	// Token is shown to the job manager. If it is empty, it is read from the first of these
-	// that is set: TokenFile, the file that SUPERSTEP_TOKEN_FILE names, SUPERSTEP_TOKEN itself.
-	// The last resort is the file in which a job manager of this user on this machine leaves
-	// its token.
+	// Token is sent to the job manager. If it is empty, the token is read from the first of
+	// these that is set: the file TokenFile, the file that the environment variable
+	// SUPERSTEP_TOKEN_FILE names, the environment variable SUPERSTEP_TOKEN. If none is set, it
+	// is read from the token file of a job manager of this user on this machine, if there is
+	// one.
 	Token     security.Token
 	TokenFile string
-	// TLS names the files of the certificates; without any there is no TLS.
+	// TLS has the paths of the certificate files. The zero value means no TLS.
 	TLS security.TLSFiles
-	// Insecure permits connections to another machine without TLS: anybody who reads the
-	// network learns the token.
+	// Insecure permits connections to another machine without TLS, on which anybody who can
+	// read the network can read the token.
 	Insecure bool
-	// DialTimeout bounds the wait for the first answer, and for every other request
-	// that Dial, Upload and FollowToEnd make by themselves; 0 is DefaultDialTimeout.
+	// DialTimeout bounds the time of each unary request that Dial, Upload and Refresh make; 0
+	// means DefaultDialTimeout.
 	DialTimeout time.Duration
-	// StallTimeout is how long an upload waits for the job manager to take another
-	// chunk; 0 is DefaultStallTimeout.
+	// StallTimeout bounds the time for which an upload waits until the job manager takes
+	// another chunk; 0 means DefaultStallTimeout.
 	StallTimeout time.Duration
-	// AwayTimeout is how long FollowToEnd waits for a job manager that went away; 0 is
-	// DefaultAwayTimeout.
+	// AwayTimeout bounds the time for which FollowToEnd waits for a job manager that cannot be
+	// reached; 0 means DefaultAwayTimeout.
 	AwayTimeout time.Duration
-	// Logger gets a message when the job manager is away or does not answer; nil discards it.
+	// Logger gets a message when the job manager cannot be reached or does not answer. It may
+	// be nil.
 	Logger hclog.Logger
-	// Getenv reads the environment; nil is os.Getenv.
+	// Getenv returns the value of an environment variable; nil means os.Getenv.
 	Getenv func(string) string
 }
 
-// Client is a connection to a job manager. It has all requests of a wire.Client, and
-// is safe for concurrent use.
+// Client is a connection to a job manager. It has all methods of a wire.Client, and is safe for
+// concurrent use.
 type Client struct {
 	*wire.Client
 	options  Options
@@ -65,9 +67,8 @@ type Client struct {
 	overview wire.Overview
 }
 
-// Dial connects to a job manager and asks it for an Overview, so that a wrong
-// address, token, certificate or version is known at once. The caller closes the
-// client.
+// Dial connects to a job manager and asks it for an Overview, so that it returns an error if
+// the address, token, certificate or version is wrong. The caller must close the client.
 func Dial(ctx context.Context, options Options) (*Client, error) {
 	address, port, err := ParseAddress(options.Address)
 	if err != nil {
@@ -95,7 +96,7 @@ func Dial(ctx context.Context, options Options) (*Client, error) {
 	if !c.token.token.IsZero() {
 		dial = append(dial, grpc.WithPerRPCCredentials(security.TokenCredentials(c.token.token, secured)))
 	}
-	// A proxy of the environment is meant for the web, and must not be used for this address.
+	// A proxy in the environment is for web servers, and must not be used for this address.
 	dial = append(dial, grpc.WithNoProxy())
 	if c.conn, err = grpc.NewClient("passthrough:///"+address, dial...); err != nil {
 		return nil, fmt.Errorf("connect to the job manager at %s: %w", address, err)
@@ -107,7 +108,7 @@ func Dial(ctx context.Context, options Options) (*Client, error) {
 	return c, nil
 }
 
-// withDefaults fills in what is not set.
+// withDefaults returns the options with defaults for those that are not set.
 func (o Options) withDefaults() Options {
 	if o.DialTimeout <= 0 {
 		o.DialTimeout = DefaultDialTimeout
@@ -139,10 +140,10 @@ func (c *Client) meet(ctx context.Context) error {
 	return wire.CheckVersion(o.Version, "the job manager at "+c.address)
 }
 
-// alert returns why a TLS server refuses this client, nil if it does not. In TLS 1.3 a server
-// refuses a certificate only after the client considers the connection established (RFC 8446,
-// section 4.4.2.4). If the client writes then, it gets a broken pipe, and the alert with the
-// reason is lost. So alert only reads.
+// alert returns the error with which a TLS server refuses this client, or nil if it does not
+// refuse it. In TLS 1.3 a server refuses a certificate only after the client considers the
+// connection established (RFC 8446, section 4.4.2.4). If the client writes then, it gets a
+// broken pipe, and the alert with the reason is lost. So alert only reads.
 func (c *Client) alert(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.options.DialTimeout)
 	defer cancel()
@@ -165,7 +166,7 @@ func (c *Client) alert(ctx context.Context) error {
 	return nil
 }
 
-// Refresh asks for the cluster at a glance, in DialTimeout.
+// Refresh asks the job manager for an Overview, with DialTimeout as its time limit.
 func (c *Client) Refresh(ctx context.Context) (*wire.Overview, error) {
 	bounded, cancel := context.WithTimeout(ctx, c.options.DialTimeout)
 	defer cancel()
@@ -185,5 +186,5 @@ func (c *Client) Cluster() wire.Overview { return c.overview }
 // Address returns the job manager's "host:port".
 func (c *Client) Address() string { return c.address }
 
-// Close ends the connection, and every request that is under way.
+// Close closes the connection, and ends all running requests.
 func (c *Client) Close() error { return c.conn.Close() }

@@ -164,8 +164,8 @@ func TestDialTLS(t *testing.T) {
 	}
 }
 
-// The error distinguishes a broken connection from a job manager that is not there, and says so
-// if the bytes were not HTTP/2.
+// TestConnectionsThatBreak requires that the error distinguishes a broken connection from a job
+// manager that does not run, and says if the received bytes were not HTTP/2.
 func TestConnectionsThatBreak(t *testing.T) {
 	at, _ := serve(t, &manager{}, "")
 	c := dialed(t, at, nil)

@@ -1,6 +1,5 @@
-// Package client talks to a job manager for programs and commands: it finds the
-// token and the certificates, compares versions, uploads executables and follows
-// jobs.
+// Package client connects programs and commands to a job manager. It finds the token and the
+// certificates, compares versions, uploads executables and follows jobs.
 //
 //	c, err := client.Dial(ctx, client.Options{Address: "localhost:6123"})
 //	if err != nil { … }
@@ -9,7 +8,7 @@
 //	reply, err := c.Submit(ctx, &wire.SubmitRequest{Spec: wire.JobSpec{Artifact: hash, …}})
 //	last, err := c.FollowToEnd(ctx, reply.Job, true, func(e *wire.Event) error { … })
 //
-// A Client has every request of a wire.Client. The errors of Dial, Upload and FollowToEnd also
-// say what to do, and they wait for a job manager that is away for a moment. Explain gives the
-// errors of other requests the same words.
+// A Client has all methods of a wire.Client. The errors of Dial, Upload and FollowToEnd also
+// say what to do. FollowToEnd waits for a job manager that cannot be reached for some time.
+// Explain adds what to do to the errors of other requests.
 package client

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// requestError is an error of a request with a text for people; it wraps the original.
+// requestError is an error of a request with a text for users. It wraps the original error.
 type requestError struct {
 	text string
 	err  error
@@ -21,9 +21,9 @@ type requestError struct {
 func (e *requestError) Error() string { return e.text }
 func (e *requestError) Unwrap() error { return e.err }
 
-// Explain returns an error of a request with a text that says what is wrong and what to do
-// about it. errors.Is and wire.Code see the original. Other errors, and nil, are returned
-// unchanged.
+// Explain returns err, the error of a request, with a text that says what is wrong and what to
+// do about it. The result wraps err, for errors.Is and wire.Code. Cancellations, errors that
+// are explained already, and nil are returned unchanged.
 func (c *Client) Explain(err error) error {
 	var said *requestError
 	if err == nil || errors.As(err, &said) || errors.Is(err, context.Canceled) {
@@ -49,8 +49,9 @@ func (c *Client) Explain(err error) error {
 	return &requestError{text, err}
 }
 
-// unreachable says why there is no connection, or no job manager at its other end. It goes by
-// gRPC's text, as gRPC does not wrap the errors of the system.
+// unreachable returns a text that says why there is no connection, or no job manager at its
+// other end. It examines the text of err, as gRPC does not wrap the errors of the operating
+// system.
 func (c *Client) unreachable(err error) string {
 	if strings.Contains(wire.Reason(err), "connection refused") {
 		return fmt.Sprintf("no job manager answers at %s: start one with `superstep dev` or `superstep jobmanager`, or check the address", c.address)
@@ -62,7 +63,7 @@ func (c *Client) unreachable(err error) string {
 	return fmt.Sprintf("the job manager at %s cannot be reached: %s", c.address, reason)
 }
 
-// broke says that there was a connection, and what ended it.
+// broke returns a text that says that an existing connection broke, and the reason.
 func (c *Client) broke(reason string) string {
 	return fmt.Sprintf("the connection to the job manager at %s broke: %s", c.address, reason)
 }

@@ -12,35 +12,35 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// LostError says that the job manager went away while a job was followed, and did
-// not come back in time. The job may go on without its client.
+// LostError says that the job manager could not be reached for AwayTimeout while a job was
+// followed. The job may still run.
 type LostError struct {
 	Address string
 	Job     wire.JobID
 	After   time.Duration
-	Err     error // the last attempt's
+	Err     error // error of the last try to reach it
 }
 
-// Error names the job and says how to look for it.
+// Error returns a text that names the job and says how to find out what became of it.
 func (e *LostError) Error() string {
 	return fmt.Sprintf("the job manager at %s went away and did not come back within %v (%v); once it is back, `superstep show %s` tells what became of the job",
 		e.Address, e.After, e.Err, e.Job)
 }
 
-// Unwrap returns the error of the last attempt.
+// Unwrap returns Err.
 func (e *LostError) Unwrap() error { return e.Err }
 
-// FollowToEnd calls handle, which may be nil, with everything that happens to a job, and
-// returns the job as in its last event. attach says that the job belongs to this client. If the
-// job manager is away, FollowToEnd waits for it up to Options.AwayTimeout, and then asks for
-// the events since; handle gets every kept event once. An error of handle ends following and is
-// returned unchanged. If the job manager does not answer, Options.Logger gets a message after
-// some seconds.
+// FollowToEnd calls handle, which may be nil, with every event of a job, and returns the job as
+// it is in its last event. attach says that the job is attached to this client. If the job
+// manager cannot be reached, FollowToEnd tries to reach it again for Options.AwayTimeout, and
+// then asks for the events since the last one. So handle gets every stored event once. If
+// handle returns an error, FollowToEnd returns it unchanged. If the job manager does not
+// answer, Options.Logger gets a message after some seconds.
 func (c *Client) FollowToEnd(ctx context.Context, job wire.JobID, attach bool, handle func(*wire.Event) error) (*wire.JobInfo, error) {
 	v := newWatchdog(ctx, c.options.Logger.With("address", c.address, "job", job), c.ask)
 	defer v.end()
 	f := &follower{client: c, job: job, attach: attach, handle: handle, watchdog: v}
-	var away time.Time // since when the job manager is away; zero: it is there
+	var away time.Time // time since when the job manager cannot be reached; zero if it can be reached
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		before := f.heard
 		err := f.follow(ctx)
@@ -73,13 +73,13 @@ func (c *Client) FollowToEnd(ctx context.Context, job wire.JobID, attach bool, h
 	}
 }
 
-// Pauses between attempts to reach a job manager that is away.
+// The shortest and the longest pause between tries to reach a job manager.
 const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = 2 * time.Second
 )
 
-// follower is the state of following a job over several streams.
+// follower is the state of FollowToEnd, which may need several streams.
 type follower struct {
 	client   *Client
 	job      wire.JobID
@@ -87,15 +87,15 @@ type follower struct {
 	handle   func(*wire.Event) error
 	watchdog *watchdog
 	last     uint64        // number of the last event
-	heard    int           // events of any kind
-	ended    *wire.JobInfo // the job in its final state
-	refused  error         // of handle
+	heard    int           // number of received events of any kind
+	ended    *wire.JobInfo // the job in its final state; nil before
+	refused  error         // error of handle
 }
 
-// errCut says that the stream ended before the job did.
+// errCut is the error of a stream that ended before the job did.
 var errCut = errors.New("the stream ended before the job did")
 
-// follow reads one stream to its end.
+// follow opens one stream and handles its events until it ends.
 func (f *follower) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -114,7 +114,7 @@ func (f *follower) follow(ctx context.Context) error {
 		f.heard++
 		f.watchdog.observe()
 		if e.Progress == nil && e.Number != 0 && e.Number <= f.last {
-			continue // handled before the stream broke
+			continue // was handled before the last stream broke
 		}
 		f.last = max(f.last, e.Number)
 		if f.handle != nil {

@@ -25,7 +25,7 @@ func progress(number uint64) *wire.Event {
 	return &wire.Event{Number: number, Progress: &wire.Progress{}}
 }
 
-// script answers the n-th Follow with events and an end.
+// script returns a handler that answers the n-th call of Follow with the n-th of parts.
 func script(parts ...func(stream wire.ServerStream[wire.Event]) error) func(*wire.FollowRequest, wire.ServerStream[wire.Event]) error {
 	n := 0
 	return func(_ *wire.FollowRequest, stream wire.ServerStream[wire.Event]) error {
@@ -45,7 +45,7 @@ func says(err error, events ...*wire.Event) func(stream wire.ServerStream[wire.E
 	}
 }
 
-// text writes an event as text.
+// text returns a text that describes an event.
 func text(e *wire.Event) string {
 	switch {
 	case e.State != nil:
@@ -61,7 +61,7 @@ func TestFollowToEnd(t *testing.T) {
 	m := &manager{follow: script(
 		says(away, state(1, wire.JobWaiting), progress(1), output(2, "a")),
 		says(away),
-		says(nil, output(2, "a"), output(3, "b"), progress(3)), // cut without a word
+		says(nil, output(2, "a"), output(3, "b"), progress(3)), // the stream ends without an error and before the job
 		says(nil, progress(3), state(4, wire.JobFinished)),
 	)}
 	at, _ := serve(t, m, "")

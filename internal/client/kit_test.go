@@ -21,10 +21,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// manager is a job manager that answers as a test tells it to. Without instructions it answers
-// like an older job manager.
+// manager is a job manager that answers calls with the functions that a test sets. If overview
+// or upload is nil, it answers with cluster() or accepts all uploads.
 type manager struct {
-	wire.JobManager // nil: calls without an answer below are not expected
+	wire.JobManager // always nil: tests make no calls that are not implemented below
 
 	overview func(ctx context.Context) (*wire.Overview, error)
 	follow   func(req *wire.FollowRequest, stream wire.ServerStream[wire.Event]) error
@@ -88,7 +88,7 @@ func (m *manager) Follow(req *wire.FollowRequest, stream wire.ServerStream[wire.
 	return m.follow(req, stream)
 }
 
-// serve serves the manager at an address, any where it is "", until stop.
+// serve serves m at the given address, or at a free port if it is "", until stop is called.
 func serve(t *testing.T, m *manager, address string, opts ...grpc.ServerOption) (at string, stop func()) {
 	t.Helper()
 	if address == "" {
@@ -108,7 +108,7 @@ func serve(t *testing.T, m *manager, address string, opts ...grpc.ServerOption) 
 	return listener.Addr().String(), stop
 }
 
-// Tokens of the right length.
+// Two tokens of a valid length.
 const (
 	right = "rrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrr"
 	wrong = "wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww"
@@ -121,7 +121,7 @@ func token(t *testing.T, text string) security.Token {
 	return token
 }
 
-// reach dials with short times and an empty environment.
+// reach dials with short timeouts and an empty environment.
 func reach(t *testing.T, address string, change func(*Options)) (*Client, error) {
 	t.Helper()
 	o := Options{
@@ -138,7 +138,7 @@ func reach(t *testing.T, address string, change func(*Options)) (*Client, error)
 	return c, err
 }
 
-// dialed is reach for a dial that must succeed.
+// dialed is like reach, but fails the test if Dial fails.
 func dialed(t *testing.T, address string, change func(*Options)) *Client {
 	t.Helper()
 	c, err := reach(t, address, change)
@@ -146,7 +146,7 @@ func dialed(t *testing.T, address string, change func(*Options)) *Client {
 	return c
 }
 
-// tokenFile writes a token as a job manager does.
+// tokenFile writes a token file as a job manager does, and returns its path.
 func tokenFile(t *testing.T, token string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "token")

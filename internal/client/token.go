@@ -9,22 +9,23 @@ import (
 	"github.com/superstep-ml/superstep/internal/security"
 )
 
-// The environment variables that a token is looked for in.
+// The environment variables for the path of a token file and for a token.
 const (
 	tokenFileEnv = "SUPERSTEP_TOKEN_FILE"
 	tokenEnv     = "SUPERSTEP_TOKEN"
 )
 
-// foundToken is a token and its origin. Without a token, missing says where it was looked for.
+// foundToken is a token and its origin, for errors. If there is no token, missing is an error
+// with the paths that were tried.
 type foundToken struct {
 	token   security.Token
 	from    string
 	missing error
 }
 
-// findToken looks for the token: first in the options, then in the environment, then in the
-// file of a job manager of this user. A missing file is no error yet: if there is no job
-// manager either, that is the message for the user.
+// findToken looks for the token in the options, in the environment, and then in the token file
+// of a job manager of this user on the given port. If that file does not exist, findToken
+// returns no error: perhaps no job manager runs, and then the error about that is more useful.
 func (o *Options) findToken(port int) (foundToken, error) {
 	getenv := o.Getenv
 	if getenv == nil {

@@ -15,16 +15,17 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// chunkSize is the number of bytes of an executable in one message: few enough that
-// a slow line shows progress, and far below what a message may hold.
+// chunkSize is the number of bytes of an executable in one message. It is so small that
+// progress is reported often on a slow network, and far below the limit of a message.
 const chunkSize = 256 << 10
 
-// Upload uploads the executable at path to the job manager, unless it has it already, and
-// returns the SHA-256 of its bytes in hex. Before and during the upload, progress is called
-// with the number of bytes sent; it may be nil, and is not called if the executable is there
-// already. If the job manager takes no more bytes for Options.StallTimeout, the upload ends
-// with an error. If the job manager takes no uploads, nothing is sent: the submission of a job
-// shows whether the job manager has the executable. Errors call the executable by name.
+// Upload uploads the executable at path to the job manager, unless the job manager has it
+// already. It returns the SHA-256 of the executable in hex. Before and during the upload, it
+// calls progress, which may be nil, with the number of bytes sent. It does not call progress if
+// the job manager has the executable already. If the job manager takes no bytes for
+// Options.StallTimeout, Upload returns an error. If the job manager does not accept uploads,
+// Upload sends nothing; the submission of a job then fails if the job manager does not have the
+// executable. Errors name the executable by name.
 func (c *Client) Upload(ctx context.Context, path, name string, progress func(sent, total int64)) (hash string, err error) {
 	defer func() {
 		if err != nil {
@@ -65,7 +66,7 @@ func (c *Client) Upload(ctx context.Context, path, name string, progress func(se
 	return hash, c.Explain(c.send(ctx, f, hash, size, progress))
 }
 
-// has asks whether the job manager has an executable.
+// has asks whether the job manager has the executable with the given hash.
 func (c *Client) has(ctx context.Context, hash string, size int64) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.options.DialTimeout)
 	defer cancel()
@@ -76,15 +77,15 @@ func (c *Client) has(ctx context.Context, hash string, size int64) (bool, error)
 	return reply.Has, nil
 }
 
-// stalledError is the cause of the end of an upload that has stalled.
+// stalledError is the error of an upload that was ended because the job manager took no bytes.
 type stalledError struct{ after time.Duration }
 
 func (e *stalledError) Error() string {
 	return fmt.Sprintf("the job manager took no bytes for %v", e.after)
 }
 
-// send streams size bytes of r. Each chunk must be taken in time: a watchdog ends the stream,
-// since a send waits for as long as the other side does not read.
+// send sends size bytes of r on a stream. A timer ends the stream if a chunk is not taken
+// within StallTimeout, since Send waits for as long as the other side does not read.
 func (c *Client) send(ctx context.Context, r io.Reader, hash string, size int64, progress func(sent, total int64)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -109,7 +110,8 @@ func (c *Client) send(ctx context.Context, r io.Reader, hash string, size int64,
 	return err
 }
 
-// sendChunks sends the chunks, reports the number of bytes sent, and waits for the answer.
+// sendChunks sends size bytes of r in chunks, calls told with the number of bytes sent after
+// each, and waits for the answer.
 func sendChunks(stream grpc.ClientStreamingClient[wire.Chunk, wire.UploadReply], r io.Reader, hash string, size int64, told func(sent int64)) error {
 	buf := make([]byte, chunkSize)
 	for sent := int64(0); sent < size; {
@@ -122,7 +124,7 @@ func sendChunks(stream grpc.ClientStreamingClient[wire.Chunk, wire.UploadReply],
 			chunk.Hash, chunk.Size = hash, size
 		}
 		if err := stream.Send(chunk); errors.Is(err, io.EOF) {
-			break // the other side has ended the stream; its answer says why
+			break // the other side has ended the stream; CloseAndRecv returns the reason
 		} else if err != nil {
 			return err
 		}
@@ -133,7 +135,7 @@ func sendChunks(stream grpc.ClientStreamingClient[wire.Chunk, wire.UploadReply],
 	return err
 }
 
-// hashFile returns the SHA-256 of a file's bytes in hex.
+// hashFile returns the SHA-256 of the bytes of r in hex.
 func hashFile(ctx context.Context, r io.Reader) (string, error) {
 	h := sha256.New()
 	buf := make([]byte, 1<<20)
@@ -152,7 +154,7 @@ func hashFile(ctx context.Context, r io.Reader) (string, error) {
 	}
 }
 
-// formatBytes writes a size for people, such as "38.2 MiB".
+// formatBytes returns a text for a size, such as "38.2 MiB".
 func formatBytes(n int64) string {
 	if n < 1<<10 {
 		return fmt.Sprintf("%d bytes", n)

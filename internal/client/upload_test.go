@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// program writes a file of n bytes.
+// program writes a file of n bytes, and returns its path and bytes.
 func program(t *testing.T, n int) (path string, data []byte) {
 	t.Helper()
 	data = bytes.Repeat([]byte("superstep"), n/9+1)[:n]
@@ -45,7 +45,7 @@ func TestUpload(t *testing.T) {
 		require.IsIncreasing(t, told)
 		require.Equal(t, int64(size), told[len(told)-1])
 
-		again, err := c.Upload(t.Context(), path, path, func(int64, int64) { t.Error("it is there already") })
+		again, err := c.Upload(t.Context(), path, path, func(int64, int64) { t.Error("progress must not be called if the job manager has the executable") })
 		require.NoError(t, err)
 		require.Equal(t, hash, again)
 	}
@@ -68,7 +68,7 @@ func TestUploadRefused(t *testing.T) {
 	}
 	o.Uploads = false
 	hash, err := dialed(t, at, nil).Upload(t.Context(), path, path, nil)
-	require.NoError(t, err, "whether it may run is said when it is to")
+	require.NoError(t, err, "Upload must not fail; the job manager decides at the submission")
 	require.Len(t, hash, 64)
 	require.Empty(t, m.has)
 }
@@ -79,7 +79,7 @@ func TestUploadErrorOfTheOtherSide(t *testing.T) {
 		return wire.Error(codes.ResourceExhausted, "the disk under the artifacts is full")
 	}}
 	at, _ := serve(t, m, "")
-	path, _ := program(t, 6<<20) // more than can be sent before the error arrives
+	path, _ := program(t, 6<<20) // more bytes than can be sent before the error arrives
 	_, err := dialed(t, at, nil).Upload(t.Context(), path, path, nil)
 	require.EqualError(t, err, "upload "+path+": the disk under the artifacts is full")
 }

@@ -10,32 +10,32 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Times of a watchdog. They end no connection: a job manager that stands still for some seconds
-// may go on, and gRPC breaks the connection after 25 s.
+// Times of a watchdog. The watchdog ends no connection: a job manager that was stopped for some
+// seconds may continue. gRPC closes a silent connection after 25 s.
 const (
 	watchdogTick = time.Second
-	askAfter     = 4 * time.Second // of silence
+	askAfter     = 4 * time.Second // silence after which the watchdog sends a request
 	answerIn     = 3 * time.Second
-	suspension   = 5 * time.Second // delay of a tick that shows that this process did not run
+	suspension   = 5 * time.Second // time between two ticks that shows that this process did not run
 )
 
-// watchdog watches for a silent job manager while a job is followed. A job without news is silent
-// too, so after a while the watchdog sends a request. It logs once if no answer comes, and once
-// when one comes again.
+// watchdog detects a job manager that does not answer while a job is followed. There may also
+// be no events because nothing happens to the job, so after askAfter the watchdog sends a
+// request. It logs once if there is no answer, and once when there is an answer again.
 type watchdog struct {
-	ask  func(context.Context) error // a small request
+	ask  func(context.Context) error // sends a small request and waits for the answer
 	log  hclog.Logger
 	stop context.CancelFunc
 	done sync.WaitGroup
 
 	mu       sync.Mutex
-	observed bool          // something arrived since the last tick
-	ticked   time.Time     // last
-	gap      time.Duration // last time for which this process did not run
+	observed bool          // an event arrived since the last tick
+	ticked   time.Time     // time of the last tick
+	gap      time.Duration // length of the last time in which this process did not run
 	resumed  time.Time     // when gap ended
 }
 
-// newWatchdog begins a watchdog; end ends it.
+// newWatchdog starts a watchdog. The caller must call end.
 func newWatchdog(ctx context.Context, log hclog.Logger, ask func(context.Context) error) *watchdog {
 	ctx, stop := context.WithCancel(ctx)
 	v := &watchdog{ask: ask, log: log, stop: stop, ticked: time.Now()}
@@ -43,21 +43,21 @@ func newWatchdog(ctx context.Context, log hclog.Logger, ask func(context.Context
 	return v
 }
 
-// observe records that something from the job manager has arrived.
+// observe records that an event has arrived from the job manager.
 func (v *watchdog) observe() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.observed = true
 }
 
-// end ends the watchdog and waits for it.
+// end stops the watchdog and waits until its goroutine has ended.
 func (v *watchdog) end() {
 	v.stop()
 	v.done.Wait()
 }
 
 // turn records a tick. It returns how much of the time since the last tick counts as silence,
-// and whether the job manager was heard meanwhile.
+// and whether an event arrived since then.
 func (v *watchdog) turn() (passed time.Duration, heard bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -70,8 +70,8 @@ func (v *watchdog) turn() (passed time.Duration, heard bool) {
 	return min(passed, 2*watchdogTick), heard
 }
 
-// suspended returns for how long this process did not run until now, or until a moment ago; 0
-// if it ran.
+// suspended returns the length of the time in which this process did not run, if that time
+// ended only now or less than suspension ago, and 0 otherwise.
 func (v *watchdog) suspended() time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -116,7 +116,7 @@ func (v *watchdog) watch(ctx context.Context) {
 			return
 		case err == nil:
 			answered()
-		case waited >= answerIn && waited < 2*answerIn: // otherwise it was refused, or this process did not run
+		case waited >= answerIn && waited < 2*answerIn: // otherwise the request was not answered for another reason, or this process did not run
 			if unanswered += waited + watchdogTick; !told {
 				told = true
 				v.log.Warn("the job manager has not answered for " + waited.Round(time.Second).String() + "; it may be stopped or overloaded, waiting for it")
@@ -125,8 +125,8 @@ func (v *watchdog) watch(ctx context.Context) {
 	}
 }
 
-// question sends a request to the job manager, and returns how long the answer took. A refusal
-// is an answer.
+// question sends a request to the job manager, and returns the time until its answer. A refusal
+// counts as an answer, and is no error.
 func (v *watchdog) question(ctx context.Context) (time.Duration, error) {
 	began := time.Now()
 	bounded, cancel := context.WithTimeout(ctx, answerIn)
@@ -138,7 +138,7 @@ func (v *watchdog) question(ctx context.Context) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// ask asks the job manager for the overview and drops it.
+// ask asks the job manager for an Overview and drops it.
 func (c *Client) ask(ctx context.Context) error {
 	_, err := c.Overview(ctx, &wire.OverviewRequest{Version: wire.Version})
 	return err

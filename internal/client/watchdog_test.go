@@ -16,11 +16,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// stoppableManager is a job manager that can be stopped, and the watchdog that watches it.
+// stoppableManager is a job manager that can be stopped, with its watchdog.
 type stoppableManager struct {
 	stopped  atomic.Bool
 	asked    atomic.Int32
-	text     bytes.Buffer // read once the watchdog is over, or durably blocked
+	text     bytes.Buffer // log; read only when the watchdog has ended or is durably blocked
 	watchdog *watchdog
 }
 
@@ -42,23 +42,24 @@ func answers(h *stoppableManager, ctx context.Context) error {
 	return nil
 }
 
-// lines returns the lines logged so far.
+// lines returns the lines that were logged so far.
 func (h *stoppableManager) lines() []string {
 	synctest.Wait()
 	return strings.Split(strings.TrimSpace(h.text.String()), "\n")
 }
 
-// TestVigil: a silent job manager gets a request. If it does not answer, this is logged once,
-// within seconds, and once more when it answers.
+// TestVigil requires that the watchdog sends requests only if there are no events, that it logs
+// once, within seconds, if there is no answer, and that it logs once more when there is an
+// answer again.
 func TestVigil(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := watchOver(t, answers)
-		for range 20 { // it sends much
+		for range 20 { // there are many events
 			time.Sleep(900 * time.Millisecond)
 			h.watchdog.observe()
 		}
 		require.Zero(t, h.asked.Load())
-		time.Sleep(time.Minute) // and then nothing
+		time.Sleep(time.Minute) // there are no events, but answers
 		require.NotZero(t, h.asked.Load())
 		require.Equal(t, []string{""}, h.lines())
 
@@ -81,13 +82,13 @@ func TestVigil(t *testing.T) {
 	})
 }
 
-// TestVigilOfOneThatStoodStill: where this process itself did not run, or was refused,
-// the job manager is not blamed.
+// TestVigilOfOneThatStoodStill requires that nothing is logged if this process itself did not
+// run, or if the job manager refuses the request.
 func TestVigilOfOneThatStoodStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := watchOver(t, func(h *stoppableManager, ctx context.Context) error {
 			if h.stopped.Load() {
-				time.Sleep(40 * time.Second) // past the deadline
+				time.Sleep(40 * time.Second) // beyond the deadline, as if this process was stopped
 				return wire.Error(codes.DeadlineExceeded, "%v", ctx.Err())
 			}
 			return wire.Error(codes.ResourceExhausted, "not now")

@@ -19,19 +19,20 @@ const (
 	maxReason   = 1024 // bytes
 )
 
-// verdict is the verdict of an answer.
+// verdict is what an answer decides.
 type verdict byte
 
 const (
 	yes      verdict = iota + 1
-	no               // another try would be refused too
+	no               // refused, and another try would be refused too
 	later            // refused, but another try may succeed
 	secret           // refused: the other side does not know the secret
 	noSecret         // refused: one side has a secret, and the other none
 	verdicts
 )
 
-// answer writes an answer: a yes and the bytes that follow it, or a refusal and its reason.
+// answer writes an answer to w. If refused is nil, that is a yes and the bytes follows.
+// Otherwise it is a refusal with the text of refused as its reason.
 func answer(w io.Writer, refused error, follows []byte) error {
 	b := make([]byte, answerHead, answerHead+maxReason+sumBytes)
 	copy(b, answerMagic)
@@ -60,7 +61,7 @@ func verdictOf(refused error) verdict {
 	return no
 }
 
-// Clip returns s as valid UTF-8 of at most limit bytes.
+// Clip returns s as valid UTF-8, cut to at most limit bytes.
 func Clip(s string, limit int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= limit {
@@ -73,8 +74,8 @@ func Clip(s string, limit int) string {
 	return s[:n] + "…"
 }
 
-// readAnswer reads an answer, and after a yes the bytes that follow. A refusal is returned as a
-// *Refusal. Nothing of a malformed answer is used.
+// readAnswer reads an answer. After a yes it fills follows with the bytes that follow. It
+// returns a refusal as a *Refusal. If the answer is malformed, it does not change follows.
 func readAnswer(r io.Reader, follows []byte) error {
 	var head [answerHead]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -116,13 +117,13 @@ func readAnswer(r io.Reader, follows []byte) error {
 	return refused
 }
 
-// The two sides of a proof.
+// The two sides of a proof, as they are included in its HMAC.
 const (
 	dialer   = "superstep connection: dialer"
 	listener = "superstep connection: listener"
 )
 
-// prove returns the proof that a side knows the secret.
+// prove returns the proof that side, which is dialer or listener, knows the secret.
 func prove(secret []byte, side string, hello, nonce []byte) []byte {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(side))

@@ -13,14 +13,16 @@ import (
 	"time"
 )
 
-// answerTimeout is how long a dialer waits for the last answer. By then the other side may have
-// admitted it, so that giving up would look like a crash.
+// answerTimeout is the time for which a dialer waits for the last answer. It is long: the
+// listener may have admitted the connection already, and would take a dialer that gives up for
+// crashed.
 const answerTimeout = 20 * time.Second
 
-// Dial connects to another process's port and shakes hands, once. The error says, by IsFinal,
-// whether another try can help. If the last answer was damaged, the other side may already use
-// the connection. Then the connection is returned with the error; the caller reports the error
-// where needed and then closes it.
+// Dial connects to the port of another process and shakes hands. It does not retry; IsFinal
+// tells whether another try after its error is useless. If the last answer was damaged, the
+// other side may already use the connection. In that case Dial returns both the connection and
+// the error, and the caller must close the connection, after it has reported the error where
+// that is necessary.
 func (p *Port) Dial(ctx context.Context, address string, h Hello) (net.Conn, error) {
 	nc, err := p.cfg.Net.Dial(ctx, address)
 	if err != nil {
@@ -39,7 +41,8 @@ func (p *Port) Dial(ctx context.Context, address string, h Hello) (net.Conn, err
 	return secure, err
 }
 
-// introduce is the dialer's side of a handshake.
+// introduce carries out the dialer's side of a handshake. It returns the connection, which is
+// inside TLS if the port uses it.
 func (p *Port) introduce(ctx context.Context, nc net.Conn, address string, h Hello) (net.Conn, error) {
 	limit(ctx, nc, handshakeTimeout)
 	nc, err := p.encrypt(ctx, nc, address)
@@ -73,8 +76,8 @@ func (p *Port) introduce(ctx context.Context, nc net.Conn, address string, h Hel
 	}
 }
 
-// limit gives a connection a deadline after d, or at once when the context ends, whether that
-// is before or after the call.
+// limit sets a deadline on nc after d. If ctx has ended already, it sets a deadline in the
+// past; Dial sets one when ctx ends later.
 func limit(ctx context.Context, nc net.Conn, d time.Duration) {
 	nc.SetDeadline(time.Now().Add(d))
 	if ctx.Err() != nil {
@@ -82,7 +85,7 @@ func limit(ctx context.Context, nc net.Conn, d time.Duration) {
 	}
 }
 
-// encrypt wraps a connection in TLS if the port uses it.
+// encrypt returns the connection, inside TLS if the port uses it.
 func (p *Port) encrypt(ctx context.Context, nc net.Conn, address string) (net.Conn, error) {
 	if p.cfg.TLS == nil {
 		return nc, nil
@@ -107,8 +110,8 @@ func (p *Port) encrypt(ctx context.Context, nc net.Conn, address string) (net.Co
 	return secure, nil
 }
 
-// isTLSRefusal reports whether an error is a refusal of a TLS server, or comes from a server
-// without TLS, and not from a broken connection.
+// isTLSRefusal reports whether err, of a TLS handshake, means a refusal by one of the two sides
+// or a server without TLS, and not a broken connection.
 func isTLSRefusal(err error) bool {
 	var verify *tls.CertificateVerificationError
 	var alert tls.AlertError
@@ -116,8 +119,7 @@ func isTLSRefusal(err error) bool {
 	return errors.As(err, &verify) || errors.As(err, &alert) || errors.As(err, &record)
 }
 
-// proveTo checks the listener's proof that it knows the secret, and sends the proof of this
-// side.
+// proveTo checks the listener's proof that it knows the secret, and sends the dialer's proof.
 func (p *Port) proveTo(nc net.Conn, hello []byte) error {
 	theirs := make([]byte, nonceBytes+proofBytes)
 	switch err := readAnswer(nc, theirs); {
@@ -136,7 +138,7 @@ func (p *Port) proveTo(nc net.Conn, hello []byte) error {
 	return answer(nc, nil, prove(p.cfg.Secret, dialer, hello, slices.Clone(nonce)))
 }
 
-// matches compares a proof with the expected one.
+// matches returns a refusal if proof differs from want, the expected one.
 func matches(proof, want []byte) error {
 	if !hmac.Equal(proof, want) {
 		return refuseFor(ErrSecret, "")
@@ -144,8 +146,8 @@ func matches(proof, want []byte) error {
 	return nil
 }
 
-// Retry calls try until it succeeds, its error is final, or the context ends. It returns the
-// last error that is not just the end of the context.
+// Retry calls try until it succeeds, its error is final, or ctx ends. It returns the last error
+// that does not merely report the end of ctx, or the first error if all do.
 func Retry[T any](ctx context.Context, try func(context.Context) (T, error)) (T, error) {
 	const first, longest = 5 * time.Millisecond, 500 * time.Millisecond
 	var none T

@@ -1,13 +1,14 @@
-// Package peerlink connects the processes of a job: one port for each process, one handshake,
-// one type of error for a lost process.
+// Package peerlink connects the processes of a job. Each process has one port for all
+// connections, all connections begin with the same handshake, and all networks report a lost
+// process with the same type of error.
 //
 //	port, err := peerlink.Listen(peerlink.Config{Job: "iris", Secret: secret})
-//	defer port.Close()                              // after all that uses it
+//	defer port.Close()                              // after everything that uses it
 //	endpoint, err := port.Open(peerlink.Endpoint{
 //		Kind: peerlink.Rows, Epoch: 2,
-//		Serve: func(c *peerlink.Caller) error {     // somebody has connected
+//		Serve: func(c *peerlink.Caller) error {     // for each accepted connection
 //			if err := mine(c.Hello); err != nil {
-//				return err                          // which the other side is told
+//				return err                          // is sent to the other side
 //			}
 //			if err := c.Welcome(); err != nil {
 //				return err
@@ -18,15 +19,17 @@
 //	defer endpoint.Close()
 //	nc, err := port.Dial(ctx, address, peerlink.Hello{Kind: peerlink.Rows, Epoch: 2, From: 0, To: 3})
 //
-// Rows, the lanes of collectives and the control of groups are separate kinds of connections.
-// They are made here and then belong to their users: each has its own protocol, with frames,
-// numbers and checksums of its own, and none waits behind another. A process has no other
-// connections to its peers.
+// There are separate kinds of connections for rows, for the lanes of collectives, and for the
+// control of groups. This package makes the connections; after the handshake each belongs to
+// the package that uses it. Each kind has its own protocol, with its own frames, numbers and
+// checksums, and no connection waits for another. A process has no other connections to its
+// peers.
 //
 // # The handshake
 //
-// The dialer says what the connection is for, and both sides prove that they know the secret,
-// before anything else is sent or reserved. With TLS, the handshake runs inside it.
+// The dialer says in its hello what the connection is for, and both sides prove that they know
+// the secret, before any other bytes are sent and before resources are reserved. With TLS, the
+// handshake runs inside the TLS connection.
 //
 //	dialer                                        listener
 //	hello: what for, nonce ─────────────────────►
@@ -34,12 +37,12 @@
 //	yes, HMAC(secret, "dialer", hello, nonce) ──►
 //	      ◄─────────────────────────────────────── yes; or why not
 //
-// This is challenge and response with the nonces of both sides in both answers, as in ISO/IEC
-// 9798-4. The words "listener" and "dialer" keep an answer from being replayed in the other
-// direction. The proof covers the hello with its kind, scope and epoch, so that it does not
-// serve for another hello. Only the HMAC-SHA256 under the secret is sent, never the secret.
-// Without a secret the second and the third step are left out; if only one side has a secret,
-// the answer says so.
+// This is mutual authentication by challenge and response with the nonces of both sides in both
+// proofs, as in ISO/IEC 9798-4. Because of the words "listener" and "dialer", a proof cannot be
+// replayed in the other direction. A proof covers the hello with its kind, scope and epoch, so
+// that it is not valid for another hello. The secret itself is never sent, only HMAC-SHA256
+// values for which it is the key. Without a secret the second and the third step are omitted.
+// If only one side has a secret, the answer is a refusal with that reason.
 //
 // A hello has 100 bytes, numbers in little endian:
 //
@@ -49,17 +52,19 @@
 //	7  flags: 1 sums,     20  size         64  nonce
 //	   2 secret           24  channel      96  CRC-32C of the 96 bytes before
 //
-// An answer, and the dialer's proof:
+// An answer, and also the dialer's proof, is:
 //
 //	0  magic "SSPA"        6  length of the reason
 //	4  verdict             8  what follows a yes, or the reason; then the CRC-32C of all
 //	5  zero
 //
-// So a step that was damaged in transit is neither a yes nor a refusal.
+// Because of the checksum, an answer that was damaged in transit is taken neither for a yes nor
+// for a refusal.
 //
-// # Who is admitted
+// # Admission
 //
-// The states of a connection at its listener:
+// A connection has these states at its listener; in the last one it belongs to the endpoint's
+// owner:
 //
 //	                 hello read        proved           its endpoint is open      welcome
 //	handshaking ───────────► named ─────────► early ───────────────► served ───────► theirs
@@ -69,23 +74,26 @@
 //	    ▼                      ▼                ▼                       ▼
 //	  closed                 refused          refused                 refused
 //
-// A handshake has ten seconds. Where there are too many, the oldest one is closed. A connection
-// that does not prove itself ends nothing else. One process is always first, so a connection that
-// has proved itself may come before its endpoint is open: it waits a little and is then told to
-// try again.
+// A handshake may take ten seconds. If there are too many handshakes at a time, the connection
+// with the oldest handshake is closed. A connection that does not prove that it knows the
+// secret has no other effect. Processes open their endpoints at different times, so a
+// connection may come before its endpoint is open. It then waits for a second, and is refused
+// so that the dialer tries again.
 //
 // An endpoint is identified by kind and scope, and belongs to one epoch. A hello of an earlier
-// epoch is refused for good; one of a later epoch waits as if the endpoint were not open yet.
-// Opening an endpoint of a later epoch replaces the earlier one and notifies its owner: so a new
-// membership takes the place of an old one while the processes and the port stay.
+// epoch gets a final refusal. A hello of a later epoch waits as if the endpoint were not open
+// yet. When an endpoint of a later epoch is opened, it replaces the earlier endpoint and
+// notifies its owner. So a new membership replaces an old one in the same processes and at the
+// same port.
 //
 // # Parts
 //
-//   - Port (port.go): listens, greets, dispatches. Endpoint and Caller (endpoint.go): the expected
-//     connections. Dial and Retry (dial.go): the other end.
-//   - hello.go, answer.go: the bytes.
+//   - Port (port.go): listens, shakes hands, and passes connections to endpoints. Endpoint and
+//     Caller (endpoint.go): the expected connections. Dial and Retry (dial.go): the dialer's
+//     end.
+//   - hello.go, answer.go: the encoding of the handshake.
 //   - PeerError, Refusal (errors.go): the errors.
-//   - Unread (unread_unix.go): whether unread bytes wait on a connection.
+//   - Unread (unread_unix.go): whether a connection has unread bytes.
 //
-// One lock guards a port; nothing is sent, received or served while it is held.
+// One lock guards a port. It is not held while bytes are sent or received, or while Serve runs.
 package peerlink

@@ -11,17 +11,18 @@ import (
 // Endpoint accepts the connections of one kind and scope.
 type Endpoint struct {
 	Kind  Kind
-	Scope string // to whom they belong, as in Hello
+	Scope string // as in Hello
 	Epoch uint32
 
-	// Serve is called for each connection that has proved itself, in a goroutine of its own. It
-	// looks at the hello, and then calls Welcome, after which the connection belongs to the
-	// endpoint's owner, or returns an error. The error is sent to the other side, and the
-	// connection is closed. Serve must not take longer than a handshake.
+	// Serve is called, in a goroutine of its own, for each connection that has proved that it
+	// knows the secret. It checks the hello. Then it either calls Welcome, after which the
+	// connection belongs to the endpoint's owner, or returns an error, which is sent to the
+	// other side before the connection is closed. Serve must return within the time limit of a
+	// handshake.
 	Serve func(*Caller) error
 
-	// Replaced, if not nil, is called when an endpoint of a later epoch takes this one's place.
-	// It must not wait for anything.
+	// Replaced, if not nil, is called when an endpoint of a later epoch replaces this one. It
+	// must not wait.
 	Replaced func(epoch uint32)
 
 	// Distrust, if not nil, is called when a connection for this endpoint did not prove that it
@@ -29,24 +30,24 @@ type Endpoint struct {
 	Distrust func(from net.Addr, err error)
 }
 
-// endpointKey names an endpoint.
+// endpointKey identifies an endpoint.
 type endpointKey struct {
 	kind  Kind
 	scope name
 }
 
-// Opened is an endpoint that is open. Its owner closes it.
+// Opened is an open endpoint. The caller of Open must close it.
 type Opened struct {
 	Endpoint
 	port    *Port
 	key     endpointKey
-	calls   sync.WaitGroup        // of Serve
-	serving map[net.Conn]struct{} // connections that are not welcomed yet (guarded by the port)
-	shut    bool                  // (guarded by the port)
+	calls   sync.WaitGroup        // running calls of Serve
+	serving map[net.Conn]struct{} // connections before Welcome (guarded by port.mu)
+	shut    bool                  // Close was called (guarded by port.mu)
 }
 
-// Open opens an endpoint. It replaces an endpoint of an earlier epoch; an open endpoint of the same epoch or
-// a later one is an error.
+// Open opens an endpoint. The endpoint replaces one of an earlier epoch with the same kind and
+// scope. If an endpoint of the same or a later epoch is open, Open returns an error.
 func (p *Port) Open(d Endpoint) (*Opened, error) {
 	o := &Opened{Endpoint: d, port: p, key: endpointKey{d.Kind, nameOf(d.Scope)}, serving: make(map[net.Conn]struct{})}
 	p.mu.Lock()
@@ -72,7 +73,7 @@ func (p *Port) Open(d Endpoint) (*Opened, error) {
 	return o, nil
 }
 
-// what names the purpose of an endpoint, for messages.
+// what returns a text that names the purpose of the endpoint, for errors.
 func (d *Endpoint) what() string {
 	if d.Scope == "" {
 		return fmt.Sprintf("the %s", d.Kind)
@@ -80,13 +81,13 @@ func (d *Endpoint) what() string {
 	return fmt.Sprintf("the %s of group %q", d.Kind, d.Scope)
 }
 
-// over refuses an earlier epoch.
+// over returns the refusal of an earlier epoch.
 func (d *Endpoint) over(epoch uint32) *Refusal {
 	return Refuse("attempt %d of %s is over: this is attempt %d", epoch, d.what(), d.Epoch)
 }
 
-// Close closes the endpoint, and returns when no call of Serve is under way. Connections that were
-// welcomed stay. Closing again does nothing.
+// Close closes the endpoint, and returns when all calls of Serve have returned. Connections
+// after Welcome stay open. Closing again does nothing.
 func (o *Opened) Close() {
 	o.port.mu.Lock()
 	if o.port.endpoints[o.key] == o {
@@ -100,12 +101,12 @@ func (o *Opened) Close() {
 	o.calls.Wait()
 }
 
-// Caller is a connection at an endpoint.
+// Caller is an accepted connection, as Serve gets it.
 type Caller struct {
 	net.Conn
 	Hello    Hello
 	endpoint *Opened
-	in       bool // it was welcomed
+	in       bool // Welcome was called
 }
 
 // Welcome admits the connection. If it fails, the connection cannot be used.
@@ -121,8 +122,7 @@ func (c *Caller) Welcome() error {
 	return nil
 }
 
-// done removes a connection from those that Close of the endpoint closes, and reports whether it
-// was not closed before.
+// done removes a connection from serving. It returns false if the endpoint was closed before.
 func (o *Opened) done(nc net.Conn) bool {
 	o.port.mu.Lock()
 	defer o.port.mu.Unlock()
@@ -130,14 +130,15 @@ func (o *Opened) done(nc net.Conn) bool {
 	return !o.shut
 }
 
-// endpoint returns the endpoint that a hello names, nil if there is none.
+// endpoint returns the open endpoint with the kind and scope of g, nil if there is none.
 func (p *Port) endpoint(g *greeting) *Opened {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.endpoints[endpointKey{g.Kind, g.scope}]
 }
 
-// admit passes a connection that has proved itself to its endpoint, or refuses it.
+// admit passes a connection that has proved that it knows the secret to its endpoint, or
+// refuses it.
 func (p *Port) admit(nc net.Conn, g *greeting) error {
 	endpoint, err := p.await(nc, g)
 	if err != nil {
@@ -155,7 +156,8 @@ func (p *Port) admit(nc net.Conn, g *greeting) error {
 	return err
 }
 
-// await waits a little for the endpoint of a hello to open, and registers the connection there.
+// await waits, for at most earlyWait, until the endpoint of the hello is open, and registers
+// the connection there.
 func (p *Port) await(nc net.Conn, g *greeting) (*Opened, error) {
 	var late <-chan time.Time
 	for waiting := false; ; {
@@ -196,7 +198,8 @@ func (p *Port) await(nc net.Conn, g *greeting) (*Opened, error) {
 	}
 }
 
-// nobody refuses a connection that came too early and may try again.
+// nobody returns the refusal of a connection whose endpoint is not open. Another try may
+// succeed. d is an endpoint of an earlier epoch, or nil.
 func (p *Port) nobody(d *Opened, g *greeting) *Refusal {
 	if d != nil {
 		return RefuseLater("this is still attempt %d of %s, not %d", d.Epoch, d.what(), g.Epoch)
@@ -207,7 +210,7 @@ func (p *Port) nobody(d *Opened, g *greeting) *Refusal {
 	return RefuseLater("nobody here expects a %s: has what it is for begun here, under the same name?", g.Kind)
 }
 
-// scopes are those of the endpoints of a kind, in order.
+// scopes returns the scopes of the open endpoints of a kind, sorted.
 func (p *Port) scopes(k Kind) (scopes []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDispatch: each of several endpoints of one port gets its own connections.
+// TestDispatch requires that each of several endpoints of a port gets the connections with its
+// kind, scope and epoch.
 func TestDispatch(t *testing.T) {
 	p, from := listen(t, nil), listen(t, nil)
 	endpoints := []Endpoint{{Kind: Rows, Epoch: 3}, {Kind: Lane, Scope: "a"}, {Kind: Lane, Scope: "b", Epoch: 7}, {Kind: Control, Scope: "a"}}
@@ -37,7 +38,8 @@ func TestDispatch(t *testing.T) {
 	}
 }
 
-// TestRefusals: a connection that is not expected gets the reason, and whether to try again.
+// TestRefusals requires that the dialer of a refused connection gets the reason, and whether
+// another try may succeed.
 func TestRefusals(t *testing.T) {
 	p, from := listen(t, nil), listen(t, nil)
 	_, err := p.Open(Endpoint{Kind: Lane, Scope: "g", Epoch: 5, Serve: func(c *Caller) error {
@@ -76,8 +78,9 @@ func TestRefusals(t *testing.T) {
 	require.True(t, IsFinal(err))
 }
 
-// TestEpochs: an endpoint of a later epoch replaces an earlier one, and notifies its owner; admitted
-// connections stay, and an earlier epoch does not come back.
+// TestEpochs requires that an endpoint of a later epoch replaces an earlier one and notifies
+// its owner, that connections after Welcome stay open, and that no endpoint of an earlier epoch
+// can be opened any more.
 func TestEpochs(t *testing.T) {
 	p, from := listen(t, nil), listen(t, nil)
 	told := make(chan uint32, 1)
@@ -95,7 +98,7 @@ func TestEpochs(t *testing.T) {
 	require.EqualError(t, err, `attempt 3 of the control connection of group "g" is over: this is attempt 4`)
 	_, err = dial(t, from, p, Hello{Kind: Control, Scope: "g", Epoch: 1})
 	require.True(t, IsFinal(err))
-	first.Close() // does not close the second
+	first.Close() // must not close the second endpoint
 	_, err = dial(t, from, p, Hello{Kind: Control, Scope: "g", Epoch: 4})
 	require.NoError(t, err)
 	<-cameAgain
@@ -106,7 +109,8 @@ func TestEpochs(t *testing.T) {
 	<-third
 }
 
-// TestEarly: a connection that comes before its endpoint is open waits for it, though not for long.
+// TestEarly requires that a connection that comes before its endpoint is open waits for it for
+// earlyWait, and is then refused.
 func TestEarly(t *testing.T) {
 	for _, wait := range []time.Duration{time.Millisecond, earlyWait - time.Millisecond, earlyWait + time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
@@ -138,8 +142,8 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-// TestSlowStrangers: a connection that sends nothing, or a byte now and then, is closed in
-// time.
+// TestSlowStrangers requires that a connection that sends nothing, or one byte per second, is
+// closed after the time limit of a handshake.
 func TestSlowStrangers(t *testing.T) {
 	for _, hello := range [][]byte{nil, anyHello().encode()} {
 		synctest.Test(t, func(t *testing.T) {
@@ -164,7 +168,8 @@ func TestSlowStrangers(t *testing.T) {
 	}
 }
 
-// TestClosing: closing an endpoint or a port does not wait for connections in their handshakes.
+// TestClosing requires that Close of an endpoint or a port ends connections in their
+// handshakes, and does not wait for their time limit.
 func TestClosing(t *testing.T) {
 	p, from := listen(t, nil), listen(t, nil)
 	entered, leave := make(chan struct{}), make(chan struct{})
@@ -189,7 +194,7 @@ func TestClosing(t *testing.T) {
 	}
 	close(leave)
 	<-closed
-	require.Error(t, <-dialed, "it is not let in")
+	require.Error(t, <-dialed, "a connection must not be admitted after Close")
 
 	early := make(chan error, 1)
 	go func() {
@@ -210,7 +215,8 @@ func TestClosing(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 }
 
-// TestPorts: each port is the first free one of a range, and the error says if none is free.
+// TestPorts requires that Listen takes the first free port of a range, and returns an error if
+// no port is free or the range is invalid.
 func TestPorts(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -232,12 +238,12 @@ func TestPorts(t *testing.T) {
 		require.ErrorContains(t, err, "there are no ports")
 	}
 	named, err := Listen(Config{Listen: "127.0.0.1:0", FirstPort: got, LastPort: got})
-	require.ErrorContains(t, err, "none is free", "port 0 is none")
+	require.ErrorContains(t, err, "none is free", "an address with port 0 must use the range")
 	require.Nil(t, named)
 }
 
-// TestAddresses: others get the advertised address, with the port of the listener if none is
-// advertised.
+// TestAddresses requires that Address is the advertised address, with the port of the listener
+// if Advertise has no port.
 func TestAddresses(t *testing.T) {
 	for _, c := range []struct {
 		listen, advertise, want string
@@ -262,7 +268,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestRetry: Retry tries again until it succeeds or cannot.
+// TestRetry requires that Retry tries again until a try succeeds, its error is final, or the
+// context ends.
 func TestRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
@@ -290,11 +297,12 @@ func TestRetry(t *testing.T) {
 			}
 			return 0, fmt.Errorf("try %d", tries)
 		})
-		require.EqualError(t, err, "try 10", "what only says that the time is over explains nothing")
+		require.EqualError(t, err, "try 10", "the error must not be one that only reports the end of the context")
 	})
 }
 
-// TestPeerErrors: the text names the peer, its address, the reason and the operation.
+// TestPeerErrors requires the exact texts of errors with the peer, its address, the reason and
+// the operation.
 func TestPeerErrors(t *testing.T) {
 	for want, e := range map[string]*PeerError{
 		"worker 3 (10.0.0.2:4711) was silent for 4s":                            {Worker: true, Rank: 3, Address: "10.0.0.2:4711", Reason: "was silent for 4s"},
@@ -302,6 +310,6 @@ func TestPeerErrors(t *testing.T) {
 		"rank 0 (a:1) sent what was damaged, noticed by rank 0 in Broadcast #1": {Address: "a:1", During: "Broadcast #1", Reason: "sent what was damaged", Kind: ErrDamaged},
 	} {
 		require.EqualError(t, e, want)
-		require.Equal(t, e.Kind == nil, e.PeerLost(), "what was damaged is a cause")
+		require.Equal(t, e.Kind == nil, e.PeerLost(), "damage must count as a cause, not as a loss")
 	}
 }

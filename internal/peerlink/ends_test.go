@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ending is a network where the context of a dial ends before the first deadline of the
+// ending is a TCP network that ends the context of a dial just before the first deadline of the
 // connection is set.
 type ending struct {
 	TCP
@@ -24,7 +24,7 @@ func (e ending) Dial(ctx context.Context, address string) (net.Conn, error) {
 type endingConn struct {
 	net.Conn
 	end  context.CancelFunc
-	over chan struct{} // closed when the end of the context has set a deadline in the past
+	over chan struct{} // closed when Dial has set a deadline in the past because the context ended
 }
 
 func (c *endingConn) SetDeadline(t time.Time) error {
@@ -44,10 +44,10 @@ func (c *endingConn) SetDeadline(t time.Time) error {
 	return c.Conn.SetDeadline(t)
 }
 
-// TestDialEndsWithItsContext: a dial does not wait for an answer after its context has ended,
-// even if the context ends just before a deadline is set.
+// TestDialEndsWithItsContext requires that Dial does not wait for an answer after its context
+// has ended, even if the context ends just before a deadline is set.
 func TestDialEndsWithItsContext(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections, and never answers
+	l, err := net.Listen("tcp", "127.0.0.1:0") // connections are established, and never answered
 	require.NoError(t, err)
 	defer l.Close()
 	ctx, cancel := context.WithCancel(soon(t))

@@ -10,19 +10,21 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
-// PeerError says that another process, or a rank in it, was lost, cannot be reached, or breaks
-// the protocol. All ranks of a group get the same error, that of the rank that noticed first.
+// PeerError says that another process, or a rank in it, was lost, cannot be reached, or
+// violates the protocol. All ranks of a group get the same error: that of the rank that noticed
+// the failure first.
 type PeerError struct {
-	Worker   bool   // Rank is the number of a worker, and not of a rank of a group
-	Rank     int    // that failed
-	Address  string // address at which it was reached, or from which it came, if known
-	Reporter int    // rank or worker that noticed
-	During   string // operation in which the reporter was, in words, or ""
-	Reason   string // "closed its connection", "was silent for 3s", its own error
-	Kind     error  // sentinel error for the cause, or nil
+	Worker   bool   // Rank and Reporter are numbers of workers, and not of ranks of a group
+	Rank     int    // rank or worker that failed
+	Address  string // address of its port, or of its end of the connection, or "" if not known
+	Reporter int    // rank or worker that noticed the failure
+	During   string // description of the operation in which the reporter was, or ""
+	Reason   string // such as "closed its connection" or "was silent for 3s"
+	Kind     error  // error that Unwrap returns: a sentinel for the cause, or nil
 }
 
-// Error writes "rank 3 (10.0.0.2:4711) was silent for 4s, noticed by rank 1 in Barrier #4".
+// Error returns a text such as "rank 3 (10.0.0.2:4711) was silent for 4s, noticed by rank 1 in
+// Barrier #4".
 func (e *PeerError) Error() string {
 	who := "rank"
 	if e.Worker {
@@ -42,65 +44,63 @@ func (e *PeerError) Error() string {
 // Unwrap returns Kind.
 func (e *PeerError) Unwrap() error { return e.Kind }
 
-// PeerLost says that the failure follows from the loss of another process. Damage in transit is
-// not such a loss, but a cause itself.
+// PeerLost reports whether the error is about the loss of another process, so that it may
+// follow from another failure. It returns false for damage in transit, which is a cause itself.
 func (e *PeerError) PeerLost() bool { return !errors.Is(e.Kind, ErrDamaged) }
 
 var (
 	// ErrDamaged is wrapped by errors about bytes that were changed in transit.
 	ErrDamaged = checksum.ErrDamaged
 
-	// ErrProtocol is wrapped by the error about a peer that sends something else than messages
+	// ErrProtocol is wrapped by the error about a peer that sent bytes that are not a message
 	// of the protocol.
 	ErrProtocol = errors.New("no message of this protocol")
 
-	// ErrRefused is wrapped by every Refusal, on the side that was refused and on the side that
-	// refused.
+	// ErrRefused is wrapped by every Refusal, on both sides of the connection.
 	ErrRefused = errors.New("refused")
 
-	// ErrSecret is wrapped by the refusal if the two sides of a connection do not know the same
-	// secret.
+	// ErrSecret is wrapped by the refusal if the two sides of a connection have different
+	// secrets.
 	ErrSecret = errors.New("the other side does not know the secret")
 
-	// ErrNoSecret is wrapped by the refusal where one side has a secret and the other
-	// has none.
+	// ErrNoSecret is wrapped by the refusal if only one side of a connection has a secret.
 	ErrNoSecret = errors.New("one side has a secret and the other has none")
 
-	// ErrClosed is returned by the calls on a port that was closed.
+	// ErrClosed is returned by Open on a port that is closed.
 	ErrClosed = errors.New("the port is closed")
 )
 
-// damage is an ErrDamaged with details.
+// damage returns an error that wraps ErrDamaged and has details.
 func damage(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrDamaged, fmt.Errorf(format, args...))
 }
 
-// violation is an ErrProtocol with details.
+// violation returns an error that wraps ErrProtocol and has details.
 func violation(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrProtocol, fmt.Errorf(format, args...))
 }
 
-// Refusal is the error of a connection that was not admitted.
+// Refusal is the error about a connection that was refused in its handshake.
 type Refusal struct {
 	Reason string
-	Theirs bool // the other side refused
+	Theirs bool // the other side has refused
 	Later  bool // another try may succeed
 	kind   error
 }
 
-// Refuse is a refusal for good.
+// Refuse returns a final refusal: another try would be refused too.
 func Refuse(format string, args ...any) *Refusal {
 	return &Refusal{Reason: fmt.Sprintf(format, args...)}
 }
 
-// RefuseLater is a refusal after which another try may succeed.
+// RefuseLater returns a refusal after which another try may succeed.
 func RefuseLater(format string, args ...any) *Refusal {
 	r := Refuse(format, args...)
 	r.Later = true
 	return r
 }
 
-// refuseFor is a refusal with a reason that errors.Is recognizes.
+// refuseFor returns a final refusal that wraps kind, with its text and detail as the reason.
 func refuseFor(kind error, detail string) *Refusal {
 	r := &Refusal{Reason: kind.Error(), kind: kind}
 	if detail != "" {
@@ -112,7 +112,7 @@ func refuseFor(kind error, detail string) *Refusal {
 // Error returns the reason.
 func (r *Refusal) Error() string { return r.Reason }
 
-// Unwrap returns ErrRefused, and ErrSecret or ErrNoSecret if that is the reason.
+// Unwrap returns ErrRefused, and also ErrSecret or ErrNoSecret if that is the reason.
 func (r *Refusal) Unwrap() []error {
 	if r.kind == nil {
 		return []error{ErrRefused}
@@ -120,24 +120,24 @@ func (r *Refusal) Unwrap() []error {
 	return []error{ErrRefused, r.kind}
 }
 
-// finalError marks an error after which another try cannot help.
+// finalError is an error after which another try is useless.
 type finalError struct{ error }
 
 func (e *finalError) Unwrap() error { return e.error }
 
-// Final marks the error of a dial: another try would fail in the same way.
+// Final returns err, marked as final: another try to connect would fail in the same way.
 func Final(err error) error { return &finalError{err} }
 
-// IsFinal reports whether another try would fail with the same error.
+// IsFinal reports whether err is final: whether it is marked by Final or is a final refusal.
 func IsFinal(err error) bool {
 	var final *finalError
 	var refused *Refusal
 	return errors.As(err, &final) || errors.As(err, &refused) && !refused.Later
 }
 
-// IsClosed reports whether an error says that the other side has closed a connection. A
-// process that dies and one that closes look alike, and differently from one system to
-// another.
+// IsClosed reports whether err says that the other side has closed a connection. It does not
+// distinguish a process that died from one that closed the connection: the error is the same,
+// and depends on the operating system.
 func IsClosed(err error) bool {
 	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE} {
 		if errors.Is(err, end) {

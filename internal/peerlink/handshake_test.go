@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// recording is a TCP that keeps all bytes written on dialed connections.
+// recording is a TCP network that records all bytes read and written on dialed connections.
 type recording struct {
 	TCP
 	mu    sync.Mutex
@@ -46,8 +46,9 @@ func (c *recorded) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestSecrets pairs sides with and without secrets. They connect if both have the same secret or
-// neither has one, and the secret itself is never sent. Otherwise both get an error.
+// TestSecrets connects sides with and without secrets. They must connect if both have the same
+// secret or neither has one; otherwise both must get an error. The secret itself must never be
+// sent.
 func TestSecrets(t *testing.T) {
 	other := []byte("another secret")
 	for _, c := range []struct {
@@ -85,8 +86,8 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestProofs: a dialer without the secret is not admitted even if it knows everything else. It
-// is not admitted with the listener's own answer, nor with a proof from another connection or
+// TestProofs requires that a dialer without the secret is refused even if it knows everything
+// else: if its proof is the listener's own proof, or a proof from another connection or for
 // another hello.
 func TestProofs(t *testing.T) {
 	p := listen(t, nil)
@@ -129,10 +130,10 @@ func TestProofs(t *testing.T) {
 	require.Empty(t, came)
 }
 
-// damaging is a TCP that changes one byte on its next connection.
+// damaging is a TCP network that changes one byte on its next connection.
 type damaging struct {
 	TCP
-	written, read atomic.Int64 // index of the byte; below 0: none
+	written, read atomic.Int64 // index of the byte to change; negative if there is none
 }
 
 func (d *damaging) Dial(ctx context.Context, address string) (net.Conn, error) {
@@ -163,9 +164,9 @@ func (c *damaged) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestDamagedHandshakes: a handshake with any byte changed is not accepted. The error does not
-// say that the secrets differ. Damage before the other side may use the connection only makes
-// another try necessary.
+// TestDamagedHandshakes requires that a handshake in which any byte is changed fails, and that
+// its error is not that the secrets differ. As long as the other side cannot use the
+// connection, the error must allow another try.
 func TestDamagedHandshakes(t *testing.T) {
 	var d damaging
 	from, to := listen(t, func(c *Config) { c.Net = &d }), listen(t, nil)
@@ -190,17 +191,17 @@ func TestDamagedHandshakes(t *testing.T) {
 		magic := at < 4 || at >= first && at < first+4
 		require.Equal(t, magic, !isDamage(err), "%d: %v", at, err)
 		require.Equal(t, magic, IsFinal(err), "%d: %v", at, err)
-		require.Equal(t, !magic && at >= first, nc != nil, "where it may be in use it is returned")
+		require.Equal(t, !magic && at >= first, nc != nil, "Dial must return the connection if the other side may use it")
 	}
-	for range mere { // the listener admits a dialer whose last answer was damaged
+	for range mere { // the listener has admitted the connections whose last answer was damaged
 		<-came
 	}
 }
 
 func isDamage(err error) bool { return errors.Is(err, ErrDamaged) }
 
-// TestSilentStrangers: the number of silent connections is bounded, and the oldest is closed
-// first; connections that send garbage are closed.
+// TestSilentStrangers requires that of too many silent connections the oldest are closed, and
+// that connections that send garbage are closed.
 func TestSilentStrangers(t *testing.T) {
 	p := listen(t, nil)
 	_, came := open(t, p, Endpoint{Kind: Rows})
@@ -213,14 +214,14 @@ func TestSilentStrangers(t *testing.T) {
 	<-came
 	for _, nc := range idle[:20] {
 		_, err := nc.Read(make([]byte, 1))
-		require.Error(t, err, "it has given way")
+		require.Error(t, err, "the oldest connections must be closed")
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 	}
 	for _, text := range []string{"GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc", strings.Repeat("\x00", 500)} {
 		nc := raw(t, p)
 		io.WriteString(nc, text)
 		b, _ := io.ReadAll(nc)
-		require.Empty(t, b, "it is closed without a word")
+		require.Empty(t, b, "the connection must be closed without an answer")
 	}
 	for _, nc := range slices.Backward(idle) {
 		nc.Close()

@@ -12,17 +12,17 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
-// Kind is what a connection carries.
+// Kind is the purpose of a connection.
 type Kind uint8
 
 // The kinds of connections.
 const (
-	Control Kind = iota + 1 // of a group: who is in it, who is alive, what failed first
-	Lane                    // of a group: the messages of a channel between two ranks
+	Control Kind = iota + 1 // control messages of a group: its members, heartbeats, and the first failure
+	Lane                    // messages of a channel between two ranks of a group
 	Rows                    // batches from one worker to another
 )
 
-// String names a kind in messages.
+// String returns the name of the kind, for errors.
 func (k Kind) String() string {
 	names := [...]string{"connection of kind 0", "control connection", "lane", "connection for rows"}
 	if int(k) < len(names) {
@@ -31,20 +31,20 @@ func (k Kind) String() string {
 	return fmt.Sprintf("connection of kind %d", uint8(k))
 }
 
-// Hello says what a connection is for. The meaning of the numbers depends on the kind.
+// Hello describes the purpose of a connection. The meaning of its numbers depends on the kind.
 type Hello struct {
 	Kind    Kind
-	Scope   string // to whom it belongs: the name of a group, "" if there is only one of its kind
-	Epoch   uint32 // epoch of the attempt or the group; other epochs are refused
+	Scope   string // name of the group that the connection belongs to; "" for kinds without groups
+	Epoch   uint32 // number of the attempt of the job or group; other epochs are refused
 	From    uint32 // the dialer's number
 	To      uint32 // the listener's number
-	Size    uint32 // how many processes or ranks there are, by the dialer's count
-	Channel uint32 // channel between the two
+	Size    uint32 // number of processes or ranks, as configured at the dialer
+	Channel uint32 // number of the channel between the two ranks
 	Try     uint32 // number of the dialer's try, if it counts them
-	Sums    bool   // the data on it have checksums
+	Sums    bool   // the data on the connection have checksums
 }
 
-// greeting is a hello with the fields that are only sent.
+// greeting is a Hello with the further fields of its encoding.
 type greeting struct {
 	Hello
 	secret     bool // the dialer has a secret
@@ -52,7 +52,7 @@ type greeting struct {
 	nonce      [nonceBytes]byte
 }
 
-// name is the hash of a name of any length.
+// name is the first 16 bytes of the SHA-256 of a name.
 type name [16]byte
 
 func nameOf(s string) (n name) {
@@ -65,7 +65,7 @@ const (
 	version      = 1
 	helloMagic   = "SSPL"
 	helloBytes   = 100
-	preludeBytes = 8 // the same in all versions
+	preludeBytes = 8 // magic, version, kind and flags: the same in all versions
 	nonceBytes   = 32
 	sumBytes     = 4
 
@@ -73,10 +73,11 @@ const (
 	flagSecret = 2
 )
 
-// greeting returns the hello of this port, with a fresh nonce.
+// greeting returns the greeting with hello h and the job of the port. If there is a secret, it
+// has a new nonce.
 func (p *Port) greeting(h Hello) *greeting {
 	g := &greeting{Hello: h, secret: len(p.cfg.Secret) > 0, job: p.job, scope: nameOf(h.Scope)}
-	if g.secret { // without a secret nothing is proved
+	if g.secret { // without a secret there is no proof, and no nonce is needed
 		rand.Read(g.nonce[:])
 	}
 	return g
@@ -104,8 +105,8 @@ func (g *greeting) encode() []byte {
 	return b
 }
 
-// readGreeting reads the hello of a new connection. An error that is a Refusal is to be sent to
-// the other side; nothing of a malformed hello is used.
+// readGreeting reads the hello of a new connection, and returns it and its bytes. If the error
+// is a Refusal, the caller must send it to the other side.
 func readGreeting(r io.Reader) (*greeting, []byte, error) {
 	raw := make([]byte, helloBytes)
 	if _, err := io.ReadFull(r, raw[:preludeBytes]); err != nil {

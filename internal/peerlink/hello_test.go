@@ -22,15 +22,15 @@ func anyHello() *greeting {
 	}
 }
 
-// resum corrects the checksum at the end.
+// resum corrects the checksum at the end of b, and returns b.
 func resum(b []byte) []byte {
 	n := len(b) - sumBytes
 	binary.LittleEndian.PutUint32(b[n:], checksum.CRC32C(0, b[:n]))
 	return b
 }
 
-// TestEveryBitOfAHello: a hello with any bit flipped, or one that is cut off, is rejected. It
-// is not refused for good, because another try may succeed.
+// TestEveryBitOfAHello requires that a hello with any flipped bit, and a hello that is cut off
+// anywhere, is an error, but not a final refusal, as another try may succeed.
 func TestEveryBitOfAHello(t *testing.T) {
 	want := anyHello()
 	good := want.encode()
@@ -45,7 +45,7 @@ func TestEveryBitOfAHello(t *testing.T) {
 		require.Error(t, err, "bit %d", bit)
 		require.Nil(t, got)
 		require.False(t, IsFinal(err), "bit %d: %v", bit, err)
-		if bit/8 >= 6 { // after magic and version
+		if bit/8 >= 6 { // the bit is after magic and version
 			require.ErrorIs(t, err, ErrDamaged, "bit %d", bit)
 		}
 	}
@@ -55,8 +55,8 @@ func TestEveryBitOfAHello(t *testing.T) {
 	}
 }
 
-// TestHellosOfOthers: bytes that are no hello of this build get a Refusal only if they are a
-// hello of another build.
+// TestHellosOfOthers requires that bytes that are not a valid hello of this build get a Refusal
+// only if they begin with the magic of hellos.
 func TestHellosOfOthers(t *testing.T) {
 	with := func(at int, to byte) []byte {
 		b := anyHello().encode()
@@ -76,8 +76,9 @@ func TestHellosOfOthers(t *testing.T) {
 	}
 }
 
-// TestEveryBitOfAnAnswer: an answer with any bit flipped, or one that is cut off, is neither a
-// yes nor a refusal, and no field of it is used.
+// TestEveryBitOfAnAnswer requires that an answer with any flipped bit, and an answer that is
+// cut off anywhere, is taken neither for a yes nor for a refusal, and that follows is not
+// changed.
 func TestEveryBitOfAnAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		refused error
@@ -124,8 +125,8 @@ func TestEveryBitOfAnAnswer(t *testing.T) {
 	}
 }
 
-// TestAnswersOfOthers: an answer that no listener gives is rejected even if its checksum is
-// right. At most as many bytes are read as the longest valid answer has.
+// TestAnswersOfOthers requires that an answer that no listener sends is an error even if its
+// checksum is correct.
 func TestAnswersOfOthers(t *testing.T) {
 	for name, head := range map[string][answerHead]byte{
 		"no verdict":             {'S', 'S', 'P', 'A', 0},
@@ -151,7 +152,7 @@ func TestAnswersOfOthers(t *testing.T) {
 	require.ErrorContains(t, readAnswer(bytes.NewReader(resum(bad)), nil), "a reason that is not UTF-8")
 }
 
-// FuzzHello: every hello that is accepted encodes to the same bytes.
+// FuzzHello requires that every hello that readGreeting accepts encodes to the same bytes.
 func FuzzHello(f *testing.F) {
 	f.Add(anyHello().encode(), false)
 	f.Add((&greeting{Hello: Hello{Kind: Control}}).encode(), false)
@@ -171,7 +172,7 @@ func FuzzHello(f *testing.F) {
 	})
 }
 
-// FuzzAnswer: reading an answer is an error, or gives one that could have been written.
+// FuzzAnswer requires that every answer that readAnswer accepts encodes to the same bytes.
 func FuzzAnswer(f *testing.F) {
 	for _, refused := range []error{nil, errors.New("because"), RefuseLater("not yet"), refuseFor(ErrSecret, "x")} {
 		var b bytes.Buffer
@@ -190,7 +191,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// FuzzStranger: no bytes of a dialer without the secret get past the handshake.
+// FuzzStranger requires that no bytes of a dialer without the secret pass the handshake.
 func FuzzStranger(f *testing.F) {
 	f.Add(anyHello().encode())
 	var yes bytes.Buffer
@@ -204,7 +205,7 @@ func FuzzStranger(f *testing.F) {
 		go func() { defer far.Close(); far.Write(b) }()
 		go io.Copy(io.Discard, far)
 		if _, _, err := p.greet(near); err == nil {
-			t.Fatal("it knew the secret")
+			t.Fatal("the handshake succeeded without the secret")
 		}
 	})
 }

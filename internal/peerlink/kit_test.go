@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var testSecret = []byte("known to all that are of the test")
 
-// patience bounds the wait for what is expected to happen soon.
+// patience bounds waits for events that normally happen soon.
 const patience = 4 * time.Minute
 
 func soon(t testing.TB) context.Context {
@@ -38,7 +38,7 @@ func listen(t testing.TB, change func(c *Config)) *Port {
 	return p
 }
 
-// open opens an endpoint that admits every connection and sends it to the channel.
+// open opens an endpoint that admits every connection and sends it to the returned channel.
 func open(t testing.TB, p *Port, d Endpoint) (*Opened, chan *Caller) {
 	t.Helper()
 	came := make(chan *Caller, 100)
@@ -56,7 +56,7 @@ func open(t testing.TB, p *Port, d Endpoint) (*Opened, chan *Caller) {
 	return o, came
 }
 
-// dial returns a connection that is closed when the test ends.
+// dial dials the port to from the port from. The connection is closed when the test ends.
 func dial(t testing.TB, from, to *Port, h Hello) (net.Conn, error) {
 	nc, err := from.Dial(soon(t), to.Address(), h)
 	if nc != nil {
@@ -65,7 +65,7 @@ func dial(t testing.TB, from, to *Port, h Hello) (net.Conn, error) {
 	return nc, err
 }
 
-// raw returns a plain TCP connection to a port.
+// raw returns a TCP connection to a port, without a handshake.
 func raw(t testing.TB, p *Port) net.Conn {
 	nc, err := net.Dial("tcp", p.Address())
 	require.NoError(t, err)
@@ -74,7 +74,7 @@ func raw(t testing.TB, p *Port) net.Conn {
 	return nc
 }
 
-// same requires that a and b are the two ends of one connection.
+// same requires that a and b are the two ends of the same connection.
 func same(t testing.TB, a, b net.Conn) {
 	t.Helper()
 	go a.Write([]byte("to and"))
@@ -88,7 +88,7 @@ func same(t testing.TB, a, b net.Conn) {
 	require.Equal(t, "fro", string(got[:3]))
 }
 
-// pipes is a Net of one listener within a process, for tests in virtual time.
+// pipes is a Net with one listener, within this process, for tests in virtual time.
 type pipes struct {
 	accepts chan net.Conn
 	closed  chan struct{}

@@ -17,32 +17,33 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// Config says where a process is reached, and what its peers must know.
+// Config configures the address of a port, and what its peers must prove.
 type Config struct {
-	// Listen is where to accept connections, host or host:port; "" is the loopback address.
-	// Without a port, or with port 0, the port is the first free one from FirstPort to
-	// LastPort, or any free one if they are 0.
+	// Listen is the address at which connections are accepted, host or host:port; "" means the
+	// loopback address. Without a port number, or with port 0, the first free port from
+	// FirstPort to LastPort is used, or any free port if they are 0.
 	Listen              string
 	FirstPort, LastPort int
 
-	// Advertise is the address to which others connect, host or host:port, if it differs from
-	// Listen.
+	// Advertise is the address that other processes dial, host or host:port. It is needed only
+	// if it differs from Listen.
 	Advertise string
 
-	Job string // name of the job; other jobs are refused
+	Job string // name of the job; processes of other jobs are refused
 
-	// Secret, if not empty, is known only to the processes that are to be admitted. Each side
-	// of a connection proves that it knows the secret; it is never sent.
+	// Secret, if not empty, is known only to the processes that may connect. Each side of a
+	// connection proves that it knows the secret. The secret is never sent.
 	Secret []byte
 
-	// TLS encrypts the connections if not nil, as client and as server. A dialer must show a
-	// certificate, whatever ClientAuth says; without ClientCAs, the RootCAs count for both
-	// roles. Without a ServerName, a certificate must name the host of the address.
+	// TLS, if not nil, is used for all connections, as client and as server. A dialer must
+	// present a certificate, whatever ClientAuth is. If ClientCAs is nil, RootCAs is used for
+	// both roles. If ServerName is "", a server's certificate must be for the host in its
+	// address.
 	TLS *tls.Config
 
-	Logger hclog.Logger // nil: none
+	Logger hclog.Logger // may be nil
 
-	Net Net // nil: TCP
+	Net Net // nil means TCP
 }
 
 // Net makes connections.
@@ -51,10 +52,10 @@ type Net interface {
 	Dial(ctx context.Context, address string) (net.Conn, error)
 }
 
-// TCP is the Net of processes. The system does not probe the connections; their owners do where
-// needed, mostly with signs of life.
+// TCP is the Net of real processes. It turns off TCP keep-alive; the users of connections send
+// heartbeats or turn keep-alive on.
 type TCP struct {
-	SocketBuffer int // bytes of the sockets' buffers; 0 leaves them to the system, which tunes them
+	SocketBuffer int // bytes of the sockets' buffers; 0 means that the operating system tunes them
 }
 
 // Listen listens at host:port.
@@ -74,17 +75,17 @@ const (
 	// answer.
 	handshakeTimeout = 10 * time.Second
 
-	// earlyWait is how long a connection waits for its endpoint to open before it is refused. The
-	// dialer then tries again.
+	// earlyWait is the time for which a connection waits for its endpoint to open. After that
+	// it is refused, and the dialer tries again.
 	earlyWait = time.Second
 
-	// maxHandshaking bounds the connections in their handshakes, maxEarly those that have proved
-	// themselves and wait for their endpoint.
+	// maxHandshaking bounds the connections that have not proved that they know the secret yet.
+	// maxEarly bounds the connections that have proved it and wait for their endpoint.
 	maxHandshaking = 1024
 	maxEarly       = 1024
 )
 
-// Port is the port on which a process is reached. Its methods may be called from any goroutine.
+// Port is the listening port of a process. Its methods may be called from any goroutine.
 type Port struct {
 	cfg      Config
 	job      name
@@ -99,14 +100,14 @@ type Port struct {
 	closed      bool
 	endpoints   map[endpointKey]*Opened
 	changed     chan struct{} // closed when an endpoint opens
-	handshaking []net.Conn    // in their handshakes, the oldest first
-	early       int           // connections that wait for an endpoint
+	handshaking []net.Conn    // connections in their handshakes, the oldest first
+	early       int           // number of connections that wait for an endpoint
 	refused     refusals
-	acceptErr   error // of the last try to accept, if it failed
+	acceptErr   error // error of the last Accept, or nil
 }
 
-// Listen opens a port. A connection waits a little for its endpoint to open. The caller closes the
-// port, after everything that uses it.
+// Listen opens a port and starts to accept connections. Connections wait for their endpoints to
+// open, for a second. The caller must close the port, after everything that uses it.
 func Listen(cfg Config) (*Port, error) {
 	cfg = cfg.completed()
 	ctx, stop := context.WithCancel(context.Background())
@@ -148,7 +149,7 @@ func (c Config) completed() Config {
 	return c
 }
 
-// listen listens on the given port, or on the first free one of the range.
+// listen listens on the configured port, or on the first free port of the configured range.
 func (c *Config) listen(ctx context.Context) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(c.Listen)
 	if err != nil {
@@ -175,7 +176,8 @@ func (c *Config) listen(ctx context.Context) (net.Listener, error) {
 	}
 }
 
-// advertised returns the address to which others connect.
+// advertised returns the address that other processes dial. wanted is Config.Advertise, and
+// listening is the listener's address.
 func advertised(wanted string, listening net.Addr) (string, error) {
 	host, port, err := net.SplitHostPort(listening.String())
 	if err != nil {
@@ -194,12 +196,12 @@ func advertised(wanted string, listening net.Addr) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// Address returns the address to which other processes connect, host:port. The host may be
-// unspecified (0.0.0.0, ::) if the port listens on all interfaces and nothing is advertised.
+// Address returns the address that other processes dial, host:port. The host may be unspecified
+// (0.0.0.0, ::) if the port listens on all interfaces and nothing is advertised.
 func (p *Port) Address() string { return p.address }
 
-// Everywhere reports whether the host of Address is unspecified, so that others do not learn
-// where to connect.
+// Everywhere reports whether the host of Address is unspecified, so that other processes cannot
+// dial Address.
 func (p *Port) Everywhere() bool {
 	host, _, _ := net.SplitHostPort(p.address)
 	ip, err := netip.ParseAddr(host)
@@ -209,23 +211,23 @@ func (p *Port) Everywhere() bool {
 // Bound returns the address on which the port listens.
 func (p *Port) Bound() net.Addr { return p.listener.Addr() }
 
-// Encrypted reports whether connections are encrypted: then their data are authenticated, and
-// need no checksums.
+// Encrypted reports whether connections use TLS. Data on them are authenticated, and need no
+// checksums.
 func (p *Port) Encrypted() bool { return p.cfg.TLS != nil }
 
-// Secret returns the length of the secret in bytes, 0 if the port needs none.
+// Secret returns the length of the secret in bytes, 0 if there is none.
 func (p *Port) Secret() int { return len(p.cfg.Secret) }
 
-// AcceptError returns the error that keeps the port from accepting connections, such as a lack of
-// file descriptors; nil if there is none.
+// AcceptError returns the error of the last try to accept a connection, such as a lack of file
+// descriptors, or nil if it succeeded.
 func (p *Port) AcceptError() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.acceptErr
 }
 
-// Close stops listening, closes the connections that are not admitted yet, and returns when no
-// goroutine of the port runs. Admitted connections stay.
+// Close stops listening, closes the connections that are in their handshakes, and returns when
+// all goroutines of the port have ended. Connections after Welcome stay open.
 func (p *Port) Close() error {
 	p.mu.Lock()
 	again := p.closed
@@ -263,7 +265,7 @@ func (p *Port) accept() {
 			p.meet(nc)
 			continue
 		}
-		select { // out of descriptors, say, or aborted by the other side: the next may succeed
+		select { // the next Accept may succeed, for example after a lack of descriptors or an aborted connection
 		case <-p.ctx.Done():
 			return
 		case <-time.After(pause):
@@ -272,8 +274,8 @@ func (p *Port) accept() {
 	}
 }
 
-// meet begins a handshake. Connections that have not proved themselves are bounded: the oldest one
-// is closed.
+// meet starts the handshake of a new connection. If there are maxHandshaking handshakes
+// already, it closes the oldest connection.
 func (p *Port) meet(nc net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -303,7 +305,7 @@ func (p *Port) meet(nc net.Conn) {
 	})
 }
 
-// tell logs that a connection was refused, unless many were refused lately.
+// tell logs that a connection was refused, unless refusalsTold refusals were logged lately.
 func (p *Port) tell(nc net.Conn, err error) {
 	p.mu.Lock()
 	untold, tell := p.refused.next(time.Now())
@@ -318,19 +320,21 @@ func (p *Port) tell(nc net.Conn, err error) {
 	p.cfg.Logger.Warn("refused a connection", said...)
 }
 
-// refusals bounds the log lines that unproved connections can cause.
+// refusals bounds the number of log lines that connections without the secret can cause.
 type refusals struct {
 	since        time.Time
 	told, untold int
 }
 
-// The first few refusals in a period are logged, and the others counted.
+// In a period of refusalWindow, the first refusalsTold refusals are logged, and the others are
+// only counted.
 const (
 	refusalWindow = time.Minute
 	refusalsTold  = 5
 )
 
-// next reports whether to log the next refusal, and how many before it were not logged.
+// next is called for each refusal. It reports whether to log it, and how many refusals of the
+// previous period were not logged.
 func (r *refusals) next(now time.Time) (untold int, tell bool) {
 	if now.Sub(r.since) >= refusalWindow {
 		untold, r.since, r.told, r.untold = r.untold, now, 0, 0
@@ -343,13 +347,14 @@ func (r *refusals) next(now time.Time) (untold int, tell bool) {
 	return untold, true
 }
 
-// rest returns how many were not logged, and resets the count.
+// rest returns how many refusals of the current period were not logged, and resets the count.
 func (r *refusals) rest() (untold int) {
 	untold, r.untold = r.untold, 0
 	return untold
 }
 
-// greet is the listener's side of a handshake, up to the last answer.
+// greet carries out the listener's side of a handshake, except for the last answer. It returns
+// the connection, which is inside TLS if the port uses it, and the hello.
 func (p *Port) greet(nc net.Conn) (net.Conn, *greeting, error) {
 	nc.SetDeadline(time.Now().Add(handshakeTimeout))
 	if p.cfg.TLS != nil {
@@ -380,7 +385,7 @@ func (p *Port) greet(nc net.Conn) (net.Conn, *greeting, error) {
 	return nil, nil, err
 }
 
-// check refuses a hello that is not for this port.
+// check returns a refusal if the hello is not valid for this port.
 func (p *Port) check(g *greeting) error {
 	switch {
 	case g.secret && p.Secret() == 0:
@@ -411,11 +416,11 @@ func (p *Port) verify(nc net.Conn, hello []byte) error {
 	return matches(proof, prove(p.cfg.Secret, dialer, hello, nonce))
 }
 
-// Unread reports whether unread bytes, or the end of the connection, have arrived on a
-// connection. It does not wait for a reader, and reads nothing.
+// Unread reports whether unread bytes, or the end of the connection, have arrived on nc. It
+// neither reads nor waits for a goroutine that reads.
 func Unread(nc net.Conn) bool { return unread(Socket(nc)) }
 
-// Socket returns the connection beneath TLS, or nc itself without TLS.
+// Socket returns the connection beneath nc if nc is a TLS connection, and nc otherwise.
 func Socket(nc net.Conn) net.Conn {
 	if secure, ok := nc.(*tls.Conn); ok {
 		return secure.NetConn()

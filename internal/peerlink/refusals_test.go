@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The first few refusals of a minute are logged, and the others counted.
+// TestRefusalsAreCounted requires that the first refusals of a minute are logged, and the
+// others only counted.
 func TestRefusalsAreCounted(t *testing.T) {
 	var r refusals
 	now := time.Unix(1000, 0)
@@ -29,7 +30,8 @@ func TestRefusalsAreCounted(t *testing.T) {
 	}
 }
 
-// Strangers cannot fill the log of a process.
+// TestStrangersDoNotFillTheLog requires that connections without a hello cause only a bounded
+// number of log lines.
 func TestStrangersDoNotFillTheLog(t *testing.T) {
 	var log bytes.Buffer
 	p, err := Listen(Config{Job: "test", Secret: testSecret, Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
@@ -40,7 +42,7 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 		_, err = nc.Write([]byte("no hello"))
 		require.NoError(t, err)
 		require.NoError(t, nc.(*net.TCPConn).CloseWrite())
-		_, _ = nc.Read(make([]byte, 1)) // the end, when it is refused
+		_, _ = nc.Read(make([]byte, 1)) // returns when the port has closed the connection
 		require.NoError(t, nc.Close())
 	}
 	require.NoError(t, p.Close())

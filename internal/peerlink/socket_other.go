@@ -4,5 +4,5 @@ package peerlink
 
 import "syscall"
 
-// control changes nothing: the options are for tests, and for systems that have them.
+// control does nothing: SocketBuffer, which is for tests, is used only on Unix.
 func (TCP) control(_, _ string, _ syscall.RawConn) error { return nil }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// control sets the socket options that are needed before connect or listen, as an announced
-// window cannot be reduced. Accepted sockets inherit them.
+// control sets the buffer sizes of a socket before connect or listen, since TCP cannot reduce a
+// window that was announced. Accepted sockets inherit the sizes.
 func (t TCP) control(_, _ string, raw syscall.RawConn) error {
 	if t.SocketBuffer <= 0 {
 		return nil

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unread reports whether unread bytes, or the end of the connection, have arrived on a
-// connection. It does not wait for a reader, and reads nothing. It does not consume a reset
-// either, which the system reports only once.
+// unread reports whether unread bytes, or the end of the connection, have arrived on nc. It
+// neither reads nor waits for a goroutine that reads. It does not consume a reset either, which
+// the operating system reports only once.
 func unread(nc net.Conn) bool {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {

@@ -20,26 +20,26 @@ import (
 )
 
 const (
-	// attemptLife is how long the credentials of an attempt are valid.
+	// attemptLife is the time for which the credentials of an attempt are valid.
 	attemptLife = 30 * 24 * time.Hour
-	// clockSkew is how far the clocks of two machines may be apart.
+	// clockSkew is the maximum difference between the clocks of two machines.
 	clockSkew = 10 * time.Minute
-	// workerName is the name in the certificates of all workers. Any holder of a certificate of
-	// the attempt's authority is one of its workers, wherever it runs, so connections between
-	// workers ask for this name.
+	// workerName is a host name in the certificates of all workers. Connections between workers
+	// verify this name and not the worker's address: a process with a certificate of the
+	// attempt's authority is one of its workers, wherever it runs.
 	workerName = "worker.superstep.invalid"
 )
 
-// Authority signs certificates. It lives in memory: a job manager makes one for an attempt of a
-// job, issues a certificate to each worker, and forgets it. A worker cannot sign, and
-// certificates of another attempt come from another authority.
+// Authority is a certificate authority that exists only in memory. A job manager makes one for
+// an attempt of a job, issues a certificate to each worker, and then drops the authority. A
+// worker cannot sign certificates, and other attempts have other authorities.
 type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 	pem  string
 }
 
-// NewAuthority makes an authority for the workers of one attempt, valid for 30 days.
+// NewAuthority returns a new authority for the workers of one attempt. It is valid for 30 days.
 func NewAuthority() (*Authority, error) {
 	return newAuthority("superstep attempt", time.Now(), attemptLife)
 }
@@ -61,7 +61,7 @@ func newAuthority(name string, now time.Time, life time.Duration) (*Authority, e
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 		BasicConstraintsValid: true,
 		IsCA:                  true,
-		MaxPathLenZero:        true, // it cannot sign another authority
+		MaxPathLenZero:        true, // it cannot sign the certificate of another authority
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
@@ -74,12 +74,12 @@ func newAuthority(name string, now time.Time, life time.Duration) (*Authority, e
 	return &Authority{cert: cert, key: key, pem: encodePEM("CERTIFICATE", der)}, nil
 }
 
-// PEM returns the authority's certificate.
+// PEM returns the authority's certificate in PEM.
 func (a *Authority) PEM() string { return a.pem }
 
-// Issue makes a certificate for a worker, valid on both ends of a connection, and its private
-// key. Hosts are further names and addresses of the worker besides the name that AttemptTLS
-// uses; there may be none.
+// Issue returns a new certificate for a worker, for use as server and as client, and its
+// private key. hosts has names and addresses of the worker in addition to workerName; it may be
+// empty.
 func (a *Authority) Issue(hosts []string) (certPEM, keyPEM string, err error) {
 	return a.issue(grant{
 		name: "superstep worker", role: roleWorker, hosts: append([]string{workerName}, hosts...),
@@ -87,7 +87,7 @@ func (a *Authority) Issue(hosts []string) (certPEM, keyPEM string, err error) {
 	})
 }
 
-// grant is the contents of a certificate.
+// grant has the contents of a certificate.
 type grant struct {
 	name  string
 	role  string
@@ -95,7 +95,8 @@ type grant struct {
 	usage []x509.ExtKeyUsage
 }
 
-// issue makes a certificate that lasts as long as the authority does.
+// issue returns a new certificate, which is valid for as long as the authority, and its private
+// key.
 func (a *Authority) issue(g grant) (certPEM, keyPEM string, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -126,7 +127,7 @@ func (a *Authority) issue(g grant) (certPEM, keyPEM string, err error) {
 	return encodePEM("CERTIFICATE", der), keyPEM, err
 }
 
-// addHosts puts names and addresses into a certificate, each once.
+// addHosts adds names and addresses to a certificate, without duplicates.
 func addHosts(template *x509.Certificate, hosts []string) error {
 	seen := map[string]bool{}
 	for _, host := range hosts {
@@ -147,8 +148,8 @@ func addHosts(template *x509.Certificate, hosts []string) error {
 	return nil
 }
 
-// hostName reports whether a name in lower case may stand in a certificate: labels of
-// letters, digits, hyphens and underscores, and perhaps a first label "*".
+// hostName reports whether name, in lower case, is valid in a certificate. It must consist of
+// labels of letters, digits, hyphens and underscores; the first of several labels may be "*".
 func hostName(name string) bool {
 	if len(name) > 253 {
 		return false
@@ -169,9 +170,9 @@ func hostName(name string) bool {
 	return true
 }
 
-// AttemptTLS returns the configuration for a worker's connections within its attempt, in both
-// directions: each side shows a certificate of the attempt's authority. It is nil if the
-// credential has no certificate.
+// AttemptTLS returns the TLS configuration for a worker's connections within its attempt, for
+// servers and clients. Each side must present a certificate of the attempt's authority.
+// AttemptTLS returns nil if the credential has no certificate.
 func AttemptTLS(c wire.Credential) (*tls.Config, error) { return attemptTLS(c, time.Now()) }
 
 func attemptTLS(c wire.Credential, now time.Time) (*tls.Config, error) {
@@ -205,12 +206,12 @@ func attemptTLS(c wire.Credential, now time.Time) (*tls.Config, error) {
 		ClientAuth:             tls.RequireAndVerifyClientCert,
 		ServerName:             workerName,
 		VerifyConnection:       requireRole(roleWorker),
-		SessionTicketsDisabled: true, // every connection authenticates itself
+		SessionTicketsDisabled: true, // so that both sides authenticate themselves on every connection
 	}, nil
 }
 
-// newSerial draws the serial number of a certificate: 127 random bits (RFC 5280 wants it
-// positive and at most 20 bytes).
+// newSerial returns a serial number for a certificate: 127 random bits. RFC 5280 requires that
+// it is positive and has at most 20 bytes.
 func newSerial() (*big.Int, error) {
 	return rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 }

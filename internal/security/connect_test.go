@@ -28,7 +28,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// manager is a job manager that only answers Overview.
+// manager is a job manager that answers only Overview.
 type manager struct{ wire.JobManager }
 
 func (manager) Overview(context.Context, *wire.OverviewRequest) (*wire.Overview, error) {
@@ -43,7 +43,7 @@ func (manager) Connect(wire.BidiStream[wire.FromTaskManager, wire.ToTaskManager]
 
 func (manager) FetchArtifact(*wire.FetchRequest, wire.ServerStream[wire.Chunk]) error { return nil }
 
-// serve starts a job manager on loopback and returns its address.
+// serve starts a job manager on the loopback interface and returns its address.
 func serve(t *testing.T, options ...grpc.ServerOption) string {
 	t.Helper()
 	ignore := goleak.IgnoreCurrent()
@@ -58,7 +58,7 @@ func serve(t *testing.T, options ...grpc.ServerOption) string {
 	return l.Addr().String()
 }
 
-// call asks the job manager at address for its overview.
+// call calls Overview of the job manager at address.
 func call(t *testing.T, address string, config *tls.Config, options ...grpc.DialOption) error {
 	t.Helper()
 	conn, err := grpc.NewClient(address, append(append(wire.DialOptions(), grpc.WithTransportCredentials(ClientCredentials(config))), options...)...)
@@ -132,7 +132,7 @@ func TestTokensOpenTheServer(t *testing.T) {
 			}
 			both := grpc.WithPerRPCCredentials(TokenCredentials(token, false))
 			unary, _ = try(both, grpc.WithPerRPCCredentials(TokenCredentials(newToken(t), false)))
-			require.Equal(t, codes.Unauthenticated, wire.Code(unary), "of two tokens one is wrong")
+			require.Equal(t, codes.Unauthenticated, wire.Code(unary), "a call with two tokens must be refused")
 		})
 	}
 }
@@ -205,7 +205,8 @@ func TestCallsOfRoles(t *testing.T) {
 	}
 }
 
-// TestDialsThatFail provokes every error that ExplainDial knows, with the real libraries.
+// TestDialsThatFail causes every error that ExplainDial knows, with the real libraries, and
+// compares the explanations.
 func TestDialsThatFail(t *testing.T) {
 	set, other := makeTLS(t), makeTLS(t)
 	mutual := serve(t, serverTLS(t, set.JobManager))
@@ -298,7 +299,7 @@ func initAt(t *testing.T, now time.Time) *TLSSet {
 	return set
 }
 
-// issueFiles signs one more certificate with the authority of a set.
+// issueFiles writes the files of one more certificate, which the authority of set signs.
 func issueFiles(t *testing.T, set *TLSSet, g grant) TLSFiles {
 	t.Helper()
 	ca, err := tls.LoadX509KeyPair(set.Client.CA, set.AuthorityKey)

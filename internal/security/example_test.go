@@ -26,7 +26,7 @@ func ExampleExplainDial() {
 }
 
 func ExampleAuthority() {
-	authority, err := security.NewAuthority() // one per attempt
+	authority, err := security.NewAuthority() // one authority per attempt
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -36,7 +36,7 @@ func ExampleAuthority() {
 		fmt.Println(err)
 		return
 	}
-	certificate, key, err := authority.Issue(nil) // one per worker
+	certificate, key, err := authority.Issue(nil) // one certificate per worker
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -6,9 +6,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// advice says what to do about an error whose text has one of the marks. After a connection,
-// errors of gRPC, TLS and X.509 differ in nothing but their text; tests check the texts against
-// the libraries in use.
+// advice says what to do about an error whose text contains one of the marks. Errors of gRPC,
+// TLS and X.509 about failed connections can be distinguished only by their texts. Tests
+// compare the marks with the texts of the libraries in use.
 var advice = []struct {
 	marks []string
 	say   string
@@ -41,9 +41,9 @@ var advice = []struct {
 		"what answers there speaks no gRPC without TLS: if it is a job manager with TLS, give --tls-ca (and --tls-cert, --tls-key); else check the port"},
 }
 
-// ExplainDial adds to an error of a call to a job manager what to do about it, if the cause is
-// a certificate, or TLS on only one side. The result wraps the error; other errors are returned
-// unchanged.
+// ExplainDial adds to err, the error of a call to a job manager, what to do about it, if the
+// cause is a certificate or that only one side uses TLS. The result wraps err. Other errors are
+// returned unchanged.
 func ExplainDial(err error) error {
 	if err == nil {
 		return nil

@@ -10,12 +10,13 @@ import (
 	"strings"
 )
 
-// HostGuard passes on requests, of any method, with a permitted Host and Origin. The Host may be
-// this machine's loopback, an allowed host, or the very address on which the connection came in.
-// The Origin, if a browser sends one, may be the page itself or an allowed host. An allowed host
-// is a name or address, with a port or for all ports. HostGuard defends a server that trusts its
-// network against web pages: a page whose name was made to resolve to this server (DNS
-// rebinding) still sends its own name as Host, and a page that posts here sends its own Origin.
+// HostGuard returns a handler that passes requests of any method to next if their Host and
+// Origin are permitted. The Host may be localhost or a loopback address, an allowed host, or
+// the local address of the connection. The Origin, if there is one, may be the Host or an
+// allowed host. An allowed host is a name or address, with a port or for all ports. HostGuard
+// protects a server that trusts its network from web pages of others. If such a page's host
+// name was made to resolve to this server (DNS rebinding), the browser still sends this name as
+// Host. If the page posts to this server, the browser sends the page's Origin.
 func HostGuard(allowed []string, next http.Handler) http.Handler {
 	g := &hostGuard{allowed: map[string]bool{}, next: next}
 	for _, a := range allowed {
@@ -47,11 +48,11 @@ func (g *hostGuard) has(host, port string) bool {
 	return host != "" && (g.allowed[host] || g.allowed[joinHost(host, port)])
 }
 
-// originIs reports whether an Origin is the page of host and port, or an allowed host.
+// originIs reports whether origin is the origin of host and port, or an allowed host.
 func (g *hostGuard) originIs(origin, host, port string) bool {
 	u, err := url.Parse(origin)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return false // also "null", which any page may send
+		return false // also "null", which any page can make the browser send
 	}
 	theirs, theirPort := splitHost(u.Host)
 	if theirs == host && orDefault(theirPort, u.Scheme) == orDefault(port, u.Scheme) {
@@ -70,8 +71,8 @@ func orDefault(port, scheme string) string {
 	return "80"
 }
 
-// splitHost splits a text into host and port; either may be "". The host is in lower case,
-// without brackets and final dot.
+// splitHost splits text into host and port, either of which may be "". It returns the host in
+// lower case, without brackets and final dot.
 func splitHost(text string) (host, port string) {
 	host = text
 	if h, p, err := net.SplitHostPort(text); err == nil {
@@ -88,8 +89,8 @@ func joinHost(host, port string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// arrivedAt reports whether host is the address on which the request's connection came in: a
-// request to an address was not misled by a name.
+// arrivedAt reports whether host is the local IP address of the request's connection. Such a
+// request used no host name, so there is no DNS rebinding.
 func arrivedAt(r *http.Request, host string) bool {
 	ip, err := netip.ParseAddr(host)
 	if err != nil {
@@ -99,8 +100,9 @@ func arrivedAt(r *http.Request, host string) bool {
 	return ok && local.AddrPort().Addr().Unmap().WithZone("") == ip.Unmap().WithZone("")
 }
 
-// BearerToken passes on requests that show t in their Authorization header (RFC 6750). A token
-// in a cookie or the URL does not count, as browsers send cookies and store URLs on their own.
+// BearerToken returns a handler that passes requests to next if they have t in their
+// Authorization header (RFC 6750). A token in a cookie or the URL is not accepted: browsers
+// send cookies and store URLs without being asked.
 func BearerToken(t Token, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		shown := r.Header.Values("Authorization")
@@ -118,13 +120,13 @@ func BearerToken(t Token, next http.Handler) http.Handler {
 	})
 }
 
-// refuse answers with an error in JSON.
+// refuse answers a request with a status code and an error in JSON.
 func refuse(w http.ResponseWriter, code int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
 	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)                            // not needed, as it is no page; people read the text
-	_ = e.Encode(map[string]string{"error": message}) // the client may be gone
+	e.SetEscapeHTML(false)                            // not needed, as the answer is not a page; people read the text
+	_ = e.Encode(map[string]string{"error": message}) // the client may have closed the connection
 }

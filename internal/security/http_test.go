@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// through sends a request through a handler and returns its status and error.
+// through sends a request to h and returns the status and the error in its answer. local is the
+// local address of the connection.
 func through(t *testing.T, h http.Handler, method, host string, header http.Header, local string) (int, string) {
 	t.Helper()
 	r := httptest.NewRequest(method, "http://x/api/v1/jobs", nil)
@@ -43,7 +44,7 @@ func TestHostGuard(t *testing.T) {
 	h := HostGuard([]string{"Manager.example.com", "proxy.example.com:8443", "[fd00::1]:8081", "10.9.9.9"}, fine)
 	for _, c := range []struct {
 		host, origin, local string
-		want                string // "": the request passes
+		want                string // kind of refusal; "" if the request must pass
 	}{
 		{host: "localhost:8081"},
 		{host: "LOCALHOST.:8081"},
@@ -164,7 +165,7 @@ func TestBearerToken(t *testing.T) {
 	require.Equal(t, `Bearer realm="superstep"`, w.Header().Get("WWW-Authenticate"))
 
 	code, _ := through(t, BearerToken(Token{}, fine), "GET", "localhost", http.Header{"Authorization": {"Bearer "}}, "")
-	require.Equal(t, http.StatusUnauthorized, code, "no token opens nothing")
+	require.Equal(t, http.StatusUnauthorized, code, "the zero Token must not be accepted")
 }
 
 func FuzzHostGuard(f *testing.F) {

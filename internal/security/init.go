@@ -11,26 +11,27 @@ import (
 	"time"
 )
 
-// certificateLife is how long the certificates of InitTLS are valid.
+// certificateLife is the time for which the certificates of InitTLS are valid.
 const certificateLife = 366 * 24 * time.Hour
 
-// TLSSet is what InitTLS made: files for each role.
+// TLSSet has the files that InitTLS made, for each role.
 type TLSSet struct {
 	JobManager  TLSFiles
 	TaskManager TLSFiles
 	Client      TLSFiles
-	// AuthorityKey is the file of the key that signed all certificates. The cluster does not
-	// need it any more; anybody who has it can make certificates that the cluster trusts.
+	// AuthorityKey is the file of the private key that signed all certificates. The cluster
+	// does not need it. Anybody who has it can make certificates that the cluster trusts.
 	AuthorityKey string
-	Hosts        []string // names and addresses of job managers in the certificate
+	Hosts        []string // names and addresses in the job manager's certificate
 	Expires      time.Time
 }
 
-// InitTLS makes an authority and certificates for job manager, task managers and clients in dir.
-// It makes dir if need be. All files are readable by the user only, and valid for a year. hosts
-// are the names and addresses by which the job manager is reached; localhost is always among
-// them. Files that exist already are an error, unless replace is set. If it fails, it leaves no
-// new files, though files may have been replaced.
+// InitTLS makes an authority and certificates for job manager, task managers and clients, and
+// writes them to files in dir, which it makes if necessary. Only the user can read the files.
+// The certificates are valid for a year. hosts has the names and addresses at which clients
+// reach the job manager; InitTLS adds those of localhost. If a file exists already, InitTLS
+// returns an error, unless replace is set. If it fails, it leaves no temporary files, but some
+// files may have been replaced.
 func InitTLS(dir string, hosts []string, replace bool) (*TLSSet, error) {
 	return initTLS(dir, hosts, replace, time.Now())
 }
@@ -72,7 +73,7 @@ func initTLS(dir string, hosts []string, replace bool, now time.Time) (*TLSSet, 
 
 type namedFile struct{ name, content string }
 
-// makeSet makes the contents of all files.
+// makeSet returns the contents of all files, and the time when the certificates expire.
 func makeSet(hosts []string, now time.Time) ([]namedFile, time.Time, error) {
 	authority, err := newAuthority("superstep authority of "+now.UTC().Format(time.DateOnly), now, certificateLife)
 	if err != nil {
@@ -98,8 +99,8 @@ func makeSet(hosts []string, now time.Time) ([]namedFile, time.Time, error) {
 	return files, authority.cert.NotAfter, nil
 }
 
-// writeSet writes all files under temporary names before it renames the first, so that a full
-// disk leaves the former files.
+// writeSet writes all files under temporary names before it renames the first one, so that
+// earlier files are kept if the disk is full.
 func writeSet(dir string, files []namedFile) (err error) {
 	aside := make([]string, 0, len(files))
 	defer func() {
@@ -124,7 +125,8 @@ func writeSet(dir string, files []namedFile) (err error) {
 	return nil
 }
 
-// String says for people what was made, where it goes and how long it is valid.
+// String returns a text that lists the flags for each role, the hosts, and when the
+// certificates expire.
 func (s *TLSSet) String() string {
 	var b strings.Builder
 	for _, part := range []struct {

@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// LimitListener accepts at most n connections at a time; more wait in the queue of the
-// operating system. So silent connections cannot take the file descriptors that task managers
-// need.
+// LimitListener returns a listener that accepts connections from inner, of which at most n are
+// open at a time. Further connections wait in the queue of the operating system. So silent
+// connections cannot use up the file descriptors that task managers need.
 func LimitListener(inner net.Listener, n int) net.Listener {
 	return &limited{Listener: inner, free: make(chan struct{}, n), closed: make(chan struct{})}
 }
 
 type limited struct {
 	net.Listener
-	free   chan struct{} // holds an element per connection
+	free   chan struct{} // has an element per open connection
 	closed chan struct{}
 	once   sync.Once
 	err    error
@@ -54,8 +54,8 @@ func (c *limitedConn) Close() error {
 	return err
 }
 
-// CloseWrite closes the sending direction, so that a client that is refused while it still
-// sends can read why. net/http uses it if it is there.
+// CloseWrite closes the sending direction. If a connection has this method, net/http calls it,
+// so that a client that is refused while it still sends can read the reason.
 func (c *limitedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

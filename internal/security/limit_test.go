@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dialLimited opens a connection to a listener.
+// dialLimited dials a listener.
 func dialLimited(t *testing.T, l net.Listener) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", l.Addr().String())
@@ -19,8 +19,8 @@ func dialLimited(t *testing.T, l net.Listener) net.Conn {
 	return c
 }
 
-// TestLimitListener opens one connection more than the limit: it is accepted when one of the
-// others is closed, and not before. Closing that one again does not admit another.
+// TestLimitListener opens one connection more than the limit. It must be accepted only when
+// another connection is closed. Closing a connection twice must not admit another one.
 func TestLimitListener(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -46,13 +46,13 @@ func TestLimitListener(t *testing.T) {
 	}
 	waits := dialLimited(t, l)
 	_, err = waits.Write([]byte("hello"))
-	require.NoError(t, err, "it is in the queue of the operating system")
+	require.NoError(t, err, "the connection must be in the queue of the operating system")
 	free := l.(*limited).free
 	require.Len(t, free, limit)
 	require.Empty(t, accepted)
 
 	require.NoError(t, let[1].Close())
-	require.Error(t, let[1].Close(), "closed a second time it makes no second room")
+	require.Error(t, let[1].Close(), "a second Close must fail, and must not admit another connection")
 	next := <-accepted
 	greeting := make([]byte, 5)
 	_, err = io.ReadFull(next, greeting)
@@ -61,8 +61,8 @@ func TestLimitListener(t *testing.T) {
 	require.Len(t, free, limit)
 	require.Empty(t, accepted)
 
-	require.NoError(t, l.Close()) // while the listener waits for room
-	require.NoError(t, l.Close(), "and again")
+	require.NoError(t, l.Close()) // while Accept waits until a connection is closed
+	require.NoError(t, l.Close(), "a second Close of the listener must not fail")
 	server.Wait()
 	require.True(t, errors.Is(last, net.ErrClosed), last)
 	for _, c := range []net.Conn{let[0], let[2], next} {
@@ -71,8 +71,8 @@ func TestLimitListener(t *testing.T) {
 	require.Empty(t, free)
 }
 
-// TestLimitListenerHalfClosed closes one direction of a limited connection, as net/http does so
-// that a client that still sends can read why it is refused.
+// TestLimitListenerHalfClosed requires that CloseWrite closes only one direction of a limited
+// connection. net/http calls it so that a client that still sends can read why it is refused.
 func TestLimitListenerHalfClosed(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

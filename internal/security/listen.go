@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// CheckListen checks an address to listen on. An address that other machines reach needs TLS, or
-// insecure: then the user takes the risk. Unix sockets ("unix:/run/x.sock") are reached only from
-// this machine.
+// CheckListen returns an error if other machines can reach the address, unless TLS is used or
+// insecure is set, which means that the user accepts the risk. Unix sockets
+// ("unix:/run/x.sock") can be reached only from this machine.
 func CheckListen(address string, tls, insecure bool) error {
 	local, err := IsLoopback(address)
 	if err != nil {
@@ -22,9 +22,9 @@ func CheckListen(address string, tls, insecure bool) error {
 	return fmt.Errorf("listening on %s lets other machines in: give a certificate with --tls-cert and --tls-key (superstep tls init makes them), listen on localhost, or give --insecure to have all that is said, the token too, readable on the network", address)
 }
 
-// IsLoopback reports whether an address, host:port or unix:path, is reached only from this
-// machine. Of names, only localhost counts; an empty or unspecified host is reached from every
-// network.
+// IsLoopback reports whether an address, host:port or unix:path, can be reached only from this
+// machine. The only host name for which it returns true is localhost. An empty or unspecified
+// host can be reached from every network.
 func IsLoopback(address string) (bool, error) {
 	if strings.HasPrefix(address, "unix:") {
 		return true, nil
@@ -39,11 +39,12 @@ func IsLoopback(address string) (bool, error) {
 	return loopbackHost(host), nil
 }
 
-// loopbackHost reports whether a host without port is the loopback interface.
+// loopbackHost reports whether host, without a port, is localhost or an address of the loopback
+// interface.
 func loopbackHost(host string) bool {
 	if strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") {
 		return true
 	}
 	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback() // also IPv4 in IPv6
+	return err == nil && ip.Unmap().IsLoopback() // also for IPv4 addresses in IPv6
 }

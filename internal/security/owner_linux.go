@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// listenerOf returns the user who listens on a port of the loopback interface or of all
-// interfaces. known is false if nobody does, or if that cannot be found out.
+// listenerOf returns the id of the user whose process listens on a port of the loopback
+// interface or of all interfaces. known is false if there is no such process, or if that cannot
+// be determined.
 func listenerOf(port int) (uid int, known bool) {
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		f, err := os.Open(table)
@@ -28,8 +29,8 @@ func listenerOf(port int) (uid int, known bool) {
 	return 0, false
 }
 
-// listensAt reads a line of the kernel's table. It reports whether the line is a listener on
-// the port, at the loopback address or at all addresses, and its user.
+// listensAt parses a line of /proc/net/tcp or tcp6. It reports whether the line is a listener
+// on the port, at the loopback address or at all addresses, and the id of its user.
 func listensAt(line string, port int) (uid int, ok bool) {
 	const listening = "0A"
 	fields := strings.Fields(line)
@@ -41,8 +42,8 @@ func listensAt(line string, port int) (uid int, ok bool) {
 		return 0, false
 	}
 	switch {
-	case strings.Trim(address, "0") == "": // any
-	case len(address) == 8 && strings.HasSuffix(address, "7F"): // 127.0.0.0/8, in the byte order of the machine
+	case strings.Trim(address, "0") == "": // all addresses
+	case len(address) == 8 && strings.HasSuffix(address, "7F"): // 127.0.0.0/8 in little endian
 	case address == "00000000000000000000000001000000": // ::1
 	case strings.HasPrefix(address, "0000000000000000FFFF0000") && strings.HasSuffix(address, "7F"):
 	default:
@@ -52,8 +53,9 @@ func listensAt(line string, port int) (uid int, ok bool) {
 	return uid, err == nil
 }
 
-// checkListener refuses to show this user's token to a listener of another user on the port of
-// the job manager that made it. Root is allowed, as it may have started a service for others.
+// checkListener returns an error if a process of another user listens on the port, since this
+// user's token would be sent to it. It allows root, which may have started a service for
+// others.
 func checkListener(port int) error {
 	uid, known := listenerOf(port)
 	if !known || uid == os.Getuid() || uid == 0 {

@@ -29,7 +29,7 @@ func TestWhoListens(t *testing.T) {
 		"   0: 0100007F:17EC 00000000:0000 0A 0:0 00:0 0  1234 0",              // another port
 		"   0: 0100007F:17EB 0100007F:1111 01 0:0 00:0 0  1234 0",              // a connection
 		"   0: 0100000A:17EB 00000000:0000 0A 0:0 00:0 0  1234 0",              // another interface
-		"  sl  local_address rem_address   st tx_queue rx_queue tr tm uid", "", // no line
+		"  sl  local_address rem_address   st tx_queue rx_queue tr tm uid", "", // not an entry
 	} {
 		_, ok := listensAt(other, 6123)
 		require.False(t, ok, other)

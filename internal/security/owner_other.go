@@ -2,5 +2,5 @@
 
 package security
 
-// checkListener returns nil: on this system it cannot be found out who listens on a port.
+// checkListener returns nil: on this system it cannot be determined who listens on a port.
 func checkListener(int) error { return nil }

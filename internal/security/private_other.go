@@ -8,7 +8,8 @@ import (
 )
 
 // On these systems files have access lists instead of modes, and the user's temporary directory
-// is private. It is only checked that a file is a regular file.
+// is private. So these functions check only that a file is a regular file, or that a folder is
+// one.
 
 func privateFolder() string { return "superstep" }
 
@@ -23,7 +24,7 @@ func openPrivate(path string) (*os.File, error) {
 	return os.Open(path)
 }
 
-// PrivateFolder makes a folder, if need be.
+// PrivateFolder makes a folder if it does not exist.
 func PrivateFolder(dir string, _ func(repaired string)) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

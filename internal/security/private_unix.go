@@ -14,9 +14,9 @@ import (
 // privateFolder is the name of the user's folder in the temporary directory.
 func privateFolder() string { return fmt.Sprintf("superstep-%d", os.Getuid()) }
 
-// openPrivate opens a file that only this user or root can have written and can read. It checks
-// the open file, so that nobody can exchange the file in between; a pipe in its place does not
-// make the caller wait.
+// openPrivate opens a file for reading, and refuses it unless checkPrivate accepts its owner
+// and mode. It checks the open file, so that nobody can replace the file between check and use.
+// If the path is a named pipe, it does not wait for a writer.
 func openPrivate(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if errors.Is(err, syscall.ELOOP) {
@@ -36,7 +36,8 @@ func openPrivate(path string) (*os.File, error) {
 	return f, nil
 }
 
-// checkPrivate checks a file's owner and mode.
+// checkPrivate returns an error unless a file belongs to this user, uid, or to root, and others
+// can neither write it nor read it. The group of a file of root may read it.
 func checkPrivate(info fs.FileInfo, uid int) error {
 	if !info.Mode().IsRegular() {
 		return errors.New("it is not a regular file")
@@ -57,11 +58,12 @@ func checkPrivate(info fs.FileInfo, uid int) error {
 	return nil
 }
 
-// PrivateFolder makes a folder that only this user can write, if need be, and refuses one whose
-// files others could replace. If only a group has rights to write, it takes them away and calls
-// tell: a kubelet grants such rights for a volume with fsGroup at every mount. It does so only
-// if nobody else has written there: everything in the folder belongs to this user and is not
-// open to all.
+// PrivateFolder makes a folder that only this user can write, if it does not exist. It returns
+// an error for an existing folder in which others could replace files. If only the group has
+// the right to write, PrivateFolder removes the rights of others and calls tell: a kubelet
+// grants such rights for a volume with fsGroup at every mount. It removes them only if nobody
+// else has written to the folder: everything in it must belong to this user and must not be
+// writable for all.
 func PrivateFolder(dir string, tell func(repaired string)) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -92,10 +94,10 @@ func ownedBy(info fs.FileInfo, uid int) bool {
 }
 
 // takeBack removes all rights of others from a folder and its contents, if everything belongs
-// to this user. It goes from the top, so that nothing below is exchanged meanwhile. The group
-// may not even read: our folders are made with 0700, and have results and executables of all
-// users of the cluster. The group of a kubelet (fsGroup) is not needed once this user owns the
-// volume.
+// to this user. It changes folders before their contents, so that nobody can replace the
+// contents meanwhile. It also removes the group's right to read: such folders are made with
+// mode 0700, and have results and executables of all users of the cluster. The group of a
+// kubelet (fsGroup) needs no rights if this user owns the volume.
 func takeBack(dir string) error {
 	if parent, err := os.Stat(filepath.Dir(dir)); err != nil {
 		return err
@@ -132,8 +134,8 @@ func takeBack(dir string) error {
 	})
 }
 
-// checkFolder checks the folder of a private file: others must not be able to replace files in
-// it.
+// checkFolder returns an error if users other than this one and root could replace files in the
+// folder.
 func checkFolder(dir string) error {
 	link, err := os.Lstat(dir)
 	if err != nil {
@@ -167,7 +169,8 @@ func judgeFolder(info fs.FileInfo, uid int) error {
 	return nil
 }
 
-// checkKey checks the file of a private key. Unlike a token file, it may be a link.
+// checkKey returns an error if others may use the file of a private key. Unlike a token file,
+// it may be a symbolic link, and its group may read it.
 func checkKey(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -19,7 +19,7 @@ func makePipe(t *testing.T, path string) {
 	require.NoError(t, syscall.Mkfifo(path, 0o600))
 }
 
-// owned is a file of some owner and mode.
+// owned is the FileInfo of a file with the given mode and owner.
 type owned struct {
 	mode fs.FileMode
 	uid  uint32
@@ -32,7 +32,8 @@ func (o owned) ModTime() time.Time { return time.Time{} }
 func (o owned) IsDir() bool        { return o.mode.IsDir() }
 func (o owned) Sys() any           { return &syscall.Stat_t{Uid: o.uid} }
 
-// TestOwnersAndModes goes over every mode for the three kinds of owners.
+// TestOwnersAndModes checks every mode for the three kinds of owners: this user, root and
+// another user.
 func TestOwnersAndModes(t *testing.T) {
 	const me, root, other = 1000, 0, 1001
 	for mode := range fs.FileMode(0o1000) {
@@ -94,7 +95,7 @@ func TestTokenFilesThatAreRefused(t *testing.T) {
 		require.ErrorContains(t, err, c.want)
 		require.ErrorContains(t, err, c.path)
 		_, err = CreateToken(c.path)
-		require.ErrorContains(t, err, c.want, "and it is not replaced")
+		require.ErrorContains(t, err, c.want, "CreateToken must also refuse the file, and not replace it")
 	}
 	_, err = ReadToken(filepath.Join(dir, "none"))
 	require.ErrorIs(t, err, fs.ErrNotExist)
@@ -111,9 +112,9 @@ func TestFoldersThatAreRefused(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestFolderThatAGroupMayWrite changes a folder in the way in which a kubelet changes a volume
-// with fsGroup at each mount. The rights are taken away again, in the whole folder, and this is
-// reported. A second time there is nothing to report.
+// TestFolderThatAGroupMayWrite changes a folder as a kubelet changes a volume with fsGroup at
+// each mount. PrivateFolder must remove the rights in the whole folder and report it, and must
+// have nothing to report the second time.
 func TestFolderThatAGroupMayWrite(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	told := []string{}
@@ -140,8 +141,8 @@ func TestFolderThatAGroupMayWrite(t *testing.T) {
 	}
 }
 
-// TestFoldersThatAreNotRepaired: a folder to which everybody may have written, or that belongs
-// to somebody else, stays unchanged and is refused.
+// TestFoldersThatAreNotRepaired requires that PrivateFolder refuses a folder to which everybody
+// may have written, or that contains a file of another user, and does not change its mode.
 func TestFoldersThatAreNotRepaired(t *testing.T) {
 	fail := func(what string) { t.Error(what) }
 	make := func() (parent, dir, file string) {

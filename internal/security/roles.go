@@ -12,12 +12,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// ofTaskManagers are the calls that only task managers may make.
+// ofTaskManagers has the names of the calls that only task managers may make.
 var ofTaskManagers = []string{"Connect", "Deliver", "FetchArtifact"}
 
-// StreamRoles refuses the calls of task managers if the caller's certificate names other roles,
-// so that a client does not receive the programs of others. Connections without TLS and
-// certificates without roles pass. TokenOptions includes it.
+// StreamRoles returns an interceptor that refuses the calls of task managers if the caller's
+// certificate names only other roles, so that a client cannot receive the programs of others.
+// It admits connections without client certificates and certificates without roles.
+// TokenOptions includes it.
 func StreamRoles() grpc.StreamServerInterceptor {
 	return func(impl any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 		method := info.FullMethod[strings.LastIndexByte(info.FullMethod, '/')+1:]
@@ -29,7 +30,8 @@ func StreamRoles() grpc.StreamServerInterceptor {
 	}
 }
 
-// rolesOf returns the roles in the certificate of a stream's other side.
+// rolesOf returns the roles in the certificate of the caller of a stream, nil if there is no
+// certificate.
 func rolesOf(stream grpc.ServerStream) []string {
 	p, ok := peer.FromContext(stream.Context())
 	if !ok {

@@ -18,20 +18,21 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// header is the header of a token, which follows "Bearer " (RFC 6750).
+// header is the name of the header that has the token, after "Bearer " (RFC 6750).
 const header = "authorization"
 
-// Answers to callers with no token or a wrong one.
+// Parts of the errors that callers without a token, or with a wrong token, get.
 const (
 	noToken    = "this job manager wants a token, and none came: "
 	wrongToken = "this is not the token of this job manager: "
 	findToken  = "it is in the token file that the job manager names when it starts, which programs of the same user on the same machine find by themselves; elsewhere give a copy of that file with --token-file"
 )
 
-// ClientCredentials returns the transport of a client with the given configuration; nil means
-// no TLS. Prefer it to gRPC's own. With TLS 1.3 a server refuses a client's certificate only
-// after the client has begun to send. If a write fails before that refusal was read, this
-// transport reads it, so that ExplainDial can explain the error.
+// ClientCredentials returns the transport credentials of a client with the given configuration;
+// nil means no TLS. Use it instead of gRPC's credentials. With TLS 1.3, a server refuses a
+// client's certificate only after the client has begun to send. If a write of the client fails
+// for that reason, these credentials read the server's alert, so that ExplainDial can explain
+// the error.
 func ClientCredentials(config *tls.Config) credentials.TransportCredentials {
 	if config == nil {
 		return insecure.NewCredentials()
@@ -55,11 +56,11 @@ func (l listening) Clone() credentials.TransportCredentials {
 	return listening{l.TransportCredentials.Clone()}
 }
 
-// lastWords is how long a connection is still read after a write to it has failed.
+// lastWords bounds the time for which a connection is read after a write to it has failed.
 const lastWords = 200 * time.Millisecond
 
-// listeningConn replaces the error of a failed write by the TLS alert that the other side sent
-// last, if it sent one.
+// listeningConn replaces the error of a failed write by the TLS alert that the other side has
+// sent, if it has sent one.
 type listeningConn struct{ net.Conn }
 
 func (c *listeningConn) Write(data []byte) (int, error) {
@@ -67,7 +68,8 @@ func (c *listeningConn) Write(data []byte) (int, error) {
 	if err == nil {
 		return n, nil
 	}
-	// Nobody reads the connection after this, so nothing that is read here is missed.
+	// After a failed write nobody else reads the connection, so the bytes that are read here
+	// are not missed.
 	if c.SetReadDeadline(time.Now().Add(lastWords)) == nil {
 		var alert tls.AlertError
 		_, said := c.Read(make([]byte, 1))
@@ -78,14 +80,14 @@ func (c *listeningConn) Write(data []byte) (int, error) {
 	return n, err
 }
 
-// tokenCredentials adds a token to calls.
+// tokenCredentials implements credentials.PerRPCCredentials.
 type tokenCredentials struct {
 	token      Token
 	requireTLS bool
 }
 
-// TokenCredentials adds t to every call of a connection. With requireTLS gRPC refuses to
-// send it over a connection without TLS.
+// TokenCredentials returns credentials that add t to every call of a connection. If requireTLS
+// is set, gRPC does not send t over a connection without TLS.
 func TokenCredentials(t Token, requireTLS bool) credentials.PerRPCCredentials {
 	return tokenCredentials{token: t, requireTLS: requireTLS}
 }
@@ -96,9 +98,9 @@ func (c tokenCredentials) GetRequestMetadata(context.Context, ...string) (map[st
 
 func (c tokenCredentials) RequireTransportSecurity() bool { return c.requireTLS }
 
-// TokenOptions makes a server admit only callers that show t and, if their certificate names
-// roles, only to the calls of these roles. The token is checked before anything else of a call
-// is read, and again by the interceptors.
+// TokenOptions returns the options of a server that admits only calls that have t and, if the
+// caller's certificate names roles, only the calls of these roles. The token is checked when
+// only the headers of a call have been read, and again by the interceptors.
 func TokenOptions(t Token) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.InTapHandle(tapToken(t)),
@@ -107,8 +109,8 @@ func TokenOptions(t Token) []grpc.ServerOption {
 	}
 }
 
-// tapToken checks a call when only its headers have arrived. The first call that it admits
-// records that its connection is authenticated.
+// tapToken returns a function that checks the token of a call when only its headers have
+// arrived. If it admits the call, it marks the connection as authenticated.
 func tapToken(t Token) tap.ServerInHandle {
 	return func(ctx context.Context, info *tap.Info) (context.Context, error) {
 		err := admit(t, info.Header)
@@ -119,7 +121,7 @@ func tapToken(t Token) tap.ServerInHandle {
 	}
 }
 
-// UnaryToken checks the token of calls with one answer.
+// UnaryToken returns an interceptor that checks the token of unary calls.
 func UnaryToken(t Token) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		md, _ := metadata.FromIncomingContext(ctx)
@@ -130,7 +132,7 @@ func UnaryToken(t Token) grpc.UnaryServerInterceptor {
 	}
 }
 
-// StreamToken checks the token of streams.
+// StreamToken returns an interceptor that checks the token of streams.
 func StreamToken(t Token) grpc.StreamServerInterceptor {
 	return func(impl any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 		md, _ := metadata.FromIncomingContext(stream.Context())
@@ -141,7 +143,8 @@ func StreamToken(t Token) grpc.StreamServerInterceptor {
 	}
 }
 
-// admit compares the token in md with t. Its error says what to do.
+// admit compares the token in md with t. It returns an error that says what to do if there is
+// no token or another one.
 func admit(t Token, md metadata.MD) error {
 	shown := md.Get(header)
 	if len(shown) == 0 {
@@ -153,7 +156,8 @@ func admit(t Token, md metadata.MD) error {
 	return nil
 }
 
-// bearer returns the token in a header; if there is none, the result equals no token.
+// bearer returns the token in the value of a header. If there is none, it returns the zero
+// Token, which is equal to no token.
 func bearer(value string) Token {
 	scheme, text, _ := strings.Cut(value, " ")
 	if !strings.EqualFold(scheme, "Bearer") {

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// maxPEM bounds a file or text in PEM: room for hundreds of authorities.
+// maxPEM bounds the bytes of a PEM file. It is enough for hundreds of authorities.
 const maxPEM = 1 << 20
 
-// Roles in certificates that InitTLS made. A role is a URI in the certificate (a subject
-// alternative name), such as "superstep:jobmanager", so that a client's certificate does not
-// serve as that of a job manager. Certificates of other origin have no role, and serve for
-// whatever their key usage and names allow.
+// Roles in the certificates of InitTLS. A role is a URI in the certificate (a subject
+// alternative name), such as "superstep:jobmanager". It prevents the use of a client's
+// certificate as that of a job manager. Certificates of other origin have no role, and can be
+// used for everything that their key usage and names allow.
 const (
 	RoleJobManager  = "jobmanager"
 	RoleTaskManager = "taskmanager"
@@ -28,19 +28,20 @@ const (
 	roleScheme = "superstep"
 )
 
-// TLSFiles names the PEM files of one side of a connection. The zero value means no TLS.
+// TLSFiles has the paths of the PEM files of one side of a connection. The zero value means no
+// TLS.
 type TLSFiles struct {
-	CA   string // certificates of the authorities that must have signed the other side's
-	Cert string // this side's certificate, and the intermediate ones up to the authority
-	Key  string // its private key
+	CA   string // certificates of the authorities that must have signed the other side's certificate
+	Cert string // this side's certificate, and the intermediate certificates up to the authority's
+	Key  string // private key of this side's certificate
 }
 
 // IsZero reports whether there are no files.
 func (f TLSFiles) IsZero() bool { return f == TLSFiles{} }
 
-// Server returns the configuration of a server, nil without files. With a CA, clients must show
-// a certificate that it has signed. If that certificate has a role, the role must be task manager
-// or client. Only TLS 1.3 is accepted.
+// Server returns the TLS configuration of a server, nil if f is zero. If CA is set, clients
+// must present a certificate that it has signed; if that certificate has a role, the role must
+// be task manager or client. Only TLS 1.3 is accepted.
 func (f TLSFiles) Server() (*tls.Config, error) { return f.server(time.Now()) }
 
 func (f TLSFiles) server(now time.Time) (*tls.Config, error) {
@@ -65,10 +66,10 @@ func (f TLSFiles) server(now time.Time) (*tls.Config, error) {
 	return config, nil
 }
 
-// Client returns the configuration of a client, nil without files. Without a CA it trusts the
-// authorities of the system; with certificate and key it authenticates itself. The server's
-// certificate must be valid for the dialled name; if it has a role, it must be of a job
-// manager.
+// Client returns the TLS configuration of a client, nil if f is zero. If CA is not set, the
+// client trusts the authorities of the operating system. If Cert and Key are set, it
+// authenticates itself. The server's certificate must be valid for the dialled name; if it has
+// a role, the role must be job manager.
 func (f TLSFiles) Client() (*tls.Config, error) { return f.client(time.Now()) }
 
 func (f TLSFiles) client(now time.Time) (*tls.Config, error) {
@@ -95,7 +96,7 @@ func (f TLSFiles) client(now time.Time) (*tls.Config, error) {
 	return config, nil
 }
 
-// certificate reads certificate and key, and checks that they are valid now.
+// certificate reads certificate and key, and checks that the certificate is valid now.
 func (f TLSFiles) certificate(now time.Time) (tls.Certificate, error) {
 	if err := checkKey(f.Key); err != nil {
 		return tls.Certificate{}, fmt.Errorf("private key %s: %w", f.Key, err)
@@ -118,7 +119,7 @@ func (f TLSFiles) certificate(now time.Time) (tls.Certificate, error) {
 	return cert, nil
 }
 
-// keyPair is tls.X509KeyPair, and parses the leaf.
+// keyPair is like tls.X509KeyPair, but always sets Leaf.
 func keyPair(certPEM, keyPEM []byte) (tls.Certificate, error) {
 	cert, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err == nil && cert.Leaf == nil {
@@ -127,7 +128,7 @@ func keyPair(certPEM, keyPEM []byte) (tls.Certificate, error) {
 	return cert, err
 }
 
-// authorities reads a file of certificates to trust.
+// authorities reads a file of certificates to trust. At least one of them must be valid now.
 func authorities(path string, now time.Time) (*x509.CertPool, error) {
 	data, err := readPEM(path)
 	if err != nil {
@@ -150,7 +151,8 @@ func authorities(path string, now time.Time) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// parseCertificates reads all certificates of a text in PEM, one at least.
+// parseCertificates returns all certificates in data, which is PEM. It returns an error if
+// there is none.
 func parseCertificates(data []byte) ([]*x509.Certificate, error) {
 	var certs []*x509.Certificate
 	for rest := data; ; {
@@ -176,7 +178,7 @@ func parseCertificates(data []byte) ([]*x509.Certificate, error) {
 	return certs, nil
 }
 
-// readPEM reads a file of bounded size.
+// readPEM reads a file of at most maxPEM bytes.
 func readPEM(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -193,8 +195,8 @@ func readPEM(path string) ([]byte, error) {
 	return data, nil
 }
 
-// checkTimes returns an error about a certificate that is not valid now. The text continues
-// after the certificate's name.
+// checkTimes returns an error if a certificate is not valid now. The error's text follows the
+// name of the certificate.
 func checkTimes(c *x509.Certificate, now time.Time) error {
 	switch {
 	case now.After(c.NotAfter):
@@ -219,8 +221,8 @@ func roles(c *x509.Certificate) []string {
 	return found
 }
 
-// requireRole checks, after the chain is verified, that the other side's certificate
-// has one of the allowed roles if it has any.
+// requireRole returns a function for tls.Config.VerifyConnection. It checks that the other
+// side's certificate has no role or one of the allowed roles.
 func requireRole(allowed ...string) func(tls.ConnectionState) error {
 	return func(state tls.ConnectionState) error {
 		if len(state.PeerCertificates) == 0 {
@@ -241,5 +243,5 @@ func requireRole(allowed ...string) func(tls.ConnectionState) error {
 	}
 }
 
-// roleRefused begins the error of a certificate with another role.
+// roleRefused is the beginning of the error about a certificate with another role.
 const roleRefused = "the other side shows the certificate "

@@ -86,7 +86,7 @@ func TestInitTLSThatFails(t *testing.T) {
 	_, err = InitTLS(file, nil, false)
 	require.ErrorContains(t, err, "folder of the certificates")
 
-	// If one file cannot be replaced, nothing else is left behind.
+	// If one file cannot be replaced, no temporary files must be left.
 	dir := t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "ca-key.pem", "x"), 0o700))
 	_, err = InitTLS(dir, nil, true)
@@ -153,7 +153,7 @@ func TestFilesThatDoNotServe(t *testing.T) {
 	_, err = TLSFiles{CA: good.CA, Cert: good.Cert}.Client()
 	require.ErrorContains(t, err, "--tls-cert and --tls-key go together")
 	_, err = TLSFiles{Cert: good.Cert, Key: write("group.pem", string(key), 0o640)}.Server()
-	require.NoError(t, err, "the key of a service")
+	require.NoError(t, err, "the group of a service may read its key")
 }
 
 func TestOldTLSIsRefused(t *testing.T) {
@@ -189,7 +189,7 @@ func TestTimesOfCertificates(t *testing.T) {
 	require.ErrorContains(t, err, "authority "+set.Client.CA+" expired on")
 }
 
-// credential issues the credential of one worker of an attempt.
+// credential returns the credential of one worker of an attempt with authority a.
 func credential(t *testing.T, a *Authority, hosts ...string) wire.Credential {
 	t.Helper()
 	cert, key, err := a.Issue(hosts)
@@ -204,7 +204,8 @@ func workerTLS(t *testing.T, c wire.Credential) *tls.Config {
 	return config
 }
 
-// converse lets client and server send each other a byte and returns their errors.
+// converse connects a client and a server, which send each other a byte, and returns their
+// errors.
 func converse(t *testing.T, server, client *tls.Config) (ofServer, ofClient error) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -262,7 +263,7 @@ func TestStrangersToAnAttempt(t *testing.T) {
 	require.NoError(t, err)
 	mine := credential(t, a)
 	stranger := credential(t, b)
-	mixed := stranger // trusts the attempt, but is not part of it
+	mixed := stranger // trusts the authority of the attempt, but has a certificate of another one
 	mixed.Authority = a.PEM()
 	set := makeTLS(t)
 	for name, other := range map[string]*tls.Config{
@@ -280,7 +281,8 @@ func TestStrangersToAnAttempt(t *testing.T) {
 	require.Error(t, ofServer)
 	require.ErrorContains(t, ofClient, "unknown authority")
 
-	// A worker's certificate gives no access to a job manager, and a worker cannot sign.
+	// A worker's certificate must not give access to a job manager, and a worker must not be
+	// able to sign certificates.
 	server, err := set.JobManager.Server()
 	require.NoError(t, err)
 	ofServer, _ = converse(t, server, workerTLS(t, mine))

@@ -14,20 +14,20 @@ import (
 	"strings"
 )
 
-// Sizes of tokens. Ours have 32 random bytes, in 43 characters; users may also bring tokens
-// from other tools.
+// Sizes of tokens. Tokens of NewToken have 32 random bytes, in 43 characters. Users may also
+// use tokens of other tools.
 const (
 	tokenBytes   = 32
 	minTokenText = 32
 	maxTokenText = 512
 )
 
-// Token is the secret that every client and task manager shows a job manager: anybody who has
-// it may run programs there. The zero Token is no token, and equals nothing, not even itself.
-// Printing a Token does not reveal it.
+// Token is the secret that every client and task manager sends to a job manager. Anybody who
+// has it may run programs in the cluster. The zero Token means that there is no token; for
+// Equal it is not even equal to itself. Printing a Token does not reveal it.
 type Token struct{ text string }
 
-// NewToken makes a token of 32 random bytes.
+// NewToken returns a new token of 32 random bytes.
 func NewToken() (Token, error) {
 	secret, err := NewSecret()
 	if err != nil {
@@ -45,9 +45,9 @@ func NewSecret() ([]byte, error) {
 	return secret, nil
 }
 
-// ParseToken reads a token's text, which is 32 to 512 characters that may stand in an
-// HTTP header (RFC 6750: letters, digits and -._~+/=). White space around it is
-// ignored. No error repeats the text.
+// ParseToken returns the token with the given text: 32 to 512 characters that are allowed for
+// bearer tokens in HTTP headers (RFC 6750: letters, digits and -._~+/=). White space around the
+// token is ignored. Errors do not contain the text.
 func ParseToken(text string) (Token, error) {
 	text = strings.TrimSpace(text)
 	switch {
@@ -67,13 +67,13 @@ func ParseToken(text string) (Token, error) {
 	return Token{text: text}, nil
 }
 
-// Reveal returns the token's text, for a header or a file and nothing else.
+// Reveal returns the token's text. It must be used only for headers and token files.
 func (t Token) Reveal() string { return t.text }
 
-// IsZero reports whether t is no token.
+// IsZero reports whether t is the zero Token.
 func (t Token) IsZero() bool { return t.text == "" }
 
-// String does not reveal the token.
+// String returns a text that does not reveal the token.
 func (t Token) String() string {
 	if t.IsZero() {
 		return "no token"
@@ -81,25 +81,25 @@ func (t Token) String() string {
 	return "token (hidden)"
 }
 
-// GoString does not reveal the token either.
+// GoString returns a text that does not reveal the token.
 func (t Token) GoString() string { return "security.Token(" + t.String() + ")" }
 
-// Equal compares two tokens in a time that reveals nothing about them, not even their lengths.
-// The zero Token equals nothing.
+// Equal reports whether two tokens are equal. Its time does not depend on where the tokens
+// differ. The zero Token is not equal to any token.
 func Equal(a, b Token) bool {
 	x, y := sha256.Sum256([]byte(a.text)), sha256.Sum256([]byte(b.text))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1 && !a.IsZero() && !b.IsZero()
 }
 
-// DefaultTokenFile returns the path where a job manager that listens on port leaves its token
-// for clients and task managers of the same user: in the user's runtime directory
-// (XDG_RUNTIME_DIR) if there is one, else in a folder of the user's own in the temporary
+// DefaultTokenFile returns the path to which a job manager that listens on port writes its
+// token for clients and task managers of the same user. It is in the user's runtime directory
+// (XDG_RUNTIME_DIR) if there is one, and otherwise in the user's own folder in the temporary
 // directory.
 func DefaultTokenFile(port int) string { return tokenFiles(port)[0] }
 
-// tokenFiles returns all paths where a token may be; new ones go to the first. There are
-// several because a service and a login of the same user may differ in having a runtime
-// directory.
+// tokenFiles returns all paths where the token file may be. New tokens are written to the first
+// one. There may be two paths, since a login of a user may have a runtime directory while a
+// service of the same user has none.
 func tokenFiles(port int) []string {
 	var files []string
 	name := fmt.Sprintf("token-%d", port)
@@ -112,9 +112,9 @@ func tokenFiles(port int) []string {
 }
 
 // FindToken reads the token of a job manager on this machine that listens on port and runs as
-// the same user. It is an error if another user listens on the port, as the job manager may
-// have ended: the token would be given away. If there is no token, the error says where it was
-// looked for, and wraps fs.ErrNotExist.
+// the same user. If a process of another user listens on the port, it returns an error: the job
+// manager may have ended, and the token would be sent to that process. If there is no token,
+// the error has the paths that were tried, and wraps fs.ErrNotExist.
 func FindToken(port int) (Token, error) {
 	files := tokenFiles(port)
 	for _, file := range files {
@@ -137,9 +137,10 @@ func FindToken(port int) (Token, error) {
 	}
 }
 
-// ReadToken reads a token from a file. It refuses a file that is a symbolic link or not a
-// regular file, that belongs to somebody else, or that others may read or write. A file that
-// belongs to root may be readable by a group, as services get their tokens that way.
+// ReadToken reads a token from a file. It returns an error if the file is a symbolic link or
+// not a regular file, belongs to another user except root, or can be read or written by others.
+// The group of a file that belongs to root may read it, since services get their tokens that
+// way.
 func ReadToken(path string) (Token, error) {
 	f, err := openPrivate(path)
 	if err != nil {
@@ -160,10 +161,10 @@ func ReadToken(path string) (Token, error) {
 	return t, nil
 }
 
-// CreateToken returns the token in the file at path. If there is no file, it makes the file, a
-// token and missing folders, accessible only to the user. Several processes that do so at once
-// all get the same token. It refuses what ReadToken refuses, and a folder in which others may
-// replace files.
+// CreateToken returns the token in the file at path. If there is no file, it makes a token, the
+// file and missing folders, which only the user can access. Several processes that do so
+// concurrently get the same token. It returns an error for a file that ReadToken refuses, and
+// for a folder in which others may replace files.
 func CreateToken(path string) (Token, error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -179,8 +180,8 @@ func CreateToken(path string) (Token, error) {
 	if t, err = NewToken(); err != nil {
 		return Token{}, err
 	}
-	// The file appears as a whole: it is written under a temporary name and then linked, which
-	// fails if another process was faster.
+	// The file is created atomically: it is written under a temporary name and then linked to
+	// its path. The link fails if another process has created the file meanwhile.
 	aside, err := writeAside(dir, t.text+"\n")
 	if err != nil {
 		return Token{}, fmt.Errorf("token file %s: %w", path, err)
@@ -198,8 +199,8 @@ func CreateToken(path string) (Token, error) {
 	return Token{}, fmt.Errorf("token file %s: %w", path, linked)
 }
 
-// writeAside writes a file under a new name that only the user may read, and returns
-// its path. If it fails it leaves nothing.
+// writeAside writes content to a new file in dir that only the user may read, and returns its
+// path. If it fails, it leaves no file.
 func writeAside(dir, content string) (path string, err error) {
 	f, err := os.CreateTemp(dir, ".new-*") // mode 0600
 	if err != nil {
@@ -219,7 +220,7 @@ func writeAside(dir, content string) (path string, err error) {
 	return f.Name(), nil
 }
 
-// advised is an error with a text of our own for people and a cause for programs.
+// advised is an error with a text that says what to do, and a cause that programs can test for.
 type advised struct {
 	text  string
 	cause error

@@ -82,7 +82,7 @@ func TestCreateTokenMakesOneForAll(t *testing.T) {
 	require.Equal(t, fs.FileMode(0o700), info.Mode().Perm())
 	entries, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
-	require.Len(t, entries, 1, "nothing is left beside the file")
+	require.Len(t, entries, 1, "no temporary files may be left")
 }
 
 func TestFindToken(t *testing.T) {
@@ -95,7 +95,7 @@ func TestFindToken(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.ErrorContains(t, err, "no token for port 6123 at "+DefaultTokenFile(6123)+" or "+filepath.Join(temp, privateFolder(), "token-6123")+": is a job manager running here as this user?")
 
-	// A service of the user has no runtime directory; a login of the same user has one.
+	// A service of the user has no runtime directory, but a login of the same user has one.
 	t.Setenv("XDG_RUNTIME_DIR", "")
 	inTemp := DefaultTokenFile(6123)
 	require.Equal(t, filepath.Join(temp, privateFolder(), "token-6123"), inTemp)

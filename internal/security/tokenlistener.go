@@ -10,12 +10,12 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// NewTokenListener returns a listener for a gRPC server with TokenOptions. It keeps room for
-// clients that know the token, however many others connect. A connection on which no call has
-// shown the token yet is unauthenticated; it is closed after patience. Where more than limit
-// connections are open, the oldest unauthenticated one is closed to make room for the new one.
-// Authenticated connections stay as long as they like; where limit of them are open, the next
-// connection waits until one is closed.
+// NewTokenListener returns a listener for a gRPC server with TokenOptions. Clients that know
+// the token can connect however many others do. A connection is unauthenticated until a call on
+// it has sent the token. Unauthenticated connections are closed after patience. When limit
+// connections are open and a new one comes, the listener closes the oldest unauthenticated one.
+// It never closes authenticated connections; if limit of them are open, a new connection waits
+// until one is closed.
 func NewTokenListener(inner net.Listener, limit int, patience time.Duration) net.Listener {
 	d := &tokenListener{Listener: inner, limit: limit, patience: patience, unauthenticated: list.New()}
 	d.left.L = &d.mu
@@ -28,9 +28,9 @@ type tokenListener struct {
 	patience time.Duration
 
 	mu              sync.Mutex
-	left            sync.Cond // signals that open or closed has changed
+	left            sync.Cond // signals that open or closed has changed; its lock is mu
 	open            int
-	unauthenticated *list.List // of *tokenConn, the oldest in front
+	unauthenticated *list.List // of *tokenConn, the oldest first
 	closed          bool
 }
 
@@ -71,7 +71,7 @@ func (d *tokenListener) Close() error {
 	return d.Listener.Close()
 }
 
-// expire closes a connection that is still unauthenticated.
+// expire closes v if it is still unauthenticated.
 func (d *tokenListener) expire(v *tokenConn) {
 	d.mu.Lock()
 	late := v.waiting != nil
@@ -84,16 +84,16 @@ func (d *tokenListener) expire(v *tokenConn) {
 	}
 }
 
-// tokenConn is a connection of a token listener. Its fields are under the listener's lock.
+// tokenConn is a connection of a token listener. Its fields are guarded by the listener's mu.
 type tokenConn struct {
 	net.Conn
 	listener *tokenListener
-	waiting  *list.Element // among the unauthenticated, nil once the token was shown
+	waiting  *list.Element // element in unauthenticated; nil when authenticated
 	patience *time.Timer
-	gone     bool // it has left, and its room is free
+	gone     bool // it no longer counts as open
 }
 
-// authenticated records that the token was shown. It is called under the listener's lock.
+// authenticated marks the connection as authenticated. The caller holds the listener's mu.
 func (v *tokenConn) authenticated() {
 	if v.waiting != nil {
 		v.listener.unauthenticated.Remove(v.waiting)
@@ -102,8 +102,8 @@ func (v *tokenConn) authenticated() {
 	}
 }
 
-// leave frees the room of a connection, once. It is called under the listener's lock; the caller
-// closes the connection afterwards.
+// leave records that the connection no longer counts as open or as unauthenticated. Calling it
+// again does nothing. The caller holds the listener's mu, and closes the connection afterwards.
 func (v *tokenConn) leave() {
 	v.authenticated()
 	if !v.gone {
@@ -120,8 +120,8 @@ func (v *tokenConn) Close() error {
 	return v.Conn.Close()
 }
 
-// RemoteAddr returns an address that refers to the connection: gRPC passes it on with every call,
-// also through TLS.
+// RemoteAddr returns an address that contains the connection, so that tokenShown can find the
+// connection of a call: gRPC passes the address with every call, also with TLS.
 func (v *tokenConn) RemoteAddr() net.Addr { return tokenAddr{v.Conn.RemoteAddr(), v} }
 
 type tokenAddr struct {
@@ -129,8 +129,8 @@ type tokenAddr struct {
 	of *tokenConn
 }
 
-// tokenShown records that the call of ctx has shown the token, if its connection is one of a
-// token listener.
+// tokenShown marks the connection of a call as authenticated, if it is one of a token listener.
+// ctx is the context of the call.
 func tokenShown(ctx context.Context) {
 	if p, ok := peer.FromContext(ctx); ok {
 		if a, ok := p.Addr.(tokenAddr); ok {

@@ -18,8 +18,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// behindTokenListener serves a job manager in memory, behind a token listener with the given limit and a patience
-// of a minute. It returns a function that connects to it.
+// behindTokenListener serves a job manager in memory through a token listener with the given
+// limit and a patience of a minute. It returns a function that dials it.
 func behindTokenListener(t *testing.T, limit int, token Token) (dial func(context.Context, string) (net.Conn, error)) {
 	inner := bufconn.Listen(1 << 16)
 	l := NewTokenListener(inner, limit, time.Minute)
@@ -31,7 +31,7 @@ func behindTokenListener(t *testing.T, limit int, token Token) (dial func(contex
 	return func(ctx context.Context, _ string) (net.Conn, error) { return inner.DialContext(ctx) }
 }
 
-// silent opens a proper connection that answers pings and makes no call.
+// silent opens a gRPC connection on which no call is made.
 func silent(t *testing.T, dial func(context.Context, string) (net.Conn, error)) *grpc.ClientConn {
 	cc, err := grpc.NewClient("passthrough:///memory", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(dial))
 	require.NoError(t, err)
@@ -41,20 +41,20 @@ func silent(t *testing.T, dial func(context.Context, string) (net.Conn, error)) 
 	return cc
 }
 
-// isOpen reports whether a connection without calls, which gRPC does not open again, is
-// still open.
+// isOpen reports whether a connection of silent is still open. gRPC does not open it again, as
+// there are no calls.
 func isOpen(cc *grpc.ClientConn) bool {
 	synctest.Wait()
 	return cc.GetState() == connectivity.Ready
 }
 
-// visit makes a client that shows a token, and counts the connections that it opens.
+// visit returns a client that sends a token, and the number of connections that it has opened.
 func visit(t *testing.T, dial func(context.Context, string) (net.Conn, error), token Token) (*wire.Client, *int) {
 	opened := new(int)
 	options := append(wire.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithPerRPCCredentials(TokenCredentials(token, false)),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			*opened++ // written by one goroutine at a time, and read when all are blocked
+			*opened++ // written by one goroutine at a time, and read when all goroutines are blocked
 			return dial(ctx, address)
 		}))
 	cc, err := grpc.NewClient("passthrough:///memory", options...)
@@ -71,9 +71,9 @@ func ask(t *testing.T, c *wire.Client) error {
 	return err
 }
 
-// TestTokenListenerExpires leaves one connection of each kind idle for longer than the listener's patience:
-// the silent one and the one with a wrong token are closed, and the one that has shown the
-// token still works a day later.
+// TestTokenListenerExpires leaves three connections idle for longer than the listener's
+// patience. The silent one and the one with a wrong token must be closed. The one that has sent
+// the token must still work a day later.
 func TestTokenListenerExpires(t *testing.T) {
 	right, wrong := newToken(t), newToken(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestTokenListenerExpires(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		require.False(t, isOpen(nobody))
 		require.Equal(t, codes.Unauthenticated, wire.Code(ask(t, foe)))
-		require.Equal(t, 2, *foes, "with a connection of its own")
+		require.Equal(t, 2, *foes, "the client must have opened a new connection")
 
 		time.Sleep(24 * time.Hour)
 		require.NoError(t, ask(t, friend))
@@ -100,8 +100,9 @@ func TestTokenListenerExpires(t *testing.T) {
 	})
 }
 
-// TestTokenListenerMakesRoom fills a token listener with silent connections: a client with the token is admitted
-// at once, in place of the oldest one, and is not the next to be closed.
+// TestTokenListenerMakesRoom fills a token listener with silent connections. A client with the
+// token must be admitted at once, in place of the oldest one, and its connection must not be
+// closed when further connections come.
 func TestTokenListenerMakesRoom(t *testing.T) {
 	token := newToken(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -122,8 +123,8 @@ func TestTokenListenerMakesRoom(t *testing.T) {
 	})
 }
 
-// TestDoorIsFull admits as many clients with the token as the limit: one more waits, without
-// taking the place of any, until one leaves.
+// TestDoorIsFull opens as many authenticated connections as the limit allows. One more must
+// wait until one of them is closed.
 func TestDoorIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := bufconn.Listen(1 << 16)
@@ -156,7 +157,7 @@ func TestDoorIsFull(t *testing.T) {
 		require.Len(t, in, 2)
 
 		require.NoError(t, in[0].Close())
-		_ = in[0].Close() // does not free room twice
+		_ = in[0].Close() // must not admit two connections
 		synctest.Wait()
 		require.Len(t, in, 3)
 		require.Len(t, accept, 3)
@@ -164,7 +165,7 @@ func TestDoorIsFull(t *testing.T) {
 		c, err := inner.DialContext(t.Context())
 		require.NoError(t, err)
 		defer c.Close()
-		synctest.Wait() // until it waits for room
+		synctest.Wait() // until Accept waits until a connection is closed
 		require.NoError(t, l.Close())
 		synctest.Wait()
 		require.Len(t, accept, 4)

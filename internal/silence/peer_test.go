@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A peer that begins long after the watch has as much time as any other.
+// TestPeersThatComeLate requires that a peer that is first judged long after the watch started
+// is dead only after the detection time.
 func TestPeersThatComeLate(t *testing.T) {
 	const detection = 4 * second
 	w := NewWatch(detection, 0)

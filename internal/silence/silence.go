@@ -1,52 +1,53 @@
-// Package silence distinguishes a silent peer from one whose messages this process had no time
-// to read. It has no goroutine, clock, socket or lock: the caller reports ticks and messages
-// with their times, and gets a verdict. A process that listens has one [Watch], and a [Peer]
-// for each of its peers:
+// Package silence detects silent peers. It distinguishes a silent peer from a peer whose
+// messages this process had no time to read. It has no goroutine, clock, socket or lock: the
+// caller reports ticks, with their times, and messages, and gets a verdict. A process that
+// monitors peers has one [Watch], and for each peer a [Peer]:
 //
 //	w := silence.NewWatch(4*time.Second, now)
 //	w.Tick(now)                       // every w.Period
-//	w.Heard(&peer)                    // when something of it has come
+//	w.Heard(&peer)                    // when bytes of the peer have arrived
 //	switch w.Judge(&peer) {
-//	case silence.Suspect:             // does something of it wait to be read?
+//	case silence.Suspect:             // are there unread bytes of the peer?
 //	case silence.Dead:
 //	}
 //
-// # Whose silence it is
+// # Which time counts
 //
-// A process that was stopped, or that is overloaded, has read nothing during that time,
-// although its peers may have sent messages all the while: these wait in its sockets, behind
-// its other goroutines. Its ticks are delayed just as its reads are. So of the time between two
-// ticks, no more than two periods count. A peer is dead, or a message too late, only after this
-// process has had one turn to read for each period of the limit, or for each two periods if
-// every turn came late. If this process gets its turns, a stopped peer is dead within the
-// detection time. The limit is a period less than the detection time, as the first tick after a
-// message counts a whole period of silence.
+// A process that was stopped or is overloaded has read nothing for some time, although its
+// peers may have sent messages meanwhile, which wait in its sockets. Its ticks are then delayed
+// as its reads are. So of the time between two ticks, at most two periods count as silence. A
+// peer is dead, or a message overdue, only after this process has had one tick, and so a chance
+// to read, for each period of the limit, or for each two periods if every tick was late. If the
+// ticks of this process are not late, a stopped peer is dead within the detection time. The
+// limit is one period less than the detection time, since a message counts as heard at the tick
+// before it.
 package silence
 
 import "time"
 
 // Clock counts the time in which this process ran. Times are measured from any fixed moment.
-// The zero value has no period, and counts nothing.
+// The zero value has the period 0, and counts nothing.
 type Clock struct {
-	Period time.Duration // between ticks
+	Period time.Duration // time between two ticks
 
 	begun   bool
-	ticked  time.Duration // last tick
+	ticked  time.Duration // time of the last tick
 	counted time.Duration
 }
 
-// NewClock returns a clock for ticks of the given period. It begins with its first event.
+// NewClock returns a clock for ticks of the given period. It starts with the first call of
+// Begin or Tick.
 func NewClock(period time.Duration) Clock { return Clock{Period: period} }
 
-// Begin starts the clock now, if it has not started.
+// Begin starts the clock at now, unless it has started.
 func (c *Clock) Begin(now time.Duration) {
 	if !c.begun {
 		c.begun, c.ticked = true, now
 	}
 }
 
-// Tick records a turn of this process, and returns how much of the time since the last one
-// counts. If now is earlier than the last tick, nothing counts.
+// Tick records a tick at now. It returns how much of the time since the last tick counts: at
+// most two periods, and 0 if now is before the last tick.
 func (c *Clock) Tick(now time.Duration) time.Duration {
 	c.Begin(now)
 	passed := min(max(0, now-c.ticked), 2*c.Period)
@@ -55,11 +56,11 @@ func (c *Clock) Tick(now time.Duration) time.Duration {
 	return passed
 }
 
-// Counted returns the total time that has counted.
+// Counted returns the total of the times that Tick has returned.
 func (c *Clock) Counted() time.Duration { return c.counted }
 
-// Gap returns the time since the last tick if that is at least least, and else 0. During a gap
-// this process was stopped, or got no processor.
+// Gap returns the time since the last tick if it is at least least, and 0 otherwise. During a
+// long gap this process was stopped, or got no processor.
 func (c *Clock) Gap(now, least time.Duration) time.Duration {
 	if gap := now - c.ticked; c.begun && gap >= least {
 		return gap
@@ -67,22 +68,22 @@ func (c *Clock) Gap(now, least time.Duration) time.Duration {
 	return 0
 }
 
-// Watch has the clock and the limits for listening to peers that send signs of life all the
-// time.
+// Watch has the clock and the limits for the detection of silent peers. The peers must send
+// heartbeats all the time.
 type Watch struct {
 	Clock
-	Beat  time.Duration // between signs of life
-	Limit time.Duration // of silence
+	Beat  time.Duration // time between two heartbeats
+	Limit time.Duration // silence after which a peer is dead
 }
 
-// The numbers of ticks and of signs of life in a detection time.
+// The numbers of ticks and of heartbeats in a detection time.
 const (
 	ticks = 32
 	beats = 8
 )
 
-// NewWatch returns a watch that finds a silent peer within the detection time. It begins at
-// now.
+// NewWatch returns a watch that detects a silent peer within the detection time. Its clock
+// starts at now.
 func NewWatch(detection, now time.Duration) Watch {
 	period := detection / ticks
 	w := Watch{Clock: NewClock(period), Beat: detection / beats, Limit: detection - period}
@@ -90,29 +91,29 @@ func NewWatch(detection, now time.Duration) Watch {
 	return w
 }
 
-// Peer is a process that is listened to. The zero value begins with the first Judge or Heard,
-// however long the watch has been running by then.
+// Peer is the state of a monitored process. For the zero value, silence is measured from the
+// first call of Judge or Heard, however long the watch has been running by then.
 type Peer struct {
 	begun bool
 	heard time.Duration
 }
 
-// Heard records that something of a peer has arrived.
+// Heard records that bytes of the peer have arrived.
 func (w *Watch) Heard(p *Peer) { p.begun, p.heard = true, w.counted }
 
-// Verdict is what a silence means.
+// Verdict is the state of a peer, as judged by its silence.
 type Verdict uint8
 
 const (
-	// Alive: it was heard of late.
+	// Alive means that the peer was heard lately.
 	Alive Verdict = iota
 
-	// Suspect: it was not heard for some time, so the caller checks whether unread bytes of it
-	// wait for a goroutine of this process. If so, the caller calls Heard.
+	// Suspect means that the peer was silent for more than two heartbeats. The caller should
+	// check whether there are unread bytes of the peer, and call Heard if there are.
 	Suspect
 
-	// Dead: it was silent for the limit. A caller that has not checked for unread bytes since
-	// the peer was suspect does so first.
+	// Dead means that the peer was silent for the limit. The caller must still check for unread
+	// bytes of the peer, unless it has done so while the peer was Suspect.
 	Dead
 )
 

@@ -10,33 +10,33 @@ import (
 
 const second = time.Second
 
-// TestClockCountsTurns: of the time between two ticks, no more than two periods count. Time
-// before the clock began does not count, and neither does time that runs backwards.
+// TestClockCountsTurns requires that at most two periods between two ticks count, and that time
+// before Begin and time that runs backwards do not count.
 func TestClockCountsTurns(t *testing.T) {
 	c := NewClock(second)
-	require.Zero(t, c.Gap(time.Hour, 0), "before it has begun there is no gap")
+	require.Zero(t, c.Gap(time.Hour, 0), "there is no gap before Begin")
 	c.Begin(5 * second)
 	c.Begin(50 * second)
 	require.Equal(t, second, c.Tick(6*second))
 	require.Equal(t, 500*time.Millisecond, c.Tick(6500*time.Millisecond))
 	require.Zero(t, c.Gap(7*second, second))
 	require.Equal(t, second, c.Gap(7500*time.Millisecond, second))
-	require.Equal(t, 2*second, c.Tick(time.Hour), "a process that was stopped for an hour had one turn in it")
+	require.Equal(t, 2*second, c.Tick(time.Hour), "of an hour between two ticks only two periods count")
 	require.Zero(t, c.Tick(time.Minute))
 	require.Equal(t, second, c.Tick(time.Hour+second))
 	require.Equal(t, 4500*time.Millisecond, c.Counted())
 }
 
-// TestClockBeginsWithItsFirstTick: the time before it does not count.
+// TestClockBeginsWithItsFirstTick requires that the time before the first tick does not count.
 func TestClockBeginsWithItsFirstTick(t *testing.T) {
 	c := NewClock(second)
 	require.Zero(t, c.Tick(time.Hour))
 	require.Equal(t, second, c.Tick(time.Hour+second))
 }
 
-// TestDeadWithinTheDetectionTime: if this process gets its turns, a peer is dead between seven
-// eighths of the detection time and all of it, whenever in a period it was heard last. It is
-// suspect from a quarter on.
+// TestDeadWithinTheDetectionTime requires that, if no tick is late, a silent peer is dead after
+// 7/8 to 8/8 of the detection time, and suspect from about 1/4 of it on, whenever in a period
+// it was heard last.
 func TestDeadWithinTheDetectionTime(t *testing.T) {
 	const detection = 4 * second
 	for phase := time.Duration(0); phase < detection/32; phase += detection / 320 {
@@ -44,7 +44,7 @@ func TestDeadWithinTheDetectionTime(t *testing.T) {
 		var p Peer
 		w.Tick(w.Period)
 		w.Heard(&p)
-		spoke := w.Period + phase // the message comes between two ticks
+		spoke := w.Period + phase // the message came between two ticks
 		var suspect time.Duration
 		for now := 2 * w.Period; ; now += w.Period {
 			w.Tick(now)
@@ -64,8 +64,8 @@ func TestDeadWithinTheDetectionTime(t *testing.T) {
 	}
 }
 
-// TestTurnsBeforeDeath: a peer is dead when this process has had one turn for each period of
-// the detection time. If each turn came late, half as many are enough.
+// TestTurnsBeforeDeath requires that a silent peer is dead after as many ticks as there are
+// periods in the limit. If each tick is late, it is dead after half as many.
 func TestTurnsBeforeDeath(t *testing.T) {
 	for passed, want := range map[time.Duration]int{4 * second / 32: 31, time.Hour: 16} {
 		w := NewWatch(4*second, 0)
@@ -79,8 +79,8 @@ func TestTurnsBeforeDeath(t *testing.T) {
 	}
 }
 
-// TestSleeperDoesNotAccuse: a process that wakes from a long sleep first reads what has
-// arrived.
+// TestSleeperDoesNotAccuse requires that, after this process was stopped for an hour, a peer is
+// dead only when this process has had enough ticks to read messages that arrived meanwhile.
 func TestSleeperDoesNotAccuse(t *testing.T) {
 	w := NewWatch(4*second, 0)
 	var p Peer
@@ -94,26 +94,26 @@ func TestSleeperDoesNotAccuse(t *testing.T) {
 	now += time.Hour
 	require.Equal(t, time.Hour, w.Gap(now, w.Beat+1))
 	w.Tick(now)
-	require.NotEqual(t, Dead, w.Judge(&p), "it may have spoken meanwhile")
-	for range 28 { // the sleep counted as two turns
+	require.NotEqual(t, Dead, w.Judge(&p), "messages of the peer may have arrived while the process was stopped")
+	for range 28 { // the hour counted as two periods
 		now += w.Period
 		w.Tick(now)
-		require.NotEqual(t, Dead, w.Judge(&p), "it may not have had time to be heard")
+		require.NotEqual(t, Dead, w.Judge(&p), "the process may not have had time to read messages of the peer")
 	}
 	now += w.Period
 	w.Tick(now)
-	require.Equal(t, Dead, w.Judge(&p), "it had time to be heard")
+	require.Equal(t, Dead, w.Judge(&p), "the process had time to read messages of the peer")
 }
 
-// TestNobodyIsDeadWhoIsHeardInTime compares the watch, over random turns and messages, with the
-// sum of all turns since the peer was heard.
+// TestNobodyIsDeadWhoIsHeardInTime compares the verdicts, over random ticks and messages, with
+// those from the sum of the counted times since the last message.
 func TestNobodyIsDeadWhoIsHeardInTime(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 200 {
 		w := NewWatch(3200*time.Millisecond, 0)
 		var p Peer
 		w.Heard(&p)
-		var since []time.Duration // the turns since it was heard
+		var since []time.Duration // the counted times since the peer was heard
 		now, dead := time.Duration(0), false
 		for range 500 {
 			if r.IntN(20) == 0 {

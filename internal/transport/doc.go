@@ -2,17 +2,18 @@
 //
 // The parts, in the order a batch meets them:
 //
-//   - A Message is a batch of rows of one source shard, cut by destination shard, or the mark
-//     that a source shard has ended. The inboxes of an exchange share the marks: one mark per
-//     source shard gives the total number of its messages, so that pairs of shards without rows
-//     cost neither messages nor memory.
-//   - A Sender belongs to one inbox, named by its Address. Send waits for a
-//     credit and hands the message over.
+//   - A Message is a batch of rows of one source shard, cut by destination shard, or the end
+//     mark of a source shard. A worker gets one end mark per source shard, which all its
+//     receiving subtasks share. The mark has the number of messages that the source shard sent
+//     to the worker. So a pair of shards without rows costs neither a message nor memory.
+//   - A Sender sends to one inbox, which its Address identifies. Send waits for a credit and
+//     then hands the message over.
 //   - A Receiver stores the messages of an inbox. It takes one message at a time and never
-//     waits for a reader of the rows, so that credits always come back: a sender waits only for
-//     the receiver's memory copy or disk write. So an exchange cannot deadlock, whatever the
-//     number of credits.
-//   - A Network makes senders and holds receivers. Mem is the network within a process.
+//     waits for a reader of the rows, so every credit is given back in the end: a sender waits
+//     only until the receiver has copied rows in memory or written them to disk. So an exchange
+//     cannot deadlock, whatever the number of credits.
+//   - A Network makes senders and passes their messages to receivers. Mem is the Network within
+//     a process.
 //
 // Messages of one sender arrive in the order in which they were sent. The order of messages of
 // different senders is undefined; receivers order them by source shard and sequence number.
@@ -23,5 +24,5 @@
 //	defer net.Close()
 //	err := net.Listen(addr, receiver)   // once per inbox, before anyone sends
 //	s, err := net.Dial(addr)            // any number of senders
-//	err = s.Send(ctx, msg)              // gives the reference to msg.Rows away
+//	err = s.Send(ctx, msg)              // takes over the reference to msg.Rows
 package transport

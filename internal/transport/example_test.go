@@ -7,7 +7,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// printer shows what it receives.
+// printer is a receiver that prints the messages.
 type printer struct{ done chan struct{} }
 
 func (p printer) Receive(m transport.Message) {

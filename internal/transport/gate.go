@@ -7,19 +7,20 @@ import (
 	"sync/atomic"
 )
 
-// Gate is a semaphore with costs, first come first served: for the credits of an inbox, the
-// room in the queue of a connection, the bytes of a run that may be under way. A caller enters
-// if anything is free, and takes its cost. So the free amount may become negative, and one
-// message always fits. The methods may be called from any goroutine.
+// Gate is a weighted semaphore that serves callers in the order of arrival. It is used for the
+// credits of an inbox, the free bytes in the queue of a connection, and the bytes of a run that
+// may be in transit. A caller may enter if the free amount is above 0; its cost is then
+// subtracted. So the free amount may become negative, and a message that costs more than the
+// gate's whole amount can still enter. The methods may be called from any goroutine.
 //
-// While no caller waits, entering and leaving are one atomic addition each.
+// While no caller waits, Enter and Leave are one atomic operation each.
 type Gate struct {
 	free   atomic.Int64
-	closed atomic.Bool // a caller waits, or it is shut; changes under mu
+	closed atomic.Bool // a caller waits, or the gate is shut; changes under mu
 
 	mu    sync.Mutex
 	queue []*Waiter
-	err   error // error for all callers after Shut
+	err   error // what Enter returns after Shut
 }
 
 // NewGate returns a gate with the given free amount.
@@ -29,10 +30,10 @@ func NewGate(free int64) *Gate {
 	return g
 }
 
-// Waiter is what a goroutine needs to wait at gates. It is used from one goroutine, again and
-// again.
+// Waiter is the state of a goroutine that waits at a gate. One goroutine at a time uses it, and
+// can use it again for later waits.
 type Waiter struct {
-	woken chan struct{} // has room for one sign
+	woken chan struct{} // has capacity 1, so that a send never blocks
 	cost  int64
 	in    bool
 	err   error
@@ -41,8 +42,8 @@ type Waiter struct {
 // NewWaiter returns a waiter.
 func NewWaiter() *Waiter { return &Waiter{woken: make(chan struct{}, 1)} }
 
-// Enter waits until anything is free and takes cost of it. It fails with the cause of ctx, or
-// with the error of Shut.
+// Enter waits until the free amount is above 0 and subtracts cost from it. It returns the cause
+// of ctx if ctx ends before, or the error that was given to Shut.
 func (g *Gate) Enter(ctx context.Context, w *Waiter, cost int64) error {
 	if !g.closed.Load() && g.take(cost) {
 		return nil
@@ -52,7 +53,8 @@ func (g *Gate) Enter(ctx context.Context, w *Waiter, cost int64) error {
 		g.mu.Unlock()
 		return err
 	}
-	// A Leave after this admits the waiters; an earlier one is noticed here.
+	// A Leave that follows this store sees it and admits waiters. For a Leave before it, admit
+	// is called below.
 	g.closed.Store(true)
 	w.cost, w.in, w.err = cost, false, nil
 	g.queue = append(g.queue, w)
@@ -79,7 +81,8 @@ func (g *Gate) Enter(ctx context.Context, w *Waiter, cost int64) error {
 	return context.Cause(ctx)
 }
 
-// Leave gives cost back, or grants more.
+// Leave adds cost to the free amount. cost is that of an earlier Enter, or the amount by which
+// the gate is enlarged.
 func (g *Gate) Leave(cost int64) {
 	g.free.Add(cost)
 	if g.closed.Load() {
@@ -89,7 +92,8 @@ func (g *Gate) Leave(cost int64) {
 	}
 }
 
-// take takes cost if anything is free.
+// take subtracts cost from the free amount if that is above 0. It reports whether it has done
+// so.
 func (g *Gate) take(cost int64) bool {
 	for {
 		free := g.free.Load()
@@ -102,8 +106,8 @@ func (g *Gate) take(cost int64) bool {
 	}
 }
 
-// admit admits waiters while anything is free, and reopens the gate when none is left. The
-// caller holds the lock.
+// admit admits waiters, in order, while the free amount is above 0. When no waiter is left it
+// clears closed. The caller holds mu.
 func (g *Gate) admit() {
 	for len(g.queue) > 0 && g.take(g.queue[0].cost) {
 		w := g.queue[0]
@@ -115,7 +119,8 @@ func (g *Gate) admit() {
 	g.closed.Store(len(g.queue) > 0 || g.err != nil)
 }
 
-// Shut fails all waiters and all later callers. The first error counts.
+// Shut makes all waiting and all later calls of Enter return err. Only the first call of Shut
+// has an effect.
 func (g *Gate) Shut(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -12,13 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGate: callers enter in the order of arrival, a caller that gives up takes nothing, and a
-// gate that is shut refuses all.
+// TestGate requires that callers enter in the order of arrival, that a caller whose context
+// ends takes nothing, and that a gate that is shut refuses all callers.
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewGate(1)
 		ctx := context.Background()
-		require.NoError(t, g.Enter(ctx, NewWaiter(), 3)) // only 1 is free, but one caller always fits
+		require.NoError(t, g.Enter(ctx, NewWaiter(), 3)) // only 1 is free, but a caller may enter if the free amount is above 0
 		var entered []int
 		enter := func(ctx context.Context, i int) chan error {
 			result := make(chan error, 1)
@@ -36,7 +36,7 @@ func TestGate(t *testing.T) {
 		first, second, third := enter(ctx, 1), enter(stopped, 2), enter(ctx, 3)
 		g.Leave(2)
 		synctest.Wait()
-		require.Empty(t, entered, "there is a debt")
+		require.Empty(t, entered, "nobody may enter while the free amount is 0")
 		g.Leave(1)
 		synctest.Wait()
 		require.Equal(t, []int{1}, entered)
@@ -58,7 +58,8 @@ func TestGate(t *testing.T) {
 	})
 }
 
-// TestGateGivesBack: a caller that is admitted and gives up at the same time takes nothing.
+// TestGateGivesBack requires that a caller takes nothing if it is admitted and its context ends
+// at the same time.
 func TestGateGivesBack(t *testing.T) {
 	for range 200 {
 		g := NewGate(0)
@@ -76,7 +77,8 @@ func TestGateGivesBack(t *testing.T) {
 	}
 }
 
-// leavingContext is a context that has ended. It admits a waiter when its error is read.
+// leavingContext is a context that has ended. Its method Done calls gate.Leave, which admits a
+// waiter.
 type leavingContext struct {
 	context.Context
 	gate *Gate
@@ -87,12 +89,13 @@ func (c leavingContext) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// A caller that is admitted while its context ends gives its cost back if it fails.
+// TestGateGivesBackWhatItTook requires that Enter gives its cost back if the caller is admitted
+// while its context ends and Enter returns the context's cause.
 func TestGateGivesBackWhatItTook(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	went := 0
-	for range 200 { // both channels are ready, and select picks each in half of the cases
+	for range 200 { // both channels are ready, and select chooses each in about half of the cases
 		g := NewGate(0)
 		w := NewWaiter()
 		if err := g.Enter(leavingContext{ended, g}, w, 1); err != nil {
@@ -103,13 +106,14 @@ func TestGateGivesBackWhatItTook(t *testing.T) {
 		}
 		require.EqualValues(t, 1, g.free.Load())
 		require.Empty(t, w.woken)
-		require.NoError(t, g.Enter(t.Context(), w, 1), "the next one finds it free")
+		require.NoError(t, g.Enter(t.Context(), w, 1), "the next caller may enter")
 	}
 	require.Positive(t, went)
 }
 
-// TestGateBounds: however many callers come and go at once, no more is taken than the free
-// amount plus one cost, every caller enters, and everything is free again in the end.
+// TestGateBounds requires of many concurrent callers that no more is taken at a time than the
+// free amount plus one cost, that every caller enters, and that the whole amount is free at the
+// end.
 func TestGateBounds(t *testing.T) {
 	const free, most, visitors, visits = 40, 25, 8, 500
 	g := NewGate(free)
@@ -131,6 +135,6 @@ func TestGateBounds(t *testing.T) {
 	}
 	wg.Wait()
 	require.EqualValues(t, free, g.free.Load())
-	require.False(t, g.closed.Load(), "nobody waits")
+	require.False(t, g.closed.Load(), "closed must be false when nobody waits")
 	require.Empty(t, g.queue)
 }

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// DefaultCredits is the number of messages that may be under way to one inbox if NewMem is
-// given 0. A few are enough to keep sender and receiver busy at the same time; more only hold
-// memory outside the receiver's accounts.
+// DefaultCredits is the number of messages that may be in transit to one inbox if NewMem gets 0
+// credits. Few credits are enough to keep sender and receiver busy at the same time; more would
+// only take memory that the receiver does not account for.
 const DefaultCredits = 8
 
-// Mem is the network within one process: a bounded queue and a receiving
-// goroutine per inbox. Batches pass by reference.
+// Mem is the Network within one process. It has a bounded queue and a receiving goroutine per
+// inbox. Batches are passed by reference.
 type Mem struct {
 	credits int
 	done    chan struct{}
@@ -25,8 +25,8 @@ type Mem struct {
 
 var _ Network = (*Mem)(nil)
 
-// NewMem returns a network in which at most the given number of messages are
-// under way to each inbox; 0 means DefaultCredits. The caller closes it.
+// NewMem returns a network in which at most credits messages are in transit to each inbox; 0
+// means DefaultCredits. The caller closes the network.
 func NewMem(credits int) *Mem {
 	if credits <= 0 {
 		credits = DefaultCredits
@@ -34,13 +34,13 @@ func NewMem(credits int) *Mem {
 	return &Mem{credits: credits, done: make(chan struct{}), inboxes: make(map[Address]*memInbox)}
 }
 
-// memInbox is the queue of an inbox; a free place in it is a credit.
+// memInbox is the queue of an inbox. A free slot of the queue is a credit.
 type memInbox struct {
 	queue chan Message
 	done  chan struct{} // closed when the network closes
 }
 
-// Listen starts the receiving goroutine of an address.
+// Listen starts the goroutine that passes messages to addr on to r.
 func (n *Mem) Listen(addr Address, r Receiver) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -68,7 +68,7 @@ func (in *memInbox) receive(r Receiver) {
 	}
 }
 
-// Dial returns a sender to an address.
+// Dial returns a sender to addr.
 func (n *Mem) Dial(addr Address) (Sender, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -84,8 +84,8 @@ func (n *Mem) Dial(addr Address) (Sender, error) {
 
 // Send puts the message into the queue of the inbox.
 func (in *memInbox) Send(ctx context.Context, m Message) error {
-	// Without this a message could get into the queue of a closed network, as select picks any
-	// case that is ready.
+	// This check comes first because a select chooses any case that is ready: it could put the
+	// message into the queue of a closed network.
 	select {
 	case <-in.done:
 		m.Release()
@@ -93,7 +93,7 @@ func (in *memInbox) Send(ctx context.Context, m Message) error {
 	default:
 	}
 	select {
-	case in.queue <- m: // the usual case, without watching the other two
+	case in.queue <- m: // the usual case; this select is cheaper than the one below
 		return nil
 	default:
 	}
@@ -109,8 +109,8 @@ func (in *memInbox) Send(ctx context.Context, m Message) error {
 	}
 }
 
-// Close stops the receiving goroutines and releases what is in the queues.
-// Senders still at work get ErrClosed.
+// Close stops the receiving goroutines and releases the messages in the queues. Calls of Send
+// that are still waiting return ErrClosed.
 func (n *Mem) Close() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -126,7 +126,7 @@ func (n *Mem) Close() error {
 	return nil
 }
 
-// drain releases what is left in the queue.
+// drain releases the messages left in the queue.
 func (in *memInbox) drain() {
 	for {
 		select {

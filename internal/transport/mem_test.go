@@ -16,13 +16,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// store is a receiver that keeps the shards of messages. Before it takes a message, it receives
-// from leave, unless that is nil.
+// store is a receiver that records the messages without their rows. If leave is not nil, it
+// receives from leave before it takes a message.
 type store struct {
 	mu    sync.Mutex
 	got   []Message
 	leave chan struct{}
-	lasts sync.WaitGroup // ends of shards still to come
+	lasts sync.WaitGroup // counts the shards whose last message has not come yet
 }
 
 func (s *store) Receive(m Message) {
@@ -45,8 +45,8 @@ func oneRow(mem memory.Allocator) arrow.Record {
 	return b.NewRecord()
 }
 
-// TestMemOrder: messages of one sender arrive in order, each once, whatever the
-// number of credits and of senders.
+// TestMemOrder requires that the messages of a sender arrive in order, each once, whatever the
+// numbers of credits and senders.
 func TestMemOrder(t *testing.T) {
 	const senders, messages = 4, 500
 	for _, credits := range []int{0, 1, 3} {
@@ -79,8 +79,8 @@ func TestMemOrder(t *testing.T) {
 	}
 }
 
-// TestMemCredits: beside the message being received, a sender may be ahead by one message for
-// each credit.
+// TestMemCredits requires that Send waits when, beside the message that is being received, as
+// many messages are queued as there are credits.
 func TestMemCredits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, credits := range []int{1, 2, 5} {
@@ -110,7 +110,8 @@ func TestMemCredits(t *testing.T) {
 	})
 }
 
-// TestMemClose: messages under way are released, and later use is refused.
+// TestMemClose requires that Close releases the messages in transit, and that later calls
+// return ErrClosed.
 func TestMemClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
@@ -140,7 +141,8 @@ func TestMemClose(t *testing.T) {
 	})
 }
 
-// TestMemAddresses: addresses without a receiver, or with two, are errors.
+// TestMemAddresses requires errors for an address without a receiver and for a second receiver
+// of an address.
 func TestMemAddresses(t *testing.T) {
 	n := NewMem(0)
 	defer n.Close()

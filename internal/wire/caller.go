@@ -11,9 +11,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// DialOptions are the options for a client of a job manager: the codec, the sizes of messages,
-// how long connections may be silent, how soon to try again. The caller adds the credentials of
-// the connection and the token.
+// DialOptions returns the options for a client of a job manager: the codec, the limits of
+// message sizes, and the times for pings and for connecting again. The caller adds the
+// transport credentials and the token.
 //
 //	conn, err := grpc.NewClient(address, append(wire.DialOptions(), …)...)
 //	jobs := wire.NewClient(conn)
@@ -34,15 +34,15 @@ func DialOptions() []grpc.DialOption {
 		}),
 		// An idle connection stays open, so that the first call after a pause does not wait.
 		grpc.WithIdleTimeout(0),
-		grpc.WithDisableServiceConfig(), // no look-ups of TXT records
+		grpc.WithDisableServiceConfig(), // do not look up TXT records
 		grpc.WithUserAgent("superstep"),
 	}
 }
 
-// Client calls a job manager. The text of its errors says what went wrong, without gRPC's own
-// words; Code returns their code. Calls with one answer take CallTimeout at most unless the
-// context has a deadline. A stream lasts until its context is done. To free its resources, the
-// context must end or the stream be read to its error.
+// Client calls a job manager. The texts of its errors say what went wrong, without the texts
+// that gRPC adds; Code returns their codes. Unary calls take at most CallTimeout unless the
+// context has a deadline. A stream lasts until its context is done. To free the resources of a
+// stream, the caller must end its context or read it until an error.
 type Client struct {
 	cc grpc.ClientConnInterface
 }
@@ -50,7 +50,7 @@ type Client struct {
 // NewClient returns a client that calls over cc. The caller closes cc.
 func NewClient(cc grpc.ClientConnInterface) *Client { return &Client{cc: cc} }
 
-// HasArtifact asks whether the job manager has an executable already.
+// HasArtifact asks whether the job manager already has an executable.
 func (c *Client) HasArtifact(ctx context.Context, req *HasArtifactRequest) (*HasArtifactReply, error) {
 	return invoke[HasArtifactReply](ctx, c, "HasArtifact", req)
 }
@@ -85,24 +85,24 @@ func (c *Client) TaskManagers(ctx context.Context, req *TaskManagersRequest) (*T
 	return invoke[TaskManagersReply](ctx, c, "TaskManagers", req)
 }
 
-// Overview shows the cluster at a glance.
+// Overview returns a summary of the cluster.
 func (c *Client) Overview(ctx context.Context, req *OverviewRequest) (*Overview, error) {
 	return invoke[Overview](ctx, c, "Overview", req)
 }
 
-// Connect begins the conversation of a task manager.
+// Connect begins the stream of a task manager, on which both sides send messages.
 func (c *Client) Connect(ctx context.Context) (grpc.BidiStreamingClient[FromTaskManager, ToTaskManager], error) {
 	return open[FromTaskManager, ToTaskManager](ctx, c, "Connect")
 }
 
-// Deliver begins the stream of one worker's rows, text and log lines. Where Send returns io.EOF
-// the job manager has ended the stream, and CloseAndRecv says why.
+// Deliver begins the stream of one worker's rows, text and log lines. If Send returns io.EOF,
+// the job manager has ended the stream, and CloseAndRecv returns the reason.
 func (c *Client) Deliver(ctx context.Context) (grpc.ClientStreamingClient[Delivery, Delivered], error) {
 	return open[Delivery, Delivered](ctx, c, "Deliver")
 }
 
-// UploadArtifact begins the upload of an executable. Where Send returns io.EOF the job
-// manager has ended the stream, and CloseAndRecv says why.
+// UploadArtifact begins the upload of an executable. If Send returns io.EOF, the job manager
+// has ended the stream, and CloseAndRecv returns the reason.
 func (c *Client) UploadArtifact(ctx context.Context) (grpc.ClientStreamingClient[Chunk, UploadReply], error) {
 	return open[Chunk, UploadReply](ctx, c, "UploadArtifact")
 }
@@ -112,7 +112,7 @@ func (c *Client) FetchArtifact(ctx context.Context, req *FetchRequest) (grpc.Ser
 	return ask[FetchRequest, Chunk](ctx, c, "FetchArtifact", req)
 }
 
-// Follow streams what happens to a job.
+// Follow streams the events of a job.
 func (c *Client) Follow(ctx context.Context, req *FollowRequest) (grpc.ServerStreamingClient[Event], error) {
 	return ask[FollowRequest, Event](ctx, c, "Follow", req)
 }
@@ -122,12 +122,12 @@ func (c *Client) Result(ctx context.Context, req *ResultRequest) (grpc.ServerStr
 	return ask[ResultRequest, ResultPiece](ctx, c, "Result", req)
 }
 
-// Logs streams what the workers of a job wrote.
+// Logs streams the logs of the workers of a job.
 func (c *Client) Logs(ctx context.Context, req *LogsRequest) (grpc.ServerStreamingClient[LogChunk], error) {
 	return ask[LogsRequest, LogChunk](ctx, c, "Logs", req)
 }
 
-// invoke makes a call with one answer.
+// invoke makes a unary call.
 func invoke[Out any](ctx context.Context, c *Client, method string, in any) (*Out, error) {
 	deadline, bounded := ctx.Deadline()
 	if !bounded {
@@ -142,13 +142,13 @@ func invoke[Out any](ctx context.Context, c *Client, method string, in any) (*Ou
 	case err == nil:
 		return out, nil
 	case Code(err) == codes.Canceled && ctx.Err() != context.Canceled && !time.Now().Before(deadline):
-		// The other side knows the deadline, and gave up first.
+		// The other side knows the deadline, and ended the call before this side did.
 		err = status.FromContextError(context.DeadlineExceeded).Err()
 	}
 	return nil, plain(err)
 }
 
-// streams has gRPC's description of each stream, by method.
+// streams has the gRPC descriptions of streams, by method.
 var streams = func() map[string]*grpc.StreamDesc {
 	byName := map[string]*grpc.StreamDesc{}
 	for i := range description.Streams {
@@ -166,8 +166,7 @@ func open[In, Out any](ctx context.Context, c *Client, method string) (*grpc.Gen
 	return &grpc.GenericClientStream[In, Out]{ClientStream: plainClient{stream}}, nil
 }
 
-// ask begins a stream of answers to one request. gRPC ends the stream itself where a
-// step fails.
+// ask begins a stream of answers to one request. If a step fails, gRPC has ended the stream.
 func ask[In, Out any](ctx context.Context, c *Client, method string, req *In) (*grpc.GenericClientStream[In, Out], error) {
 	stream, err := open[In, Out](ctx, c, method)
 	if err != nil {
@@ -182,7 +181,7 @@ func ask[In, Out any](ctx context.Context, c *Client, method string, req *In) (*
 	return stream, nil
 }
 
-// plainClient is a stream whose errors are for people; io.EOF stays.
+// plainClient is a stream that converts its errors by plain.
 type plainClient struct{ grpc.ClientStream }
 
 func (s plainClient) RecvMsg(m any) error { return plain(s.ClientStream.RecvMsg(m)) }

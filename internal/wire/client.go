@@ -2,31 +2,31 @@ package wire
 
 import "time"
 
-// The requests of clients to the job manager. All but an upload and a Follow are answered at
-// once.
+// The requests of clients to the job manager and their answers. All except UploadArtifact and
+// Follow are answered at once.
 
 // HasArtifactRequest asks for an executable by the SHA-256 of its bytes, in hex.
 type HasArtifactRequest struct {
 	Hash string `msgpack:"hash"`
-	Size int64  `msgpack:"size"` // so that one that is too large is refused early
+	Size int64  `msgpack:"size"` // so that an executable that is too large is refused before its upload
 }
 
-// HasArtifactReply says whether the job manager has it.
+// HasArtifactReply says whether the job manager has the executable.
 type HasArtifactReply struct {
 	Has bool `msgpack:"has"`
 }
 
-// Chunk is a piece of an executable. The first one of an upload has Hash and Size.
+// Chunk is a piece of an executable. The first chunk of an upload has Hash and Size.
 type Chunk struct {
 	Hash string `msgpack:"hash,omitempty"`
 	Size int64  `msgpack:"size,omitempty"`
 	Data []byte `msgpack:"data"`
 }
 
-// UploadReply ends an upload.
+// UploadReply is the answer to a complete upload.
 type UploadReply struct{}
 
-// FetchRequest asks for an executable.
+// FetchRequest asks for the executable with the given hash.
 type FetchRequest struct {
 	Hash string `msgpack:"hash"`
 }
@@ -36,28 +36,28 @@ type SubmitRequest struct {
 	Spec JobSpec `msgpack:"spec"`
 }
 
-// SubmitReply names the job.
+// SubmitReply has the id of the submitted job.
 type SubmitReply struct {
 	Job JobID `msgpack:"job"`
 }
 
-// ListRequest asks for jobs, newest first.
+// ListRequest asks for jobs, the newest first.
 type ListRequest struct {
-	States []JobState `msgpack:"states"` // none: all
-	Limit  int        `msgpack:"limit"`  // 0: all
+	States []JobState `msgpack:"states"` // empty means all states
+	Limit  int        `msgpack:"limit"`  // 0 means all jobs
 }
 
-// ListReply has the jobs without their progress.
+// ListReply has the jobs, without their progress.
 type ListReply struct {
 	Jobs []JobInfo `msgpack:"jobs"`
 }
 
-// ShowRequest asks for one job. Job may be a prefix that fits only one.
+// ShowRequest asks for one job. Job is its id, or a prefix that no other job's id has.
 type ShowRequest struct {
 	Job JobID `msgpack:"job"`
 }
 
-// JobInfo is a job as people see it.
+// JobInfo describes a job for users.
 type JobInfo struct {
 	ID    JobID    `msgpack:"id" json:"id"`
 	Name  string   `msgpack:"name" json:"name"`
@@ -69,59 +69,59 @@ type JobInfo struct {
 	Shards      int    `msgpack:"shards" json:"shards"`
 	Seed        uint64 `msgpack:"seed" json:"seed"`
 	Attempt     int    `msgpack:"attempt" json:"attempt"`
-	// Artifact is the SHA-256 of the executable that all workers run, and Build its version.
+	// Artifact is the SHA-256 of the executable that all workers run, and Build is its version.
 	Artifact    string    `msgpack:"artifact" json:"artifact,omitempty"`
 	Build       string    `msgpack:"build,omitempty" json:"build,omitempty"`
 	Fingerprint string    `msgpack:"fingerprint" json:"fingerprint,omitempty"`
 	Submitted   time.Time `msgpack:"submitted" json:"submitted"`
-	Started     time.Time `msgpack:"started" json:"started,omitzero"` // when it ran on all workers
+	Started     time.Time `msgpack:"started" json:"started,omitzero"` // when the job began to run on all workers
 	Ended       time.Time `msgpack:"ended" json:"ended,omitzero"`
 	Failure     *Failure  `msgpack:"failure" json:"failure,omitempty"`
 	Workers     []Placed  `msgpack:"workers" json:"workers,omitempty"`
-	// Ran says where the workers ran, if another worker makes their results visible.
+	// Ran says where the workers ran, if another worker now makes their results visible.
 	Ran      []Placed  `msgpack:"ran,omitempty" json:"-"`
 	Progress *Progress `msgpack:"progress" json:"progress,omitempty"`
-	Plan     []byte    `msgpack:"plan" json:"-"` // plan.Plan in JSON; of Show only
+	Plan     []byte    `msgpack:"plan" json:"-"` // plan.Plan in JSON; only in the answer to Show
 	// Graph is the plan.Graph in JSON with the facts that a worker resolved because the client
-	// could not. It comes with the plan, and is empty if the client sent the graph.
+	// could not. It is set together with Plan. It is empty if the client sent the graph.
 	Graph    []byte   `msgpack:"graph,omitempty" json:"-"`
-	Outcomes [][]byte `msgpack:"outcomes" json:"-"` // of a finished job, of Show only
+	Outcomes [][]byte `msgpack:"outcomes" json:"-"` // of a finished job; only in the answer to Show
 }
 
-// Placed says where a worker of a job runs.
+// Placed says on which task manager and slots a worker of a job runs.
 type Placed struct {
 	TaskManager string    `msgpack:"task_manager" json:"task_manager"`
 	Slots       SlotRange `msgpack:"slots" json:"slots"`
 	Address     string    `msgpack:"address" json:"address,omitempty"`
 }
 
-// CancelRequest cancels a job. Cancelling one that has ended does nothing.
+// CancelRequest cancels a job. If the job has ended, it has no effect.
 type CancelRequest struct {
 	Job    JobID  `msgpack:"job"`
 	Reason string `msgpack:"reason"`
 }
 
-// CancelReply has the job as it stands.
+// CancelReply has the current state of the job.
 type CancelReply struct {
 	Job JobInfo `msgpack:"job"`
 }
 
-// FollowRequest asks for everything that happens to a job from event number From on,
-// to its end.
+// FollowRequest asks for the events of a job, from event number From to its end.
 type FollowRequest struct {
 	Job  JobID  `msgpack:"job"`
 	From uint64 `msgpack:"from"`
-	// Attach says that this is the client to which the job is attached.
+	// Attach says that the job is attached to this client.
 	Attach bool `msgpack:"attach"`
 }
 
-// Event is something that happened to a job. Number counts the events that are kept, from 1; a
-// progress is not kept, and has the number of the event before. Exactly one of the other fields
-// is set. The last event of a job has a State for which Ended is true.
+// Event is an event of a job. Number counts, from 1, the events that the job manager stores. A
+// progress event is not stored, and has the number of the event before it. Exactly one of
+// State, Progress, Collected and Output is set. The last event of a job has a State for which
+// Ended is true.
 type Event struct {
 	Number    uint64     `msgpack:"number"`
 	Time      time.Time  `msgpack:"time"`
-	State     *JobInfo   `msgpack:"state,omitempty"` // with the plan once it is known, and with outcomes at the end
+	State     *JobInfo   `msgpack:"state,omitempty"` // with the plan as soon as it is known, and with the outcomes in the last event
 	Progress  *Progress  `msgpack:"progress,omitempty"`
 	Collected *Collected `msgpack:"collected,omitempty"`
 	Output    *Output    `msgpack:"output,omitempty"`
@@ -132,7 +132,7 @@ type ResultsRequest struct {
 	Job JobID `msgpack:"job"`
 }
 
-// ResultsReply has the results in the order of the job's plan; printed text comes last.
+// ResultsReply has the results in the order of the job's plan, with printed text last.
 type ResultsReply struct {
 	Job     JobID        `msgpack:"job"`
 	Results []ResultInfo `msgpack:"results"`
@@ -142,14 +142,14 @@ type ResultsReply struct {
 type ResultInfo struct {
 	Name string `msgpack:"name" json:"name"`
 	Kind string `msgpack:"kind" json:"kind"` // ResultRows or ResultText
-	// Rows is the number of rows, or of lines if the result is text.
+	// Rows is the number of rows, or the number of lines if the result is text.
 	Rows int64 `msgpack:"rows" json:"rows"`
 }
 
 // Kinds of results.
 const (
-	ResultRows = "rows" // of a Collect
-	ResultText = "text" // what operators printed
+	ResultRows = "rows" // rows of a Collect
+	ResultText = "text" // text that operators printed
 )
 
 // ResultRequest asks for one result of a job that has finished.
@@ -158,23 +158,23 @@ type ResultRequest struct {
 	Name string `msgpack:"name"`
 }
 
-// ResultPiece is a piece of a result. The first piece of a result of rows has no rows, only the
-// columns; the pieces come in the order of the rows.
+// ResultPiece is a piece of a result. Pieces are sent in the order of the rows. If Kind is
+// ResultRows, the first piece has no rows, only the columns.
 type ResultPiece struct {
 	Kind string `msgpack:"kind"`
-	// Rows is an Arrow IPC stream of any number of batches.
+	// Rows is an Arrow IPC stream with any number of batches.
 	Rows []byte `msgpack:"rows,omitempty"`
 	Text []byte `msgpack:"text,omitempty"`
 }
 
-// LogsRequest asks for what the workers of a job wrote. Worker -1 is all.
+// LogsRequest asks for the logs of a worker of a job. Worker -1 means all workers.
 type LogsRequest struct {
 	Job    JobID `msgpack:"job"`
 	Worker int   `msgpack:"worker"`
-	Follow bool  `msgpack:"follow"` // to the end of the job
+	Follow bool  `msgpack:"follow"` // also send lines that are written later, until the job ends
 }
 
-// LogChunk is whole lines of one worker.
+// LogChunk has whole lines of the log of one worker.
 type LogChunk struct {
 	Worker      int    `msgpack:"worker"`
 	TaskManager string `msgpack:"task_manager"`
@@ -184,40 +184,41 @@ type LogChunk struct {
 // TaskManagersRequest asks for the task managers.
 type TaskManagersRequest struct{}
 
-// TaskManagersReply has them by name.
+// TaskManagersReply has the task managers, sorted by name.
 type TaskManagersReply struct {
 	TaskManagers []TaskManagerInfo `msgpack:"task_managers"`
-	// Ailing is why the job manager takes no jobs, such as a full disk; "" while it does.
+	// Ailing is the reason why the job manager takes no jobs, such as a full disk, or "".
 	Ailing string `msgpack:"ailing,omitempty"`
 }
 
-// TaskManagerInfo is a task manager as people see it.
+// TaskManagerInfo describes a task manager for users.
 type TaskManagerInfo struct {
 	ID       string   `msgpack:"id" json:"id"`
 	Name     string   `msgpack:"name" json:"name"`
 	Host     string   `msgpack:"host" json:"host"`
 	PID      int      `msgpack:"pid" json:"pid"`
-	State    string   `msgpack:"state" json:"state"` // see the core's states of task managers
+	State    string   `msgpack:"state" json:"state"` // name of its state in the core of the job manager
 	Slots    int      `msgpack:"slots" json:"slots"`
 	Free     int      `msgpack:"free" json:"free"`
 	Memory   int64    `msgpack:"memory" json:"memory"`
 	Platform Platform `msgpack:"platform" json:"platform"`
 	Build    string   `msgpack:"build" json:"build"`
-	// Executable is the SHA-256 of its own program.
+	// Executable is the SHA-256 of the task manager's own program.
 	Executable string `msgpack:"executable" json:"executable"`
-	// Ailing is why it takes no new work, such as a full disk; "" while it does.
+	// Ailing is the reason why it takes no new work, such as a full disk, or "" if it takes
+	// work.
 	Ailing   string        `msgpack:"ailing,omitempty" json:"ailing,omitempty"`
 	HeardAgo time.Duration `msgpack:"heard_ago" json:"heard_ago"`
 	Workers  []WorkerRef   `msgpack:"workers" json:"workers,omitempty"`
 	Since    time.Time     `msgpack:"since" json:"since"`
 }
 
-// OverviewRequest asks for the cluster at a glance.
+// OverviewRequest asks for a summary of the cluster.
 type OverviewRequest struct {
-	Version int `msgpack:"version"` // of the client's protocol
+	Version int `msgpack:"version"` // protocol version of the client
 }
 
-// Overview is the cluster at a glance.
+// Overview is a summary of the cluster.
 type Overview struct {
 	Version      int            `msgpack:"version" json:"version"`
 	Build        string         `msgpack:"build" json:"build"`
@@ -226,14 +227,14 @@ type Overview struct {
 	TaskManagers int            `msgpack:"task_managers" json:"task_managers"`
 	Slots        int            `msgpack:"slots" json:"slots"`
 	Free         int            `msgpack:"free" json:"free"`
-	Jobs         map[string]int `msgpack:"jobs" json:"jobs"`           // by state
-	Platforms    []Platform     `msgpack:"platforms" json:"platforms"` // of the task managers
-	// Uploads says whether artifacts may be uploaded; if not, built-in jobs only.
+	Jobs         map[string]int `msgpack:"jobs" json:"jobs"`           // number of jobs by state
+	Platforms    []Platform     `msgpack:"platforms" json:"platforms"` // platforms of the task managers
+	// Uploads says whether artifacts may be uploaded. If not, only built-in jobs can run.
 	Uploads     bool  `msgpack:"uploads" json:"uploads"`
 	MaxArtifact int64 `msgpack:"max_artifact" json:"max_artifact"` // in bytes
-	// Ailing is why the job manager takes no jobs, such as a full disk; "" while it does.
+	// Ailing is the reason why the job manager takes no jobs, such as a full disk, or "".
 	Ailing string `msgpack:"ailing,omitempty" json:"ailing,omitempty"`
-	// DiskFree is the number of bytes that may still be written to the disk of its work
-	// directory, -1 where that is unknown.
+	// DiskFree is the number of bytes that may still be written to the disk of the job
+	// manager's work directory, -1 if that is not known.
 	DiskFree int64 `msgpack:"disk_free" json:"disk_free"`
 }

@@ -12,24 +12,24 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// Sizes of encoded messages, in bytes. Both sides check them: the sender, so that the error
-// arises where the message is made, and the receiver, because it trusts no sender.
+// Maximum sizes of encoded messages, in bytes. The sender checks them, so that the error occurs
+// where the message is made. The receiver checks them too, because it does not trust senders.
 const (
 	// MaxFrame bounds a message between a worker and its task manager.
 	MaxFrame = 64 << 20
-	// MaxMessage bounds every gRPC message. It has room for a frame's content and the name of
-	// its worker.
+	// MaxMessage bounds every gRPC message. A message can have the content of a frame and the
+	// reference of its worker.
 	MaxMessage = MaxFrame + 64<<10
-	// MaxSubmit bounds a submission; most of it is the graph.
+	// MaxSubmit bounds a SubmitRequest, which consists mostly of the graph.
 	MaxSubmit = 32 << 20
-	// MaxChunk bounds a Chunk and a LogChunk; senders put ChunkBytes of data in each.
+	// MaxChunk bounds a Chunk and a LogChunk. Senders put at most ChunkBytes of data in each.
 	MaxChunk   = 2 << 20
 	ChunkBytes = 256 << 10
-	// MaxRequest bounds all other requests.
+	// MaxRequest bounds all other requests of clients and short replies.
 	MaxRequest = 64 << 10
 )
 
-// limit returns the largest size of a message of v's type.
+// limit returns the maximum size of a message of v's type.
 func limit(v any) int {
 	switch v.(type) {
 	case *SubmitRequest:
@@ -46,12 +46,12 @@ func limit(v any) int {
 	return MaxMessage
 }
 
-// tooLarge returns the error of a message that is too large.
+// tooLarge returns the error about message v, which has size bytes and is too large.
 func tooLarge(v any, size int) error {
 	return fmt.Errorf("a message %s of %d bytes is larger than the limit of %d", typeName(v), size, limit(v))
 }
 
-// typeName is the name of a message's type without its package.
+// typeName returns the name of a message's type without its package.
 func typeName(v any) string {
 	t := reflect.TypeOf(v)
 	if t == nil {
@@ -63,8 +63,8 @@ func typeName(v any) string {
 	return t.Name()
 }
 
-// Marshal encodes a message, given by pointer, in msgpack. It fails where the message
-// is larger than its type may be.
+// Marshal encodes v, a pointer to a message, in msgpack. It fails if the message is larger than
+// the limit of its type.
 func Marshal(v any) ([]byte, error) {
 	var out bytes.Buffer
 	if err := marshalTo(&out, v); err != nil {
@@ -86,10 +86,11 @@ func marshalTo(out *bytes.Buffer, v any) error {
 	return nil
 }
 
-// Unmarshal decodes a message into v, a pointer to a zero message. The message does not refer
-// to data. Fields that v's type does not have are ignored, as a newer sender may have more.
-// Bytes that are not a message are an error, never a panic. Memory is allocated for what data
-// holds, never for what it claims to hold. After an error the contents of v must not be used.
+// Unmarshal decodes data into v, a pointer to a zero message. The message does not refer to
+// data. Fields that v's type does not have are ignored, as a newer sender may have further
+// fields. If data is not a message, Unmarshal returns an error; it never panics. It allocates
+// memory only for bytes that data has, whatever lengths data claims. After an error the
+// contents of v must not be used.
 func Unmarshal(data []byte, v any) (err error) {
 	if len(data) > limit(v) {
 		return tooLarge(v, len(data))
@@ -97,7 +98,7 @@ func Unmarshal(data []byte, v any) (err error) {
 	if err := examine(data); err != nil {
 		return fmt.Errorf("message %s does not decode: %w", typeName(v), err)
 	}
-	// The library panics on some bytes, such as a nil where a time should be.
+	// The library panics for some data, such as nil in the place of a time.
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("message %s does not decode: %v", typeName(v), r)
@@ -109,20 +110,19 @@ func Unmarshal(data []byte, v any) (err error) {
 	return nil
 }
 
-// codec converts between messages and gRPC's bytes. Its CRC-32C follows each message: not every
-// connection has TLS, and nothing else on the way finds damage that TCP's own checksum of 16
-// bits misses.
+// codec is the gRPC codec of messages. It appends a CRC-32C to each message. On connections
+// without TLS, nothing else detects damage that TCP's own checksum of 16 bits misses.
 type codec struct{}
 
 const sumBytes = 4
 
-// castagnoli is the polynomial of CRC-32C, which processors compute.
+// castagnoli is the table of CRC-32C, for which processors have instructions.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// errDamaged is wrapped by the error about a message that was changed on the way.
+// errDamaged is wrapped by the error about a message with a wrong checksum.
 var errDamaged = errors.New("damaged in transit")
 
-// Name is the part of the content type after "application/grpc+".
+// Name returns the part of the content type after "application/grpc+".
 func (codec) Name() string { return "msgpack" }
 
 func (codec) Marshal(v any) (mem.BufferSlice, error) {

@@ -14,7 +14,8 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// hostile are bytes that claim more than they hold, or that are not a message.
+// hostile has data whose lengths exceed its bytes, or that is not a message, and parts of the
+// errors for it.
 var hostile = []struct{ name, data, why string }{
 	{"nothing", "", "ends early"},
 	{"array of 4 billion", "\xdd\xff\xff\xff\xff", "ends early"},
@@ -60,7 +61,7 @@ func TestManyValuesAreRefused(t *testing.T) {
 	require.Less(t, taken, uint64(1<<20))
 }
 
-// TestNilForATime: a panic of the library becomes an error.
+// TestNilForATime requires that Unmarshal returns an error if the library panics.
 func TestNilForATime(t *testing.T) {
 	require.ErrorContains(t, Unmarshal([]byte("\x81\xa7started\xc0"), new(Overview)), "message Overview does not decode")
 }
@@ -93,7 +94,8 @@ func TestWhatAWorkerSaysFitsIntoMessages(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestDamagedMessages: a message with any bit flipped, or cut anywhere, does not decode.
+// TestDamagedMessages requires that a message with any flipped bit, and a message that is cut
+// anywhere, cannot be decoded.
 func TestDamagedMessages(t *testing.T) {
 	sent := &Event{Number: 3, Time: time.Unix(1, 1), Collected: &Collected{Node: 1, Shard: 2, Rows: []byte("rows")}}
 	data, err := codec{}.Marshal(sent)
@@ -131,7 +133,7 @@ func TestWhatDoesNotEncode(t *testing.T) {
 	require.Equal(t, "nil", typeName(nil))
 }
 
-// allocated returns how many bytes f allocates.
+// allocated returns the number of bytes that f allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -140,7 +142,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// FuzzExamine compares examine with the library walking over the same bytes.
+// FuzzExamine compares the result of examine with that of the library, which skips over the
+// same data.
 func FuzzExamine(f *testing.F) {
 	for _, h := range hostile {
 		f.Add([]byte(h.data))
@@ -165,14 +168,14 @@ func FuzzExamine(f *testing.F) {
 			require.Zero(t, rest.Len())
 			return
 		}
-		if skipped == nil && rest.Len() == 0 { // a whole value, but of a type that no message has
+		if skipped == nil && rest.Len() == 0 { // the data is one value, but of a type that messages do not use
 			require.Regexp(t, "extension|begins no value", err.Error())
 		}
 	})
 }
 
-// FuzzUnmarshal decodes bytes as every message. What decodes must encode to something
-// that decodes to the same.
+// FuzzUnmarshal decodes data as each type of message. If that succeeds, the message must be
+// equal after it was encoded and decoded again.
 func FuzzUnmarshal(f *testing.F) {
 	for i, m := range messages() {
 		data, err := Marshal(m)
@@ -195,7 +198,7 @@ func FuzzUnmarshal(f *testing.F) {
 		require.NoError(t, Unmarshal(again, other))
 		thrice, err := Marshal(other)
 		require.NoError(t, err)
-		if !strings.Contains(string(again), "\xa4jobs") { // a map, in no order
+		if !strings.Contains(string(again), "\xa4jobs") { // a map, which is encoded in random order
 			require.Equal(t, again, thrice)
 		}
 	})

@@ -1,17 +1,17 @@
-// Package wire has the messages between the processes of a cluster about jobs, and their
-// transport. Both sides of each conversation are in one file.
+// Package wire has the messages about jobs between the processes of a cluster, and their
+// transport. Each file has the messages of both sides of a connection.
 //
 //	client ──── JobManager service (service.go, client.go) ────► job manager
 //	task manager ──── Connect, one stream (taskmanager.go) ────► job manager
 //	task manager ◄─── two pipes, frames (worker.go, frame.go) ──► worker process
 //
-// Messages are plain structs in msgpack, with gRPC beneath between machines and
-// length-prefixed frames on the pipes between a task manager and a worker. Nothing
-// here knows a graph, a plan or a batch: what user programs exchange among themselves
-// (graphs, outcomes of workers, collected rows) travels as bytes.
+// Messages are plain structs that are encoded in msgpack. Between machines they are sent by
+// gRPC, and on the pipes between a task manager and a worker as length-prefixed frames. The
+// package does not depend on graphs, plans or batches: the messages contain the data that user
+// programs exchange (graphs, outcomes of workers, collected rows) as bytes.
 //
-// A job manager serves with what ServerOptions and RegisterJobManager give it, and a
-// client calls with DialOptions and NewClient:
+// A job manager serves with ServerOptions and RegisterJobManager, and a client calls with
+// DialOptions and NewClient:
 //
 //	s := grpc.NewServer(append(wire.ServerOptions(), grpc.Creds(tls), …)...)
 //	wire.RegisterJobManager(s, manager)
@@ -19,7 +19,7 @@
 //	conn, err := grpc.NewClient(address, append(wire.DialOptions(), …)...)
 //	reply, err := wire.NewClient(conn).Submit(ctx, &wire.SubmitRequest{Spec: spec})
 //
-// and pipes carry frames:
+// Frames are written to pipes and read from them by a Writer and a Reader:
 //
 //	w := wire.NewWriter[wire.ToWorker](toWorker)
 //	err := w.Write(&wire.ToWorker{Deployment: &d})
@@ -29,12 +29,13 @@
 //		…
 //	}
 //
-// Errors made with Error keep their code and their text on the way to the caller, without "rpc
-// error"; Code and Reason return code and text of any other error.
+// The caller gets errors made with Error with the same code and text, without "rpc error". Code
+// and Reason return the code and the text of any error.
 //
-// No sender is trusted: sizes are bounded by type (codec.go), and every length, depth and count
-// is checked before the decoder allocates memory for it (examine.go).
+// Senders are not trusted. The size of a message is bounded by its type (codec.go), and every
+// length, depth and count is checked before the decoder allocates memory for it (examine.go).
 //
-// Fields are only ever added; a change of meaning raises Version, which both sides
-// compare when they first meet.
+// New fields may be added to messages, but fields are not removed. If the meaning of a message
+// changes, Version is raised. Both sides compare their versions at the beginning of a
+// connection.
 package wire

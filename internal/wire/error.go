@@ -11,19 +11,20 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// failure is an error with a gRPC code whose text is for people.
+// failure is an error with a gRPC code and a text for users.
 type failure struct {
 	code    codes.Code
 	message string
 }
 
-// Error returns what went wrong, without the code.
+// Error returns the text, without the code.
 func (f *failure) Error() string { return f.message }
 
-// GRPCStatus returns the error for gRPC; status.Code and status.FromError use it.
+// GRPCStatus returns the error as a gRPC status. status.Code and status.FromError use it.
 func (f *failure) GRPCStatus() *status.Status { return status.New(f.code, f.message) }
 
-// Unwrap makes errors.Is(err, context.Canceled) and the like work.
+// Unwrap returns context.Canceled or context.DeadlineExceeded, for errors.Is, if the code is
+// that of one of these errors, and nil otherwise.
 func (f *failure) Unwrap() error {
 	switch f.code {
 	case codes.Canceled:
@@ -34,16 +35,16 @@ func (f *failure) Unwrap() error {
 	return nil
 }
 
-// Error makes an error that reaches the caller on the other side of gRPC with the same code and
-// the same text. The text has nothing but the formatted message.
+// Error returns an error that the caller of a gRPC method gets with the same code and the same
+// text. The text is the formatted message and nothing else.
 //
 //	return nil, wire.Error(codes.NotFound, "there is no job %s: see superstep list", id)
 func Error(code codes.Code, format string, args ...any) error {
 	return &failure{code: code, message: fmt.Sprintf(format, args...)}
 }
 
-// Code returns the gRPC code of an error, codes.OK of nil, and codes.Unknown of an
-// error that has none.
+// Code returns the gRPC code of err: codes.OK if err is nil, and codes.Unknown if it has no
+// code.
 func Code(err error) codes.Code {
 	if err != nil && errors.Is(err, context.Canceled) {
 		return codes.Canceled
@@ -54,9 +55,9 @@ func Code(err error) codes.Code {
 	return status.Code(err)
 }
 
-// Reason returns the text of an error for people: without "rpc error: code = …" and without the
-// layers of gRPC's transport. Errors of gRPC itself are put in words that say what to do. An
-// error that has nothing to do with gRPC keeps its text; nil gives "".
+// Reason returns the text of err for users: without "rpc error: code = …" and without the texts
+// that the layers of gRPC's transport add. It replaces some texts of gRPC by texts that say
+// what to do. It returns other errors' texts unchanged, and "" for nil.
 func Reason(err error) string {
 	if err == nil {
 		return ""
@@ -72,13 +73,13 @@ func Reason(err error) string {
 	}
 	whole := fmt.Sprintf("rpc error: code = %s desc = %s", s.Code(), s.Message())
 	if !strings.Contains(text, whole) {
-		return text // the text is ours already, or a wrapping error left it out
+		return text // the text does not contain gRPC's text
 	}
 	return strings.Replace(text, whole, explain(s), 1)
 }
 
-// plain turns an error of gRPC into one whose text is its Reason. Others, io.EOF among
-// them, stay what they are.
+// plain returns an error of gRPC as an error with the same code and its Reason as text. It
+// returns other errors, such as io.EOF, unchanged.
 func plain(err error) error {
 	if err == nil {
 		return nil
@@ -93,9 +94,10 @@ func plain(err error) error {
 	return &failure{code: s.GRPCStatus().Code(), message: explain(s.GRPCStatus())}
 }
 
-// explain writes a status for people. It replaces gRPC's own texts, which are in English and
-// have been stable for years but are not guaranteed. A text that does not match is kept, so
-// nothing is lost if they change.
+// explain returns the text of a status for users. It replaces gRPC's own texts, which it
+// compares with their English wording. gRPC does not guarantee the wording, though it has been
+// stable for years. Texts that do not match are returned unchanged, so no information is lost
+// if gRPC changes them.
 func explain(s *status.Status) string {
 	message := unwrapTransport(s.Message())
 	switch {
@@ -109,7 +111,7 @@ func explain(s *status.Status) string {
 	case s.Code() == codes.Canceled && strings.HasPrefix(message, "stream terminated by RST_STREAM"):
 		return "cancelled by the other side"
 	case s.Code() == codes.DeadlineExceeded && strings.HasPrefix(message, context.DeadlineExceeded.Error()),
-		// The other side, which knows the deadline, was faster to give up.
+		// The other side, which knows the deadline, ended the call before this side did.
 		s.Code() == codes.DeadlineExceeded && strings.HasPrefix(message, "stream terminated by RST_STREAM"):
 		return "no answer in time"
 	case strings.HasPrefix(message, "received message larger than max"), strings.HasPrefix(message, "trying to send message larger than max"):
@@ -122,8 +124,9 @@ func explain(s *status.Status) string {
 	return message
 }
 
-// Garbled reports whether a text of gRPC says that the HTTP/2 frames of a connection were
-// invalid. No checksum covers them; a proxy or damage in transit may be the cause.
+// Garbled reports whether text, of a gRPC error, says that the HTTP/2 frames of a connection
+// were invalid. A proxy may be the cause, or damage in transit, as these frames have no
+// checksum.
 func Garbled(text string) bool {
 	for _, sign := range []string{"PROTOCOL_ERROR", "FRAME_SIZE_ERROR", "COMPRESSION_ERROR", "frame too large"} {
 		if strings.Contains(text, sign) {
@@ -133,7 +136,7 @@ func Garbled(text string) bool {
 	return false
 }
 
-// unwrapTransport removes what the layers of gRPC put around the text of an error.
+// unwrapTransport removes the texts that the layers of gRPC add to the text of an error.
 func unwrapTransport(message string) string {
 	for _, layer := range []string{
 		"grpc: error while marshaling: ",

@@ -8,24 +8,24 @@ import (
 )
 
 const (
-	// maxDepth bounds the nesting of a message, as the decoder recurses; our messages stay
-	// under a dozen.
+	// maxDepth bounds the nesting of values in a message, as the decoder is recursive. The
+	// messages of this package have fewer than twelve levels.
 	maxDepth = 64
-	// maxValues bounds how many values a message has, keys included. An element of an array may
-	// take one byte in the encoding and some hundred in memory: the bound keeps a decoded
-	// message within a few hundred MB at worst, whoever sends it.
+	// maxValues bounds the number of values in a message, keys included. An element of an array
+	// may take one byte when encoded and some hundred bytes in memory. With this bound, a
+	// decoded message takes at most a few hundred MB, whoever sends it.
 	maxValues = 2 << 20
 )
 
-// examine checks that data is exactly one msgpack value, with every length within the remaining
-// bytes, and nesting and number of values within the bounds. It allocates nothing. It must run
-// before the decoder, which allocates by the lengths that it reads, and recurses over unknown
-// fields.
+// examine returns an error unless data is exactly one msgpack value, every length is within the
+// remaining bytes, and nesting and number of values are within the bounds. It allocates
+// nothing. It must be called before the decoder, which allocates memory for the lengths that it
+// reads, and is recursive for unknown fields.
 //
-// The format is that of github.com/msgpack/msgpack/blob/master/spec.md. Of its
-// extensions only the timestamp occurs in messages.
+// The format is specified at github.com/msgpack/msgpack/blob/master/spec.md. The only extension
+// that messages use is the timestamp.
 func examine(data []byte) error {
-	var open [maxDepth]int // values still to come in each enclosing array or map
+	var open [maxDepth]int // number of values still to come in each enclosing array or map
 	depth, values := 0, 0
 	for pos := 0; ; {
 		values++
@@ -64,8 +64,9 @@ func examine(data []byte) error {
 	}
 }
 
-// head reads the head of a value. size is the value's size without the values inside it,
-// children their number. The size may exceed the rest of data.
+// head parses the head of the value at the beginning of data. size is the value's size without
+// the values inside it, and children is the number of values inside it. size may exceed the
+// length of data.
 func head(data []byte) (size, children int, err error) {
 	if len(data) == 0 {
 		return 0, 0, errTruncated
@@ -126,7 +127,7 @@ func head(data []byte) (size, children int, err error) {
 	return 1 + width + n, 0, nil
 }
 
-// length reads a length of width bytes.
+// length returns the length that is encoded in the first width bytes of data.
 func length(data []byte, width int) (int, error) {
 	if len(data) < width {
 		return 0, errTruncated
@@ -137,11 +138,12 @@ func length(data []byte, width int) (int, error) {
 	case 2:
 		return int(binary.BigEndian.Uint16(data)), nil
 	}
-	// int may have 32 bits. The cap does no harm, as data never has more than MaxMessage bytes.
+	// int may have 32 bits, so the result is limited. The limit is above MaxMessage, so examine
+	// refuses the value in any case.
 	return int(min(binary.BigEndian.Uint32(data), 1<<29)), nil
 }
 
-// timestamp reads the head of extension -1 in one of its three sizes.
+// timestamp is head for extension -1, the timestamp, in one of its three sizes.
 func timestamp(data []byte) (size, children int, err error) {
 	header, body := 2, 4
 	switch data[0] {

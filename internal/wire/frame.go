@@ -9,29 +9,30 @@ import (
 	"sync"
 )
 
-// A frame is the length of a message in 4 bytes, most significant first, and the
-// message in msgpack. No message is empty and none larger than MaxFrame.
+// A frame is the length of a message in 4 bytes, big endian, followed by the message in
+// msgpack. The length is from 1 to MaxFrame.
 
 const frameHeader = 4
 
-// keepBuffer is how much of a buffer a Reader or Writer keeps for the next message.
+// keepBuffer is the maximum capacity of a buffer that a Reader or Writer reuses for the next
+// message.
 const keepBuffer = 1 << 20
 
-// Reader reads frames with messages of type T. It is for one goroutine.
+// Reader reads frames with messages of type T. Only one goroutine at a time may use it.
 type Reader[T any] struct {
 	r    io.Reader
 	body bytes.Buffer
-	err  error // of the first Next that failed; after it the position in the stream is unknown
+	err  error // error of the first Next that failed; the position in the stream is not known after it
 }
 
-// NewReader returns a reader of the frames in r. It reads no byte beyond the frame it
-// returns.
+// NewReader returns a reader of the frames in r. The reader reads no bytes beyond the frame
+// that it returns.
 func NewReader[T any](r io.Reader) *Reader[T] { return &Reader[T]{r: r} }
 
-// Next returns the next message, io.EOF if the stream ends after a whole frame, and an error
-// that wraps io.ErrUnexpectedEOF if it ends within one. After an error it returns the same
-// error again. Memory grows with the bytes that arrive, not with the length that a frame
-// claims.
+// Next returns the next message. It returns io.EOF if the stream ends after a whole frame, and
+// an error that wraps io.ErrUnexpectedEOF if it ends within a frame. After an error it returns
+// the same error again. The buffer grows with the bytes that arrive, and is not allocated for
+// the length in the frame.
 func (r *Reader[T]) Next() (*T, error) {
 	if r.err != nil {
 		return nil, r.err
@@ -72,21 +73,21 @@ func (r *Reader[T]) next() (*T, error) {
 
 func (r *Reader[T]) name() string { return typeName((*T)(nil)) }
 
-// Writer writes frames with messages of type T. Its methods may be called from several
-// goroutines; frames are not mixed.
+// Writer writes frames with messages of type T. Several goroutines may call its methods
+// concurrently.
 type Writer[T any] struct {
 	mu    sync.Mutex
 	w     io.Writer
 	frame bytes.Buffer
-	err   error // of the first write that failed; a frame may have been cut
+	err   error // error of the first write that failed; a frame may have been written only in part
 }
 
 // NewWriter returns a writer of frames to w.
 func NewWriter[T any](w io.Writer) *Writer[T] { return &Writer[T]{w: w} }
 
-// Write writes one message with one call of the underlying writer, and blocks as that
-// does. A message that does not encode or is too large is an error that leaves the
-// stream as it was; any other error ends it, and later calls return it again.
+// Write writes one message with one call of Write of the underlying writer, and blocks while
+// that blocks. If the message cannot be encoded or is too large, Write returns an error and
+// writes nothing. After any other error, later calls return the same error.
 func (w *Writer[T]) Write(v *T) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

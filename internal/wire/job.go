@@ -6,29 +6,30 @@ import (
 	"time"
 )
 
-// Version is the version of the protocol. Sides of different versions refuse each other; the
-// lower one must be upgraded.
+// Version is the version of the protocol. Sides with different versions refuse each other, and
+// the side with the lower version must be upgraded.
 const Version = 3
 
-// JobID is the permanent name of a job, such as "20260102-150405-iris-kmeans-7f3a".
+// JobID identifies a job permanently, such as "20260102-150405-iris-kmeans-7f3a".
 type JobID string
 
-// Platform is the platform of an executable, in Go's terms: "linux", "amd64".
+// Platform is the platform of an executable, as GOOS and GOARCH: "linux", "amd64".
 type Platform struct {
 	OS   string `msgpack:"os" json:"os"`
 	Arch string `msgpack:"arch" json:"arch"`
 }
 
-// String writes the platform as "linux/amd64".
+// String returns the platform, such as "linux/amd64".
 func (p Platform) String() string { return p.OS + "/" + p.Arch }
 
-// JobSpec is what a client submits: everything but the executable.
+// JobSpec has everything that a client submits except the executable.
 type JobSpec struct {
-	Name string `msgpack:"name" json:"name"` // given to engine.Define
-	// Args are the job's arguments in msgpack. Only the job's program reads them.
+	Name string `msgpack:"name" json:"name"` // name that was given to engine.Define
+	// Args has the job's arguments in msgpack. Only the job's program decodes them.
 	Args []byte `msgpack:"args"`
-	// Graph is the plan.Graph in JSON with its facts. Empty: the client could not read the
-	// inputs that the facts come from, and a worker resolves them before the job is scheduled.
+	// Graph is the plan.Graph in JSON with its facts. It is empty if the client could not read
+	// the inputs from which the facts are derived. In that case a worker resolves the facts
+	// before the job is scheduled.
 	Graph       []byte     `msgpack:"graph"`
 	Parallelism int        `msgpack:"parallelism"`
 	Shards      int        `msgpack:"shards"`
@@ -36,30 +37,31 @@ type JobSpec struct {
 	Run         RunOptions `msgpack:"run"`
 
 	// Dir is the client's working directory, an absolute path. Workers change to it, so that
-	// the job's relative paths keep their meaning. "" leaves workers where their task manager
-	// starts them.
+	// relative paths in the job refer to the same files. If it is "", workers stay in the
+	// directory in which their task manager starts them.
 	Dir string `msgpack:"dir,omitempty"`
 
-	// Artifact is the SHA-256 in hex of the executable of all workers of the job. With "" the
-	// job manager chooses the executable, for a client that has none.
+	// Artifact is the SHA-256, in hex, of the executable of all workers of the job. If it is
+	// "", since the client has no executable, the job manager chooses it.
 	Artifact string   `msgpack:"artifact"`
-	Platform Platform `msgpack:"platform"` // of the artifact
-	Build    string   `msgpack:"build"`    // its version, for people
-	// Resident is set by the job manager only: task managers cannot fetch the executable, so
-	// only those that run it themselves get workers of the job.
+	Platform Platform `msgpack:"platform"` // platform of the artifact
+	Build    string   `msgpack:"build"`    // version of the artifact, for users
+	// Resident is set only by the job manager. It means that task managers cannot fetch the
+	// executable, so that only task managers that run it themselves get workers of the job.
 	Resident bool `msgpack:"resident,omitempty"`
 
-	// Attached jobs are cancelled when their client goes away.
+	// Attached says that the job is cancelled when its client disconnects.
 	Attached bool `msgpack:"attached"`
-	// WaitTimeout bounds the wait for slots; 0 waits for ever.
+	// WaitTimeout bounds the wait for slots; 0 means no limit.
 	WaitTimeout time.Duration `msgpack:"wait_timeout"`
-	Version     int           `msgpack:"version"` // of the client's protocol
+	Version     int           `msgpack:"version"` // protocol version of the client
 }
 
-// RunOptions are the options of a run that workers need. They change no result.
+// RunOptions are the options of a run that workers need. They do not affect results.
 type RunOptions struct {
-	BatchRows int `msgpack:"batch_rows"` // 0: the default
-	// Memory is the budget of exchanges per slot in bytes; 0: the task manager's share.
+	BatchRows int `msgpack:"batch_rows"` // 0 means the default
+	// Memory is the budget of exchanges per slot in bytes; 0 means the slot's share of the task
+	// manager's memory.
 	Memory          int64  `msgpack:"memory"`
 	IfExists        string `msgpack:"if_exists"` // "fail" or "replace"
 	CheckBroadcasts bool   `msgpack:"check_broadcasts"`
@@ -67,23 +69,23 @@ type RunOptions struct {
 	LogLevel        string `msgpack:"log_level"`
 }
 
-// JobState is the state of a job; the core of the job manager has the table of transitions.
+// JobState is the state of a job. The core of the job manager defines its transitions.
 type JobState int
 
 const (
-	// JobResolving: a worker learns the facts that the client could not see.
+	// JobResolving means that a worker resolves the facts that the client could not read.
 	JobResolving JobState = iota
-	// JobWaiting: the job waits for slots, or for jobs submitted before.
+	// JobWaiting means that the job waits for slots, or for jobs that were submitted earlier.
 	JobWaiting
-	// JobDeploying: workers start, and report their addresses.
+	// JobDeploying means that the workers start and report their addresses.
 	JobDeploying
-	// JobRunning: the job runs on all workers.
+	// JobRunning means that the job runs on all workers.
 	JobRunning
-	// JobCommitting: every worker has finished, one makes the results visible.
+	// JobCommitting means that all workers have finished, and one makes the results visible.
 	JobCommitting
-	// JobFailing: the job has failed, and its workers are being stopped.
+	// JobFailing means that the job has failed, and its workers are being stopped.
 	JobFailing
-	// JobCancelling: someone cancelled the job, and its workers are being stopped.
+	// JobCancelling means that the job was cancelled, and its workers are being stopped.
 	JobCancelling
 	// JobFinished, JobFailed and JobCancelled are final.
 	JobFinished
@@ -101,7 +103,7 @@ func (s JobState) String() string {
 	return jobStates[s]
 }
 
-// ParseJobState is the inverse of String.
+// ParseJobState returns the state for a text that String returns.
 func ParseJobState(text string) (JobState, error) {
 	for i, name := range jobStates {
 		if name == text {
@@ -111,50 +113,50 @@ func ParseJobState(text string) (JobState, error) {
 	return 0, fmt.Errorf("unknown job state %q", text)
 }
 
-// Ended reports whether nothing happens to the job any more.
+// Ended reports whether the state is final.
 func (s JobState) Ended() bool { return s >= JobFinished }
 
-// FailureKind says where the cause of a failure lies.
+// FailureKind is the kind of the cause of a failure.
 type FailureKind int
 
 const (
 	// UserFailure is an error, panic or exit of user code, or an error in its data.
 	UserFailure FailureKind = iota
-	// LostFailure: a process or machine is gone: killed, stopped, cut off.
+	// LostFailure is the loss of a process or machine that was killed, stopped or cut off.
 	LostFailure
-	// PeerFailure: a worker lost contact with another one. This follows from something else,
-	// which becomes the cause if it is found.
+	// PeerFailure means that a worker lost the connection to another worker. This follows from
+	// another failure, which becomes the job's failure if it is found.
 	PeerFailure
-	// MisuseFailure: the job cannot run: another fingerprint, an unknown name, arguments that
-	// do not decode, an executable that does not start.
+	// MisuseFailure means that the job cannot run: it has a different fingerprint, an unknown
+	// name, arguments that cannot be decoded, or an executable that does not start.
 	MisuseFailure
-	// ClusterFailure is the fault of the cluster itself, such as a full disk under the
-	// artifacts.
+	// ClusterFailure is a failure of the cluster itself, such as a full disk for artifacts.
 	ClusterFailure
-	// UnheardFailure: a task manager ended the workers because it did not hear the job manager.
-	// It is never the failure of a job: the job manager knows whether it ran itself, and turns
-	// it into a ClusterFailure or a LostFailure.
+	// UnheardFailure means that a task manager ended its workers because it got no messages of
+	// the job manager. It is never the failure of a job: the job manager knows whether it ran
+	// itself at that time, and replaces the kind by ClusterFailure or LostFailure.
 	UnheardFailure
 )
 
-// Failure is why a job failed, for people.
+// Failure is the reason why a job failed, for users.
 type Failure struct {
 	Kind    FailureKind `msgpack:"kind" json:"kind"`
-	Message string      `msgpack:"message" json:"message"` // with operator, line, subtask and shard where known
-	// Worker is the number of the worker in its job, -1 if it is no worker's failure;
-	// TaskManager is the name of its task manager.
+	Message string      `msgpack:"message" json:"message"` // with operator, line, subtask and shard if known
+	// Worker is the number of the worker in its job, or -1 if the failure is not of a worker.
+	// TaskManager is the name of the worker's task manager.
 	Worker      int      `msgpack:"worker" json:"worker"`
 	TaskManager string   `msgpack:"task_manager" json:"task_manager"`
-	ExitCode    int      `msgpack:"exit_code" json:"exit_code"`   // of the process, -1 if it was a signal or goes on
-	Signal      string   `msgpack:"signal" json:"signal"`         // such as "killed", "" if none
-	LastLines   []string `msgpack:"last_lines" json:"last_lines"` // of its output
-	// Outputs says what is visible of the job's outputs after a commit that failed, "" where
-	// that is unknown or there was no commit.
+	ExitCode    int      `msgpack:"exit_code" json:"exit_code"`   // exit code of the process; -1 if a signal ended it or it still runs
+	Signal      string   `msgpack:"signal" json:"signal"`         // such as "killed"; "" if there was none
+	LastLines   []string `msgpack:"last_lines" json:"last_lines"` // last lines of the process's output
+	// Outputs says which of the job's outputs are visible after a failed commit. It is "" if
+	// that is not known or there was no commit.
 	Outputs string `msgpack:"outputs" json:"outputs,omitempty"`
 }
 
-// Error writes the failure with where it happened. In a message of several lines, such as one
-// that shows how two graphs differ, the place is on the last line.
+// Error returns the message followed by the worker and its task manager. If the message has
+// several lines, as for the differences between two graphs, worker and task manager are at the
+// end of the last line.
 func (f *Failure) Error() string {
 	message := strings.TrimRight(f.Message, "\n")
 	if f.Worker < 0 || f.TaskManager == "" {
@@ -163,27 +165,28 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("%s (worker %d on task manager %s)", message, f.Worker, f.TaskManager)
 }
 
-// SlotRange is the range of slots, and so of subtask indices, that one worker runs.
+// SlotRange is the range of slots of one worker. It is also the range of the subtask indices
+// that the worker runs.
 type SlotRange struct {
 	Lo int `msgpack:"lo" json:"lo"`
 	Hi int `msgpack:"hi" json:"hi"` // exclusive
 }
 
-// WorkerRef names one worker process of a job.
+// WorkerRef identifies one worker process of a job.
 type WorkerRef struct {
 	Job     JobID `msgpack:"job" json:"job"`
 	Attempt int   `msgpack:"attempt" json:"attempt"` // from 1; messages of earlier attempts are ignored
 	Worker  int   `msgpack:"worker" json:"worker"`   // from 0
 }
 
-// String writes the reference as "job/attempt/worker".
+// String returns the reference as "job/attempt/worker".
 func (w WorkerRef) String() string { return fmt.Sprintf("%s/%d/%d", w.Job, w.Attempt, w.Worker) }
 
-// Progress is the progress of one worker of a job, or of all together.
+// Progress is the progress of one worker of a job, or the sum for all workers.
 type Progress struct {
 	Vertices []VertexProgress `msgpack:"vertices" json:"vertices"` // by vertex of the plan
 	Edges    []EdgeProgress   `msgpack:"edges" json:"edges"`       // by edge of the plan
-	Queues   []QueueProgress  `msgpack:"queues" json:"queues"`     // by queue of the plan; subtask 0's worker only
+	Queues   []QueueProgress  `msgpack:"queues" json:"queues"`     // by queue of the plan; only of the worker that runs subtask 0
 }
 
 // VertexProgress is the progress of a vertex, summed over subtasks.
@@ -192,25 +195,25 @@ type VertexProgress struct {
 	ShardsDone int   `msgpack:"shards_done" json:"shards_done"`
 }
 
-// EdgeProgress is what was sent over an exchange: rows, and the bytes that they take in
-// memory. A broadcast counts once for each worker that gets it.
+// EdgeProgress has the number of rows that were sent over an exchange, and the bytes that they
+// take in memory. Rows of a broadcast count once for each worker that gets them.
 type EdgeProgress struct {
 	Rows  int64 `msgpack:"rows" json:"rows"`
 	Bytes int64 `msgpack:"bytes" json:"bytes"`
 }
 
-// QueueProgress is the last superstep of a queue.
+// QueueProgress describes the last superstep of a queue.
 type QueueProgress struct {
 	Superstep int             `msgpack:"superstep" json:"superstep"`
 	Ended     bool            `msgpack:"ended" json:"ended"`
 	Values    []ReportedValue `msgpack:"values" json:"values"`
-	// Compute and Communicate are the seconds that subtask 0 has spent in stages of
-	// either kind so far.
+	// Compute and Communicate are the seconds that subtask 0 has spent so far in compute stages
+	// and in communication stages.
 	Compute     float64 `msgpack:"compute" json:"compute"`
 	Communicate float64 `msgpack:"communicate" json:"communicate"`
 }
 
-// ReportedValue is a number that a queue reported, such as an inertia.
+// ReportedValue is a number that a queue has reported, such as an inertia.
 type ReportedValue struct {
 	Name  string  `msgpack:"name" json:"name"`
 	Value float64 `msgpack:"value" json:"value"`

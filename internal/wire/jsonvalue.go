@@ -5,7 +5,8 @@ import (
 	"math"
 )
 
-// MarshalJSON writes the value; JSON has no NaN and no infinities, so these are texts.
+// MarshalJSON returns the value in JSON. NaN and infinities, which JSON does not have, are
+// encoded as strings.
 func (v ReportedValue) MarshalJSON() ([]byte, error) {
 	o := struct {
 		Name  string `json:"name"`

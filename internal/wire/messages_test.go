@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// messages returns a pointer to a zero value of every message and of every part of one.
+// messages returns pointers to zero values of all types of messages and of their parts.
 func messages() []any {
 	return []any{
 		new(Ack), new(Beat), new(Cancel), new(CancelReply), new(CancelRequest), new(Chunk), new(Collected),
@@ -32,7 +32,8 @@ func messages() []any {
 	}
 }
 
-// TestMessagesAreAllTested finds every exported struct of the files with messages.
+// TestMessagesAreAllTested requires that messages has every exported struct of the files with
+// messages.
 func TestMessagesAreAllTested(t *testing.T) {
 	var listed []string
 	for _, m := range messages() {
@@ -54,8 +55,8 @@ func TestMessagesAreAllTested(t *testing.T) {
 	require.ElementsMatch(t, declared, listed)
 }
 
-// fill gives every field below v a random value; slices, maps and pointers are nil or
-// have something in them.
+// fill sets v, with all nested fields, to random values. Slices, maps and pointers are nil or
+// not empty.
 func fill(t *rapid.T, v reflect.Value) {
 	if v.Type() == reflect.TypeFor[time.Time]() {
 		at := time.Unix(rapid.Int64Range(-1<<36, 1<<36).Draw(t, "s"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns"))
@@ -102,11 +103,11 @@ func fill(t *rapid.T, v reflect.Value) {
 	case reflect.Float64:
 		v.SetFloat(rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{math.Inf(1), math.Copysign(0, -1)})).Draw(t, "float"))
 	default:
-		t.Fatalf("no message has had a %s so far: fill it, and see that it decodes", v.Type())
+		t.Fatalf("fill has no case for %s: add one, and check that the type can be decoded", v.Type())
 	}
 }
 
-// sameTimes makes times of one instant equal.
+// sameTimes makes times in v of the same instant equal.
 func sameTimes(v reflect.Value) {
 	if at, ok := v.Interface().(time.Time); ok {
 		v.Set(reflect.ValueOf(at.UTC()))
@@ -157,8 +158,8 @@ func TestEmptyMessagesComeBackEmpty(t *testing.T) {
 	}
 }
 
-// TestFieldsHaveNames: the encoded name of a field is its Go name in snake case, and occurs
-// once in its message, however structs are embedded.
+// TestFieldsHaveNames requires that the encoded name of a field is its Go name in snake case,
+// and that it occurs only once in a message, embedded structs included.
 func TestFieldsHaveNames(t *testing.T) {
 	for _, m := range messages() {
 		seen := map[string]bool{}
@@ -175,7 +176,8 @@ func TestFieldsHaveNames(t *testing.T) {
 	}
 }
 
-// TestFieldsOfTheFutureAreIgnored adds fields of every kind to every message.
+// TestFieldsOfTheFutureAreIgnored adds unknown fields of all kinds to every message. They must
+// be ignored.
 func TestFieldsOfTheFutureAreIgnored(t *testing.T) {
 	future := map[string]any{
 		"zz_nil": nil, "zz_number": -1.5, "zz_text": "x", "zz_bytes": make([]byte, 300), "zz_time": time.Unix(1, 2),
@@ -203,7 +205,8 @@ func TestFieldsOfTheFutureAreIgnored(t *testing.T) {
 	}
 }
 
-// TestFieldsOfThePastAreZero leaves fields out, like a sender that does not know them.
+// TestFieldsOfThePastAreZero decodes messages without fields, as of a sender that does not know
+// them. The fields must be zero.
 func TestFieldsOfThePastAreZero(t *testing.T) {
 	for _, m := range messages() {
 		came := reflect.New(reflect.TypeOf(m).Elem())
@@ -212,7 +215,7 @@ func TestFieldsOfThePastAreZero(t *testing.T) {
 	}
 }
 
-// TestFailureText writes failures for people.
+// TestFailureText requires the exact texts of failures.
 func TestFailureText(t *testing.T) {
 	for want, f := range map[string]Failure{
 		"it broke":      {Message: "it broke", Worker: -1, TaskManager: "tm0"},

@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// Ports is a range of ports, with both ends; the zero value is any free port.
+// Ports is the range of ports from First to Last, both included. The zero value means any free
+// port.
 type Ports struct {
 	First int `msgpack:"first"`
 	Last  int `msgpack:"last"`
 }
 
-// ParsePorts reads "6200-6299", or "6200" for one port.
+// ParsePorts parses a range such as "6200-6299", or a single port such as "6200".
 func ParsePorts(text string) (p Ports, err error) {
 	first, last, ranged := strings.Cut(text, "-")
 	if !ranged {
@@ -31,7 +32,7 @@ func ParsePorts(text string) (p Ports, err error) {
 	return p, p.Check()
 }
 
-// Check returns an error if a range that is not zero is invalid.
+// Check returns an error if the range is invalid. The zero value is valid.
 func (p Ports) Check() error {
 	if p != (Ports{}) && (p.First < 1 || p.Last > 65535 || p.Last < p.First) {
 		return fmt.Errorf("there is no range of ports %s: they go from 1 to 65535, the first before the last", p)
@@ -47,5 +48,5 @@ func (p Ports) Count() int {
 	return p.Last - p.First + 1
 }
 
-// String writes "6200-6299".
+// String returns the range, such as "6200-6299".
 func (p Ports) String() string { return fmt.Sprintf("%d-%d", p.First, p.Last) }

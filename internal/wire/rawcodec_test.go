@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// rawCodec sends bytes unchanged, with their checksum, under our codec's name.
+// rawCodec sends bytes unchanged, with their checksum, under the name of codec.
 type rawCodec struct{}
 
 func (rawCodec) Name() string { return codec{}.Name() }

@@ -21,11 +21,11 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// fake is a job manager that answers each call with a part of its request, so that a test sees
-// that request and answer arrived.
+// fake is a job manager that answers each call with a part of its request, so that tests can
+// check that request and answer arrived.
 type fake struct {
-	blocked chan struct{} // closed when Overview has been entered
-	ended   chan error    // what ended a Connect
+	blocked chan struct{} // closed when Overview was called
+	ended   chan error    // gets the error that ended a Connect
 }
 
 func newFake() *fake { return &fake{blocked: make(chan struct{}), ended: make(chan error, 16)} }
@@ -143,7 +143,7 @@ func (f *fake) Overview(ctx context.Context, _ *OverviewRequest) (*Overview, err
 	return nil, ctx.Err()
 }
 
-// serve starts a job manager in memory; it is gone when the test is.
+// serve starts a job manager that is connected in memory. It is stopped when the test ends.
 func serve(t *testing.T, impl JobManager, options ...grpc.DialOption) (*Client, *grpc.ClientConn) {
 	t.Helper()
 	goleak.VerifyNone(t, goleak.IgnoreCurrent())
@@ -345,7 +345,7 @@ func TestMessagesThatAreTooLargeStayAtHome(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorContains(t, upload.Send(&Chunk{Data: make([]byte, MaxChunk)}), "larger than the limit of 2097152")
 
-	// The other side refuses a message beyond the limits.
+	// The other side must refuse a message that exceeds the limits.
 	var out JobInfo
 	err = conn.Invoke(t.Context(), path("Show"), &Output{Text: make([]byte, MaxRequest)}, &out)
 	require.ErrorContains(t, plain(err), "a message ShowRequest of")
@@ -405,14 +405,14 @@ func TestNobodyThere(t *testing.T) {
 func TestServiceIsWhole(t *testing.T) {
 	require.Len(t, description.Methods, 8)
 	require.Len(t, description.Streams, 7)
-	require.Nil(t, encoding.GetCodecV2("msgpack"), "nothing is to be registered for the whole process")
+	require.Nil(t, encoding.GetCodecV2("msgpack"), "the codec must not be registered for the whole process")
 }
 
-// raw has bytes to be sent unchanged.
+// raw has bytes that rawCodec sends unchanged.
 type raw struct{ data []byte }
 
-// TestWhoeverGivesUpFirst: at a deadline both sides give up, in either order; the caller gets
-// the same error.
+// TestWhoeverGivesUpFirst requires that the caller gets the same error whichever side ends a
+// call first at its deadline.
 func TestWhoeverGivesUpFirst(t *testing.T) {
 	for _, text := range []string{"context deadline exceeded", "stream terminated by RST_STREAM with error code: CANCEL"} {
 		err := plain(status.Error(codes.DeadlineExceeded, text))

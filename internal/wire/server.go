@@ -10,33 +10,33 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// service is the name under which a job manager serves.
+// service is the name of the gRPC service of a job manager.
 const service = "superstep.v1.JobManager"
 
-// Times of connections, in both directions. They find a machine that is cut off or a process
-// that is stopped. They are generous, because heartbeats, which are faster, tell whether a task
-// manager or a worker is alive.
+// Time limits of connections, on both sides. They detect a machine that is cut off or a process
+// that is stopped. They are long, since heartbeats detect the loss of a task manager or a
+// worker earlier.
 const (
-	// CallTimeout bounds a call with one answer if its caller set no deadline, and the time
-	// that a server allows for it.
+	// CallTimeout bounds a unary call, at the client if the caller has set no deadline, and
+	// always at the server.
 	CallTimeout = 60 * time.Second
 	// ConnectTimeout bounds the handshake of a new connection, TLS included.
 	ConnectTimeout = 10 * time.Second
 
-	pingAfter   = 10 * time.Second // of silence
-	pingTimeout = 15 * time.Second // then the connection is broken
-	pingSlowest = 5 * time.Second  // a client that pings more often is cut off
+	pingAfter   = 10 * time.Second // silence after which a side sends a ping
+	pingTimeout = 15 * time.Second // time for the answer to a ping; after it the connection is closed
+	pingSlowest = 5 * time.Second  // minimum time between a client's pings; a client that pings more often is disconnected
 )
 
 // Bounds of a connection.
 const (
-	maxStreams    = 4096     // of one client: a delivery per worker, and its calls
-	maxHeaderList = 16 << 10 // a token and little else
+	maxStreams    = 4096     // concurrent streams of one client: a Deliver per worker, and its other calls
+	maxHeaderList = 16 << 10 // bytes of headers: a token and a few short ones
 	readBuffer    = 64 << 10
 )
 
-// ServerOptions are the options for a server of JobManager: the codec, the sizes of messages,
-// how long connections may be silent. The caller adds the credentials.
+// ServerOptions returns the options for a server of JobManager: the codec, the limits of
+// message sizes, and the times for pings. The caller adds the credentials.
 //
 //	s := grpc.NewServer(append(wire.ServerOptions(), grpc.Creds(tls), …)...)
 //	wire.RegisterJobManager(s, manager)
@@ -48,7 +48,7 @@ func ServerOptions() []grpc.ServerOption {
 		grpc.MaxHeaderListSize(maxHeaderList),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.ConnectionTimeout(ConnectTimeout),
-		grpc.WaitForHandlers(true), // Stop returns when no call is under way
+		grpc.WaitForHandlers(true), // Stop returns when no call is running
 		grpc.ReadBufferSize(readBuffer),
 		grpc.WriteBufferSize(readBuffer),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
@@ -62,10 +62,11 @@ func ServerOptions() []grpc.ServerOption {
 	}
 }
 
-// RegisterJobManager makes s serve impl.
+// RegisterJobManager registers impl as the JobManager service of s.
 func RegisterJobManager(s *grpc.Server, impl JobManager) { s.RegisterService(&description, impl) }
 
-// description describes JobManager for gRPC, as a compiler of protocol files would.
+// description describes the service JobManager for gRPC, as code that is generated from a
+// protocol file would.
 var description = grpc.ServiceDesc{
 	ServiceName: service,
 	HandlerType: (*JobManager)(nil),
@@ -91,7 +92,7 @@ var description = grpc.ServiceDesc{
 	Metadata: "internal/wire/service.go",
 }
 
-// path is how gRPC names a method.
+// path returns the full name of a method in gRPC.
 func path(method string) string { return "/" + service + "/" + method }
 
 // unary describes a call with one request and one answer.
@@ -121,7 +122,7 @@ func unary[In, Out any](name string, call func(JobManager, context.Context, *In)
 	return grpc.MethodDesc{MethodName: name, Handler: handle}
 }
 
-// bidi describes a conversation.
+// bidi describes a stream on which both sides send messages.
 func bidi[In, Out any](name string, call func(JobManager, BidiStream[In, Out]) error) grpc.StreamDesc {
 	return grpc.StreamDesc{StreamName: name, ServerStreams: true, ClientStreams: true, Handler: func(impl any, stream grpc.ServerStream) error {
 		return call(impl.(JobManager), &grpc.GenericServerStream[In, Out]{ServerStream: plainServer{stream}})
@@ -135,7 +136,7 @@ func requests[In, Out any](name string, call func(JobManager, ClientStream[In, O
 	}}
 }
 
-// answers describes one request with a stream of answers.
+// answers describes a stream of answers to one request.
 func answers[In, Out any](name string, call func(JobManager, *In, ServerStream[Out]) error) grpc.StreamDesc {
 	return grpc.StreamDesc{StreamName: name, ServerStreams: true, Handler: func(impl any, stream grpc.ServerStream) error {
 		in := new(In)
@@ -146,7 +147,7 @@ func answers[In, Out any](name string, call func(JobManager, *In, ServerStream[O
 	}}
 }
 
-// plainServer is a stream whose errors are for people.
+// plainServer is a stream that converts its errors by plain.
 type plainServer struct{ grpc.ServerStream }
 
 func (s plainServer) RecvMsg(m any) error { return plain(s.ServerStream.RecvMsg(m)) }

@@ -3,7 +3,7 @@ package wire
 import "context"
 
 // JobManager is the gRPC service of a job manager, under the name superstep.v1.JobManager. The
-// small interfaces below are the types of its streams; gRPC's generic streams implement them.
+// interfaces below are the types of its streams; the generic streams of gRPC implement them.
 type JobManager interface {
 	// Calls of task managers.
 	Connect(stream BidiStream[FromTaskManager, ToTaskManager]) error
@@ -25,20 +25,20 @@ type JobManager interface {
 	Overview(ctx context.Context, req *OverviewRequest) (*Overview, error)
 }
 
-// ServerStream is the serving side of a stream of answers.
+// ServerStream is the server's side of a stream of answers.
 type ServerStream[Out any] interface {
 	Context() context.Context
 	Send(*Out) error
 }
 
-// ClientStream is the serving side of a stream of requests with one answer.
+// ClientStream is the server's side of a stream of requests with one answer.
 type ClientStream[In, Out any] interface {
 	Context() context.Context
-	Recv() (*In, error) // io.EOF after the last
+	Recv() (*In, error) // io.EOF after the last request
 	SendAndClose(*Out) error
 }
 
-// BidiStream is the serving side of a conversation.
+// BidiStream is the server's side of a stream on which both sides send messages.
 type BidiStream[In, Out any] interface {
 	Context() context.Context
 	Recv() (*In, error)

@@ -3,11 +3,11 @@ package wire
 import "time"
 
 // A task manager keeps one stream to the job manager, Connect, on which both sides send
-// messages; its first message is Register. Rows, text and log lines of each worker go on a
-// stream of their own, Deliver, so that they hold up nothing else; artifacts come by
-// FetchArtifact.
+// messages. Its first message is Register. Rows, text and log lines of each worker are sent on
+// another stream, Deliver, so that they do not delay other messages. The task manager fetches
+// artifacts with FetchArtifact.
 
-// FromTaskManager is one message of a task manager; one field is set.
+// FromTaskManager is a message of a task manager. Exactly one field is set.
 type FromTaskManager struct {
 	Register  *Register    `msgpack:"register,omitempty"`
 	Heartbeat *Heartbeat   `msgpack:"heartbeat,omitempty"`
@@ -17,43 +17,45 @@ type FromTaskManager struct {
 
 // Register introduces a task manager.
 type Register struct {
-	Version int    `msgpack:"version"` // of the protocol
-	Build   string `msgpack:"build"`   // of the binary, for people
-	// ID is the permanent identity of the task manager, kept in its work directory; Incarnation
-	// is new each time it starts. If two run at once under one ID, the second is refused.
+	Version int    `msgpack:"version"` // version of the protocol
+	Build   string `msgpack:"build"`   // version of the binary, for users
+	// ID identifies the task manager permanently; it is stored in its work directory.
+	// Incarnation is new each time it starts. If two task managers with the same ID run at the
+	// same time, the second is refused.
 	ID          string   `msgpack:"id"`
 	Incarnation string   `msgpack:"incarnation"`
-	Name        string   `msgpack:"name"` // host:port, or a name that the user gave
+	Name        string   `msgpack:"name"` // host:port, or a name that the user has set
 	Host        string   `msgpack:"host"`
 	PID         int      `msgpack:"pid"`
 	Slots       int      `msgpack:"slots"`
-	Memory      int64    `msgpack:"memory"` // for workers, in bytes
+	Memory      int64    `msgpack:"memory"` // memory for workers, in bytes
 	Platform    Platform `msgpack:"platform"`
-	// Executable is the SHA-256 of its own program, in hex: a job of that program runs
-	// here without being fetched.
+	// Executable is the SHA-256, in hex, of the task manager's own program. A job with this
+	// executable runs here without fetching it.
 	Executable string `msgpack:"executable"`
-	// Ailing is why it takes no new work for now, "" if it does. Each heartbeat repeats it.
+	// Ailing is the reason why the task manager takes no new work for now, or "" if it takes
+	// work. Each heartbeat has it too.
 	Ailing string `msgpack:"ailing,omitempty"`
-	// Broke is why the previous stream ended, as the task manager saw it, "" for the first.
+	// Broke is the reason why the previous stream ended, as the task manager saw it; "" for the
+	// first stream.
 	Broke string `msgpack:"broke,omitempty"`
-	// Running are the workers that still run from the time before the stream broke.
+	// Running has the workers that were deployed on an earlier stream and still run.
 	Running []WorkerRef `msgpack:"running"`
 }
 
-// Heartbeat is sent every so often, and acknowledged.
+// Heartbeat is sent at the interval in Registered. The job manager answers it with Ack.
 type Heartbeat struct {
 	Number  uint64      `msgpack:"number"`
 	Running []WorkerRef `msgpack:"running"`
-	Ailing  string      `msgpack:"ailing,omitempty"` // see Register
+	Ailing  string      `msgpack:"ailing,omitempty"` // as in Register
 }
 
-// Leave says that the task manager stops: it takes no more work, and its workers are
-// gone.
+// Leave says that the task manager stops. It takes no more work, and its workers have ended.
 type Leave struct {
 	Reason string `msgpack:"reason"`
 }
 
-// WorkerEvent is what happened to a worker; one pointer is set.
+// WorkerEvent is an event of a worker. Exactly one pointer is set.
 type WorkerEvent struct {
 	WorkerRef `msgpack:",inline"`
 	Ready     *Ready     `msgpack:"ready,omitempty"`
@@ -66,13 +68,14 @@ type WorkerEvent struct {
 	Ended     *Ended     `msgpack:"ended,omitempty"`
 }
 
-// Ended says that the worker's process is gone, or was never started: its slots are free. It is
-// the worker's last event. Failure is why it ended, nil if it ended as told.
+// Ended says that the worker's process has ended, or was never started, so that its slots are
+// free. It is the worker's last event. Failure is the reason; it is nil if the process ended
+// because it was told to.
 type Ended struct {
 	Failure *Failure `msgpack:"failure,omitempty"`
 }
 
-// ToTaskManager is one message of the job manager; one field is set.
+// ToTaskManager is a message of the job manager. Exactly one field is set.
 type ToTaskManager struct {
 	Registered *Registered    `msgpack:"registered,omitempty"`
 	Ack        *Ack           `msgpack:"ack,omitempty"`
@@ -81,12 +84,12 @@ type ToTaskManager struct {
 	Refused    *Refused       `msgpack:"refused,omitempty"`
 }
 
-// Registered accepts a task manager and sets its times.
+// Registered accepts a task manager, and sets its heartbeat interval and its lease.
 type Registered struct {
 	Cluster   string        `msgpack:"cluster"` // the job manager's incarnation
 	Heartbeat time.Duration `msgpack:"heartbeat"`
-	// Lease is how long the task manager goes on without hearing the job manager; then
-	// it kills its workers and registers anew.
+	// Lease is the time for which the task manager continues without messages of the job
+	// manager. After it, the task manager kills its workers and registers again.
 	Lease time.Duration `msgpack:"lease"`
 }
 
@@ -95,14 +98,15 @@ type Ack struct {
 	Number uint64 `msgpack:"number"`
 }
 
-// Refused ends a connection. Final says that trying again is of no use.
+// Refused ends a connection. Final says that another try is useless.
 type Refused struct {
 	Reason string `msgpack:"reason"`
 	Final  bool   `msgpack:"final"`
 }
 
-// WorkerCommand is a command for a deployed worker; one pointer is set. Kill ends its process
-// at once, the others are passed on. For an unknown worker the task manager answers Ended.
+// WorkerCommand is a command for a deployed worker. Exactly one pointer is set. For Kill, the
+// task manager ends the worker's process at once; it passes the other commands on to the
+// worker. If the worker is not known, the task manager answers with Ended.
 type WorkerCommand struct {
 	WorkerRef `msgpack:",inline"`
 	Prepare   *Prepare `msgpack:"prepare,omitempty"`
@@ -116,15 +120,15 @@ type WorkerCommand struct {
 // Kill ends a worker's process at once.
 type Kill struct{}
 
-// Delivery is a piece of a worker's rows, text or log; one field is set. The first one of a
-// stream only names the worker.
+// Delivery is a piece of a worker's rows, text or log. Exactly one field is set. The first
+// Delivery of a stream has only Worker.
 type Delivery struct {
 	Worker    *WorkerRef `msgpack:"worker,omitempty"`
 	Collected *Collected `msgpack:"collected,omitempty"`
 	Output    *Output    `msgpack:"output,omitempty"`
-	// Log is lines of the worker's standard output and error.
+	// Log has lines of the worker's standard output and error.
 	Log []byte `msgpack:"log,omitempty"`
 }
 
-// Delivered ends a stream of deliveries.
+// Delivered is the answer at the end of a stream of deliveries.
 type Delivered struct{}

@@ -1,8 +1,8 @@
 package wire
 
-// A worker process talks to the task manager that started it through two pipes: it
-// reads ToWorker frames from file descriptor 3 and writes FromWorker frames to file
-// descriptor 4. Its standard output and error are the user's.
+// A worker process communicates with the task manager that started it over two pipes: it reads
+// ToWorker frames from file descriptor 3 and writes FromWorker frames to file descriptor 4.
+// User code may use its standard output and error.
 //
 //	task manager                       worker
 //	Deployment ──────────────────────►            builds the job, listens
@@ -16,14 +16,14 @@ package wire
 //	           ◄────────────────────── Committed
 //	Exit ────────────────────────────►            ends with code 0
 //
-// A worker in CommitMode gets Commit right after its Ready, which has no address.
+// A worker in CommitMode gets Commit directly after it has sent Ready, which has no address.
 //
-// Cancel may come at any time after Deployment: the worker stops, aborts its sinks, answers
-// Failed, and ends. A worker sends Beat all along. When its pipe ends, its task manager is
-// gone, and the worker exits at once.
+// Cancel may be sent at any time after Deployment: the worker stops, aborts its sinks, answers
+// with Failed, and ends. A worker sends Beat all the time. When its input pipe ends, its task
+// manager has ended, and the worker exits at once.
 
-// WorkerEnv is the environment variable that makes a process a worker. Its value is
-// the version of the protocol.
+// WorkerEnv is the environment variable that makes a program run as a worker. Its value is the
+// version of the protocol.
 const WorkerEnv = "SUPERSTEP_WORKER"
 
 // File descriptors of a worker's pipes.
@@ -36,45 +36,46 @@ const (
 type WorkerMode int
 
 const (
-	// RunMode runs subtasks.
+	// RunMode means that the worker runs subtasks.
 	RunMode WorkerMode = iota
-	// ResolveMode builds the graph where the data are, answers Resolved and ends.
+	// ResolveMode means that the worker builds the graph on a machine that can read the data,
+	// answers with Resolved, and ends.
 	ResolveMode
-	// CommitMode finishes the commit of a job whose own workers are gone: the worker
-	// builds the job, runs nothing, and is told to Commit when it is Ready.
+	// CommitMode means that the worker finishes the commit of a job whose own workers have
+	// ended: it builds the job, runs no subtasks, and gets Commit after its Ready.
 	CommitMode
 )
 
-// Deployment tells a worker its job and its place in it.
+// Deployment has the job of a worker and the worker's part in it.
 type Deployment struct {
 	WorkerRef `msgpack:",inline"`
 	Mode      WorkerMode  `msgpack:"mode"`
-	Spec      JobSpec     `msgpack:"spec"`  // with the graph, even if a worker resolved it
-	Slots     []SlotRange `msgpack:"slots"` // by worker; this one is Slots[Worker]
-	// TaskManager is the name of the worker's task manager, for messages.
+	Spec      JobSpec     `msgpack:"spec"`  // with the graph, also if a worker has resolved it
+	Slots     []SlotRange `msgpack:"slots"` // by worker; this worker has Slots[Worker]
+	// TaskManager is the name of the worker's task manager, for errors and logs.
 	TaskManager string `msgpack:"task_manager"`
-	// Listen is the host on which the worker accepts the connections of others, all on one of
-	// the Ports. Advertise is the host by which the others reach it; "" means Listen.
+	// Listen is the host on which the worker accepts the connections of other workers, all at
+	// one port of Ports. Advertise is the host that the other workers dial; "" means Listen.
 	Listen    string `msgpack:"listen"`
 	Advertise string `msgpack:"advertise"`
 	Ports     Ports  `msgpack:"ports"`
-	// Memory is the budget in bytes of all the worker's slots together.
+	// Memory is the budget in bytes for all of the worker's slots together.
 	Memory     int64      `msgpack:"memory"`
-	WorkDir    string     `msgpack:"work_dir"` // for spilled runs; removed by the task manager
+	WorkDir    string     `msgpack:"work_dir"` // for spilled runs; the task manager removes it
 	Credential Credential `msgpack:"credential"`
 }
 
-// Credential is valid for the data plane of one attempt only.
+// Credential is valid only for the data plane of one attempt.
 type Credential struct {
 	// Secret is known only to the workers of the attempt; 32 bytes.
 	Secret []byte `msgpack:"secret"`
-	// Certificate, Key and Authority are in PEM; all "" where the data plane has no TLS.
+	// Certificate, Key and Authority are in PEM. All are "" if the data plane has no TLS.
 	Certificate string `msgpack:"certificate"`
 	Key         string `msgpack:"key"`
 	Authority   string `msgpack:"authority"`
 }
 
-// ToWorker is one message of a task manager; one field is set.
+// ToWorker is a message of a task manager to a worker. Exactly one field is set.
 type ToWorker struct {
 	Deployment *Deployment `msgpack:"deployment,omitempty"`
 	Prepare    *Prepare    `msgpack:"prepare,omitempty"`
@@ -87,12 +88,13 @@ type ToWorker struct {
 // Prepare tells worker 0 to begin the sinks, before any worker writes.
 type Prepare struct{}
 
-// Start tells a worker to run. Addresses are the workers' data addresses, by number.
+// Start tells a worker to run its subtasks. Addresses has the data address of each worker, by
+// number.
 type Start struct {
 	Addresses []string `msgpack:"addresses"`
 }
 
-// Commit tells worker 0 to make the results visible. Outcomes are those in the workers'
+// Commit tells worker 0 to make the results visible. Outcomes has the Outcome of each worker's
 // Finished, by number.
 type Commit struct {
 	Outcomes [][]byte `msgpack:"outcomes"`
@@ -103,10 +105,10 @@ type Cancel struct {
 	Reason string `msgpack:"reason"`
 }
 
-// Exit tells a worker without further work to end.
+// Exit tells a worker to end, as it has no further work.
 type Exit struct{}
 
-// FromWorker is one message of a worker; one field is set.
+// FromWorker is a message of a worker. Exactly one field is set.
 type FromWorker struct {
 	Beat      *Beat      `msgpack:"beat,omitempty"`
 	Ready     *Ready     `msgpack:"ready,omitempty"`
@@ -123,13 +125,13 @@ type FromWorker struct {
 // Beat says that the worker is alive.
 type Beat struct{}
 
-// Ready says that the worker has built the job and listens.
+// Ready says that the worker has built the job and accepts connections.
 type Ready struct {
 	Address     string `msgpack:"address"` // host:port of its data plane
 	Fingerprint string `msgpack:"fingerprint"`
 }
 
-// Resolved has the graph as the worker builds it, in JSON.
+// Resolved has the graph that the worker has built, in JSON.
 type Resolved struct {
 	Graph []byte `msgpack:"graph"`
 }
@@ -137,8 +139,8 @@ type Resolved struct {
 // Prepared says that the sinks have begun.
 type Prepared struct{}
 
-// Collected has rows of a Collect for the client: an Arrow IPC stream of one or more batches of
-// one shard. The rows of a shard come in order.
+// Collected has rows of a Collect for the client: an Arrow IPC stream with one or more batches
+// of one shard. The rows of a shard are sent in order.
 type Collected struct {
 	Node  int    `msgpack:"node"`
 	Shard int    `msgpack:"shard"`

@@ -1,5 +1,6 @@
-// Package checksum has the checksums of what connections carry: of small heads a CRC-32C, and of
-// bulk data XXH3 of pieces, chained, which takes a fifth of the time.
+// Package checksum computes the checksums of bytes that are sent over connections. Headers have
+// a CRC-32C. Bulk data has a chain of the XXH3 hashes of its pieces, which takes a fifth of the
+// time of a CRC-32C.
 //
 // XXH3 is by Yann Collet, https://github.com/Cyan4973/xxHash.
 package checksum
@@ -11,33 +12,36 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// ErrDamaged is wrapped by the errors of all networks about bytes that were changed in transit.
-// All networks share it, so that it is recognized in a failure that is passed on.
+// ErrDamaged is wrapped by errors about bytes that were changed in transit. All networks of the
+// project use it, so that callers can recognize it in a failure that one network passes on from
+// another.
 var ErrDamaged = errors.New("damaged in transit")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// CRC32C returns the CRC-32C of what has the given sum, which begins with 0, and data after it.
+// CRC32C returns the CRC-32C of earlier bytes followed by data. sum is the CRC-32C of the
+// earlier bytes, or 0 if there are none.
 func CRC32C(sum uint32, data []byte) uint32 { return crc32.Update(sum, castagnoli, data) }
 
-// PieceBytes is the length of every piece but the last: short enough to stay in the cache from
-// the copy to the checksum.
+// PieceBytes is the length of every piece but the last. It is so short that a piece that was
+// just copied is still in the cache when it is summed.
 const PieceBytes = 64 << 10
 
-// chain is odd, so that a changed or moved piece changes the total sum.
+// chain is the multiplier of the chain of hashes. It is odd, so that a changed or moved piece
+// changes the total sum.
 const chain = 0x9e3779b97f4a7c15
 
-// Sum is the sum of the pieces so far. It begins with 0.
+// Sum is the checksum of the pieces that were added to it. Without pieces it is 0.
 type Sum uint64
 
 // Add returns the sum with one more piece.
 func (s Sum) Add(piece []byte) Sum { return s*chain + Sum(xxh3.Hash(piece)) }
 
-// Bits returns the part of a sum that is sent.
+// Bits returns the upper 32 bits, the part of a sum that is sent.
 func (s Sum) Bits() uint32 { return uint32(s >> 32) }
 
-// AddAll returns the sum with b appended, in pieces of PieceBytes and a last shorter one.
-// Nothing may be added after a shorter piece.
+// AddAll returns the sum with b added in pieces of PieceBytes, of which the last may be
+// shorter. Nothing may be added after a shorter piece.
 func (s Sum) AddAll(b []byte) Sum {
 	for len(b) > PieceBytes {
 		s, b = s.Add(b[:PieceBytes]), b[PieceBytes:]
@@ -48,21 +52,23 @@ func (s Sum) AddAll(b []byte) Sum {
 	return s
 }
 
-// Of returns the sum of bytes; without bytes it is 0.
+// Of returns the sum of b; it is 0 if b is empty.
 func Of(b []byte) Sum { return Sum(0).AddAll(b) }
 
-// A Stream sums bytes that arrive little by little. The result is that of Of.
+// A Stream sums bytes that arrive in parts of any lengths. The result equals Of of all the
+// bytes.
 type Stream struct {
 	sum   Sum
-	carry []byte // copy of an incomplete piece whose buffer was given up
+	carry []byte // copy of the beginning of a piece that is not complete, from Leave
 }
 
 // Reset starts a new sum.
 func (s *Stream) Reset() { s.sum, s.carry = 0, s.carry[:0] }
 
-// Arrived adds the whole pieces in the first have bytes of b, which have arrived. It returns
-// the rest of b that is not summed yet, and how many of its bytes have arrived. The caller
-// passes the rest to Arrived again when more has arrived, or to Leave.
+// Arrived adds the whole pieces in the first have bytes of b, which have arrived. It returns in
+// rest the part of b that is not summed yet, and in left how many bytes of rest have arrived.
+// When more bytes have arrived, the caller passes rest to Arrived again. If it does not keep
+// the buffer until then, it passes rest[:left] to Leave.
 func (s *Stream) Arrived(b []byte, have int) (rest []byte, left int) {
 	for have >= PieceBytes-len(s.carry) {
 		k := PieceBytes - len(s.carry)
@@ -77,10 +83,12 @@ func (s *Stream) Arrived(b []byte, have int) (rest []byte, left int) {
 	return b, have
 }
 
-// Leave keeps a copy of the bytes that Arrived returned, if their buffer is given up.
+// Leave keeps a copy of b, the arrived bytes that Arrived has not summed. The caller may then
+// reuse their buffer.
 func (s *Stream) Leave(b []byte) { s.carry = append(s.carry, b...) }
 
-// End returns the sum of all bytes. rest are the bytes that Arrived returned last.
+// End returns the sum of all bytes. rest has the arrived bytes that the last Arrived has not
+// summed.
 func (s *Stream) End(rest []byte) Sum {
 	switch {
 	case len(s.carry) > 0:

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// take passes the bytes to a stream in buffers of random lengths, which are filled little by
-// little.
+// take returns the sum of data by a stream. The bytes come in buffers of random lengths, and
+// each buffer is filled in several random steps.
 func take(s *Stream, data []byte, draw *rand.Rand) Sum {
 	s.Reset()
 	for {
@@ -42,7 +42,8 @@ func TestStreamIsOf(t *testing.T) {
 	}
 }
 
-// TestChangesShow flips bits, and exchanges and repeats pieces.
+// TestChangesShow requires that the sum changes if a bit is flipped, pieces are exchanged or
+// repeated, or the length changes.
 func TestChangesShow(t *testing.T) {
 	draw := rand.New(rand.NewPCG(3, 4))
 	data := make([]byte, 3*PieceBytes+1000)
@@ -57,14 +58,14 @@ func TestChangesShow(t *testing.T) {
 		data[at] ^= bit
 	}
 	require.Equal(t, want, Of(data).Bits())
-	require.NotEqual(t, want, Of(data[:len(data)-1]).Bits(), "shorter")
-	require.NotEqual(t, want, Of(append(data[:len(data):len(data)], 0)).Bits(), "longer")
+	require.NotEqual(t, want, Of(data[:len(data)-1]).Bits(), "a byte less must change the sum")
+	require.NotEqual(t, want, Of(append(data[:len(data):len(data)], 0)).Bits(), "a byte more must change the sum")
 	swapped := append(append(append([]byte(nil), data[PieceBytes:2*PieceBytes]...), data[:PieceBytes]...), data[2*PieceBytes:]...)
 	require.NotEqual(t, want, Of(swapped).Bits())
 	twice := append([]byte(nil), data...)
 	copy(twice[PieceBytes:], data[:PieceBytes])
 	require.NotEqual(t, want, Of(twice).Bits())
-	require.NotEqual(t, Of(make([]byte, 8)), Of(make([]byte, 9)), "zeroes")
+	require.NotEqual(t, Of(make([]byte, 8)), Of(make([]byte, 9)), "the sum of zeroes must depend on their number")
 }
 
 func BenchmarkOf(b *testing.B) {

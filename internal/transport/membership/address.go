@@ -7,11 +7,11 @@ import (
 	"net/netip"
 )
 
-// advertised returns the address by which others reach a data listener. If the listener is
-// bound to all interfaces, the host is that of the socket to the coordinator. A name that
-// resolves here only to the loopback address is replaced by that address; the coordinator
-// decides whether that will do. Without a socket an unspecified host stays, for the coordinator
-// to fill in.
+// advertised returns the address at which other processes can reach a data listener at the
+// given address. An unspecified host is replaced by socket, the local host of the connection to
+// the coordinator. If socket is invalid, the host in the result is empty, and the coordinator
+// completes it. A host name that resolves only to loopback addresses here is replaced by such
+// an address; the coordinator then checks whether all processes can reach it.
 func advertised(ctx context.Context, address string, socket netip.Addr) (string, error) {
 	if address == "" {
 		return "", nil
@@ -40,8 +40,8 @@ func advertised(ctx context.Context, address string, socket netip.Addr) (string,
 	return net.JoinHostPort(ips[0].Unmap().String(), port), nil
 }
 
-// addresses completes and checks the data addresses of the processes, now that it is known from
-// where each process reaches this one.
+// addresses completes and checks the data addresses of the processes. It is called when all
+// processes have connected, so that it is known on which machine each runs.
 func (c *core) addresses() error {
 	first := &c.members[0]
 	if host, port, err := net.SplitHostPort(first.hello.address); err == nil && host == "" {
@@ -51,7 +51,7 @@ func (c *core) addresses() error {
 		m := &c.members[a]
 		host, _, err := net.SplitHostPort(m.hello.address)
 		if err != nil {
-			continue // it has no data listener
+			continue // the process has no data listener
 		}
 		if ip, err := netip.ParseAddr(host); err != nil || !ip.Unmap().IsLoopback() {
 			continue
@@ -66,8 +66,9 @@ func (c *core) addresses() error {
 	return nil
 }
 
-// near returns the address of this process as others see it: the one by which the first process
-// on another machine came, or the loopback address if all are on this machine.
+// near returns the address at which other processes reach this process: the local address of
+// the connection of the first process on another machine, or the loopback address if all are on
+// this machine.
 func (c *core) near() netip.Addr {
 	for i := range c.members {
 		if m := &c.members[i]; m.machine().IsValid() {
@@ -77,8 +78,8 @@ func (c *core) near() netip.Addr {
 	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
 }
 
-// machine identifies the machine of a process: by the address from which the process came, or
-// the invalid address if that is the coordinator's machine.
+// machine identifies the machine of a process by the remote address of its connection. It
+// returns the invalid address for the coordinator's machine.
 func (m *member) machine() netip.Addr {
 	if !m.from.IsValid() || m.from.IsLoopback() || m.from == m.via {
 		return netip.Addr{}
@@ -86,7 +87,8 @@ func (m *member) machine() netip.Addr {
 	return m.from
 }
 
-// place says where m is, for a process on another machine.
+// place returns the address of the machine of m, as seen by other, a process on another
+// machine.
 func (m *member) place(other *member) string {
 	if at := m.machine(); at.IsValid() {
 		return at.String()

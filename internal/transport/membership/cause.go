@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// textError is a cause as received by processes other than the one that found it: its text, and
-// the parts of it that errors.Is and errors.As find.
+// textError is a cause that was received from another process: its text, and the error in it
+// that errors.Is and errors.As can find.
 type textError struct {
 	text string
 	of   error // a PeerError, a MismatchError, or one of kinds; or nil
@@ -17,19 +17,20 @@ type textError struct {
 func (e *textError) Error() string { return e.text }
 func (e *textError) Unwrap() error { return e.of }
 
-// kinds are the errors that keep their identity when sent, by number. The first stands for
-// none.
+// kinds has the errors that errors.Is still finds after a cause was sent. A cause is sent with
+// an index of kinds; 0 means none of them.
 var kinds = []error{nil, ErrLeft, ErrTimeout, context.Canceled, context.DeadlineExceeded, lostPeer{}, ErrDamaged, ErrReplaced}
 
-// lostPeer stands for an error whose method PeerLost() bool returns true: another network
-// reports with it that some process is gone. A receiver must not take it for the cause either.
+// lostPeer is sent in the place of an error whose method PeerLost() bool returns true. Other
+// networks use such errors to report that another process is lost. The error follows from
+// another failure, so a receiver must be able to see that it is not the cause.
 type lostPeer struct{}
 
 func (lostPeer) Error() string  { return "another process is lost" }
 func (lostPeer) PeerLost() bool { return true }
 
-// kindOf returns the index of err in kinds. Damage is a cause, even if a peer was lost because
-// of it.
+// kindOf returns the index in kinds for err. ErrDamaged takes precedence over lostPeer, as
+// damage is the cause if a peer was lost because of it.
 func kindOf(err error) int {
 	if errors.Is(err, ErrDamaged) {
 		return slices.Index(kinds, ErrDamaged)
@@ -52,13 +53,13 @@ const (
 	causeText = iota
 	causePeer
 	causeMismatch
-	causeWrappedPeer // a text around the error
+	causeWrappedPeer // with a text that wraps the error
 	causeWrappedMismatch
 )
 
-// cause codes an error: itself if it is a PeerError or a MismatchError; the text and the error
-// within if it wraps one; else the text and its kind. It returns the error that was read, which
-// is not nil.
+// cause writes or reads an error. A PeerError or MismatchError is encoded with its fields, an
+// error that wraps one with its text and that error, and any other error with its text and
+// kind. cause returns the error that was read, which is not nil.
 func (c *coder) cause(err error) error {
 	shape, text := causeText, ""
 	var peer *PeerError
@@ -94,7 +95,7 @@ func (c *coder) cause(err error) error {
 	}
 }
 
-// kind codes the kind of an error.
+// kind writes or reads the kind of an error, as its index in kinds.
 func (c *coder) kind(err error) error {
 	i := kindOf(err)
 	num(c, &i, uint64(len(kinds)-1))
@@ -137,7 +138,7 @@ func received(err error) error {
 	return c.cause(nil)
 }
 
-// Describe returns an operation and its number in words.
+// Describe returns a text with an operation and its number, for errors.
 func Describe(seq uint64, op *Operation) string {
 	if op == nil {
 		return describe(seq, "")

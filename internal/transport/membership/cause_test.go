@@ -8,21 +8,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// gone is an error of another network.
+// gone is an error of another network, whose method PeerLost returns the value.
 type gone bool
 
 func (gone) Error() string    { return "worker 2 was silent for 4s" }
 func (g gone) PeerLost() bool { return bool(g) }
 
-// TestLostPeersStayConsequences sends causes that only report the loss of another process:
-// receivers must not take them for causes of their own.
+// TestLostPeersStayConsequences requires that an error that only reports the loss of another
+// process is still recognized as such after it was sent once and twice.
 func TestLostPeersStayConsequences(t *testing.T) {
 	var lost interface{ PeerLost() bool }
 	told := received(fmt.Errorf("rank 1 was cancelled: %w", gone(true)))
 	require.EqualError(t, told, "rank 1 was cancelled: worker 2 was silent for 4s")
 	require.True(t, errors.As(told, &lost) && lost.PeerLost())
 	again := received(told)
-	require.True(t, errors.As(again, &lost) && lost.PeerLost(), "told on by a second process")
+	require.True(t, errors.As(again, &lost) && lost.PeerLost(), "the error must still report a loss when a second process has sent it on")
 	require.False(t, errors.As(received(fmt.Errorf("rank 1: %w", gone(false))), &lost))
 	require.ErrorIs(t, received(fmt.Errorf("rank 1: %w", ErrTimeout)), ErrTimeout)
 }

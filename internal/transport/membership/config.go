@@ -12,54 +12,56 @@ import (
 	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
-// Config identifies a process and says how it finds the others. All processes of a group have
-// the same Group, Attempt, Processes and Size.
+// Config identifies a process and determines how it finds the other processes. All processes of
+// a group must have the same Group, Attempt, Processes and Size.
 type Config struct {
-	Process   int   // number of this one, from 0
-	Processes int   // in the group
-	Ranks     []int // hosted by this process, in any order; at least one
-	Size      int   // ranks in the group
+	Process   int   // number of this process, from 0
+	Processes int   // number of processes in the group
+	Ranks     []int // ranks that this process hosts, in any order; at least one
+	Size      int   // number of ranks in the group
 
-	// Port accepts and makes the connections of this process; it is needed if there are several
-	// processes. Its owner closes it after the membership.
+	// Port accepts and makes the connections of this process. It is required if there are
+	// several processes. The caller closes it after the membership.
 	Port *peerlink.Port
 
 	// Coordinator is the address of the port of process 0, host:port. If it is not known
-	// beforehand, process 0 publishes it in Store. One of the two is needed if there are
-	// several processes.
+	// beforehand, process 0 writes it to Store. If there are several processes, exactly one of
+	// Coordinator and Store is required.
 	Coordinator string
 	Store       Store
 
-	// DataAddress is the address of this process for the others, host:port; "" is the port's
-	// address. An unspecified host (0.0.0.0, ::) is replaced by the host with which this
-	// process reaches the coordinator.
+	// DataAddress is the address, host:port, at which other processes connect to this process;
+	// "" means the address of Port. An unspecified host (0.0.0.0, ::) is replaced by the local
+	// host of this process's connection to the coordinator.
 	DataAddress string
 
-	Group   string // name, unique among the groups at a port or store
-	Attempt uint32 // processes of earlier attempts are refused
+	Group   string // name of the group, unique among the groups at a port or store
+	Attempt uint32 // number of the attempt; processes of earlier attempts are refused
 
-	// Detection is the time after which a silent process is declared dead; 0 is 4 s. The value
-	// of process 0 holds for all.
+	// Detection is the time after which a silent process is declared dead; 0 means 4 s. The
+	// value of process 0 applies to all processes.
 	Detection time.Duration
 
-	// StallTimeout, in process 0, is how long all ranks may be inside operations without one of
-	// them moving a byte; 0 is 4 s, less than 0 for ever.
+	// StallTimeout is the time for which all ranks may be in operations while none of them
+	// sends or receives a byte. It is used in process 0. 0 means 4 s, a negative value means no
+	// limit.
 	StallTimeout time.Duration
 
-	// JoinTimeout bounds the time until all processes have joined; 0 is 30 s.
+	// JoinTimeout bounds the time until all processes have joined; 0 means 30 s.
 	JoinTimeout time.Duration
 
 	// State returns the states of the ranks of this process. It is called about every 20 ms,
-	// when a process is lost, and by Fail and Leave. Several goroutines may call it at once. It
-	// must not wait for anything. Without it, disagreements and standstills of ranks are not
-	// detected here. In each state, number and operation must belong together. An operation of
-	// only some ranks has different numbers on different ranks; its hash must be 0.
+	// when a process is lost, and by Fail and Leave. Several goroutines may call it
+	// concurrently. It must not wait. If it is nil, disagreements and lack of progress of these
+	// ranks are not detected. In each state, Seq must be the number of Op. An operation in
+	// which only some ranks take part has different numbers on different ranks, so its hash
+	// must be 0.
 	State func() []State
 
-	Logger hclog.Logger // nil: none
+	Logger hclog.Logger // may be nil
 }
 
-// Limits that a config does not set.
+// Defaults and limits of Config.
 const (
 	defaultDetection = 4 * time.Second
 	defaultStall     = 4 * time.Second
@@ -67,7 +69,7 @@ const (
 	minDetection     = 50 * time.Millisecond
 )
 
-// completed checks a config and fills in the defaults.
+// completed returns the config with defaults, and an error if it is invalid.
 func (c Config) completed() (Config, error) {
 	c.Ranks = slices.Sorted(slices.Values(c.Ranks))
 	c.Detection = cmp.Or(c.Detection, defaultDetection)
@@ -82,7 +84,7 @@ func (c Config) completed() (Config, error) {
 	return c, c.check()
 }
 
-// check returns an error if a config is invalid by itself.
+// check returns an error if the config is invalid.
 func (c *Config) check() error {
 	switch {
 	case c.Processes < 1 || c.Processes > maxProcs:

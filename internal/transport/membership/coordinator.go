@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
-// coordinator is the shell around a core: it turns connections and time into
-// events, one at a time, and commands into messages on connections.
+// coordinator runs a core: it passes messages, ends of connections and time to the core as
+// events, one at a time, and sends the messages that the core commands.
 type coordinator struct {
 	cfg   Config
 	start time.Time
@@ -22,25 +22,25 @@ type coordinator struct {
 	stop  chan struct{}
 	run   sync.WaitGroup
 
-	// Under mu; sends never wait, so it is never held for long.
+	// The following fields are guarded by mu. Sends never wait, so mu is never held for long.
 	mu       sync.Mutex
 	core     *core
 	endpoint *peerlink.Opened // nil if there are no other processes
 	conns    map[int]*conn
-	raw      map[net.Conn]struct{} // not yet, or still, open
-	look     func()                // reports the states of the local ranks, once they exist
+	raw      map[net.Conn]struct{} // accepted connections that serve has not closed yet
+	look     func()                // reports the states of the local ranks; nil until process 0 has its membership
 	next     int                   // number of the next connection
 	closed   bool
 }
 
-// helloWait is how long a new connection may take to send its hello.
+// helloWait is the time within which a new connection must send its hello.
 const helloWait = 5 * time.Second
 
-// closeWait is how long the end of a link waits for the other side to have read
+// closeWait is the time for which closing a link waits until the other side has read
 // everything.
 const closeWait = 500 * time.Millisecond
 
-// newCoordinator starts a coordinator, in which process 0 has joined.
+// newCoordinator starts a coordinator. Process 0 has joined its group.
 func newCoordinator(ctx context.Context, cfg Config) (*coordinator, error) {
 	c := &coordinator{
 		cfg:   cfg,
@@ -104,7 +104,7 @@ func (c *coordinator) do(cmd command) {
 	}
 	if cmd.end {
 		to.end()
-		to.nc.SetReadDeadline(time.Now().Add(c.cfg.Detection)) // for it to read the reason
+		to.nc.SetReadDeadline(time.Now().Add(c.cfg.Detection)) // time for the process to read the reason
 	}
 }
 
@@ -121,12 +121,12 @@ func (c *coordinator) receive(id int, m message) {
 	c.step(func(now time.Duration) []command { return c.core.receive(now, id, m) })
 }
 
-// giveUp ends a group that is not complete.
+// giveUp ends a group that is not complete yet.
 func (c *coordinator) giveUp(reason error) {
 	c.step(func(time.Duration) []command { return c.core.giveUp(reason) })
 }
 
-// tick tells the core the time.
+// tick calls pass every Period until stop is closed.
 func (c *coordinator) tick() {
 	t := time.NewTicker(c.core.watch.Period)
 	defer t.Stop()
@@ -140,8 +140,8 @@ func (c *coordinator) tick() {
 	}
 }
 
-// pass tells the core the time. Before that it tells the core whether unread messages wait on
-// the connections that have been silent lately.
+// pass passes the time to the core. Before that, it reports to the core which of the
+// connections that have been silent lately have unread bytes.
 func (c *coordinator) pass(now time.Duration) []command {
 	for _, id := range c.core.suspects() {
 		if link := c.conns[id]; link != nil && link.unread() {
@@ -151,7 +151,8 @@ func (c *coordinator) pass(now time.Duration) []command {
 	return c.core.tick(now)
 }
 
-// meet admits a process that has connected; one that is too late is refused.
+// meet accepts a new connection and starts serve for it. It returns an error if the coordinator
+// is closed.
 func (c *coordinator) meet(caller *peerlink.Caller) error {
 	if err := caller.Welcome(); err != nil {
 		return err
@@ -167,7 +168,7 @@ func (c *coordinator) meet(caller *peerlink.Caller) error {
 	return nil
 }
 
-// serve reads one connection from its hello to its end.
+// serve reads a connection from its hello to its end, and closes it.
 func (c *coordinator) serve(nc net.Conn) {
 	defer func() {
 		c.mu.Lock()
@@ -182,7 +183,7 @@ func (c *coordinator) serve(nc net.Conn) {
 		return
 	}
 	link := newConn(nc, c.cfg.Detection)
-	link.got = 1 // the hello
+	link.got = 1 // greet has read the hello
 	c.next++
 	id := c.next
 	c.conns[id] = link
@@ -197,7 +198,7 @@ func (c *coordinator) serve(nc net.Conn) {
 			c.lose(id, err)
 			if errors.Is(err, ErrDamaged) {
 				link.end()
-				link.drain(c.cfg.Detection) // for it to read the reason
+				link.drain(c.cfg.Detection) // time for the process to read the reason
 			}
 			break
 		}
@@ -206,18 +207,19 @@ func (c *coordinator) serve(nc net.Conn) {
 	c.mu.Lock()
 	delete(c.conns, id)
 	c.mu.Unlock()
-	link.end() // a process that closed only its half still gets what is queued
+	link.end() // a process that has closed only its sending direction still gets the queued messages
 	<-link.written
 }
 
-// lose tells the core that a connection has ended. Before that it reports the states of the
-// local ranks, so that the core can say in which operation this was noticed.
+// lose reports to the core that a connection has ended with err. Before that it reports the
+// states of the local ranks, so that the error can name the operation in which the loss was
+// noticed.
 func (c *coordinator) lose(id int, err error) {
 	c.mu.Lock()
 	look, closed, live := c.look, c.closed, c.core.phase == running
 	c.mu.Unlock()
 	if closed {
-		return // this side closed first
+		return // the connection ended because the coordinator was closed
 	}
 	if live && look != nil {
 		look()
@@ -240,18 +242,18 @@ func (c *coordinator) greet(nc net.Conn) (hello, bool) {
 	return h, true
 }
 
-// distrust records that a connection came without the secret; the processes that wait for the
-// group to form are told.
+// distrust reports to the core that a connection did not prove the secret. The core informs the
+// processes that wait for the group to form.
 func (c *coordinator) distrust(from net.Addr, err error) {
 	c.step(func(time.Duration) []command { return c.core.distrust(from.String(), err) })
 }
 
-// replaced ends the group for a later attempt of it.
+// replaced ends the group because a later attempt of it has begun.
 func (c *coordinator) replaced(attempt uint32) {
 	c.step(func(time.Duration) []command { return c.core.replaced(attempt) })
 }
 
-// ipOf returns the IP address of an end of a connection, invalid if it has none.
+// ipOf returns the IP address in a, or the invalid address if it has none.
 func ipOf(a net.Addr) netip.Addr {
 	if t, ok := a.(*net.TCPAddr); ok {
 		return t.AddrPort().Addr().Unmap()
@@ -259,7 +261,8 @@ func ipOf(a net.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// flush waits a little until the queued messages to the others are sent.
+// flush waits, for at most closeWait, until the queued messages to other processes are written
+// to their sockets.
 func (c *coordinator) flush() {
 	c.mu.Lock()
 	links := make([]*conn, 0, len(c.conns))
@@ -274,8 +277,8 @@ func (c *coordinator) flush() {
 	}
 }
 
-// close ends all connections after the queued messages have been sent and, if the others are
-// quick, read.
+// close ends all connections after the queued messages have been sent. It waits, for at most
+// closeWait, until the other processes have read them.
 func (c *coordinator) close() {
 	c.mu.Lock()
 	c.closed = true

@@ -10,37 +10,37 @@ import (
 )
 
 // A core makes the decisions of the coordinator: which processes may join, which are dead,
-// which ranks disagree, and what the first cause is. It is a function of the events and times
-// that it is given; it has no goroutine, clock, socket or lock. Times count from the start of
-// the group and never decrease.
+// which ranks disagree, and what the first cause is. Its commands are a function of the events
+// and times that the caller passes to it; it has no goroutine, clock, socket or lock. Times are
+// measured from the start of the group and never decrease.
 //
 // The phases of a group:
 //
-//	          all joined            a report that lacks the other side's words
+//	          all joined          mismatch, other operation not known
 //	forming ─────────────► running ───────────────────────────────► deciding
 //	   │                    │    │                                      │
-//	   │ gave up, timed     │    │ all said good-bye                    │ answered,
-//	   │ out, lost one      │    └──────────────► ended                 │ or too late
+//	   │ gave up, timed out,│    │ all have left                        │ answered,
+//	   │ or lost a process  │    └──────────────► ended                 │ or too late
 //	   ▼                    ▼                                           ▼
 //	 failed ◄───────────────┴───────────────────────────────────────────┘
 //
-// The end of a group is decided once: nothing leaves failed or ended.
+// A group ends once: failed and ended are final.
 type core struct {
 	settings
 	phase     phase
-	cause     error       // in failed
-	asked     question    // in deciding
-	members   []member    // by process
-	conns     map[int]int // connection → its process
-	out       []command   // commands of the event being processed
+	cause     error       // set in phase failed
+	asked     question    // set in phase deciding
+	members   []member    // by process number
+	conns     map[int]int // process of each connection
+	out       []command   // commands for the event that is being handled
 	watch     silence.Watch
-	beatsSent time.Duration // when beats were last sent
-	doubted   string        // the last connection refused for lack of the secret, and the reason
+	beatsSent time.Duration // time when heartbeats were last sent
+	doubted   string        // describes the last connection refused for its secret, with the reason
 
-	ranks  []standing             // by rank, from running on
-	recent [recentOps]observation // operations seen lately, at their number modulo
-	moved  time.Duration          // when some rank last made progress
-	leaver int                    // the rank that left after the fewest operations, or -1
+	ranks  []standing             // by rank; set from phase running on
+	recent [recentOps]observation // operations reported lately, each at index seq modulo recentOps
+	moved  time.Duration          // time when a rank last made progress
+	leaver int                    // of the ranks that have left, the one with the smallest seq, or -1
 }
 
 // settings is the configuration of the coordinator.
@@ -48,7 +48,7 @@ type settings struct {
 	processes int
 	size      int
 	detection time.Duration
-	stall     time.Duration // 0: a group may stand still
+	stall     time.Duration // 0 means no limit
 	join      time.Duration
 }
 
@@ -63,7 +63,7 @@ const (
 	ended
 )
 
-// phases says which phase may follow which.
+// phases has, for each phase, the phases that may follow it.
 var phases = [...][]phase{
 	forming:  {running, failed},
 	running:  {deciding, failed, ended},
@@ -76,46 +76,46 @@ func (p phase) String() string {
 	return [...]string{"forming", "running", "deciding", "failed", "ended"}[p]
 }
 
-// member is one process.
+// member is what the coordinator knows of one process.
 type member struct {
 	presence
 	conn      int
 	hello     hello
-	from, via netip.Addr    // the far and near address of its connection; invalid for process 0
-	heard     time.Duration // when its last message came
-	liveness  silence.Peer  // whether it is silent
-	sampled   time.Duration // when its last state came
-	told      string        // the missing processes, as it was last told
-	refused   string        // why a process with this number was refused, if one was
+	from, via netip.Addr    // remote and local address of its connection; invalid for process 0
+	heard     time.Duration // time of its last message
+	liveness  silence.Peer  // state for silence.Watch
+	sampled   time.Duration // time of its last state message
+	told      string        // text about missing processes that was last sent to it
+	refused   string        // why a process with this number was refused; "" if none was
 }
 
-// presence says whether a process takes part.
+// presence is whether a process takes part in the group.
 type presence uint8
 
 const (
 	absent presence = iota
 	present
-	left // with a good-bye
+	left // sent a good-bye
 )
 
-// standing is the state of a rank, as far as is known.
+// standing is the state of a rank, as far as the coordinator knows it.
 type standing struct {
 	process  int
-	seq      uint64 // operations begun
-	left     bool   // it, or its whole process, has left: it begins no more operations
-	inside   bool   // in the last one
-	hash     uint64 // hash of the last operation seen, with its text
+	seq      uint64 // number of the latest operation that the rank has begun
+	left     bool   // the rank, or its whole process, has left: it begins no more operations
+	inside   bool   // the rank is in operation seq
+	hash     uint64 // hash and text of the last operation in which the rank was reported
 	text     string
 	progress uint64
 	texts    texts
-	begun    [RecentOps]pastOp // without texts, at their number modulo
+	begun    [RecentOps]pastOp // without texts, each at index seq modulo RecentOps
 }
 
 // note records an operation that the rank has begun.
 func (r *standing) note(seq, hash uint64) { r.begun[seq%RecentOps] = pastOp{seq: seq, hash: hash} }
 
-// did returns the text of the operation that the rank has begun under a number, "" if it is not
-// known.
+// did returns the text of the operation that the rank has begun with number seq, "" if it is
+// not known.
 func (r *standing) did(seq uint64) string {
 	b := &r.begun[seq%RecentOps]
 	if b.seq != seq {
@@ -125,7 +125,8 @@ func (r *standing) did(seq uint64) string {
 	return text
 }
 
-// heard returns the text of an operation, which came now or with an earlier state.
+// heard returns the text of the operation with the given hash. text is the text in the present
+// state message; it is "" if the text came with an earlier one.
 func (r *standing) heard(hash uint64, text string) string {
 	if text != "" {
 		r.texts.add(hash, text)
@@ -135,15 +136,15 @@ func (r *standing) heard(hash uint64, text string) string {
 	return text
 }
 
-// local is the connection of the coordinator's own process. It cannot be lost, and its silence
-// is not measured.
+// local is the connection of the coordinator's own process. This connection cannot be lost, and
+// silence on it is not measured.
 const local = 0
 
-// command is what the shell does for the core: send to a connection, then, perhaps,
-// end it.
+// command is an action that the coordinator carries out for the core: it sends message on conn,
+// and then, if end is set, ends conn.
 type command struct {
 	conn    int
-	message message // nil: nothing
+	message message // nil if nothing is sent
 	end     bool
 }
 
@@ -157,7 +158,7 @@ func newCore(s settings) *core {
 	}
 }
 
-// enter changes the phase.
+// enter changes the phase. It panics if phases does not allow the change.
 func (c *core) enter(p phase) {
 	if !slices.Contains(phases[c.phase], p) {
 		panic(fmt.Sprintf("membership: a group cannot go from %v to %v", c.phase, p))
@@ -165,7 +166,7 @@ func (c *core) enter(p phase) {
 	c.phase = p
 }
 
-// take returns the commands of the event that has been handled.
+// take returns the commands for the event that has been handled, and clears them.
 func (c *core) take() []command {
 	out := c.out
 	c.out = nil
@@ -175,7 +176,8 @@ func (c *core) take() []command {
 func (c *core) send(conn int, m message) { c.out = append(c.out, command{conn: conn, message: m}) }
 
 // receive handles a message other than a hello. Messages on a connection without a present
-// process are ignored, say of a process that was declared dead and woke up.
+// process are ignored. They come, for example, from a process that was declared dead and
+// continues.
 func (c *core) receive(now time.Duration, conn int, m message) []command {
 	p, ok := c.conns[conn]
 	if !ok {
@@ -201,8 +203,8 @@ func (c *core) receive(now time.Duration, conn int, m message) []command {
 	return c.take()
 }
 
-// lose handles the end of a connection. The reason completes "rank 3 ..."; kind is its error,
-// or nil.
+// lose handles the end of a connection. reason is a text that follows "rank 3 " in the error.
+// kind is the kind of the error, or nil.
 func (c *core) lose(now time.Duration, conn int, reason string, kind error) []command {
 	p, ok := c.conns[conn]
 	if !ok {
@@ -212,7 +214,7 @@ func (c *core) lose(now time.Duration, conn int, reason string, kind error) []co
 	switch c.phase {
 	case forming:
 		m, reporter := &c.members[p], 0
-		if own := c.members[0].hello.ranks; len(own) > 0 { // otherwise process 0 has not arrived itself
+		if own := c.members[0].hello.ranks; len(own) > 0 { // otherwise process 0 itself has not arrived yet
 			reporter = own[0]
 		}
 		c.turnAway(&PeerError{
@@ -229,14 +231,14 @@ func (c *core) lose(now time.Duration, conn int, reason string, kind error) []co
 	return c.take()
 }
 
-// tick handles the passing of time; it is due every watch.Period.
+// tick handles the passing of time. The coordinator calls it every watch.Period.
 func (c *core) tick(now time.Duration) []command {
 	passed := c.watch.Gap(now, 0)
 	counts := c.watch.Tick(now)
 	if passed > c.watch.Beat {
-		c.moved = max(c.moved, now) // time in which this process did not run does not count
+		c.moved = max(c.moved, now) // this process did not run: the time until now does not count
 	} else {
-		c.moved += passed - counts // nor does time without turns
+		c.moved += passed - counts // of a shorter gap, what exceeds two periods does not count
 	}
 	switch c.phase {
 	case forming:
@@ -256,7 +258,7 @@ func (c *core) tick(now time.Duration) []command {
 	return c.take()
 }
 
-// suspects lists the connections on which nothing has been heard for a while.
+// suspects returns the connections of processes that have been silent for some time.
 func (c *core) suspects() []int {
 	var conns []int
 	for i := range c.members {
@@ -267,14 +269,14 @@ func (c *core) suspects() []int {
 	return conns
 }
 
-// unread handles that unread bytes wait on a connection.
+// unread records that a connection has unread bytes, so that its process is not silent.
 func (c *core) unread(conn int) {
 	if p, ok := c.conns[conn]; ok {
 		c.watch.Heard(&c.members[p].liveness)
 	}
 }
 
-// beat tells the others that this process is alive.
+// beat sends a heartbeat to all other present processes if one is due.
 func (c *core) beat(now time.Duration) {
 	if now-c.beatsSent < c.watch.Beat {
 		return
@@ -287,7 +289,8 @@ func (c *core) beat(now time.Duration) {
 	}
 }
 
-// listen declares dead a process that has been silent for too long, the first by number.
+// listen ends the group if a process has been silent for too long. If several have, it declares
+// the one with the lowest number dead.
 func (c *core) listen(now time.Duration) {
 	dead := -1
 	for p := range c.members {
@@ -307,7 +310,8 @@ func (c *core) listen(now time.Duration) {
 	}
 }
 
-// wasSilent returns the reason for declaring a silent process dead.
+// wasSilent returns the reason, for errors, why a process that was silent for d is declared
+// dead.
 func wasSilent(d time.Duration) string {
 	unit := time.Millisecond
 	if d >= time.Second {
@@ -316,7 +320,7 @@ func wasSilent(d time.Duration) string {
 	return fmt.Sprintf("was silent for %v", d.Truncate(unit))
 }
 
-// replaced ends the group, as a later attempt of it has begun in this process.
+// replaced ends the group because a later attempt of it has begun in this process.
 func (c *core) replaced(attempt uint32) []command {
 	cause := fmt.Errorf("%w, %d", ErrReplaced, attempt)
 	switch c.phase {
@@ -328,8 +332,8 @@ func (c *core) replaced(attempt uint32) []command {
 	return c.take()
 }
 
-// endByDeath ends the group because a process died, as the coordinator noticed. The error names as
-// reporter a rank that is inside an operation, if there is one.
+// endByDeath ends the group because process p died. The reporter in the error is a rank that is
+// in an operation, or else the first rank of process 0.
 func (c *core) endByDeath(p int, reason string, kind error) {
 	e := &PeerError{
 		Rank: c.members[p].hello.ranks[0], Address: c.members[p].hello.address,
@@ -345,7 +349,7 @@ func (c *core) endByDeath(p int, reason string, kind error) {
 	c.abort(e)
 }
 
-// abort ends the group for a cause and tells all processes that take part. It also tells the
+// abort ends the group and sends its cause to all present processes. It also sends it to the
 // coordinator's own process, which waits for the others even if it has left.
 func (c *core) abort(cause error) {
 	c.enter(failed)
@@ -357,11 +361,11 @@ func (c *core) abort(cause error) {
 	}
 }
 
-// reported handles the first failure that a process reports.
+// reported handles the report of a failure by process p, the first one in the group.
 func (c *core) reported(now time.Duration, p int, m report) {
 	switch e := m.cause.(type) {
 	case *PeerError:
-		if e.Worker { // the process itself knows best
+		if e.Worker { // such an error is complete: the process has more information than the coordinator
 			c.abort(e)
 			return
 		}
@@ -389,10 +393,11 @@ func (c *core) reported(now time.Duration, p int, m report) {
 	}
 }
 
-// known reports whether there is such a rank.
+// known reports whether the group has a rank with this number.
 func (c *core) known(rank int) bool { return rank >= 0 && rank < c.size }
 
-// completed returns what a process reported about a rank, with what else is known.
+// completed returns e, which process p reported about a rank, with further facts that the
+// coordinator knows.
 func (c *core) completed(p int, e *PeerError) *PeerError {
 	f := *e
 	if !c.known(f.Rank) {
@@ -409,8 +414,8 @@ func (c *core) completed(p int, e *PeerError) *PeerError {
 	if r := &c.ranks[f.Reporter]; f.During == "" && r.inside {
 		f.During = describe(r.seq, r.text)
 	}
-	// The end of a connection looks the same after a good-bye and after a crash. A process that
-	// leaves says so here before it closes anything.
+	// A connection ends in the same way after a good-bye and after a crash. But a process that
+	// leaves sends a good-bye to the coordinator before it closes any connection.
 	switch {
 	case gone && (f.Kind == nil || f.Kind == ErrLeft):
 		f.Kind, f.Reason = ErrLeft, ErrLeft.Error()

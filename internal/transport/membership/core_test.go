@@ -16,30 +16,30 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCore runs the scripts under testdata/core: each line of a "run" is an event. Below it
-// stand the phase, if it changed, and the coordinator's messages with their connections,
-// without its beats. After an intended change, "go test -run Core -rewrite" writes the files
-// anew; the difference is reviewed like code.
+// TestCore runs the scripts under testdata/core. In a script, each line of a "run" is an event.
+// The lines after it are the new phase, if the phase changed, and the coordinator's messages,
+// except heartbeats, with their connections. After an intended change, "go test -run Core
+// -rewrite" rewrites the files; their diff is reviewed like code.
 //
 // Events; connections have the number of their process unless conn=N is given:
 //
-//	group processes=N [size=N detection=D stall=D join=D]   starts anew
+//	group processes=N [size=N detection=D stall=D join=D]   starts a new group
 //	join P [ranks=1,2 at=ADDRESS from=IP via=IP processes=N size=N conn=N]
-//	form                        all join, each with the rank of its number
-//	wait D                      time passes with ticks; running processes beat
+//	form                        all processes join; process P hosts rank P
+//	wait D                      time passes, with ticks and heartbeats of the processes that run
 //	asleep D                    time passes without ticks, and then there is one
-//	stop P, continue P          a process falls silent, and speaks again
-//	lose P [REASON]             its connection ends
-//	rank R in SEQ TEXT [moved=N] [answer]   its process says that it is in an operation
-//	rank R after SEQ [answer]   its process says that it is in none
-//	                            either with begun=SEQ:TEXT,SEQ:TEXT!: what it was in before; with ! the
-//	                            text is not said again
-//	rank R left SEQ             its process says that it begins no more
-//	fail P TEXT                 a process reports a failure
-//	blame P RANK REASON [kind=left]   a process reports the failure of a rank
-//	mismatch R TEXT other=RANK [seq=N]   a rank got a message of another operation
-//	leave P [final]
-//	give-up
+//	stop P, continue P          process P becomes silent, and sends again
+//	lose P [REASON]             connection P ends
+//	rank R in SEQ TEXT [moved=N] [answer]   the process of rank R reports that R is in an operation
+//	rank R after SEQ [answer]   the process of rank R reports that R is in no operation
+//	                            both may have begun=SEQ:TEXT,SEQ:TEXT!: earlier operations of R; with !
+//	                            the text is not sent again
+//	rank R left SEQ             the process of rank R reports that R begins no more operations
+//	fail P TEXT                 process P reports a failure
+//	blame P RANK REASON [kind=left]   process P reports the failure of a rank
+//	mismatch R TEXT other=RANK [seq=N]   rank R got a message of another operation
+//	leave P [final]             process P sends a good-bye
+//	give-up                     process 0 stops waiting for the others
 //	replaced N                  a later attempt begins in process 0
 func TestCore(t *testing.T) {
 	paths, err := filepath.Glob("testdata/core/*.txt")
@@ -70,7 +70,8 @@ type script struct {
 
 func newScript() *script { return &script{stopped: map[int]bool{}} }
 
-// args are the words of an event: those of the form key=value by key, the others in order.
+// args has the words of an event: named has those of the form key=value, words has the others
+// in order.
 type args struct {
 	words []string
 	named map[string]string
@@ -114,7 +115,7 @@ func (a *args) at(i int) int {
 	return n
 }
 
-// rest joins the words from i on.
+// rest returns the words from index i on, joined by spaces.
 func (a *args) rest(i int) string { return strings.Join(a.words[i:], " ") }
 
 func parseArgs(line string) *args {
@@ -129,7 +130,7 @@ func parseArgs(line string) *args {
 	return a
 }
 
-// event runs one line and writes its result.
+// event runs the event in one line and writes its result to s.b.
 func (s *script) event(line string) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -216,7 +217,8 @@ func (s *script) join(a *args) {
 	s.do(func() []command { return s.c.arrive(s.now, a.num("conn", p), h, from, via) })
 }
 
-// wait lets time pass. Running processes send beats, and empty states.
+// wait lets time pass, with ticks. Processes that are not stopped send heartbeats and empty
+// states.
 func (s *script) wait(a *args) {
 	d, err := time.ParseDuration(a.words[1])
 	if err != nil {
@@ -262,7 +264,7 @@ func (s *script) standing(a *args) {
 	s.receive(s.host(r.rank), state{answer: answer, ranks: []rankState{r}})
 }
 
-// host returns the process of a rank.
+// host returns the process that hosts a rank.
 func (s *script) host(rank int) int {
 	if s.c.ranks == nil {
 		return rank
@@ -270,7 +272,8 @@ func (s *script) host(rank int) int {
 	return s.c.ranks[rank].process
 }
 
-// hashOf returns the same hash for operations of the same text, and 0 for point-to-point ones.
+// hashOf returns the hash of an operation, which depends only on its text. It is 0 for
+// point-to-point operations.
 func hashOf(text string) uint64 {
 	if strings.HasPrefix(text, "Send") || strings.HasPrefix(text, "Recv") {
 		return 0
@@ -284,8 +287,8 @@ func (s *script) receive(conn int, m message) {
 	s.do(func() []command { return s.c.receive(s.now, conn, m) })
 }
 
-// do runs an event and writes its commands; equal ones are written once, with all their
-// receivers.
+// do runs an event and writes its commands to s.b. Equal messages are written once, with all
+// their connections.
 func (s *script) do(event func() []command) {
 	before := s.c.phase
 	var texts []string
@@ -326,7 +329,8 @@ func (s *script) do(event func() []command) {
 	}
 }
 
-// TestPhases compares the transitions between phases with the diagram at core.
+// TestPhases compares the allowed transitions between phases with the diagram in the comment of
+// core.
 func TestPhases(t *testing.T) {
 	allowed := map[[2]phase]bool{
 		{forming, running}: true, {forming, failed}: true,

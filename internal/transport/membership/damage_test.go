@@ -18,13 +18,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
-// damaging is a connection on which, once armed, one byte arrives changed.
+// damaging is a connection that can change one written and one read byte.
 type damaging struct {
 	net.Conn
-	written, read atomic.Int64 // bytes from now to that byte; below 0: none
+	written, read atomic.Int64 // number of bytes before the byte to change; negative if there is none
 }
 
-// change flips a bit of b if the byte is in it.
+// change returns b with a flipped bit if b contains the byte at offset at. It subtracts the
+// length of b from at.
 func change(b []byte, at *atomic.Int64) []byte {
 	k := at.Load()
 	at.Add(-int64(len(b)))
@@ -44,7 +45,7 @@ func (d *damaging) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// damagedDials is a network on which the connection that is dialed is a damaging one.
+// damagedDials is a TCP network. conn is the connection that was dialed on it last.
 type damagedDials struct {
 	peerlink.TCP
 	conn *damaging
@@ -61,13 +62,13 @@ func (d *damagedDials) Dial(ctx context.Context, address string) (net.Conn, erro
 	return d.conn, nil
 }
 
-// TestDamagedControlMessages: if a control message is damaged in either direction, all
-// processes get an error that says so and names its sender, and not an error about a closed
-// connection.
+// TestDamagedControlMessages requires that, if a control message is damaged in either
+// direction, all processes get an error about the damage that names the sender, and not an
+// error about a closed connection.
 func TestDamagedControlMessages(t *testing.T) {
 	for name, c := range map[string]struct {
 		byte    int64
-		written bool // by process 2, or read
+		written bool // process 2 writes the damaged message; otherwise it reads the message
 	}{
 		"length to process 0":   {0, true},
 		"number to process 0":   {4, true},
@@ -85,7 +86,7 @@ func TestDamagedControlMessages(t *testing.T) {
 					cfg.Net = dials
 				}
 			}, func(cfg *Config) {
-				cfg.Detection = 800 * time.Millisecond // so that a sign of life is damaged
+				cfg.Detection = 800 * time.Millisecond // so that a heartbeat is sent soon, and damaged
 			})
 			defer closeAll(group)
 			from, to := 0, 2
@@ -105,7 +106,8 @@ func TestDamagedControlMessages(t *testing.T) {
 	}
 }
 
-// readToEnd is a connection that records whether it was closed before everything was read.
+// readToEnd is a connection that records whether it was read to its end, and whether it was
+// closed before.
 type readToEnd struct {
 	net.Conn
 	ended, early atomic.Bool
@@ -124,11 +126,11 @@ func (c *readToEnd) Close() error {
 
 func (c *readToEnd) CloseWrite() error { return c.Conn.(*net.TCPConn).CloseWrite() }
 
-// notedAccepts is a network whose listener makes a readToEnd of every connection.
+// notedAccepts is a network whose listener returns every connection as a readToEnd.
 type notedAccepts struct {
 	peerlink.TCP
 	net.Listener
-	conn *readToEnd // the last
+	conn *readToEnd // the last connection
 }
 
 func (n *notedAccepts) Listen(ctx context.Context, address string) (net.Listener, error) {
@@ -146,8 +148,9 @@ func (n *notedAccepts) Accept() (net.Conn, error) {
 	return n.conn, nil
 }
 
-// The sender of a damaged message can read the error although it has sent more bytes. Process 0
-// reads those before it closes the connection: closing a socket with unread bytes resets it.
+// TestDamagedSenderIsTold requires that the sender of a damaged message can read the resulting
+// error even if it has sent further bytes. Process 0 must read those bytes before it closes the
+// connection: closing a socket with unread bytes resets the connection.
 func TestDamagedSenderIsTold(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	accepts := &notedAccepts{}
@@ -171,11 +174,12 @@ func TestDamagedSenderIsTold(t *testing.T) {
 	end(group[1])
 	end(group[0])
 	require.True(t, accepts.conn.ended.Load())
-	require.False(t, accepts.conn.early.Load(), "it was closed while it was not read to its end")
+	require.False(t, accepts.conn.early.Load(), "the connection was closed before it was read to its end")
 }
 
-// If a group does not form because bytes were damaged, the kind of the error says so too. This
-// holds for damage that process 0 found elsewhere, and for damage in its answer.
+// TestDamageWhileTheGroupForms requires an error that wraps ErrDamaged if a group does not form
+// because of damage: damage that process 0 found in another network, or damage in an answer of
+// process 0.
 func TestDamageWhileTheGroupForms(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	elsewhere := fmt.Errorf("worker 2 sent what was %w: frame 26", checksum.ErrDamaged)
@@ -207,8 +211,8 @@ func TestDamageWhileTheGroupForms(t *testing.T) {
 	})
 }
 
-// joinOne joins process 1 of a group whose third process does not come. It returns the error
-// after the coordinator has processed an event.
+// joinOne joins process 1 of a group whose process 2 does not join. When process 1 waits, the
+// coordinator processes the given event. joinOne returns the error of process 1.
 func joinOne(t *testing.T, event func(c *core) []command) error {
 	t.Helper()
 	cfg := Config{Process: 0, Processes: 3, Ranks: []int{0}, Size: 3, Store: FileStore(t.TempDir()), Group: "damaged", Attempt: 1, Port: newPort(t, nil)}
@@ -235,7 +239,7 @@ func joinOne(t *testing.T, event func(c *core) []command) error {
 	return <-joined
 }
 
-// socketPair returns both ends of a TCP connection.
+// socketPair returns the two ends of a TCP connection.
 func socketPair(t testing.TB) (dialer, listener net.Conn) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -8,10 +8,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
-// coder writes values to the body of a frame, or reads them from one. So each message lists its
-// fields once for both. After the first error all reads give zero.
+// coder writes values to the body of a frame, or, if reading is set, reads them from one. So
+// each message lists its fields only once. After the first error, all values that are read are
+// zero.
 type coder struct {
-	buf     []byte // what was written, or what is still to be read
+	buf     []byte // bytes that were written, or bytes that are still to be read
 	reading bool
 	err     error
 }
@@ -34,8 +35,8 @@ func (c *coder) take(n int) []byte {
 	return b
 }
 
-// num codes a number from 0 to limit. A number out of range, which a caller may have given, is
-// written as the nearest one in range.
+// num writes or reads a number from 0 to limit. When writing, it replaces a number out of this
+// range, which a caller may have given, by the nearest number in the range.
 func num[T int | int64 | uint64](c *coder, v *T, limit uint64) {
 	if !c.reading {
 		c.buf = binary.AppendUvarint(c.buf, min(uint64(max(0, *v)), limit))
@@ -53,7 +54,7 @@ func num[T int | int64 | uint64](c *coder, v *T, limit uint64) {
 	}
 }
 
-// fixed codes a number that takes eight bytes.
+// fixed writes or reads a number of eight bytes.
 func (c *coder) fixed(v *uint64) {
 	if !c.reading {
 		c.buf = binary.LittleEndian.AppendUint64(c.buf, *v)
@@ -76,8 +77,8 @@ func (c *coder) flag(v *bool) {
 	}
 }
 
-// text codes a text, which is written as valid UTF-8 and cut to at most limit bytes: a message
-// about a failure must not fail because of its length.
+// text writes or reads a text. It writes valid UTF-8 and cuts the text to at most limit bytes,
+// so that the report of a failure does not fail because of its length.
 func (c *coder) text(v *string, limit int) {
 	s := ""
 	if !c.reading {
@@ -94,8 +95,8 @@ func (c *coder) text(v *string, limit int) {
 	}
 }
 
-// items codes a list of at most most things. Each takes at least one byte, so no list is longer
-// than its frame.
+// items writes or reads a list of at most most elements; things is their name in errors. Each
+// element takes at least one byte, so a list has no more elements than its frame has bytes.
 func items[T any](c *coder, all *[]T, things string, most int, each func(v *T)) {
 	n, limit := len(*all), uint64(maxFrame)
 	if c.reading {
@@ -115,7 +116,8 @@ func items[T any](c *coder, all *[]T, things string, most int, each func(v *T)) 
 	}
 }
 
-// ranks codes an ascending list as its gaps.
+// ranks writes or reads an ascending list of ranks. The list is encoded as the gaps between
+// them.
 func (c *coder) ranks(all *[]int) {
 	next := 0
 	items(c, all, "ranks", maxRanks, func(r *int) {

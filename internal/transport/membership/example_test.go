@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// Two processes, here two goroutines, meet through a store. One fails, and both
-// end for the same cause.
+// Two processes, here two goroutines, find each other through a store. One fails, and both get
+// the same cause.
 func Example() {
 	dir, err := os.MkdirTemp("", "store")
 	if err != nil {

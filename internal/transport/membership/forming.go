@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// arrive handles the hello of a new connection. from and via are the addresses of the
-// connection's far and near end; they are invalid for the local process and if the transport
-// has none.
+// arrive handles the hello of a new connection. from and via are the remote and the local
+// address of the connection. They are invalid for the local process, and on networks without IP
+// addresses.
 func (c *core) arrive(now time.Duration, conn int, h hello, from, via netip.Addr) []command {
 	if reason := c.check(h); reason != nil {
 		c.out = append(c.out, command{conn, refuse{reason}, true})
@@ -30,7 +30,7 @@ func (c *core) arrive(now time.Duration, conn int, h hello, from, via netip.Addr
 	return c.take()
 }
 
-// check returns an error if a process cannot join.
+// check returns an error if the process with hello h cannot join.
 func (c *core) check(h hello) error {
 	switch {
 	case c.phase == failed:
@@ -47,7 +47,8 @@ func (c *core) check(h hello) error {
 	return nil
 }
 
-// distrust handles a connection that did not prove that it knows the secret.
+// distrust handles a connection, from the given address, that did not prove that it knows the
+// secret.
 func (c *core) distrust(from string, reason error) []command {
 	if c.phase == forming {
 		c.doubted = fmt.Sprintf("a process at %s: %v", from, reason)
@@ -77,7 +78,7 @@ func (c *core) agree(h hello) error {
 	return nil
 }
 
-// host returns the present process that hosts a rank.
+// host returns the number of the present process that hosts a rank, and whether there is one.
 func (c *core) host(rank int) (int, bool) {
 	for p := range c.members {
 		if m := &c.members[p]; m.presence == present && contains(m.hello.ranks, rank) {
@@ -87,7 +88,8 @@ func (c *core) host(rank int) (int, bool) {
 	return 0, false
 }
 
-// wait tells the joined processes which ones are missing, and fails the group at the timeout.
+// wait informs the joined processes about the missing ones. After the join timeout it fails the
+// group.
 func (c *core) wait(now time.Duration) {
 	if now >= c.join {
 		c.turnAway(&textError{fmt.Sprintf("the group is not complete after %v: %s", c.join, c.missing()), ErrTimeout})
@@ -96,7 +98,7 @@ func (c *core) wait(now time.Duration) {
 	c.tellMissing()
 }
 
-// tellMissing tells the joined processes which ones are missing.
+// tellMissing informs all joined processes about the missing ones.
 func (c *core) tellMissing() {
 	missing := c.missing()
 	for i := range c.members {
@@ -106,7 +108,8 @@ func (c *core) tellMissing() {
 	}
 }
 
-// inform tells a joined process which ones are missing, unless it knows.
+// inform sends missing, the text about missing processes, to a joined process if it has not got
+// this text yet.
 func (c *core) inform(m *member, missing string) {
 	if missing != m.told {
 		m.told = missing
@@ -114,7 +117,7 @@ func (c *core) inform(m *member, missing string) {
 	}
 }
 
-// missing says in words which processes are not there yet, and which were refused.
+// missing returns a text that says which processes have not joined yet, and which were refused.
 func (c *core) missing() string {
 	var numbers []int
 	var refused []string
@@ -137,7 +140,7 @@ func (c *core) missing() string {
 	return s
 }
 
-// list returns "rank 3", "ranks 3, 5 and 6", and a shortened list for many.
+// list returns a text such as "rank 3" or "ranks 3, 5 and 6". It shortens long lists.
 func list(one, many string, numbers []int) string {
 	if len(numbers) == 1 {
 		return one + " " + strconv.Itoa(numbers[0])
@@ -162,7 +165,7 @@ func list(one, many string, numbers []int) string {
 	return b.String()
 }
 
-// turnAway ends a group that could not form.
+// turnAway fails a group that has not formed, and sends the cause to all joined processes.
 func (c *core) turnAway(cause error) {
 	c.enter(failed)
 	c.cause = received(cause)
@@ -173,7 +176,8 @@ func (c *core) turnAway(cause error) {
 	}
 }
 
-// giveUp handles that the coordinator's process stops waiting for the others.
+// giveUp handles that the coordinator's own process stops waiting for the others, for the given
+// reason.
 func (c *core) giveUp(reason error) []command {
 	if c.phase == forming {
 		c.turnAway(fmt.Errorf("process 0 gave up (%w) %s", reason, c.missing()))
@@ -181,7 +185,8 @@ func (c *core) giveUp(reason error) []command {
 	return c.take()
 }
 
-// form forms the group once all processes are there, if they can work together.
+// form is called when all processes have joined. It forms the group, or fails it if ranks are
+// missing or addresses cannot be reached.
 func (c *core) form(now time.Duration) {
 	ranks, err := c.placement()
 	if err == nil {
@@ -210,7 +215,8 @@ func (c *core) form(now time.Duration) {
 	}
 }
 
-// placement finds the host of every rank.
+// placement returns, by rank, standings with the process that hosts each rank. It fails if a
+// rank has no host.
 func (c *core) placement() ([]standing, error) {
 	ranks := make([]standing, c.size)
 	for i := range ranks {
@@ -233,7 +239,7 @@ func (c *core) placement() ([]standing, error) {
 	return ranks, nil
 }
 
-// contains looks a rank up in an ascending list.
+// contains reports whether an ascending list of ranks contains r.
 func contains(ranks []int, r int) bool {
 	_, ok := slices.BinarySearch(ranks, r)
 	return ok

@@ -11,27 +11,26 @@ import (
 	"github.com/superstep-ml/superstep/internal/silence"
 )
 
-// Membership is a process's part in a group. Its methods may be called from any
-// goroutine.
+// Membership is the part of a process in a group. Its methods may be called from any goroutine.
 type Membership struct {
 	cfg   Config
 	table []Peer
-	hosts []int // by rank
+	hosts []int // number of the process that hosts each rank
 	link  link
-	lead  *coordinator // of process 0 only
+	lead  *coordinator // nil except in process 0
 
 	start  time.Time
-	heard  atomic.Int64 // when the coordinator was last heard, since start
+	heard  atomic.Int64 // time of the coordinator's last message, since start
 	beats  silence.Watch
 	states *sampler
-	stop   chan struct{} // Close was called
+	stop   chan struct{} // closed by Close
 	run    sync.WaitGroup
 
 	mu       sync.Mutex
 	err      error         // the group's cause
 	failed   chan struct{} // closed when err is set
-	reported []error       // by this process
-	bye      chan struct{} // closed when the coordinator has confirmed our leaving
+	reported []error       // errors that this process has reported
+	bye      chan struct{} // closed when the coordinator has confirmed that this process has left
 	closed   bool
 }
 
@@ -65,7 +64,7 @@ func newMembership(cfg Config, w welcome, l link, lead *coordinator) *Membership
 	return m
 }
 
-// Table returns the processes of the group by number, for the caller to keep.
+// Table returns the processes of the group by number. The caller owns the result.
 func (m *Membership) Table() []Peer {
 	table := make([]Peer, len(m.table))
 	for i, p := range m.table {
@@ -74,7 +73,7 @@ func (m *Membership) Table() []Peer {
 	return table
 }
 
-// HostOf returns the process that hosts a rank, -1 if there is no such rank.
+// HostOf returns the number of the process that hosts a rank, -1 if there is no such rank.
 func (m *Membership) HostOf(rank int) int {
 	if rank < 0 || rank >= len(m.hosts) {
 		return -1
@@ -85,22 +84,24 @@ func (m *Membership) HostOf(rank int) int {
 // Failed returns a channel that is closed when the group has failed.
 func (m *Membership) Failed() <-chan struct{} { return m.failed }
 
-// Err returns the group's cause, nil as long as the group has not failed.
+// Err returns the group's cause, or nil if the group has not failed.
 func (m *Membership) Err() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.err
 }
 
-// verdictWait bounds the wait for the group's cause after a report.
+// verdictWait bounds the time for which Fail waits for the group's cause.
 const verdictWait = time.Second
 
-// Fail ends the group for a failure that a rank of this process found, and returns the group's
-// cause, which is the first failure. All processes have the same cause, except those that
-// cannot reach the coordinator, which use what they know. Fail takes a round trip to the
-// coordinator, at most about a second, and no time if the cause is known.
+// Fail ends the group because of err, a failure that a rank of this process found. It returns
+// the group's cause: the first failure, which may not be err. All processes have the same
+// cause, except processes that cannot reach the coordinator, which use what they know. Fail
+// takes a round trip to the coordinator, at most about a second. If the cause is known already,
+// Fail returns it at once.
 //
-// For a [Disagreement] the coordinator knows the other rank's operation, or asks for it.
+// To a [Disagreement] the coordinator adds the other rank's operation, for which it asks that
+// rank's process if necessary.
 func (m *Membership) Fail(err error) error {
 	if known := m.Err(); known != nil || err == nil {
 		return known
@@ -113,7 +114,7 @@ func (m *Membership) Fail(err error) error {
 	seq := uint64(0)
 	if e, ok := err.(*MismatchError); ok && e.OtherDoing == "" {
 		seq = e.seq
-		m.states.send(true) // the latest operations of its rank
+		m.states.send(true) // also reports the latest operations of the rank
 	}
 	m.link.send(report{err, seq})
 	timer := time.NewTimer(verdictWait)
@@ -121,20 +122,20 @@ func (m *Membership) Fail(err error) error {
 	select {
 	case <-m.failed:
 	case <-m.bye:
-		m.settle(err) // its reports are ignored, as it has left
+		m.settle(err) // the coordinator ignores reports of a process that has left
 	case <-m.stop:
 		m.settle(err)
 	case <-timer.C:
 		m.settle(m.unanswered(err, seq))
 	}
 	if m.lead != nil {
-		m.lead.flush() // the cause must reach the others even if the caller ends its process now
+		m.lead.flush() // the other processes must get the cause even if the caller now ends its process
 	}
 	return m.Err()
 }
 
-// completed adds to an error what this process knows best: the operation of its rank, and the
-// address of the other.
+// completed adds to a PeerError the operation of the reporting rank, if it is in this process,
+// and the address of the failed rank.
 func (m *Membership) completed(err error) error {
 	peer, ok := err.(*PeerError)
 	if !ok || peer.Worker {
@@ -150,10 +151,10 @@ func (m *Membership) completed(err error) error {
 	return &f
 }
 
-// unanswered returns the cause for a process whose report the coordinator did not answer. If
-// the coordinator also missed two beats, its loss is the cause, and the reported error follows
-// from it, say the closed connection of another process that noticed the same. An exception is
-// a coordinator whose messages wait to be read, as after a stop of this process.
+// unanswered returns the cause if the coordinator did not answer the report of err. If the
+// coordinator also missed two heartbeats, its loss is the cause. err then follows from it; for
+// example, another process that noticed the loss has closed its connection. But the coordinator
+// is not taken for lost if messages from it are still unread, as after a stop of this process.
 func (m *Membership) unanswered(err error, seq uint64) error {
 	if silent := m.silent(); m.lead == nil && silent > 2*m.beats.Beat && !m.link.unread() {
 		return m.coordinatorLost(wasSilent(silent), ErrTimeout)
@@ -168,12 +169,12 @@ func (m *Membership) unanswered(err error, seq uint64) error {
 	return err
 }
 
-// silent returns how long the coordinator has not been heard.
+// silent returns the time since the coordinator's last message.
 func (m *Membership) silent() time.Duration {
 	return time.Since(m.start) - time.Duration(m.heard.Load())
 }
 
-// coordinatorLost returns the failure of process 0 as noticed by this process.
+// coordinatorLost returns the error of this process about the loss of process 0.
 func (m *Membership) coordinatorLost(reason string, kind error) error {
 	e := &PeerError{
 		Rank: m.table[0].Ranks[0], Address: m.table[0].Address,
@@ -188,8 +189,8 @@ func (m *Membership) coordinatorLost(reason string, kind error) error {
 	return e
 }
 
-// settle sets the cause unless there is one. If an error of this process has the same text,
-// that error is used: it may wrap more than what was sent.
+// settle sets the group's cause unless it is set. If this process has reported an error with
+// the same text, settle uses that error, which may wrap more than the received one.
 func (m *Membership) settle(cause error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -216,7 +217,7 @@ func (m *Membership) listen() {
 			if !m.over() {
 				cause := m.coordinatorLost(lossReason(err))
 				if errors.Is(err, ErrDamaged) {
-					m.link.send(report{cause: cause}) // otherwise the others only notice that this process is gone
+					m.link.send(report{cause: cause}) // otherwise other processes would only notice that this connection ended
 				}
 				m.settle(cause)
 			}
@@ -254,8 +255,8 @@ func (m *Membership) over() bool {
 	}
 }
 
-// beat sends signs of life to the coordinator and watches for its own. It does nothing else, so
-// that nothing delays it.
+// beat sends heartbeats to the coordinator, and settles the cause if the coordinator is silent
+// for too long. It does nothing else, so that nothing delays it.
 func (m *Membership) beat() {
 	t := time.NewTicker(m.beats.Period)
 	defer t.Stop()
@@ -289,19 +290,19 @@ func (m *Membership) beat() {
 		}
 		if verdict == silence.Dead {
 			cause := m.coordinatorLost(wasSilent(m.silent()), ErrTimeout)
-			m.link.send(report{cause: cause}) // a coordinator that wakes up learns that it was declared dead
+			m.link.send(report{cause: cause}) // if the coordinator continues later, it learns that it was declared dead
 			m.settle(cause)
 			return
 		}
 	}
 }
 
-// Leave leaves the group in order: the ranks of this process will take part in no further
-// operation, and ranks that wait for them get a PeerError of kind ErrLeft. It returns when the
-// coordinator has confirmed. In process 0, the coordinator's, it returns when all others have
-// left too; if the context ends before that, the group ends, and the remaining processes get
-// such an error. If the group has failed, or fails meanwhile, Leave returns the cause. Close
-// must still be called.
+// Leave leaves the group without a failure: the ranks of this process will take part in no
+// further operation, and ranks that wait for them get a PeerError of kind ErrLeft. Leave
+// returns when the coordinator has confirmed it. In process 0, which has the coordinator, it
+// returns when all other processes have left too. If ctx ends before that, the group ends, and
+// the remaining processes get a PeerError of kind ErrLeft. If the group has failed, or fails
+// meanwhile, Leave returns the cause. Close must still be called.
 func (m *Membership) Leave(ctx context.Context) error {
 	m.mu.Lock()
 	if m.err != nil || m.closed {
@@ -331,8 +332,8 @@ func (m *Membership) Leave(ctx context.Context) error {
 	return fmt.Errorf("membership: the coordinator has not answered the good-bye: %w", context.Cause(ctx))
 }
 
-// Close ends this process's part in the group, and waits until its goroutines have ended. If
-// the process has not left and the group has not failed, the others take the process for dead.
+// Close ends the membership, and waits until its goroutines have ended. If the process has not
+// left and the group has not failed, the other processes take this process for dead.
 func (m *Membership) Close() {
 	m.mu.Lock()
 	if m.closed {

@@ -27,7 +27,7 @@ func newPort(t *testing.T, change func(c *peerlink.Config)) *peerlink.Port {
 	return p
 }
 
-// joinAt is Join with a port of its own, which is closed if Join fails.
+// joinAt calls Join with a new port, which it closes if Join fails.
 func joinAt(t *testing.T, ctx context.Context, cfg Config, change func(c *peerlink.Config)) (*Membership, error) {
 	t.Helper()
 	cfg.Port = newPort(t, change)
@@ -38,19 +38,19 @@ func joinAt(t *testing.T, ctx context.Context, cfg Config, change func(c *peerli
 	return m, err
 }
 
-// end closes a membership, and its port.
+// end closes a membership and its port.
 func end(m *Membership) {
 	m.Close()
 	m.cfg.Port.Close()
 }
 
-// joinAll joins n processes, each of which hosts one rank, over real sockets.
+// joinAll starts a group of n processes, each with one rank, over real sockets.
 func joinAll(t *testing.T, n int, change func(c *Config)) []*Membership {
 	t.Helper()
 	return joinAllAt(t, n, nil, change)
 }
 
-// joinAllAt is joinAll with a change of the ports' configuration.
+// joinAllAt is like joinAll, but ports may change the configuration of the ports.
 func joinAllAt(t *testing.T, n int, ports func(process int, c *peerlink.Config), change func(c *Config)) []*Membership {
 	t.Helper()
 	store := FileStore(t.TempDir())
@@ -78,7 +78,7 @@ func joinAllAt(t *testing.T, n int, ports func(process int, c *peerlink.Config),
 	return group
 }
 
-// closeAll closes memberships and their ports at the same time, as processes would.
+// closeAll closes the memberships and their ports concurrently, as separate processes would.
 func closeAll(group []*Membership) {
 	var run sync.WaitGroup
 	for _, m := range group {
@@ -87,7 +87,7 @@ func closeAll(group []*Membership) {
 	run.Wait()
 }
 
-// descriptors counts the open files of this process.
+// descriptors returns the number of open files of this process.
 func descriptors(t *testing.T) int {
 	entries, err := os.ReadDir("/proc/self/fd")
 	require.NoError(t, err)
@@ -116,7 +116,7 @@ func TestFirstFailureIsToldToAll(t *testing.T) {
 	for reporter := range 3 {
 		group := joinAll(t, 3, nil)
 		first := errors.New("the disk is full")
-		require.Same(t, first, group[reporter].Fail(first), "its own error, not a copy")
+		require.Same(t, first, group[reporter].Fail(first), "Fail must return the reporter's own error, not a copy")
 		for p, m := range group {
 			<-m.Failed()
 			require.EqualError(t, m.Err(), first.Error())

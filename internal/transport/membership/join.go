@@ -12,10 +12,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
-// Join waits until all processes of the group have joined, and returns this one's membership.
-// It fails when the context ends, when the group is not complete after the join timeout, when
-// the processes do not agree about the group, and when one of them is lost meanwhile; the error
-// says which and why. The caller closes the membership.
+// Join waits until all processes of the group have joined, and returns the membership of this
+// process. It fails if ctx ends, if the group is not complete after the join timeout, if the
+// processes do not agree about the group, or if a process is lost meanwhile. The error names
+// the processes concerned and the reason. The caller must close the membership.
 func Join(ctx context.Context, cfg Config) (*Membership, error) {
 	cfg, err := cfg.completed()
 	if err != nil {
@@ -32,7 +32,7 @@ func Join(ctx context.Context, cfg Config) (*Membership, error) {
 	return m, nil
 }
 
-// lead joins as process 0, with a coordinator of its own.
+// lead joins as process 0, in which it starts the coordinator.
 func lead(ctx context.Context, cfg Config) (*Membership, error) {
 	c, err := newCoordinator(ctx, cfg)
 	if err != nil {
@@ -65,8 +65,9 @@ func lead(ctx context.Context, cfg Config) (*Membership, error) {
 	}
 }
 
-// candidates returns the addresses at which a port may be reached, separated by commas: the
-// advertised one, and those of all interfaces if the port is bound to all.
+// candidates returns the addresses at which a port may be reached, separated by commas. They
+// are the advertised address and the bound address, or, if the port is bound to all interfaces,
+// the addresses of all of them.
 func candidates(advertised string, bound net.Addr) (string, error) {
 	near, port, err := net.SplitHostPort(bound.String())
 	if err != nil {
@@ -103,11 +104,11 @@ func candidates(advertised string, bound net.Addr) (string, error) {
 	return strings.Join(append(all, loopback...), ","), nil
 }
 
-// oneTry is how long one try to reach the coordinator may take.
+// oneTry bounds the time of one try to connect to the coordinator.
 const oneTry = 3 * time.Second
 
-// follow joins as another process: it tries to reach the coordinator until it is refused for
-// good, or the time is over.
+// follow joins as a process other than 0. It tries to join until it succeeds, gets a final
+// refusal, or the join timeout ends.
 func follow(ctx context.Context, cfg Config) (*Membership, error) {
 	timed, cancel := context.WithTimeout(ctx, cfg.JoinTimeout)
 	defer cancel()
@@ -123,8 +124,8 @@ func follow(ctx context.Context, cfg Config) (*Membership, error) {
 	return nil, fmt.Errorf("%w after %v: %w", ErrTimeout, cfg.JoinTimeout, err)
 }
 
-// tryAll tries the addresses of the coordinator that are known now: a store may have had an old
-// one before.
+// tryAll tries to join at all addresses of the coordinator. It reads the store each time, as an
+// earlier value may have been that of an earlier run.
 func tryAll(ctx, late context.Context, cfg *Config) (*Membership, error) {
 	addresses := []string{cfg.Coordinator}
 	if cfg.Store != nil {
@@ -149,12 +150,13 @@ func tryAll(ctx, late context.Context, cfg *Config) (*Membership, error) {
 	return nil, errors.Join(errs...)
 }
 
-// verdictSlack is how much longer than its own join timeout a process waits if it has reached
-// process 0: that started at about the same time, and its error says which processes are
-// missing.
+// verdictSlack is the time by which a process that has reached process 0 exceeds its own join
+// timeout. The join timeout of process 0 ends at about the same time, and the error of process
+// 0 says which processes are missing.
 const verdictSlack = time.Second
 
-// try joins at one address.
+// try tries to join at one address of the coordinator. ctx bounds the wait for its first
+// answer, and late bounds the wait for the final answer.
 func try(ctx, late context.Context, cfg *Config, address string) (*Membership, error) {
 	short, cancel := context.WithTimeout(ctx, oneTry)
 	defer cancel()
@@ -163,7 +165,7 @@ func try(ctx, late context.Context, cfg *Config, address string) (*Membership, e
 	})
 	switch {
 	case err == nil:
-	case nc != nil: // the coordinator has received no hello on it
+	case nc != nil: // the coordinator has not received this package's hello, so another try is possible
 		nc.Close()
 		return nil, err
 	case errors.Is(err, peerlink.ErrRefused), errors.Is(err, peerlink.ErrProtocol):
@@ -192,7 +194,8 @@ func try(ctx, late context.Context, cfg *Config, address string) (*Membership, e
 	return newMembership(*cfg, w, link, nil), nil
 }
 
-// limit makes the reads and writes of a connection fail when a context ends.
+// limit makes the reads and writes of a connection fail when the context that was given to set
+// ends.
 type limit struct {
 	nc   net.Conn
 	stop func() bool
@@ -202,12 +205,12 @@ func (l *limit) set(ctx context.Context) {
 	l.stop = context.AfterFunc(ctx, func() { l.nc.SetDeadline(time.Unix(1, 0)) })
 }
 
-// lift removes the limit, and reports whether the context had not ended, so that the connection
-// is usable.
+// lift removes the limit. It reports whether the context had not ended before, so that the
+// connection is still usable.
 func (l *limit) lift() bool { return l.stop() }
 
-// admitted waits for the coordinator's answer to the hello: until ctx ends for the first
-// answer, until late ends for the final one.
+// admitted waits for the coordinator's answers to the hello: until ctx ends for the first
+// answer, and until late ends for the final answer.
 func admitted(ctx, late context.Context, cfg *Config, link *conn, limit *limit) (welcome, error) {
 	missing := ""
 	for {
@@ -229,7 +232,8 @@ func admitted(ctx, late context.Context, cfg *Config, link *conn, limit *limit) 
 		case ctx.Err() != nil && missing != "":
 			return welcome{}, errors.New(missing)
 		case missing != "":
-			// It accepted the hello, so this was our coordinator and not one of an earlier run.
+			// The coordinator has accepted the hello, so it is that of this run, and another
+			// try is useless.
 			reason, kind := lossReason(err)
 			return welcome{}, peerlink.Final(&textError{fmt.Sprintf("process 0 %s while the group was forming", reason), kind})
 		default:
@@ -238,7 +242,7 @@ func admitted(ctx, late context.Context, cfg *Config, link *conn, limit *limit) 
 	}
 }
 
-// check checks that a table fits the configuration of this process.
+// check returns an error if the table does not agree with cfg.
 func (w *welcome) check(cfg *Config) error {
 	hosts := 0
 	for _, p := range w.table {

@@ -13,49 +13,50 @@ import (
 	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
-// link is a process's end of its connection to the coordinator.
+// link is one end of the connection between a process and the coordinator.
 type link interface {
-	// send queues a message and returns at once. A message that cannot be sent is lost with the
-	// link; receive then reports the error.
+	// send queues a message and returns at once. If the message cannot be sent, the link ends,
+	// and receive returns an error.
 	send(message)
 
-	// receive waits for the next message. One goroutine receives.
+	// receive waits for the next message. Only one goroutine may call it.
 	receive() (message, error)
 
-	// unread reports whether something has arrived that receive has not read yet.
+	// unread reports whether bytes or messages have arrived that receive has not read yet.
 	unread() bool
 
-	// end sends what is queued and then closes the sending direction; it does not wait.
+	// end makes the link send the queued messages and then close its sending direction. It does
+	// not wait for that.
 	end()
 
-	// drain reads and drops messages until the other side ends or the time is over. After end,
-	// it lets the other side read what was sent last: closing a socket with unread bytes resets
-	// it, and that may destroy sent bytes.
+	// drain reads and drops messages until the other side ends the link, for at most limit. It
+	// is called after end, so that the other side can read the last messages: closing a socket
+	// with unread bytes resets the connection, and sent bytes may then be lost.
 	drain(limit time.Duration)
 
 	// close ends the link at once, and waits until its goroutines have ended.
 	close()
 }
 
-// maxQueue bounds the bytes that wait to be written to one peer. A peer that is that far behind
-// reads nothing at all.
+// maxQueue bounds the bytes that are queued for one peer. If more are queued, the peer reads
+// nothing, and the link is closed.
 const maxQueue = 16 * maxFrame
 
-// conn is a link over a network connection. One goroutine writes, so that senders
-// never wait for a peer.
+// conn is a link over a network connection. A goroutine of its own writes, so that send never
+// waits for the peer.
 type conn struct {
 	nc       net.Conn
-	patience time.Duration // bounds one write
-	scratch  []byte        // buffer of the reader
-	got      uint32        // messages that the reader has read
-	wake     chan struct{} // something to write, or ended
-	written  chan struct{} // closed when the writer is done
+	patience time.Duration // bounds the time of one write
+	scratch  []byte        // buffer of receive
+	got      uint32        // number of messages that receive has read
+	wake     chan struct{} // wakes the writer: there are bytes to write, or the link ends
+	written  chan struct{} // closed when the writer has ended
 
 	mu    sync.Mutex
 	queue []byte
-	sent  uint32 // messages that went into the queue
+	sent  uint32 // number of messages that were queued
 	over  bool
-	idle  chan struct{} // closed when all that was queued is written; nil before
+	idle  chan struct{} // closed when the queue is written; nil if nothing is queued
 }
 
 func newConn(nc net.Conn, patience time.Duration) *conn {
@@ -83,7 +84,8 @@ func (c *conn) send(m message) {
 	c.wakeWriter()
 }
 
-// flush waits until all queued bytes are passed to the system, or until late.
+// flush waits until all queued bytes are written to the socket, the writer has ended, or late
+// delivers.
 func (c *conn) flush(late <-chan time.Time) {
 	c.mu.Lock()
 	idle := c.idle
@@ -106,7 +108,7 @@ func (c *conn) wakeWriter() {
 	}
 }
 
-// write writes what is queued until the link ends.
+// write writes queued bytes until the link ends.
 func (c *conn) write() {
 	defer close(c.written)
 	var spare []byte
@@ -118,7 +120,7 @@ func (c *conn) write() {
 		if len(queue) > 0 {
 			if err := c.put(queue); err != nil {
 				if !peerClosed(err) {
-					c.nc.Close() // the reader notices it
+					c.nc.Close() // receive then returns an error
 				}
 				over = true
 			}
@@ -141,22 +143,23 @@ func (c *conn) write() {
 	}
 }
 
-// put writes bytes to the peer, which must make room within patience. If this process was
-// stopped or starved, so that the write had no turn before its deadline, it is tried again: the
-// peer was not late.
+// put writes bytes to the peer, with a deadline after patience. If the deadline passes, it
+// tries once more: this process may have been stopped or without a processor until the
+// deadline, so that the peer was not late.
 func (c *conn) put(b []byte) error {
 	c.nc.SetWriteDeadline(time.Now().Add(c.patience))
 	n, err := c.nc.Write(b)
 	if _, secure := c.nc.(*tls.Conn); secure || !errors.Is(err, os.ErrDeadlineExceeded) {
-		return err // a TLS connection is of no use after a timeout
+		return err // a TLS connection cannot be written any more after a timeout
 	}
 	c.nc.SetWriteDeadline(time.Now().Add(c.patience))
 	_, err = c.nc.Write(b[n:])
 	return err
 }
 
-// peerClosed reports whether a write failed because the peer has closed the connection. Then the
-// reader finds the end by itself, after the peer's last message, which may be a good-bye.
+// peerClosed reports whether a write failed because the peer has closed the connection. Then
+// receive first returns the peer's remaining messages, which may end with a good-bye, and then
+// the error.
 func peerClosed(err error) bool {
 	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 }
@@ -187,9 +190,9 @@ func (c *conn) close() {
 	<-c.written
 }
 
-// lossReason says how a link was lost, in words that follow "rank 3 ...", and returns the kind
-// of error. A process that dies and one that closes look alike, and differently from one system
-// to another.
+// lossReason returns the reason why a link was lost, as a text that follows "rank 3 ", and the
+// kind of the error. It has one text for a process that died and for one that closed its
+// connection: they cannot be distinguished, and the error depends on the operating system.
 func lossReason(err error) (reason string, kind error) {
 	switch {
 	case errors.Is(err, ErrDamaged):
@@ -203,7 +206,7 @@ func lossReason(err error) (reason string, kind error) {
 	return "lost its connection: " + err.Error(), nil
 }
 
-// localLink is the link of the coordinator's own process.
+// localLink is the link between the coordinator and its own process, without a connection.
 type localLink struct {
 	to   *coordinator
 	wake chan struct{}
@@ -219,7 +222,7 @@ func newLocalLink(to *coordinator) *localLink {
 
 func (l *localLink) send(m message) { l.to.receive(local, m) }
 
-// deliver queues a message of the coordinator.
+// deliver queues a message of the coordinator for receive.
 func (l *localLink) deliver(m message) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

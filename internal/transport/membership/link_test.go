@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The last messages of a peer that has closed the connection are read, even if a write of this
-// side has failed.
+// TestLastWordsAreHeard requires that the last messages of a peer that has closed the
+// connection are received even if a write to it has failed before.
 func TestLastWordsAreHeard(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("elsewhere what was received is lost with the connection")
+		t.Skip("on other systems, received bytes are lost when the connection is reset")
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -47,7 +47,7 @@ func TestLastWordsAreHeard(t *testing.T) {
 	require.Error(t, err)
 }
 
-// goodbyes is a link that confirms a good-bye and makes the group fail before Leave has noticed
+// goodbyes is a link that confirms a good-bye, and makes the group fail before Leave has seen
 // the confirmation.
 type goodbyes struct {
 	m    *Membership
@@ -79,9 +79,10 @@ func (*goodbyes) drain(time.Duration) {}
 
 func (g *goodbyes) close() { close(g.over) }
 
-// A process whose leaving was confirmed has left, whatever fails afterwards.
+// TestLeavingIsNoFailure requires that Leave returns nil if the coordinator has confirmed it,
+// even if the group fails afterwards.
 func TestLeavingIsNoFailure(t *testing.T) {
-	for range 64 { // select chooses at random between two ready channels
+	for range 64 { // the select in Leave chooses at random between two ready channels
 		g := &goodbyes{got: make(chan message, 1), over: make(chan struct{})}
 		port := newPort(t, nil)
 		cfg, err := Config{Process: 1, Processes: 2, Ranks: []int{1}, Size: 2, Coordinator: "127.0.0.1:1", Port: port}.completed()

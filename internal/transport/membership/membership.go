@@ -1,31 +1,31 @@
 package membership
 
-// Operation describes what a rank is doing: its hash goes into messages, its text into errors.
-// It is immutable, and made once for many operations of the same kind.
+// Operation describes a kind of operation of ranks. Messages contain its hash, and errors its
+// text. It is immutable, and made once for many operations of the same kind.
 type Operation struct {
 	Hash uint64
-	Text string // "AllReduce "gradient" (4096 float32, sum)"
+	Text string // such as "AllReduce "gradient" (4096 float32, sum)"
 }
 
-// State is the state of a rank of this process, for finding ranks that disagree and groups that
-// stand still.
+// State is the state of a rank of this process. The coordinator uses it to detect ranks that
+// disagree and groups that make no progress.
 type State struct {
 	Rank     int
-	Seq      uint64     // operations begun
-	Op       *Operation // the one it is in, or nil between operations
-	Progress uint64     // bytes moved so far; never decreases
-	Left     bool       // it begins no more operations, though its process stays; never taken back
+	Seq      uint64     // number of the latest operation that the rank has begun
+	Op       *Operation // operation that the rank is in, or nil between operations
+	Progress uint64     // bytes sent and received so far; never decreases
+	Left     bool       // the rank begins no more operations, though its process stays in the group; never reset
 
-	// Begun are the latest operations that it has begun, in any order; zeros where there were
-	// fewer. They are needed because one of two ranks that disagree may have finished its
-	// operation and begun others, like a root that only sends.
+	// Begun has the latest operations that the rank has begun, in any order, and zeros if there
+	// were fewer. They are needed since one of two ranks that disagree may have finished its
+	// operation and begun others; an example is a root that only sends.
 	Begun [RecentOps]Begun
 }
 
-// RecentOps is how many operations a rank remembers.
+// RecentOps is the number of operations in State.Begun.
 const RecentOps = 8
 
-// Begun is an operation that a rank has begun, and its number.
+// Begun is an operation that a rank has begun, with its sequence number.
 type Begun struct {
 	Seq uint64
 	Op  *Operation
@@ -33,6 +33,6 @@ type Begun struct {
 
 // Peer is one process of the group.
 type Peer struct {
-	Ranks   []int  // the ranks that it hosts
-	Address string // where it accepts data connections, host:port
+	Ranks   []int  // ranks that the process hosts
+	Address string // address where the process accepts data connections, host:port
 }

@@ -21,17 +21,19 @@ import (
 	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
-// roleVariable makes the test binary one process of a group. Its value is a role as JSON.
+// roleVariable is the environment variable that makes the test binary run as one process of a
+// group. Its value is a role as JSON.
 const roleVariable = "MEMBERSHIP_TEST_ROLE"
 
-// role is the configuration of a process.
+// role is the configuration of a process in a test.
 type role struct {
 	Process, Processes int
 	Store, Group       string
 	Detection          time.Duration
 }
 
-// seen is a report of a process: first that it has joined, then the first cause.
+// seen is a message of a process to the test. The first message says that it has joined, the
+// second has the group's cause.
 type seen struct {
 	Joined       bool
 	Text         string
@@ -39,8 +41,8 @@ type seen struct {
 	Address      string
 	Reason       string
 	Timeout      bool
-	AfterFailing string // the cause returned for a later failure of its own
-	Rejoin       string // the answer if it tries to join again
+	AfterFailing string // what Fail returned for a later failure of the process
+	Rejoin       string // error of another try to join
 }
 
 func TestMain(m *testing.M) {
@@ -54,8 +56,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// runProcess runs one process: it joins, moves bytes until the group fails, reports the cause,
-// and ends with its standard input.
+// runProcess runs one process. It joins, makes progress until the group fails, and prints the
+// cause. It ends when its standard input is closed.
 func runProcess(text string) error {
 	var r role
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
@@ -109,7 +111,7 @@ func runProcess(text string) error {
 	return err
 }
 
-// child is a process of the test.
+// child is a process that the test has started.
 type child struct {
 	cmd  *proctest.Cmd
 	in   io.Closer
@@ -160,15 +162,16 @@ func (c *child) signal(t *testing.T, s syscall.Signal) {
 	require.NoError(t, c.cmd.Process.Signal(s))
 }
 
-// pause waits for a time that is part of a test case.
+// pause waits for d. The tests use it only for times that are part of a test case.
 func pause(d time.Duration) {
 	if d > 0 {
 		<-time.After(d)
 	}
 }
 
-// agree requires that all survivors give the failure of process dead as the first cause, with
-// the given reason. If the coordinator survives, their errors must have the same text.
+// agree requires that all processes except dead have the failure of process dead as their
+// cause, with the given reason. If the coordinator survives, the causes must have the same
+// text.
 func agree(t *testing.T, group []*child, dead int, reason string) []seen {
 	t.Helper()
 	var all []seen
@@ -180,7 +183,7 @@ func agree(t *testing.T, group []*child, dead int, reason string) []seen {
 		require.Equal(t, dead, s.Rank, s.Text)
 		require.Contains(t, s.Reason, reason)
 		require.Equal(t, "127.0.0.1:"+strconv.Itoa(9000+dead), s.Address)
-		require.Contains(t, s.Text, "in AllReduce #1", "the operation in which it was noticed")
+		require.Contains(t, s.Text, "in AllReduce #1", "the error must name the operation in which the failure was noticed")
 		require.Equal(t, s.Text, s.AfterFailing)
 		if dead != 0 && len(all) > 0 {
 			require.Equal(t, all[0].Text, s.Text)
@@ -191,7 +194,7 @@ func agree(t *testing.T, group []*child, dead int, reason string) []seen {
 }
 
 func TestKilledProcess(t *testing.T) {
-	const detection = time.Hour // the failure must not be found by silence
+	const detection = time.Hour // so long that the failure is not detected by silence
 	type testCase struct {
 		n, dead int
 		delay   time.Duration
@@ -241,7 +244,8 @@ func TestStoppedProcess(t *testing.T) {
 				require.True(t, s.Timeout)
 			}
 
-			// Awake again, it gets the cause of the others, and its own messages are ignored.
+			// When the stopped process continues, it gets the cause of the others, and its own
+			// messages are ignored.
 			group[dead].signal(t, syscall.SIGCONT)
 			zombie := group[dead].next(t)
 			require.Equal(t, dead, zombie.Rank, zombie.Text)
@@ -256,7 +260,7 @@ func TestStoppedProcess(t *testing.T) {
 }
 
 // TestStoppedGroup stops all processes for longer than the detection time. The first process
-// that wakes has received nothing for so long, but must not take the others for dead.
+// that continues has received nothing for that time, but must not take the others for dead.
 func TestStoppedGroup(t *testing.T) {
 	t.Parallel()
 	const detection = 1200 * time.Millisecond
@@ -279,8 +283,8 @@ func TestStoppedGroup(t *testing.T) {
 	agree(t, group, 1, "closed its connection")
 }
 
-// TestStarvedProcess lets processes run in turn, each for a fifth of the time. None is silent
-// for as long as the detection time.
+// TestStarvedProcess stops the processes in turn, each for a quarter of the detection time,
+// several times. The group must not fail, as no process is silent for the detection time.
 func TestStarvedProcess(t *testing.T) {
 	t.Parallel()
 	const detection = 1500 * time.Millisecond

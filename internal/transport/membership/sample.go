@@ -7,29 +7,30 @@ import (
 	"time"
 )
 
-// sampler reads the states of the ranks of a process and reports them to the coordinator: all
-// changes once a beat, and a rank at once if it is in the same operation at two looks. So ranks
-// that proceed are reported rarely, and ranks that wait, which may disagree, soon.
+// sampler reads the states of the ranks of a process and reports them to the coordinator. It
+// reports all changes with every heartbeat. It also reports when a rank was in the same
+// operation at two consecutive looks. So ranks that proceed are reported rarely, and ranks that
+// wait, which may disagree, are reported soon.
 type sampler struct {
-	look  func() []State // nil: nothing to look at
+	look  func() []State // returns the states; nil if they are not available
 	link  link
-	every time.Duration // between states
+	every time.Duration // time between regular state messages
 	asked chan struct{}
 
 	mu    sync.Mutex
 	ranks map[int]*track
 }
 
-// track has the reported state of one rank.
+// track has the state of one rank as it was reported.
 type track struct {
-	seen  State     // at the last look
-	told  rankState // last reported to the coordinator, without the begun operations
-	begun uint64    // highest number of a reported begun operation
-	texts texts     // reported texts
+	seen  State     // state at the last look
+	told  rankState // state last reported to the coordinator, without the begun operations
+	begun uint64    // highest number of the operations that were reported as begun
+	texts texts     // texts that were sent
 }
 
-// texts are the descriptions of operations that a process has sent to the coordinator. Both
-// sides keep them, and drop the oldest first, so that they always agree.
+// texts has the texts of operations that a process has sent to the coordinator, by hash. Both
+// sides have such a table, and drop the oldest text first, so that the tables always agree.
 type texts struct {
 	known [2 * RecentOps]struct {
 		hash uint64
@@ -38,17 +39,17 @@ type texts struct {
 	next int
 }
 
-// add adds a text, and reports whether it is new.
+// add adds the text of a hash, and reports whether it has to be sent.
 func (t *texts) add(hash uint64, text string) bool {
 	if _, ok := t.of(hash); ok || hash == 0 {
-		return hash == 0 // a text without a hash is always sent
+		return hash == 0 // the text of hash 0 is always sent
 	}
 	t.known[t.next].hash, t.known[t.next].text = hash, text
 	t.next = (t.next + 1) % len(t.known)
 	return true
 }
 
-// of returns the text of a hash.
+// of returns the text of a hash, and whether there is one.
 func (t *texts) of(hash uint64) (text string, ok bool) {
 	for i := range t.known {
 		if t.known[i].hash == hash && hash != 0 {
@@ -58,8 +59,8 @@ func (t *texts) of(hash uint64) (text string, ok bool) {
 	return "", false
 }
 
-// lookPeriod is the time between looks; a rank that is in the same operation at two looks
-// waits.
+// lookPeriod is the time between two looks at the states. A rank that is in the same operation
+// at two consecutive looks is taken to wait.
 const lookPeriod = 20 * time.Millisecond
 
 func newSampler(cfg Config, l link, every time.Duration) *sampler {
@@ -70,7 +71,7 @@ func newSampler(cfg Config, l link, every time.Duration) *sampler {
 	return s
 }
 
-// watch looks until stop is closed.
+// watch looks at the states and reports them until stop is closed.
 func (s *sampler) watch(stop <-chan struct{}) {
 	t := time.NewTicker(min(lookPeriod, s.every))
 	defer t.Stop()
@@ -92,7 +93,7 @@ func (s *sampler) watch(stop <-chan struct{}) {
 	}
 }
 
-// answer requests a complete state to be sent.
+// answer makes watch send the complete states.
 func (s *sampler) answer() {
 	select {
 	case s.asked <- struct{}{}:
@@ -100,8 +101,8 @@ func (s *sampler) answer() {
 	}
 }
 
-// waits looks, and reports whether some rank has left or waits in an operation without the
-// coordinator knowing.
+// waits looks at the states. It reports whether a rank has left, or waits in an operation, and
+// this was not reported to the coordinator yet.
 func (s *sampler) waits() bool {
 	states := s.look()
 	s.mu.Lock()
@@ -119,10 +120,12 @@ func (s *sampler) waits() bool {
 	return found
 }
 
-// maxStates bounds the ranks in one message, so that it is never too long.
+// maxStates is the maximum number of ranks in one state message. With it, a message never
+// exceeds maxFrame.
 const maxStates = maxFrame / ((1 + RecentOps) * (maxDoing + 64))
 
-// send looks, and reports changes to the coordinator; if answering, everything.
+// send looks at the states and reports changes to the coordinator. If answering is set, it
+// reports the states of all ranks.
 func (s *sampler) send(answering bool) {
 	if s.look == nil {
 		return
@@ -155,8 +158,8 @@ func (s *sampler) send(answering bool) {
 	s.link.send(m)
 }
 
-// tell adds to a message the begun operations and texts that the coordinator does not know; if
-// answering, all texts.
+// tell adds to n the begun operations and texts that the coordinator does not know. If
+// answering is set, it adds all begun operations and texts.
 func (t *track) tell(n *rankState, now *State, answering bool) {
 	text := func(op *Operation) string {
 		if t.texts.add(op.Hash, op.Text) || answering {
@@ -182,7 +185,7 @@ func (t *track) tell(n *rankState, now *State, answering bool) {
 	}
 }
 
-// during returns the operation of a rank in words, or "".
+// during returns a text that describes the operation that a rank is in, "" if it is in none.
 func (s *sampler) during(rank int) string {
 	if s.look == nil {
 		return ""

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sentLink keeps what is sent.
+// sentLink is a link that records the sent messages.
 type sentLink struct {
 	link
 	sent []message
@@ -15,13 +15,13 @@ type sentLink struct {
 
 func (l *sentLink) send(m message) { l.sent = append(l.sent, m) }
 
-// TestTheCoordinatorHearsOfEveryOperation samples a rank now and then while it runs through a
-// loop of operations. The loop has more operations than either side remembers texts. The
-// coordinator must know the right operations.
+// TestTheCoordinatorHearsOfEveryOperation samples a rank at irregular intervals while it runs
+// operations of more kinds than both sides store texts. The coordinator must know the text of
+// each of the rank's latest operations.
 func TestTheCoordinatorHearsOfEveryOperation(t *testing.T) {
 	const kinds = 3 * RecentOps
 	op := func(seq uint64) *Operation {
-		k := seq * seq % kinds // some occur often
+		k := seq * seq % kinds // some kinds occur often
 		return &Operation{Hash: k + 1, Text: fmt.Sprint("operation of kind ", k)}
 	}
 	now := State{Rank: 3}
@@ -60,6 +60,6 @@ func TestTheCoordinatorHearsOfEveryOperation(t *testing.T) {
 	}
 	s.send(false)
 	s.send(false)
-	require.Empty(t, l.sent[len(l.sent)-1].(state).ranks, "nothing is new")
-	require.Less(t, told, 15_000, "texts are told again and again")
+	require.Empty(t, l.sent[len(l.sent)-1].(state).ranks, "a second state must not report anything again")
+	require.Less(t, told, 15_000, "texts must not be sent with every state")
 }

@@ -27,7 +27,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
-// standings are states that a test sets.
+// standings has states that a test sets.
 type standings struct{ atomic.Pointer[[]State] }
 
 func (s *standings) set(states ...State) { s.Store(&states) }
@@ -39,7 +39,7 @@ func (s *standings) look() []State {
 	return nil
 }
 
-// joinStanding joins n processes whose states the test sets.
+// joinStanding starts a group of n processes whose states the test sets.
 func joinStanding(t *testing.T, n int, change func(c *Config)) ([]*Membership, []standings) {
 	return joinStandingAt(t, n, nil, change)
 }
@@ -54,8 +54,8 @@ func joinStandingAt(t *testing.T, n int, ports func(int, *peerlink.Config), chan
 	}), at
 }
 
-// cause waits for the group's failure. All processes except those in without must return it
-// with the same text.
+// cause waits until the group has failed, and returns its cause. The causes of all processes,
+// except process without[0], must have the same text.
 func cause(t *testing.T, group []*Membership, without ...int) error {
 	t.Helper()
 	var first error
@@ -134,7 +134,7 @@ func TestWhoeverWaitsForOneThatLeftIsTold(t *testing.T) {
 	require.Equal(t, 1, peer.Rank)
 	require.Equal(t, "Barrier #6", peer.During)
 	require.NoError(t, group[1].Err())
-	require.EqualError(t, group[1].Fail(io.EOF), "EOF", "one who has left is alone")
+	require.EqualError(t, group[1].Fail(io.EOF), "EOF", "the report of a process that has left must be ignored by the coordinator")
 }
 
 func TestCoordinatorThatCannotWaitTakesTheGroupAlong(t *testing.T) {
@@ -169,7 +169,7 @@ func TestRefusalsArriveWithTheirReason(t *testing.T) {
 		cfg := Config{Process: 1, Processes: 2, Ranks: []int{1}, Size: 2, Coordinator: address, Group: t.Name(), Attempt: 5}
 		change(&cfg)
 		var err error
-		for cfg.JoinTimeout = 100 * time.Millisecond; ; cfg.JoinTimeout *= 2 { // a refusal that is not final is reported when the timeout ends
+		for cfg.JoinTimeout = 100 * time.Millisecond; ; cfg.JoinTimeout *= 2 { // on a busy machine the refusal may come after the timeout
 			_, err = joinAt(t, t.Context(), cfg, nil)
 			if !errors.Is(err, ErrTimeout) || strings.Contains(err.Error(), want) {
 				break
@@ -180,8 +180,9 @@ func TestRefusalsArriveWithTheirReason(t *testing.T) {
 	require.NoError(t, group[0].Err())
 }
 
-// TestNewAttemptReplacesTheOldOne: at the same ports, a later attempt of a group replaces an
-// earlier one, whether that has failed or works. Its members get the error.
+// TestNewAttemptReplacesTheOldOne requires that a later attempt of a group at the same ports
+// replaces the earlier one, whether that has failed or not. If it has not failed, its members
+// get ErrReplaced.
 func TestNewAttemptReplacesTheOldOne(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	for _, fails := range []bool{true, false} {
@@ -248,7 +249,7 @@ func TestNewAttemptWaitsForTheOldOneToGo(t *testing.T) {
 	require.NoError(t, err)
 	_, err = tryAll(ctx, ctx, &late)
 	require.ErrorContains(t, err, "this is still attempt 1")
-	require.False(t, peerlink.IsFinal(err), "it may try again")
+	require.False(t, peerlink.IsFinal(err), "the refusal must not be final")
 
 	var run sync.WaitGroup
 	defer run.Wait()
@@ -268,7 +269,8 @@ func TestNewAttemptWaitsForTheOldOneToGo(t *testing.T) {
 	end(m)
 }
 
-// A connection that is admitted and sends no hello changes nothing.
+// TestStrangersChangeNothing requires that connections that are accepted but do not send a
+// hello of this package do not affect the group.
 func TestStrangersChangeNothing(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	before := descriptors(t)
@@ -284,7 +286,7 @@ func TestStrangersChangeNothing(t *testing.T) {
 		require.NoError(t, err)
 		if len(bytes) >= frameHead {
 			_, err = nc.Read(make([]byte, 1))
-			require.Error(t, err, "it is closed without a word")
+			require.Error(t, err, "the connection must be closed without an answer")
 		}
 		require.NoError(t, nc.Close())
 	}
@@ -325,7 +327,7 @@ func TestUnspecifiedDataAddressBecomesThatOfTheSocket(t *testing.T) {
 	}
 	at, err := advertised(t.Context(), "localhost:7", ipOf(&net.TCPAddr{IP: net.IPv4(10, 0, 0, 1)}))
 	require.NoError(t, err)
-	require.Contains(t, []string{"127.0.0.1:7", "[::1]:7"}, at, "a name that only means this machine is shown as such")
+	require.Contains(t, []string{"127.0.0.1:7", "[::1]:7"}, at, "a host name for the loopback address must be replaced by this address")
 }
 
 func TestCandidatesOfAPort(t *testing.T) {
@@ -338,7 +340,7 @@ func TestCandidatesOfAPort(t *testing.T) {
 	require.Equal(t, "node7:71,127.0.0.1:70", got)
 	got, err = candidates("0.0.0.0:70", everywhere)
 	require.NoError(t, err)
-	require.Contains(t, got, "127.0.0.1:70", "after those of the network, if there are any")
+	require.Contains(t, got, "127.0.0.1:70", "the loopback address must be among the candidates")
 	require.NotContains(t, got, "0.0.0.0")
 	got, err = candidates("node7:70", everywhere)
 	require.NoError(t, err)
@@ -400,7 +402,7 @@ func TestStaleAddressInTheStore(t *testing.T) {
 		return Config{Process: p, Processes: 2, Ranks: []int{p}, Size: 2, Store: store, Group: "again", Attempt: 3}
 	}
 	c := cfg(0)
-	require.NoError(t, store.Set(t.Context(), c.key(), []byte("127.0.0.1:1"))) // where nobody listens any more
+	require.NoError(t, store.Set(t.Context(), c.key(), []byte("127.0.0.1:1"))) // an address at which nobody listens
 	var run sync.WaitGroup
 	for p := range 2 {
 		run.Go(func() {
@@ -413,7 +415,8 @@ func TestStaleAddressInTheStore(t *testing.T) {
 	run.Wait()
 }
 
-// selfSigned makes a certificate for the loopback address that both sides trust.
+// selfSigned returns a TLS configuration with a certificate for the loopback address that both
+// sides trust.
 func selfSigned(t *testing.T) *tls.Config {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -443,9 +446,9 @@ func TestTLS(t *testing.T) {
 		JoinTimeout: 100 * time.Millisecond,
 	}
 	_, err := joinAt(t, t.Context(), cfg, nil)
-	require.ErrorIs(t, err, ErrTimeout, "who does not speak TLS does not get in")
+	require.ErrorIs(t, err, ErrTimeout, "a process without TLS must not join")
 	_, err = joinAt(t, t.Context(), cfg, func(c *peerlink.Config) { c.TLS = &tls.Config{RootCAs: secure.RootCAs} })
-	require.Error(t, err, "nor who has no certificate")
+	require.Error(t, err, "a process without a certificate must not join")
 
 	require.EqualError(t, group[2].Fail(errors.New("the disk is full")), "the disk is full")
 	require.EqualError(t, cause(t, group), "the disk is full")
@@ -454,8 +457,8 @@ func TestTLS(t *testing.T) {
 
 var secret = []byte("a secret of a group of processes")
 
-// TestGroupsWithSecrets: processes with the same secret form a group; one without it is
-// refused, and both sides say so.
+// TestGroupsWithSecrets requires that processes with the same secret form a group, and that a
+// process without it is refused, with errors on both sides that say so.
 func TestGroupsWithSecrets(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	group := joinAllAt(t, 3, func(_ int, c *peerlink.Config) { c.Secret = secret }, nil)

@@ -19,8 +19,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/silence"
 )
 
-// pipes is a network of one listener within a process. Bytes of silent processes vanish, as if
-// the processes were stopped.
+// pipes is a network with one listener, within this process. Bytes that silent processes write
+// are dropped, as if the processes were stopped.
 type pipes struct {
 	accept chan net.Conn
 	closed chan struct{}
@@ -43,7 +43,7 @@ func (n *pipes) Accept() (net.Conn, error) {
 func (n *pipes) Close() error   { n.once.Do(func() { close(n.closed) }); return nil }
 func (n *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix"} }
 
-// process is the network as seen by one process.
+// process is the network of one process of the group.
 type process struct {
 	*pipes
 	all    []process // by number
@@ -67,7 +67,7 @@ func (p process) Dial(ctx context.Context, _ string) (net.Conn, error) {
 	}
 }
 
-// mutable is a connection whose writes vanish while its process is silent.
+// mutable is a connection that drops written bytes while its process is silent.
 type mutable struct {
 	net.Conn
 	silent *atomic.Bool
@@ -80,7 +80,7 @@ func (m mutable) Write(b []byte) (int, error) {
 	return m.Conn.Write(b)
 }
 
-// inBubble runs a test on n joined processes in virtual time.
+// inBubble runs a test with a group of n processes in virtual time.
 func inBubble(t *testing.T, n int, test func(t *testing.T, group []*Membership, processes []process)) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := newPipes()
@@ -110,7 +110,7 @@ func TestNobodySilentNobodyDead(t *testing.T) {
 
 func TestSilentProcessIsDeadWithinTheDetectionTime(t *testing.T) {
 	for dead := range 3 {
-		for _, phase := range []time.Duration{0, 100, 333, 499} { // ms since the last beat
+		for _, phase := range []time.Duration{0, 100, 333, 499} { // ms since the last heartbeat
 			inBubble(t, 3, func(t *testing.T, group []*Membership, processes []process) {
 				time.Sleep(10*time.Second + phase*time.Millisecond)
 				processes[dead].silent.Store(true)
@@ -121,7 +121,7 @@ func TestSilentProcessIsDeadWithinTheDetectionTime(t *testing.T) {
 					}
 					<-m.Failed()
 					require.LessOrEqual(t, time.Since(start), defaultDetection)
-					require.Greater(t, time.Since(start), defaultDetection*3/4, "not for a short silence")
+					require.Greater(t, time.Since(start), defaultDetection*3/4, "a short silence must not count as death")
 					require.ErrorIs(t, m.Err(), ErrTimeout)
 					var peer *PeerError
 					require.ErrorAs(t, m.Err(), &peer)
@@ -134,8 +134,8 @@ func TestSilentProcessIsDeadWithinTheDetectionTime(t *testing.T) {
 }
 
 func TestReportWithoutAnswer(t *testing.T) {
-	// The report is lost, but the coordinator's messages arrive: the cause is the failure that
-	// the process has found itself.
+	// The report is lost, but the coordinator's messages arrive. Then the cause is the failure
+	// that the process reported.
 	inBubble(t, 2, func(t *testing.T, group []*Membership, processes []process) {
 		time.Sleep(time.Second)
 		processes[1].silent.Store(true)
@@ -146,8 +146,8 @@ func TestReportWithoutAnswer(t *testing.T) {
 		require.EqualError(t, group[1].Fail(errors.New("more")), "the disk is full")
 		require.Zero(t, time.Since(start))
 	})
-	// Nothing arrives from the coordinator either. Its loss is the cause; the other processes
-	// will find the same.
+	// No messages of the coordinator arrive either. Then the loss of the coordinator is the
+	// cause, as the other processes will also find.
 	inBubble(t, 3, func(t *testing.T, group []*Membership, processes []process) {
 		time.Sleep(time.Second)
 		processes[0].silent.Store(true)
@@ -158,7 +158,8 @@ func TestReportWithoutAnswer(t *testing.T) {
 		require.ErrorAs(t, err, &peer)
 		require.Equal(t, 0, peer.Rank)
 	})
-	// A mismatch without an answer still has two sides.
+	// If there is no answer to a mismatch, the error still names the number of the other rank's
+	// operation.
 	inBubble(t, 2, func(t *testing.T, group []*Membership, processes []process) {
 		processes[1].silent.Store(true)
 		err := group[1].Fail(Disagreement(1, "Barrier #3", 0, 4))
@@ -177,7 +178,7 @@ func TestRankThatWaitsIsSeenSoon(t *testing.T) {
 			c.Store, c.Coordinator = nil, "pipes"
 		})
 		defer closeAll(group)
-		time.Sleep(time.Second + time.Millisecond) // right after a regular state
+		time.Sleep(time.Second + time.Millisecond) // just after a regular state message
 		start := time.Now()
 		at[1].set(State{Rank: 1, Seq: 4, Op: allReduce})
 		at[2].set(State{Rank: 2, Seq: 4, Op: barrier})
@@ -196,8 +197,9 @@ func TestRankThatLeavesItsProcessBehind(t *testing.T) {
 	require.EqualError(t, err, "rank 1 (127.0.0.1:1001) left the group, noticed by rank 0 in Barrier #4")
 }
 
-// TestStarvedProcessDoesNotAccuse runs a group of three in which the coordinator gets a turn
-// only every few seconds, and reads the messages that have arrived after its tick.
+// TestStarvedProcessDoesNotAccuse runs a group of three whose coordinator gets a tick only
+// every 5 seconds, and reads the arrived messages only after the tick. It must not declare
+// processes dead that have sent messages.
 func TestStarvedProcessDoesNotAccuse(t *testing.T) {
 	c := newCore(settings{processes: 3, size: 3, detection: defaultDetection, join: defaultJoin})
 	for p := range 3 {
@@ -223,10 +225,11 @@ func TestStarvedProcessDoesNotAccuse(t *testing.T) {
 			return
 		}
 	}
-	t.Fatal("who was never heard again should be dead")
+	t.Fatal("a process that sent nothing any more was not declared dead")
 }
 
-// TestWordsThatNobodyHasReadAreNoSilence checks for unread bytes in a socket.
+// TestWordsThatNobodyHasReadAreNoSilence requires that a link reports unread bytes in its
+// socket, and that a process whose bytes are unread is not declared dead.
 func TestWordsThatNobodyHasReadAreNoSilence(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -246,7 +249,8 @@ func TestWordsThatNobodyHasReadAreNoSilence(t *testing.T) {
 		require.False(t, link.unread())
 		defer link.close()
 	}
-	// The system reports a reset once: to a read.
+	// Unread must not consume the reset, which the system reports only once: the read must get
+	// it.
 	require.NoError(t, speaker.(*net.TCPConn).SetLinger(0))
 	require.NoError(t, speaker.Close())
 	require.Eventually(t, func() bool { return peerlink.Unread(nc) }, time.Minute, time.Millisecond)
@@ -271,9 +275,9 @@ func TestWordsThatNobodyHasReadAreNoSilence(t *testing.T) {
 	}
 }
 
-// TestStarvedProcessSeesNoStandstill gives the coordinator a turn only every three ticks: a
-// group that moves a byte at every tenth turn does not stand still, and one that moves nothing
-// is found after the usual number of turns.
+// TestStarvedProcessSeesNoStandstill gives the coordinator a tick only every three periods.
+// While the group makes progress at every tenth tick it must not fail. When it makes no
+// progress any more, it must fail after as many ticks as usual.
 func TestStarvedProcessSeesNoStandstill(t *testing.T) {
 	c := newCore(settings{processes: 1, size: 1, detection: defaultDetection, stall: defaultStall, join: defaultJoin})
 	h := hello{processes: 1, size: 1, ranks: []int{0}, address: "host:7"}
@@ -293,7 +297,8 @@ func TestStarvedProcessSeesNoStandstill(t *testing.T) {
 	require.InDelta(t, float64(defaultStall*3/2), float64(now-moved), float64(4*c.watch.Period))
 }
 
-// muted is the link of a process that was stopped; messages of the coordinator may wait in it.
+// muted is the link of a process that was stopped. words says that it has unread messages of
+// the coordinator.
 type muted struct {
 	link
 	words bool
@@ -302,8 +307,8 @@ type muted struct {
 func (muted) send(message)   {}
 func (l muted) unread() bool { return l.words }
 
-// A process without the coordinator's answer does not take it for dead while its messages wait
-// to be read.
+// TestWordsThatWaitAreNoSilence requires that a process that got no answer does not take the
+// coordinator for dead while messages from the coordinator are still unread.
 func TestWordsThatWaitAreNoSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		boom := errors.New("boom")

@@ -7,35 +7,35 @@ import (
 	"time"
 )
 
-// observation is an operation in which some rank was seen.
+// observation is an operation in which a rank was, as its process reported.
 type observation struct {
 	seq, hash uint64
 	rank      int
 	text      string
 }
 
-// recentOps is how many operations ranks may be apart and still be compared. A rank further
-// ahead is found by the messages that it sends.
+// recentOps is the number of recent operations that are compared between ranks. If a rank is
+// further ahead of another, a disagreement is detected only by the messages that it sends.
 const recentOps = 256
 
-// question is what the coordinator asks while it decides about a mismatch.
+// question is a mismatch about which the coordinator has asked a process, in phase deciding.
 type question struct {
 	mismatch MismatchError
-	seq      uint64 // number of the other rank's operation; 0 if not known
+	seq      uint64 // number of the other rank's operation; 0 if it is not known
 	process  int    // the process that hosts the other rank
 	until    time.Duration
 }
 
-// answerWait bounds the wait for the answer about a rank in another operation.
+// answerWait bounds the wait for the answer to a question.
 const answerWait = 200 * time.Millisecond
 
-// learn processes the states of a process's ranks, and looks for ranks that disagree and for
-// ranks that wait for one that has left.
+// learn handles a state message of process p. It looks for ranks that disagree and for ranks
+// that wait for a rank that has left.
 func (c *core) learn(now time.Duration, p int, s state) {
 	c.members[p].sampled = now
 	for _, n := range s.ranks {
 		if n.rank >= c.size || c.ranks[n.rank].process != p {
-			continue // no correct process reports the ranks of another
+			continue // a correct process reports only its own ranks
 		}
 		r := &c.ranks[n.rank]
 		if n.seq != r.seq || n.progress != r.progress || n.inside != r.inside || n.left && !r.left {
@@ -65,9 +65,9 @@ func (c *core) learn(now time.Duration, p int, s state) {
 	}
 }
 
-// compare compares a rank's operation with those in which others were seen, and with those that
-// ranks had begun before they left. Operations without a hash are those of only some ranks,
-// which number them independently, and are not compared.
+// compare compares the operation of rank i with the operations of other ranks, and checks that
+// no rank left before it began this operation. An operation without a hash is not compared:
+// only some ranks take part in it, and they number it independently.
 func (c *core) compare(i int) {
 	r := &c.ranks[i]
 	if c.phase != running || r.hash == 0 {
@@ -80,8 +80,8 @@ func (c *core) compare(i int) {
 	c.hold(observation{r.seq, r.hash, i, r.text})
 }
 
-// hold compares an operation of a rank, present or past, with the operation seen elsewhere
-// under the same number.
+// hold compares a, a current or earlier operation of a rank, with the operation of the same
+// number that another rank reported first. If the hashes differ, it ends the group.
 func (c *core) hold(a observation) {
 	b := &c.recent[a.seq%recentOps]
 	switch {
@@ -100,7 +100,8 @@ func (c *core) hold(a observation) {
 	}
 }
 
-// missed ends the group because rank i is in an operation that the leaver did not begin.
+// missed ends the group because rank i is in an operation that rank c.leaver did not begin
+// before it left.
 func (c *core) missed(i int) {
 	gone := &c.members[c.ranks[c.leaver].process]
 	c.abort(&PeerError{
@@ -110,7 +111,8 @@ func (c *core) missed(i int) {
 	})
 }
 
-// doing returns the operation of the other rank of a mismatch in words, "" if it is not known.
+// doing returns a text that describes the operation of the mismatch's other rank, "" if it is
+// not known.
 func (c *core) doing() string {
 	q := &c.asked
 	r := &c.ranks[q.mismatch.Other]
@@ -130,14 +132,15 @@ func (c *core) doing() string {
 	return describe(q.seq, text)
 }
 
-// knows reports whether it is known how the two ranks differ.
+// knows reports whether the coordinator knows the operation of the mismatch's other rank, and
+// that it is a different one.
 func (c *core) knows() bool {
 	text := c.doing()
 	return text != "" && text != c.asked.mismatch.Doing
 }
 
-// earlier finds the first operation in which two ranks differed, for a mismatch of ranks that
-// are in the same operation now.
+// earlier is called for a mismatch of two ranks that are now in the same operation. It sets the
+// operations in m to the first ones in which the two ranks differed.
 func (c *core) earlier(m *MismatchError) {
 	mine, other := &c.ranks[m.Rank], &c.ranks[m.Other]
 	first := uint64(math.MaxUint64)
@@ -155,7 +158,8 @@ func (c *core) earlier(m *MismatchError) {
 	}
 }
 
-// decide ends the group because of the mismatch, with what is known by now.
+// decide ends the group because of the mismatch in c.asked. It adds what is known of the other
+// rank's operation.
 func (c *core) decide() {
 	q := &c.asked
 	q.mismatch.OtherDoing = c.doing()
@@ -174,8 +178,9 @@ func (c *core) decide() {
 	c.abort(&q.mismatch)
 }
 
-// progress ends a group that stands still: all ranks are in operations and wait for each other.
-// A process whose state is not recent may have made progress.
+// progress ends the group if all ranks are in operations and none has made progress for the
+// stall timeout. If the state of a process is not recent, its ranks may have made progress, so
+// progress does nothing.
 func (c *core) progress(now time.Duration) {
 	if c.stall == 0 || now-c.moved < c.stall {
 		return
@@ -186,8 +191,8 @@ func (c *core) progress(now time.Duration) {
 			return
 		}
 	}
-	var texts []string       // operations of the ranks, in the order of their first ranks
-	in := map[string][]int{} // ranks by operation
+	var texts []string       // texts of the operations, in the order of the first rank in each
+	in := map[string][]int{} // ranks in each operation, by its text
 	for i := range c.ranks {
 		r := &c.ranks[i]
 		switch {
@@ -208,7 +213,7 @@ func (c *core) progress(now time.Duration) {
 	c.abort(&textError{stalled(now-c.moved, texts, in), ErrTimeout})
 }
 
-// stalled says which ranks are in which operation.
+// stalled returns the error text, which says which ranks are in which operation.
 func stalled(d time.Duration, texts []string, in map[string][]int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "no rank has made progress for %v: ", d.Truncate(100*time.Millisecond))
@@ -230,8 +235,8 @@ func stalled(d time.Duration, texts []string, in map[string][]int) string {
 	return b.String()
 }
 
-// leave handles a good-bye. The coordinator's own process stays until all others
-// have left, unless it cannot wait.
+// leave handles a good-bye of process p. The coordinator's own process gets no answer until all
+// others have left, unless its good-bye is final.
 func (c *core) leave(now time.Duration, p int, final bool) {
 	m := &c.members[p]
 	m.presence = left
@@ -268,7 +273,7 @@ func (c *core) leave(now time.Duration, p int, final bool) {
 		}
 		return
 	}
-	c.moved = now // waiting does not count as a standstill, as the group has changed
+	c.moved = now // the group has changed, so the stall timeout starts anew
 	c.without(m.hello.ranks)
 }
 
@@ -282,7 +287,7 @@ func (c *core) alone() bool {
 	return true
 }
 
-// without looks for ranks that need ranks that have left.
+// without records that ranks have left, and looks for ranks that wait for a rank that has left.
 func (c *core) without(ranks []int) {
 	least := uint64(math.MaxUint64)
 	if c.leaver >= 0 {

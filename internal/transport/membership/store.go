@@ -11,29 +11,29 @@ import (
 	"time"
 )
 
-// Store is a place where process 0 leaves its address for the others.
+// Store is a key-value store to which process 0 writes its address for the other processes.
 type Store interface {
-	// Set sets a key, which may have a value already.
+	// Set sets the value of a key. It replaces an earlier value.
 	Set(ctx context.Context, key string, value []byte) error
 
-	// Get returns the value of a key, and waits until there is one.
+	// Get returns the value of a key. It waits until the key has a value.
 	Get(ctx context.Context, key string) ([]byte, error)
 }
 
-// key returns the key of the coordinator's address. It differs by attempt, so that the address
-// of an earlier attempt is not used.
+// key returns the key of the coordinator's address. It contains the number of the attempt, so
+// that the address of an earlier attempt is not used.
 func (c *Config) key() string {
 	return fmt.Sprintf("superstep/%s/%d/coordinator", c.Group, c.Attempt)
 }
 
-// FileStore returns a store of files in a directory that all processes see, which
-// is made if it does not exist. A value appears whole or not at all.
+// FileStore returns a store of files in directory dir, which all processes must be able to
+// access. Set creates the directory if it does not exist, and writes a value atomically.
 func FileStore(dir string) Store { return fileStore(dir) }
 
 type fileStore string
 
-// filePoll is the interval of looking for a file: network file systems give no notice of
-// changes.
+// filePoll is the interval at which Get looks for a file. It polls, as network file systems do
+// not notify of changes.
 const filePoll = 20 * time.Millisecond
 
 func (s fileStore) path(key string) string {

@@ -10,17 +10,17 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
-// The control connection carries frames: a head of twelve bytes, a kind of one byte, a
-// body, and a CRC-32C of all that. The head has, in little endian,
+// The control connection carries frames: a head of twelve bytes, a kind of one byte, a body,
+// and a CRC-32C of all of these. The head has, in little endian,
 //
 //	0  length of kind and body
 //	4  number of the frame in its direction of the connection, from 0
 //	8  CRC-32C of the eight bytes before
 //
-// so that no damaged length is used, and no lost frame goes unnoticed. Numbers in bodies are
-// unsigned varints unless said otherwise; texts and lists are preceded by their length. A
-// frame that announces more than maxFrame is refused before it is read. What is decoded from a frame
-// may take some sixty times its bytes.
+// so that no damaged length is used, and lost frames are detected. Numbers in bodies are
+// unsigned varints unless noted otherwise. Texts and lists are preceded by their length. A
+// frame whose head has a length above maxFrame is refused before its body is read. A decoded
+// message may take about sixty times the memory of its frame.
 const (
 	frameHead = 12
 	frameTail = 4
@@ -28,7 +28,7 @@ const (
 	maxFrame = 1 << 20 // bytes of kind and body
 	maxText  = 16 << 10
 	maxDoing = 2 << 10 // bytes of the description of an operation
-	maxRanks = 1 << 19 // ranks of a group; numbers stay below it
+	maxRanks = 1 << 19 // ranks of a group; rank numbers are below it
 	maxProcs = 1 << 14 // processes of a group
 	maxGroup = 1 << 8  // bytes of a group's name
 	maxHost  = 512     // bytes of an address
@@ -37,32 +37,33 @@ const (
 // kind is the first byte of a frame.
 type kind uint8
 
-// The kinds of frames. A hello comes first and only once; what follows depends on
-// the direction.
+// The kinds of frames. The first frame of a process is a hello, which is sent only once. Each
+// kind is sent by the side named first: the member (a process other than the coordinator), the
+// coordinator, or both.
 const (
-	kindHello   kind = 1 + iota // member: identity and view of the group
+	kindHello   kind = 1 + iota // member: identifies the process and describes its configuration of the group
 	kindRefuse                  // coordinator: the process cannot join, and why
-	kindWaiting                 // coordinator: the process has joined, others are missing
-	kindWelcome                 // coordinator: all have joined; has the table
-	kindBeat                    // both: sign of life
+	kindWaiting                 // coordinator: the process has joined, but others are missing
+	kindWelcome                 // coordinator: all processes have joined; has the table
+	kindBeat                    // both: heartbeat
 	kindState                   // member: states of its ranks
-	kindAsk                     // coordinator: asks for the present states
-	kindReport                  // member: has found a failure
+	kindAsk                     // coordinator: asks for the current states
+	kindReport                  // member: reports a failure
 	kindAbort                   // coordinator: the group has failed, and why
 	kindGoodbye                 // member: leaves
-	kindBye                     // coordinator: confirms the leaving
+	kindBye                     // coordinator: confirms that the process has left
 )
 
 // message is the content of one frame.
 type message interface {
 	kind() kind
-	// fields returns the message with the fields that c has read, or itself after c has written
-	// them.
+	// fields writes the fields of the message to c, or reads them from c, and returns the
+	// message with the fields that were written or read.
 	fields(c *coder) message
 }
 
 type (
-	// hello is what a process says about itself and about the group as it knows it.
+	// hello identifies a process and has its configuration of the group.
 	hello struct {
 		process   int
 		processes int
@@ -71,13 +72,13 @@ type (
 		address   string
 	}
 
-	// refuse ends a join.
+	// refuse tells a process that it cannot join.
 	refuse struct{ cause error }
 
-	// waiting tells a joined process which ones are missing.
+	// waiting tells a joined process which processes are missing.
 	waiting struct{ missing string }
 
-	// welcome completes a join. The coordinator's limits hold for all.
+	// welcome completes a join. The detection time of the coordinator applies to all processes.
 	welcome struct {
 		table     []Peer
 		detection int64 // nanoseconds
@@ -85,36 +86,37 @@ type (
 
 	beat struct{}
 
-	// state has the ranks of a process that changed since its last state; it is empty if none
-	// did. All says that it is the complete answer to a question.
+	// state has the ranks of a process whose states have changed since its last state message;
+	// it is empty if none has. An answer to ask has all ranks; answer is set in its last
+	// message.
 	state struct {
 		answer bool
 		ranks  []rankState
 	}
 
-	// rankState is State on the wire. The text of an operation comes with the first
-	// state that has its hash: see texts.
+	// rankState is the State of a rank on the wire. The text of an operation is sent only with
+	// the first state that has its hash: see texts.
 	rankState struct {
 		rank     int
 		seq      uint64
-		left     bool // begins no more operations
-		inside   bool // an operation; hash and text mean nothing otherwise
+		left     bool // the rank begins no more operations
+		inside   bool // the rank is in an operation; otherwise hash and text are not used
 		hash     uint64
-		text     string // "" if it was sent before with this hash
+		text     string // "" if it was sent earlier with this hash
 		progress uint64
-		begun    [RecentOps]pastOp // operations not sent before, by number, then zeros
+		begun    [RecentOps]pastOp // operations that were not sent earlier, ordered by number, then zeros
 	}
 
 	// pastOp is Begun on the wire.
 	pastOp struct {
-		seq, hash uint64 // from 1; neither is 0
+		seq, hash uint64 // neither is 0
 		text      string
 	}
 
 	ask struct{ rank int }
 
-	// report carries a failure. For a mismatch, seq is the number of the operation in the other
-	// rank's message; 0 if unknown.
+	// report has a failure that the process found. For a mismatch, seq is the operation number
+	// in the other rank's message, or 0 if it is not known.
 	report struct {
 		cause error
 		seq   uint64
@@ -122,8 +124,9 @@ type (
 
 	abort struct{ cause error }
 
-	// goodbye says that the process leaves; its last state was sent before. A final one comes
-	// from the coordinator's own process and ends the coordinator.
+	// goodbye says that the process leaves. The process has sent its last state before. final
+	// is set only by the coordinator's own process, if it does not wait for the others; the
+	// group then ends.
 	goodbye struct{ final bool }
 
 	bye struct{}
@@ -141,7 +144,7 @@ func (abort) kind() kind   { return kindAbort }
 func (goodbye) kind() kind { return kindGoodbye }
 func (bye) kind() kind     { return kindBye }
 
-// empty has a message of each kind, without its fields.
+// empty has a zero message of each kind.
 var empty = [...]message{
 	kindHello: hello{}, kindRefuse: refuse{}, kindWaiting: waiting{}, kindWelcome: welcome{}, kindBeat: beat{}, kindState: state{},
 	kindAsk: ask{}, kindReport: report{}, kindAbort: abort{}, kindGoodbye: goodbye{}, kindBye: bye{},
@@ -227,7 +230,7 @@ func (m bye) fields(*coder) message { return m }
 // errFrame is wrapped by errors about bytes that are not a frame of this protocol.
 var errFrame = errors.New("bad control message")
 
-// decodeBody reads the body of a frame.
+// decodeBody returns the message of kind k with the given body.
 func decodeBody(k kind, body []byte) (message, error) {
 	if int(k) >= len(empty) || empty[k] == nil {
 		return nil, fmt.Errorf("%w: kind %d", errFrame, k)
@@ -243,7 +246,7 @@ func decodeBody(k kind, body []byte) (message, error) {
 	return m, nil
 }
 
-// appendFrame appends the frame of m with the given number to buf. It fails if the frame is too
+// appendFrame appends to buf the frame of m with the given number. It fails if the frame is too
 // long.
 func appendFrame(buf []byte, number uint32, m message) ([]byte, error) {
 	start := len(buf)
@@ -260,8 +263,9 @@ func appendFrame(buf []byte, number uint32, m message) ([]byte, error) {
 	return le.AppendUint32(c.buf, checksum.CRC32C(0, head)), nil
 }
 
-// readFrame reads the frame with the given number. scratch is reused if it is long enough; no
-// message keeps a reference to it. The error is io.EOF only between frames.
+// readFrame reads the next frame, which must have the given number, and returns its message. It
+// uses scratch as its buffer, and replaces it if it is too short; messages do not refer to it.
+// The error is io.EOF only if the connection ends between two frames.
 func readFrame(r io.Reader, number uint32, scratch *[]byte) (message, error) {
 	var head [frameHead]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
-// samples are messages of all kinds, by the names that they have in the corpus.
+// samples returns messages of all kinds by the names of their seeds in the fuzz corpus.
 func samples() map[string]message {
 	peer := &PeerError{Rank: 3, Address: "10.0.0.3:7", Reporter: 1, During: "Barrier #4", Reason: "left the group", Kind: ErrLeft}
 	mismatch := &MismatchError{Rank: 1, Doing: "Barrier #4", Other: 2, OtherDoing: "AllReduce #4"}
@@ -142,7 +142,7 @@ func TestCausesKeepWhatProgramsAskFor(t *testing.T) {
 		var m, gotMismatch *MismatchError
 		require.Equal(t, errors.As(err, &m), errors.As(got, &gotMismatch))
 		require.Equal(t, m, gotMismatch)
-		require.Equal(t, got, received(got), "a second journey changes nothing")
+		require.Equal(t, got, received(got), "sending a received cause again must not change it")
 	}
 	odd := received(&PeerError{Rank: -1, Reporter: math.MaxInt, Reason: strings.Repeat("é", maxText), Kind: io.EOF})
 	var p *PeerError
@@ -153,8 +153,7 @@ func TestCausesKeepWhatProgramsAskFor(t *testing.T) {
 	require.True(t, strings.HasSuffix(p.Reason, "é…"))
 }
 
-// resum corrects the checksums of a frame as far as possible, so that the fuzzer gets past
-// them.
+// resum corrects the checksums of a frame, so that readFrame goes on to decode the body.
 func resum(b []byte) {
 	if len(b) < frameHead {
 		return
@@ -166,9 +165,8 @@ func resum(b []byte) {
 	}
 }
 
-// FuzzReadFrame feeds bytes to the decoder. An accepted message must encode to something that
-// decodes to the same, and must not be larger than its frame allows. The seeds under testdata
-// are frames of all kinds.
+// FuzzReadFrame requires that a message that readFrame accepts can be encoded, and decodes to
+// an equal message again. The seeds under testdata are frames of all kinds.
 func FuzzReadFrame(f *testing.F) {
 	f.Add(make([]byte, frameHead), true)
 	f.Fuzz(func(t *testing.T, data []byte, repair bool) {
@@ -189,8 +187,8 @@ func FuzzReadFrame(f *testing.F) {
 	})
 }
 
-// TestSeedsAreWhole compares the seeds of the fuzz test with the samples: they must have a
-// frame of every kind. UPDATE_SEEDS=1 writes them.
+// TestSeedsAreWhole requires that the seeds of the fuzz test are the frames of the samples.
+// UPDATE_SEEDS=1 writes the seeds.
 func TestSeedsAreWhole(t *testing.T) {
 	dir := filepath.Join("testdata", "fuzz", "FuzzReadFrame")
 	for name, m := range samples() {

@@ -2,10 +2,10 @@
 
 package mesh
 
-// attempt is empty where sockets cannot be written without waiting.
+// attempt is not used: on these systems sockets cannot be written without waiting.
 type attempt struct{}
 
 func (a *attempt) write(uintptr) bool { return true }
 
-// attemptWrite leaves everything to the queue.
+// attemptWrite writes nothing, so that post queues the whole message.
 func (c *tcpConn) attemptWrite(head, tail []byte) (int, error) { return 0, nil }

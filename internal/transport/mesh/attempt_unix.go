@@ -4,7 +4,8 @@ package mesh
 
 import "syscall"
 
-// attempt writes two pieces to a socket, as far as possible without waiting.
+// attempt writes head and tail to a socket, as far as that is possible without waiting. n is
+// the number of bytes written.
 type attempt struct {
 	head, tail []byte
 	n          int
@@ -12,8 +13,8 @@ type attempt struct {
 	gathered   gathered
 }
 
-// write is called by the connection's RawConn. It never asks to be called again, as that would
-// wait.
+// write is called by the connection's RawConn. It always returns true, since RawConn.Write
+// would wait after false.
 func (a *attempt) write(fd uintptr) bool {
 	for len(a.head)+len(a.tail) > 0 {
 		n, err := a.gathered.writeBoth(fd, a.head, a.tail)
@@ -33,8 +34,8 @@ func (a *attempt) write(fd uintptr) bool {
 	return true
 }
 
-// attemptWrite writes without waiting, and says how many bytes of both pieces
-// together were taken. mu is held.
+// attemptWrite writes head and tail without waiting, and returns how many bytes of both
+// together were written. The caller holds mu.
 func (c *tcpConn) attemptWrite(head, tail []byte) (int, error) {
 	c.attempt = attempt{head: head, tail: tail}
 	var err error

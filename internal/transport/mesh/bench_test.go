@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// rawPair returns two connected plain sockets, with which the mesh is compared.
+// rawPair returns two connected plain sockets, to compare the mesh with.
 func rawPair(t testing.TB) (a, b net.Conn) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -30,7 +30,7 @@ func rawPair(t testing.TB) (a, b net.Conn) {
 	return a, b
 }
 
-// rawStream sends count pieces of a size one way.
+// rawStream sends count buffers of size bytes from a to b.
 func rawStream(a, b net.Conn, size, count int) error {
 	var g errgroup.Group
 	g.Go(func() error {
@@ -51,7 +51,7 @@ func rawStream(a, b net.Conn, size, count int) error {
 	return g.Wait()
 }
 
-// rawPingPong sends a piece to and fro.
+// rawPingPong sends a buffer of size bytes from a to b and back, count times.
 func rawPingPong(a, b net.Conn, size, count int) error {
 	var g errgroup.Group
 	g.Go(func() error {
@@ -87,8 +87,8 @@ func pingPong(a, b Conn, size, count int) error {
 	return g.Wait()
 }
 
-// ratio runs both in turn and reports the time of ours divided by that of raw. ns/op is the
-// time of both together.
+// ratio runs ours and raw alternately and reports as x-raw the time of ours divided by the time
+// of raw. ns/op is the time of one run of both.
 func ratio(b *testing.B, ours, raw func() error) {
 	require.NoError(b, ours())
 	require.NoError(b, raw())
@@ -96,7 +96,7 @@ func ratio(b *testing.B, ours, raw func() error) {
 	runs := [2]func() error{ours, raw}
 	for turn := 0; b.Loop(); turn++ {
 		for k := range runs {
-			i := (turn + k) % 2 // ours and raw take turns in going first
+			i := (turn + k) % 2 // ours runs first in every second turn
 			began := time.Now()
 			require.NoError(b, runs[i]())
 			spent[i] += time.Since(began)
@@ -106,7 +106,8 @@ func ratio(b *testing.B, ours, raw func() error) {
 	b.ReportMetric(float64(spent[0].Microseconds())/float64(b.N), "µs/ours")
 }
 
-// 64 MiB one way, in segments of several sizes, against plain sockets.
+// BenchmarkTCPStream64MiB sends 64 MiB one way, in segments of several sizes, and compares the
+// time with that of plain sockets.
 func BenchmarkTCPStream64MiB(b *testing.B) {
 	for _, segment := range []int{64 << 10, 256 << 10, 512 << 10, 1 << 20} {
 		b.Run(fmt.Sprintf("%dKiB", segment>>10), func(b *testing.B) {
@@ -119,7 +120,8 @@ func BenchmarkTCPStream64MiB(b *testing.B) {
 	}
 }
 
-// A thousand exchanges of small messages, against plain sockets.
+// BenchmarkTCPPingPong sends small messages to and fro a thousand times, and compares the time
+// with that of plain sockets.
 func BenchmarkTCPPingPong(b *testing.B) {
 	for _, size := range []int{8, 4 << 10, 32 << 10} {
 		b.Run(fmt.Sprintf("%dB", size), func(b *testing.B) {
@@ -131,7 +133,7 @@ func BenchmarkTCPPingPong(b *testing.B) {
 	}
 }
 
-// wide makes every rank open its routes in a ring and in recursive doubling.
+// wide makes every rank open its routes for a ring and for recursive doubling.
 func wide(nodes []Node) error {
 	p := len(nodes)
 	var g errgroup.Group
@@ -158,7 +160,8 @@ func TestTCPOpensWide(t *testing.T) {
 	}
 }
 
-// 256 ranks in as many processes' meshes, within this one: 1,280 connections.
+// BenchmarkTCPOpen256Ranks opens the routes of 256 ranks, each in a mesh of its own, in this
+// process: 1,280 connections.
 func BenchmarkTCPOpen256Ranks(b *testing.B) {
 	for b.Loop() {
 		_, nodes := cluster(b, oneEach(256), nil)

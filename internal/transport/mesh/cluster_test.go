@@ -22,8 +22,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// assembly is a membership within one process: processes wait for each other, and
-// share the first failure.
+// assembly replaces a membership in tests, in which all meshes are in one process. Its
+// JoinFuncs wait until all meshes have joined, and all meshes get the same Group.
 type assembly struct {
 	group *localGroup
 	mu    sync.Mutex
@@ -53,7 +53,7 @@ func (a *assembly) join(process int) JoinFunc {
 	}
 }
 
-// oneEach returns the placement of p ranks in p processes.
+// oneEach returns the ranks of p processes with one rank each.
 func oneEach(p int) [][]int {
 	hosting := make([][]int, p)
 	for r := range hosting {
@@ -62,8 +62,8 @@ func oneEach(p int) [][]int {
 	return hosting
 }
 
-// cluster starts one mesh per process, and closes them in the end. The nodes are in
-// rank order.
+// cluster starts one mesh per element of hosting, which has the ranks of a process. It closes
+// the meshes when the test ends. The nodes are in rank order.
 func cluster(t testing.TB, hosting [][]int, change func(*TCPConfig)) ([]*TCP, []Node) {
 	return clusterAt(t, hosting, nil, change)
 }
@@ -81,10 +81,10 @@ func newPort(t testing.TB, change func(*peerlink.Config)) *peerlink.Port {
 	return p
 }
 
-// smallSockets gives sockets small buffers.
+// smallSockets sets small socket buffers.
 func smallSockets(c *peerlink.Config) { c.Net = peerlink.TCP{SocketBuffer: 4096} }
 
-// clusterAt is cluster with a change of the ports' configuration.
+// clusterAt is like cluster, but ports may change the configuration of the ports.
 func clusterAt(t testing.TB, hosting [][]int, ports func(*peerlink.Config), change func(*TCPConfig)) ([]*TCP, []Node) {
 	size := 0
 	for _, ranks := range hosting {
@@ -119,7 +119,7 @@ func clusterAt(t testing.TB, hosting [][]int, ports func(*peerlink.Config), chan
 	return meshes, nodes
 }
 
-// couple opens a channel between two ranks, on both sides.
+// couple opens the same channel on two ranks, a and b, and returns the two ends.
 func couple(t testing.TB, a, b Node, channel int) (ca, cb Conn) {
 	defer overdue.Watch("two ranks to be connected")()
 	var g errgroup.Group
@@ -136,7 +136,8 @@ func couple(t testing.TB, a, b Node, channel int) (ca, cb Conn) {
 	return conns[0], cb
 }
 
-// certificates makes a configuration for both roles, with an authority of its own.
+// certificates returns a TLS configuration for servers and clients, with a new certificate
+// authority.
 func certificates(t testing.TB) *tls.Config {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)

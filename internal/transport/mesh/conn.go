@@ -16,64 +16,67 @@ import (
 )
 
 const (
-	// smallWrite is the longest payload that is copied behind its header, which costs less than
-	// a write from two places.
+	// smallWrite is the length of the longest payload that is copied behind its header. For
+	// such payloads the copy costs less than a write of two buffers.
 	smallWrite = 16 << 10
-	// summedWrite is how much is summed before it is written: whole pieces of checksums, enough
-	// to keep the cost of writes low, and few enough to be still in the cache.
+	// A long payload is summed and written in parts of summedWrite bytes. That is a multiple of
+	// checksum.PieceBytes, large enough that writes are cheap, and small enough that a part is
+	// still in the cache when it is written.
 	summedWrite = 4 * checksum.PieceBytes
-	// directRead is the shortest rest of a message that is read directly into its destination
-	// instead of through the buffer.
+	// If at least directRead bytes remain to be read, they are read directly into their
+	// destination, and not through the buffer.
 	directRead = 8 << 10
-	// A long payload is mostly followed by another one: then Next reads little more than the
-	// header, so that few bytes must be copied out of the buffer.
+	// A payload of at least longPayload bytes is mostly followed by another long one. So the
+	// next call of Next fills the buffer with at most shortWindow bytes, little more than the
+	// header, since payload bytes in the buffer must be copied to their destination.
 	longPayload = 48 << 10
 	shortWindow = 1 << 10
 )
 
-// tcpConn is one rank's end of a connection to a rank of another process. The
-// goroutine that sends writes itself, and the one that receives reads itself; there
-// is another one only while posted messages wait for room in the socket.
+// tcpConn is one rank's end of a connection to a rank of another process. There are no
+// background goroutines: Send writes to the socket and Read reads from it in the caller's
+// goroutine. Only while posted messages wait for room in the socket's buffer does another
+// goroutine write them.
 type tcpConn struct {
 	t       *TCP
 	node    *node
 	peer    int
 	channel int
-	sock    net.Conn        // the socket to close
-	conn    net.Conn        // for reads and writes: the socket, or TLS on it
-	raw     syscall.RawConn // of the socket, to write without waiting; nil where that is impossible
+	sock    net.Conn        // the socket; interrupt closes it
+	conn    net.Conn        // for reads and writes: sock, or the TLS connection over it
+	raw     syscall.RawConn // raw connection of sock, to write without waiting; nil if that is not possible
 	cause   atomic.Pointer[error]
 
-	// The socket while the runtime's poller does not wait for it: then the three fields above
-	// are not used. Changed between runs, with mu held.
+	// own is the socket while it is taken out of the runtime's poller; sock, conn and raw are
+	// not used then. It changes only between runs, with mu held.
 	own        *ownSocket
-	place      int // index of its rank among those of this process
+	place      int // index of the rank among the ranks of this process
 	serialRuns int // consecutive runs with Alone(true)
-	returns    int // how often the socket went back to the poller
+	returns    int // number of times that the socket was given back to the poller
 
-	// Sending. mu orders the sender, the goroutine that drains the queue, and the end.
+	// Sending. mu serializes the sender, the goroutine that drains the queue, and interrupt.
 	mu       sync.Mutex
-	idle     sync.Cond // the queue is drained, or the end has come
+	idle     sync.Cond // signals that the queue is drained or that the connection has ended
 	queue    fifo[*block]
 	draining bool
-	drain    func()                // made once, so that starting it allocates nothing
+	drain    func()                // drainQueue as a value, made once so that starting it allocates nothing
 	small    []byte                // a header and the beginning of its payload
-	header   [headerBytes]byte     // of a long message
-	trailer  [trailerBytes]byte    // and the checksum behind its payload
-	parts    [3][]byte             // parts of one write
-	vector   net.Buffers           // over parts
-	attempt  attempt               // to write without waiting
-	sent     uint32                // messages, as headers count them
-	try      func(fd uintptr) bool // attempt.write, made once
+	header   [headerBytes]byte     // header of a long message
+	trailer  [trailerBytes]byte    // checksum that follows the payload of a long message
+	parts    [3][]byte             // buffers of one write
+	vector   net.Buffers           // refers to parts
+	attempt  attempt               // state of a write without waiting
+	sent     uint32                // number of messages sent, modulo 2^32 as in headers
+	try      func(fd uintptr) bool // attempt.write as a value, made once so that it allocates nothing later
 
 	// Receiving.
 	buf    []byte
 	lo, hi int    // range of the unread bytes in buf
-	window int    // how much of buf to fill in Next
-	rest   int    // bytes of the message not yet read
-	number uint64 // number of earlier messages; headers have its lower half
+	window int    // number of bytes up to which Next fills buf
+	rest   int    // number of bytes of the message that are not read yet
+	number uint64 // number of earlier messages; headers have its lower 32 bits
 	now    Header // header of the message
-	want   seal   // its checksum as in its header
+	want   seal   // what the header says about the checksum of the payload
 	sum    checksum.Stream
 	due    []byte // the part of the destination that is not in sum yet
 	have   int    // how many bytes of due have arrived
@@ -95,7 +98,7 @@ func newTCPConn(t *TCP, n *node, r Route, sock, conn net.Conn) *tcpConn {
 	return c
 }
 
-// interrupt ends the connection: calls that wait return with the cause.
+// interrupt ends the connection: waiting and later calls return cause.
 func (c *tcpConn) interrupt(cause error) {
 	c.mu.Lock()
 	if c.cause.Load() == nil {
@@ -108,11 +111,11 @@ func (c *tcpConn) interrupt(cause error) {
 		_ = own.Close()
 		return
 	}
-	// Not TLS's own Close, which would wait to send an alert.
+	// sock is closed and not conn, as Close of a TLS connection would wait to send an alert.
 	_ = sock.Close()
 }
 
-// stream returns the connection for reads and writes.
+// stream returns own if the socket is out of the poller, and conn otherwise.
 func (c *tcpConn) stream() io.ReadWriter {
 	if c.own != nil {
 		return c.own
@@ -127,8 +130,9 @@ func (c *tcpConn) ended() error {
 	return nil
 }
 
-// failed ends the group because of an error of the connection. It returns the group's cause,
-// which is the first failure and may be another one.
+// failed ends the group because of err, an error of the connection. within says that it
+// occurred in the middle of a message. failed returns the error that ended the group: the first
+// failure, which may not be err.
 func (c *tcpConn) failed(err error, within bool) error {
 	if cause := c.ended(); cause != nil {
 		return cause
@@ -174,8 +178,8 @@ func (c *tcpConn) Send(h *Header, payload []byte) error {
 	return nil
 }
 
-// sendLong writes a message without copying it. If its payload has a checksum and does not fit
-// in the cache, it is summed and written piece by piece, and the checksum follows it.
+// sendLong writes a message without copying it. A payload with a checksum that is longer than
+// summedWrite is summed and written part by part, and the checksum is written after it.
 func (c *tcpConn) sendLong(h *Header, payload []byte) error {
 	if len(payload) <= summedWrite || !c.t.fence.summed {
 		c.encode(&c.header, h, payload)
@@ -201,7 +205,7 @@ func (c *tcpConn) sendLong(h *Header, payload []byte) error {
 	return nil
 }
 
-// writeParts writes up to three parts in a row.
+// writeParts writes head, body and tail, which may be empty, in this order.
 func (c *tcpConn) writeParts(head, body, tail []byte) error {
 	c.parts = [...][]byte{head, body, tail}
 	c.vector = c.parts[:]
@@ -210,7 +214,7 @@ func (c *tcpConn) writeParts(head, body, tail []byte) error {
 	return err
 }
 
-// encode writes the header of the next message.
+// encode writes to b the header of the next message, with the checksum of the payload.
 func (c *tcpConn) encode(b *[headerBytes]byte, h *Header, payload []byte) {
 	var s seal
 	if c.t.fence.summed {
@@ -220,7 +224,7 @@ func (c *tcpConn) encode(b *[headerBytes]byte, h *Header, payload []byte) {
 	c.sent++
 }
 
-// together returns the header followed by the first n bytes of the payload.
+// together returns a buffer with the header and the first n bytes of the payload.
 func (c *tcpConn) together(h *Header, payload []byte, n int) []byte {
 	if c.small == nil {
 		c.small = make([]byte, headerBytes+smallWrite)
@@ -230,7 +234,8 @@ func (c *tcpConn) together(h *Header, payload []byte, n int) []byte {
 	return c.small[:headerBytes+n]
 }
 
-// waitForQueue waits until everything posted is sent.
+// waitForQueue waits until all posted messages are written to the socket. It returns the
+// connection's error if it has ended.
 func (c *tcpConn) waitForQueue() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -240,7 +245,7 @@ func (c *tcpConn) waitForQueue() error {
 	return c.ended()
 }
 
-// flush waits until everything posted is sent or has failed.
+// flush waits until all posted messages are written to the socket, or the connection has ended.
 func (c *tcpConn) flush() { _ = c.waitForQueue() }
 
 func (c *tcpConn) Post(h *Header, payload []byte) error {
@@ -254,7 +259,7 @@ func (c *tcpConn) Post(h *Header, payload []byte) error {
 	return nil
 }
 
-// post writes as much as the socket takes without waiting, and queues the rest.
+// post writes as many bytes as the socket takes without waiting, and queues the rest.
 func (c *tcpConn) post(h *Header, payload []byte) error {
 	first := min(len(payload), smallWrite)
 	c.mu.Lock()
@@ -286,11 +291,11 @@ func (c *tcpConn) post(h *Header, payload []byte) error {
 	return nil
 }
 
-// smallestQueued is the least room for a queued message, so that small ones that follow are
-// written together with it.
+// smallestQueued is the minimum capacity of a block of the queue, in bytes. It leaves room for
+// small messages that follow, so that they are written together.
 const smallestQueued = 4 << 10
 
-// enqueue copies the parts of a message to the end of the queue. mu is held.
+// enqueue copies head and tail to the end of the queue. The caller holds mu.
 func (c *tcpConn) enqueue(head, tail []byte) {
 	n := len(head) + len(tail)
 	var b *block
@@ -305,7 +310,7 @@ func (c *tcpConn) enqueue(head, tail []byte) {
 	b.data = append(append(b.data, head...), tail...)
 }
 
-// drainQueue writes posted messages, and ends when there are none left.
+// drainQueue writes the queued blocks, and returns when none is left.
 func (c *tcpConn) drainQueue() {
 	defer c.t.work.Done()
 	for {
@@ -316,13 +321,14 @@ func (c *tcpConn) drainQueue() {
 		_, err := c.stream().Write(b.data)
 		c.t.pool.put(b)
 		if err != nil {
-			// This ends the group, and with it this connection.
+			// failed ends the group, and interrupt ends this connection.
 			c.interrupt(c.failed(err, false))
 		}
 	}
 }
 
-// dequeue takes the next block to write, nil if there is none.
+// dequeue removes and returns the next block to write. It returns nil, and clears draining, if
+// there is none or the connection has ended.
 func (c *tcpConn) dequeue() *block {
 	c.mu.Lock()
 	defer c.mu.Unlock()

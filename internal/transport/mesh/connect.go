@@ -11,12 +11,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// Of two ranks the lower dials and sends a hello, and the higher accepts and answers. The
-// higher rank accepts even before it opens the route itself, so that ranks do not wait in a
-// cycle. A connection whose answer was lost is made anew: it replaces an accepted one that was
-// not yet given to its rank.
+// Of two ranks the lower rank dials and sends a hello, and the higher rank accepts and answers.
+// The higher rank accepts even before it opens the route itself, so that ranks do not wait in a
+// cycle. If the answer is lost, the lower rank connects again. The new connection replaces the
+// earlier one, unless the higher rank has claimed it already.
 
-// open makes the routes of a rank to ranks of other processes, all in parallel.
+// open makes, in parallel, the connections for routes from n to ranks of other processes, and
+// stores them in conns.
 func (t *TCP) open(ctx context.Context, n *node, routes []Route, conns []Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, t.cfg.ConnectTimeout)
 	defer cancel()
@@ -28,8 +29,8 @@ func (t *TCP) open(ctx context.Context, n *node, routes []Route, conns []Conn) e
 		}
 		slots[i] = s
 		if n.rank < r.Peer && t.mayDial(s) {
-			// The context of this call bounds only its own wait, as a dial also serves other
-			// callers.
+			// A dial also serves other callers of open, so cancelling ctx ends only this call's
+			// wait and not the dial.
 			deadline, _ := ctx.Deadline()
 			t.work.Go(func() { t.dial(n, r, s, deadline) })
 		}
@@ -51,7 +52,7 @@ func (t *TCP) open(ctx context.Context, n *node, routes []Route, conns []Conn) e
 	return nil
 }
 
-// slotOf returns the slot of a connection.
+// slotOf returns the slot of a connection, which it makes if there is none.
 func (t *TCP) slotOf(key linkKey) (*slot, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -66,7 +67,7 @@ func (t *TCP) slotOf(key linkKey) (*slot, error) {
 	return s, nil
 }
 
-// mayDial reports whether the caller has to make the connection.
+// mayDial reports whether the caller has to dial. It returns true to only one caller per slot.
 func (t *TCP) mayDial(s *slot) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -75,7 +76,7 @@ func (t *TCP) mayDial(s *slot) bool {
 	return first
 }
 
-// claim gives the connection in a slot to its rank.
+// claim returns the connection in s to its rank. No other connection may replace it after that.
 func (t *TCP) claim(s *slot) (*tcpConn, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,7 +87,8 @@ func (t *TCP) claim(s *slot) (*tcpConn, error) {
 	return s.conn, nil
 }
 
-// notOpened says why a route was not opened in time, and what to check.
+// notOpened returns the error about a route that was not opened in time. It says why, and what
+// to check.
 func (t *TCP) notOpened(ctx context.Context, n *node, r Route, s *slot) error {
 	if err := context.Cause(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("rank %d gave up connecting to rank %d (%s): %w", n.rank, r.Peer, t.peers[r.Peer], err)
@@ -107,7 +109,7 @@ func (t *TCP) notOpened(ctx context.Context, n *node, r Route, s *slot) error {
 	return t.lost(n, r.Peer, reason, membership.ErrTimeout)
 }
 
-// lost returns the error about a peer, as reported by a rank of this process.
+// lost returns an error about rank peer that n reports.
 func (t *TCP) lost(n *node, peer int, reason string, kind error) error {
 	return &membership.PeerError{
 		Rank: peer, Address: t.peers[peer], Reporter: n.rank,
@@ -115,8 +117,8 @@ func (t *TCP) lost(n *node, peer int, reason string, kind error) error {
 	}
 }
 
-// dial connects to a higher rank, with retries until the deadline, when the caller that opens
-// the route gives up too. If another try cannot help, the group fails.
+// dial connects to a higher rank, with retries until the deadline of the call of open. On an
+// error for which retries are useless, the group fails.
 func (t *TCP) dial(n *node, r Route, s *slot, deadline time.Time) {
 	ctx, cancel := context.WithDeadline(t.ctx, deadline)
 	defer cancel()
@@ -144,7 +146,7 @@ func (t *TCP) dial(n *node, r Route, s *slot, deadline time.Time) {
 	}
 }
 
-// dialOnce makes one try.
+// dialOnce tries once to connect to a higher rank.
 func (t *TCP) dialOnce(ctx context.Context, n *node, r Route, try uint32) (*tcpConn, error) {
 	address := t.peers[r.Peer]
 	if address == "" {
@@ -154,7 +156,7 @@ func (t *TCP) dialOnce(ctx context.Context, n *node, r Route, try uint32) (*tcpC
 		Kind: peerlink.Lane, Scope: t.cfg.Group, Epoch: t.cfg.Attempt, Sums: t.fence.summed,
 		From: uint32(n.rank), To: uint32(r.Peer), Size: uint32(t.size), Channel: uint32(r.Channel), Try: try,
 	})
-	if err != nil && conn != nil { // the peer may use the connection, so the cause is reported before the end
+	if err != nil && conn != nil { // the peer may use the connection, so the group gets the cause before the connection ends
 		err = n.Fail(t.lost(n, r.Peer, fmt.Sprintf("took channel %d of rank %d, but its answer was damaged: %v", r.Channel, n.rank, err), membership.ErrDamaged))
 		_ = conn.Close()
 		return nil, err
@@ -165,7 +167,8 @@ func (t *TCP) dialOnce(ctx context.Context, n *node, r Route, try uint32) (*tcpC
 	return t.connected(conn, n, r)
 }
 
-// connected returns the tcpConn of a connection that both sides have agreed on.
+// connected sets the socket options of a connection after hello and answer, and returns its
+// tcpConn.
 func (t *TCP) connected(conn net.Conn, n *node, r Route) (*tcpConn, error) {
 	sock := peerlink.Socket(conn)
 	if err := t.cfg.adjust(sock); err != nil {
@@ -175,8 +178,9 @@ func (t *TCP) connected(conn net.Conn, n *node, r Route) (*tcpConn, error) {
 	return newTCPConn(t, n, r, sock, t.wired(conn, n, r)), nil
 }
 
-// place puts a connection into its slot, where its rank waits for it. It replaces an unclaimed
-// connection of an earlier try. If it comes too late, it is closed.
+// place stores c in its slot, where its rank waits for it. c replaces a connection of an
+// earlier try that is not claimed. If the slot is claimed, or has a connection of a later try,
+// or the mesh has ended, place closes c.
 func (t *TCP) place(s *slot, c *tcpConn, try uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -195,7 +199,7 @@ func (t *TCP) place(s *slot, c *tcpConn, try uint32) {
 	s.conn, s.try = c, try
 }
 
-// answer accepts the connection of a lower rank, or refuses it with a reason.
+// answer accepts the connection of a lower rank, or returns the error with which to refuse it.
 func (t *TCP) answer(caller *peerlink.Caller) error {
 	h := &caller.Hello
 	if err := t.judge(h); err != nil {
@@ -205,7 +209,7 @@ func (t *TCP) answer(caller *peerlink.Caller) error {
 	r := Route{Peer: int(h.From), Channel: int(h.Channel)}
 	s, err := t.slotOf(keyOf(n.rank, r))
 	if err != nil {
-		return peerlink.RefuseLater("%v", err) // the dialer is to get that from its own group
+		return peerlink.RefuseLater("%v", err) // the dialer must get the cause from its own group
 	}
 	if err := caller.Welcome(); err != nil {
 		return err
@@ -218,7 +222,7 @@ func (t *TCP) answer(caller *peerlink.Caller) error {
 	return nil
 }
 
-// checksumming says in words whether a rank uses checksums.
+// checksumming returns a text that says whether a rank sends checksums.
 func checksumming(summed bool) string {
 	if summed {
 		return "sends data with checksums"
@@ -226,7 +230,7 @@ func checksumming(summed bool) string {
 	return "sends data without checksums"
 }
 
-// judge returns an error if a hello is not for this process.
+// judge returns an error if h is not a valid hello to this process.
 func (t *TCP) judge(h *peerlink.Hello) error {
 	size := uint32(t.size)
 	switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
-// Three ranks pass their numbers around a ring.
+// Each of three ranks sends its number to the next rank of a ring.
 func ExampleNewLocal() {
 	const p = 3
 	group := mesh.NewLocal(p)

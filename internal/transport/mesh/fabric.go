@@ -9,32 +9,34 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// MaxChannels bounds the channels between two ranks: 0 ≤ Route.Channel < MaxChannels.
+// MaxChannels is the maximum number of channels between two ranks: 0 ≤ Route.Channel <
+// MaxChannels.
 const MaxChannels = 1024
 
 // fabric is shared by the ranks of one process. It has the routes among them, which are pipes
-// in memory, and the end of the group, which wakes all calls that wait.
+// in memory. When the group ends, it makes all waiting calls return.
 type fabric struct {
 	size  int
 	group Group
 	nodes []*node // by rank; nil for ranks of other processes
-	// remote makes connections to ranks of other processes, all at once; nil where
-	// there are none.
+	// remote makes the connections of all routes, which lead to ranks of other processes. It is
+	// nil in a group of one process.
 	remote func(ctx context.Context, n *node, routes []Route, conns []Conn) error
-	// interruptRemote ends the connections to other processes, once, with the group's cause.
+	// interruptRemote ends the connections to other processes with the group's cause. It is
+	// called once.
 	interruptRemote func(cause error)
 	remoteEnd       sync.Once
 
 	pool   pool
-	ledger *ledger // nil where a single rank is hosted
+	ledger *ledger // nil if the process hosts only one rank
 
 	mu    sync.Mutex
 	links map[linkKey]*link
-	left  map[int]error // ranks of this process that have left, and the error for the others
+	left  map[int]error // for each rank of this process that has left, the error for other ranks
 	cause error         // set when the group has ended
 }
 
-// linkKey names a connection by its lower rank, its higher rank, and its channel.
+// linkKey identifies a connection by its lower rank, its higher rank, and its channel.
 type linkKey struct{ lo, hi, channel int32 }
 
 func keyOf(rank int, r Route) linkKey {
@@ -42,7 +44,7 @@ func keyOf(rank int, r Route) linkKey {
 }
 
 // link is a route between two ranks of this process.
-type link struct{ up, down pipe } // up: from the lower rank to the higher
+type link struct{ up, down pipe } // up carries messages from the lower rank to the higher rank
 
 func (l *link) each(f func(*pipe)) {
 	f(&l.up)
@@ -61,7 +63,8 @@ func newFabric(size int, group Group, hosted []int) *fabric {
 	return f
 }
 
-// link returns the route between two ranks of this process.
+// link returns the link for route r of the given rank; both ranks are of this process. It makes
+// the link if there is none.
 func (f *fabric) link(rank int, r Route) (*link, error) {
 	key := keyOf(rank, r)
 	f.mu.Lock()
@@ -85,8 +88,8 @@ func (f *fabric) link(rank int, r Route) (*link, error) {
 	return l, nil
 }
 
-// interrupt ends all routes with the group's cause. When it returns, all have ended, even if
-// another call did it.
+// interrupt ends all routes with the group's cause. When it returns all routes have ended, even
+// if a concurrent call has ended them.
 func (f *fabric) interrupt(cause error) {
 	f.mu.Lock()
 	if f.cause == nil {
@@ -102,8 +105,8 @@ func (f *fabric) interrupt(cause error) {
 	}
 }
 
-// leave ends the routes of a rank of this process that has finished: others that wait for more
-// from it get an error.
+// leave ends the routes of a rank of this process that has finished. Other ranks that wait for
+// further messages of that rank get an error.
 func (f *fabric) leave(rank int) {
 	err := &membership.PeerError{Rank: rank, Reporter: rank, Reason: "left the group", Kind: membership.ErrLeft}
 	f.nodes[rank].left.Store(true)
@@ -136,7 +139,7 @@ type node struct {
 	fabric   *fabric
 	rank     int
 	standing standing
-	left     atomic.Bool // it begins no more operations
+	left     atomic.Bool // the rank begins no more operations
 
 	mu    sync.RWMutex
 	conns map[Route]Conn
@@ -153,8 +156,9 @@ func (n *node) Fail(err error) error {
 	return cause
 }
 
-// completed adds to the error about a message of another operation the operation of its sender,
-// if that rank is in this process. For other ranks the membership adds it.
+// completed completes err if it is a mismatch error about a message of another operation: it
+// adds the operation of the message's sender, if the sender is in this process. For senders in
+// other processes the membership adds the operation.
 func (f *fabric) completed(err error) error {
 	m, ok := err.(*membership.MismatchError)
 	if !ok || m.OtherDoing != "" || m.Other < 0 || m.Other >= f.size || f.nodes[m.Other] == nil {
@@ -167,7 +171,7 @@ func (f *fabric) completed(err error) error {
 		full.OtherDoing = membership.Describe(now.Seq, now.Op)
 	}
 	for _, b := range now.Begun {
-		if b.Op != nil && b.Seq == m.OtherSeq() { // otherwise it is in another operation by now
+		if b.Op != nil && b.Seq == m.OtherSeq() { // the sender may have begun a later operation meanwhile
 			full.OtherDoing = membership.Describe(b.Seq, b.Op)
 		}
 	}
@@ -225,7 +229,7 @@ func (n *node) checkRoute(r Route) error {
 	return nil
 }
 
-// openMissing opens the connections that are nil, and remembers them.
+// openMissing opens the connections that are nil in conns, and stores all in n.conns.
 func (n *node) openMissing(ctx context.Context, routes []Route, conns []Conn) error {
 	var far []Route
 	var places []int
@@ -263,7 +267,8 @@ func (n *node) openMissing(ctx context.Context, routes []Route, conns []Conn) er
 	return nil
 }
 
-// checkMessage checks a message for misuse by the sender.
+// checkMessage returns an error if the sender misuses the mesh: if the payload does not match
+// its header, or is longer than limit.
 func checkMessage(h *Header, payload []byte, limit int) error {
 	switch {
 	case uint64(h.Length) != uint64(len(payload)):

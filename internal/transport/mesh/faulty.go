@@ -8,63 +8,65 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// FaultPlan says which messages of a group go wrong, and how. The fault of a message does not
-// depend on timing, only on the plan, the connection, and the number of the message on the
-// connection.
+// FaultPlan determines which messages of a group have faults, and of which kinds. The fault of
+// a message does not depend on timing, only on the plan, the connection, and the number of the
+// message on the connection.
 //
-// A plan is carried out in one of two places. [NewFaulty] does it above a mesh, where messages
-// are handed over, to test the checks of executors over any mesh. [FaultPlan.OnWire] does it
-// below a TCP mesh, on the bytes of its connections, to test framing and checksums.
+// A plan is carried out in one of two places. [NewFaulty] carries it out above any mesh, on the
+// messages that are handed to the mesh, to test the checks of executors. [FaultPlan.OnWire]
+// carries it out below a TCP mesh, on the bytes of its connections, to test framing and
+// checksums.
 type FaultPlan struct {
 	Seed  uint64
-	Rules []FaultRule // for a message hit by several, delays add up; of other kinds the first counts
+	Rules []FaultRule // of the rules that hit a message, all delays are added up, and only the first of other kinds applies
 }
 
-// FaultRule makes some messages of some connections go wrong. A direction of a connection is a
-// sequence of messages, numbered from 1. Exactly one of Message, Every and Of is set.
+// FaultRule makes a fault in some messages of some connections. The messages of each direction
+// of a connection are numbered from 1. Exactly one of Message, Every and Of must be set.
 type FaultRule struct {
 	Kind   FaultKind
-	Header bool // Truncate and Corrupt: the header, not the payload
+	Header bool // for Truncate and Corrupt: the fault concerns the header, not the payload
 
 	From, To int // ranks, or Any
 	Channel  int // or Any
 
-	Message uint64 // this one
-	Every   uint64 // messages whose numbers are multiples of this
-	Out, Of uint32 // each with probability Out/Of, drawn independently
+	Message uint64 // the number of the only message with the fault
+	Every   uint64 // all messages whose numbers are multiples of Every
+	Out, Of uint32 // each message with probability Out/Of, drawn independently
 
-	Delay time.Duration // for Delay: how long the sending goroutine waits
+	Delay time.Duration // for kind Delay: the time for which the sending goroutine waits
 }
 
-// Any stands for all ranks or all channels in a FaultRule.
+// Any in a FaultRule means all ranks or all channels.
 const Any = -1
 
-// FaultKind is what happens to a message.
+// FaultKind is a kind of fault of a message.
 type FaultKind uint8
 
-// The kinds of faults. The byte or bit concerned is drawn at random.
+// The kinds of faults. Lengths and the bits to flip are drawn at random.
 const (
-	// Drop: the message is never sent.
+	// Drop means that the message is never sent.
 	Drop FaultKind = iota + 1
-	// Delay: it is held back, and so are all messages behind it.
+	// Delay means that the message is sent later, and so are all messages after it.
 	Delay
-	// Truncate: the end of the payload is missing. Above a mesh the header announces the
-	// shorter payload, since a Conn accepts no other. On the wire the header does so only with
-	// Header set, and the rest of the payload follows in the place of the next message; without
-	// Header, the next message begins within the announced length.
+	// Truncate means that the end of the payload is missing. Above a mesh the header has the
+	// length of the shorter payload, since a Conn accepts no other. On the wire, if Header is
+	// set, the header has a smaller length but the whole payload follows, and its rest is read
+	// as the next message. On the wire without Header, the header has the full length, but the
+	// next message follows directly after the shorter payload.
 	Truncate
-	// Duplicate: it is sent twice.
+	// Duplicate means that the message is sent twice.
 	Duplicate
-	// Corrupt: a bit of the payload is flipped, or with Header a bit of the header. An empty
-	// payload stays as it is.
+	// Corrupt means that a bit is flipped: of the header if Header is set, of the payload
+	// otherwise. An empty payload is not changed.
 	Corrupt
-	// Cut: the connection ends, on the wire in the middle of the message.
+	// Cut means that the connection ends. On the wire it ends in the middle of the message.
 	Cut
 )
 
 var faultNames = [...]string{Drop: "drop", Delay: "delay", Truncate: "truncate", Duplicate: "duplicate", Corrupt: "corrupt", Cut: "cut"}
 
-// String is the name of the kind in the text of a plan.
+// String returns the name of the kind, as in the text of a plan.
 func (k FaultKind) String() string {
 	if k < Drop || k > Cut {
 		return fmt.Sprintf("FaultKind(%d)", uint8(k))
@@ -72,14 +74,15 @@ func (k FaultKind) String() string {
 	return faultNames[k]
 }
 
-// Bounds of rules, so that a message's position in a plan fits the counter of a draw.
+// Upper bounds of the values in rules. With them, channel and message number together fit in
+// the 64-bit number of a draw.
 const (
 	maxFaultRank    = 1 << 20
 	maxFaultMessage = 1 << 48
 	maxFaultDelay   = time.Hour
 )
 
-// Check returns an error if a plan is invalid.
+// Check returns an error if the plan is invalid.
 func (p *FaultPlan) Check() error {
 	for i := range p.Rules {
 		if err := p.Rules[i].check(); err != nil {
@@ -121,38 +124,38 @@ func (r *FaultRule) check() error {
 	return nil
 }
 
-// concerns reports whether a rule applies to a direction of a connection.
+// concerns reports whether the rule applies to messages between two ranks on a channel.
 func (r *FaultRule) concerns(from, to, channel int) bool {
 	is := func(want, got int) bool { return want == Any || want == got }
 	return is(r.From, from) && is(r.To, to) && is(r.Channel, channel)
 }
 
-// faults returns the faults of the messages of one direction of a connection, one after the
-// other.
+// faults has the state that determines the faults of the messages of one direction of a
+// connection. Method next returns them one after the other.
 type faults struct {
 	rules   []seededRule
 	channel uint64
-	number  uint64 // of the latest message
+	number  uint64 // number of the latest message
 }
 
-// armed is a rule with its draws. They do not depend on other rules, so that a plan can be
-// reduced, rule by rule, to the one that matters.
+// seededRule is a rule with its random numbers. They do not depend on other rules of the plan.
+// So to find the rule that makes a test fail, the other rules can be removed one by one.
 type seededRule struct {
 	FaultRule
 	random sharding.Random
 }
 
-// fault is what happens to one message.
+// fault is the fault of one message.
 type fault struct {
-	kind   FaultKind // 0: nothing but the delay
+	kind   FaultKind // 0 if there is no fault except the delay
 	header bool
 	rule   *FaultRule
 	number uint64
-	draw   uint64 // random value for the choices of the kind
+	draw   uint64 // random value from which the length or the bit is chosen
 	delay  time.Duration
 }
 
-// of returns the faults of a direction of a connection.
+// of returns the faults of the messages between two ranks on a channel.
 func (p *FaultPlan) of(from, to, channel int) *faults {
 	f := &faults{channel: uint64(channel)}
 	for _, r := range p.Rules {
@@ -182,7 +185,8 @@ func (f *faults) next() fault {
 	return found
 }
 
-// hits reports whether the rule hits a message; draw number at decides.
+// hits reports whether the rule applies to the message with the given number. For a rule with a
+// probability, the random number with index at decides.
 func (r *seededRule) hits(number, at uint64) bool {
 	switch {
 	case r.Message != 0:
@@ -190,12 +194,13 @@ func (r *seededRule) hits(number, at uint64) bool {
 	case r.Every != 0:
 		return number%r.Every == 0
 	}
-	// Of is more than 2^32 times smaller than the range of a draw, so this is exact enough.
+	// This is r.random.At(at)*Of/2^64. As Of is below 2^32, the probability is exact up to
+	// 2^-32.
 	scaled, _ := bits.Mul64(r.random.At(at), uint64(r.Of))
 	return scaled < uint64(r.Out)
 }
 
-// flip returns a copy of b with the drawn bit flipped, or b if it has none.
+// flip returns a copy of b in which the drawn bit is flipped, or b if it is empty.
 func (f *fault) flip(b []byte) []byte {
 	if len(b) == 0 {
 		return b
@@ -206,7 +211,7 @@ func (f *fault) flip(b []byte) []byte {
 	return b
 }
 
-// shorter returns the drawn length below n, or 0 if n is 0.
+// shorter returns a drawn length that is smaller than n, or 0 if n is 0.
 func (f *fault) shorter(n int) int {
 	if n == 0 {
 		return 0

@@ -10,14 +10,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// NewFaulty returns a node whose messages to others go wrong by plan. To carry out the plan in
-// the whole group, wrap all nodes with the same plan. Errors and the end of the node are those
-// of the inner one.
+// NewFaulty returns a node that carries out the plan on the messages that it sends. To carry
+// out the plan in the whole group, wrap all nodes with the same plan. In everything else the
+// node behaves like inner.
 //
-// Messages are changed before the mesh computes checksums, so a Corrupt payload is not noticed
-// here, as intended. A Cut ends the group like the loss of a connection, with a
-// membership.PeerError of the sender about the receiver. A Delay holds up the sending
-// goroutine.
+// Messages are changed before the mesh computes checksums, so that the mesh does not detect a
+// Corrupt payload. A Cut ends the group like the loss of a connection, with a
+// membership.PeerError of the sender about the receiver. A Delay makes the sending goroutine
+// wait.
 func NewFaulty(inner Node, plan FaultPlan) Node {
 	return &faultyNode{Node: inner, plan: plan, conns: make(map[Route]Conn)}
 }
@@ -25,10 +25,10 @@ func NewFaulty(inner Node, plan FaultPlan) Node {
 type faultyNode struct {
 	Node
 	plan     FaultPlan
-	standing standing // for the text of errors
+	standing standing // for the texts of errors
 
 	mu    sync.Mutex
-	conns map[Route]Conn // open connections, with the numbers of their last messages
+	conns map[Route]Conn // open connections, which number their messages
 }
 
 func (n *faultyNode) Begin(seq uint64, op *Operation) {
@@ -69,7 +69,8 @@ func (n *faultyNode) wrap(inner Conn, r Route) Conn {
 	return c
 }
 
-// faultyConn is a connection that sends by plan, and receives like the inner one.
+// faultyConn is a connection that carries out a plan on sent messages. It receives like the
+// inner connection.
 type faultyConn struct {
 	Conn
 	node   *faultyNode
@@ -77,8 +78,8 @@ type faultyConn struct {
 	faults *faults
 }
 
-// faultyLender is a faultyConn that also lends, so that executors are tested with lent messages
-// too.
+// faultyLender is a faultyConn that also implements Borrower, so that executors are tested with
+// borrowed messages too.
 type faultyLender struct {
 	*faultyConn
 	Borrower
@@ -90,7 +91,7 @@ func (c *faultyConn) Post(h *Header, payload []byte) error { return c.pass(h, pa
 // pass sends a message according to the plan.
 func (c *faultyConn) pass(h *Header, payload []byte, send func(*Header, []byte) error) error {
 	if checkMessage(h, payload, math.MaxInt) != nil {
-		return send(h, payload) // misuse: the inner one refuses it, and it does not count as a message
+		return send(h, payload) // misuse: the inner connection refuses it, and it is not numbered as a message
 	}
 	f := c.faults.next()
 	if f.delay > 0 {
@@ -118,11 +119,11 @@ func (c *faultyConn) pass(h *Header, payload []byte, send func(*Header, []byte) 
 	if err := send(&changed, payload); err != nil || f.kind != Duplicate {
 		return err
 	}
-	// The second one may never be received: waiting for that would be another fault.
+	// The duplicate is posted, as it may never be received: Send might wait for ever.
 	return c.Conn.Post(&changed, payload)
 }
 
-// hold waits, unless the group ends.
+// hold waits for d. If the group ends before, it returns the group's cause.
 func (c *faultyConn) hold(d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -134,8 +135,8 @@ func (c *faultyConn) hold(d time.Duration) error {
 	}
 }
 
-// flipHeader flips a drawn bit of a header field that the executor sets; the length is left
-// alone, as the mesh checks it.
+// flipHeader flips a drawn bit of a header field that the executor sets; the length is not
+// changed, as the mesh checks it.
 func (f *fault) flipHeader(h *Header) {
 	bit := f.draw % (64 + 64 + 16 + 16 + 32 + 64)
 	for _, field := range [...]struct {

@@ -14,12 +14,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// nth is the rule that hits the n-th message from one rank to another on every channel.
+// nth returns the rule for the n-th message from one rank to another on every channel.
 func nth(kind FaultKind, from, to int, n uint64) FaultRule {
 	return FaultRule{Kind: kind, From: from, To: to, Channel: Any, Message: n}
 }
 
-// The text of a rule is the seed of its random draws: it decides which messages are hit.
+// TestFaultPlansPrint requires the exact text of plans. The text of a rule is part of the seed
+// of its random numbers, so another text would change which messages have faults.
 func TestFaultPlansPrint(t *testing.T) {
 	require.Equal(t, "seed 7; drop 0->2 #17; delay 1->* 1/8 20ms; cut 3->0 channel 2 #100; corrupt header *->* every 5", FaultPlan{7, []FaultRule{
 		nth(Drop, 0, 2, 17),
@@ -59,7 +60,8 @@ func TestFaultPlansThatCannotBe(t *testing.T) {
 	}
 }
 
-// hit lists the messages that a plan changes, among the first n in one direction.
+// hit returns the numbers of the messages with faults among the first n messages from one rank
+// to another on a channel.
 func hit(p FaultPlan, from, to, channel, n int) (numbers []int) {
 	f := p.of(from, to, channel)
 	for i := range n {
@@ -91,14 +93,14 @@ func TestFaultsAreDrawnByNumber(t *testing.T) {
 			late.Delay = time.Second
 			other := hit(some(seed, drop, nth(Drop, 5, 6, 1), late), where[0], where[1], where[2], n)
 			require.Equal(t, got, slices.DeleteFunc(other, func(k int) bool { return k == 1 && got[0] != 1 }),
-				"other rules change nothing")
+				"other rules must not change the draws of a rule")
 			seen[fmt.Sprint(got)] = true
 		}
 	}
-	require.Len(t, seen, 8, "all connections and seeds differ")
+	require.Len(t, seen, 8, "the draws of all connections and seeds must differ")
 }
 
-// faultyPair connects ranks 0 and 1 in memory, with the rules carried out.
+// faultyPair connects ranks 0 and 1 in memory. The fault rules are carried out above the mesh.
 func faultyPair(t testing.TB, seed uint64, rules ...FaultRule) (nodes [2]Node, ends [2]Conn) {
 	local := NewLocal(2)
 	for r := range nodes {
@@ -119,13 +121,14 @@ func numbered(k int) (Header, []byte) {
 	return Header{Seq: uint64(k), Hash: 9, Lane: 2, Step: 3, Segment: 4, Offset: 5, Length: uint32(len(b))}, b
 }
 
-// came is a message that was received.
+// came is a received message.
 type came struct {
 	Header
 	data []byte
 }
 
-// exchange posts messages 1 to n and receives the given number of them.
+// exchange posts messages 1 to n from ends[0] and receives the given number of messages at
+// ends[1].
 func exchange(t testing.TB, ends [2]Conn, n, receive int) (all []came) {
 	for k := 1; k <= n; k++ {
 		h, b := numbered(k)
@@ -165,7 +168,7 @@ func TestFaultyConnections(t *testing.T) {
 		{[]FaultRule{{Kind: Drop, From: 0, To: 1, Channel: 1, Out: 1, Of: 1}}, []int{1, 2, 3, 4}},
 		{[]FaultRule{nth(Drop, 0, 1, 2)}, []int{1, 3, 4}},
 		{[]FaultRule{nth(Duplicate, 0, 1, 2), {Kind: Drop, From: 0, To: 1, Channel: Any, Every: 4}}, []int{1, 2, 2, 3}},
-		{[]FaultRule{nth(Duplicate, 0, 1, 2), nth(Drop, 0, 1, 2)}, []int{1, 2, 2, 3, 4}}, // the first counts
+		{[]FaultRule{nth(Duplicate, 0, 1, 2), nth(Drop, 0, 1, 2)}, []int{1, 2, 2, 3, 4}}, // only the first rule applies
 	} {
 		_, ends := faultyPair(t, 0, c.rules...)
 		for i, m := range exchange(t, ends, 4, len(c.comes)) {

@@ -11,9 +11,9 @@ import (
 //	seed 7; drop 0->2 #17; delay 1->* 1/8 20ms; corrupt header *->* channel 1 every 5
 //
 // A rule has these parts: the kind of fault; "header" if it concerns the header; the sender and
-// the receiver ("*" for any); "channel" and a number unless any channel will do; which messages
-// ("#17" for the 17th, "every 5" for each 5th, "1/8" for one in eight, drawn); and the length
-// of a delay.
+// the receiver ("*" for any); "channel" and a number, unless the rule is for all channels;
+// which messages ("#17" for the 17th, "every 5" for each 5th, "1/8" for each message with
+// probability 1/8); and the duration of a delay.
 func (p FaultPlan) String() string {
 	parts := []string{"seed " + strconv.FormatUint(p.Seed, 10)}
 	for _, r := range p.Rules {
@@ -22,7 +22,8 @@ func (p FaultPlan) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// String returns the text of the rule in a plan. The draws of a rule are seeded by it.
+// String returns the text of the rule in a plan. The text is part of the seed of the rule's
+// random numbers.
 func (r FaultRule) String() string {
 	var b strings.Builder
 	b.WriteString(r.Kind.String())

@@ -10,16 +10,16 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
-// OnWire makes the future TCP connections of a mesh carry out the plan on all bytes that this
-// process writes to them, headers included. Connections in memory, within one process, are not
-// affected.
+// OnWire changes cfg so that the TCP connections of its mesh carry out the plan on all bytes
+// that this process writes, headers included. Connections in memory, within one process, are
+// not affected.
 //
-// A mesh detects these: any change of a header or a payload, by its checksum; missing and
-// repeated messages, by the number of the next one; connections that end. If everything after
-// some message is missing, the group stands still, and the membership ends it. With
-// TCPConfig.NoChecksum, corrupted bytes of payloads that TCP's own 16-bit checksum misses go
-// into the result. If the end of a payload is missing, so do bytes of the next message, before
-// that message is found to be broken.
+// A mesh detects a change of a header or a payload by its checksum, missing and repeated
+// messages by the number of the next message, and the end of a connection. If all messages
+// after some message are missing, the mesh detects nothing: the group makes no progress, and
+// the membership ends it. With TCPConfig.NoChecksum, corrupted bytes of a payload are not
+// detected and get into the result. If then the end of a payload is missing, bytes of the next
+// message get into the result before the mesh detects that this message is damaged.
 func (p FaultPlan) OnWire(cfg *TCPConfig) error {
 	if err := p.Check(); err != nil {
 		return err
@@ -30,7 +30,7 @@ func (p FaultPlan) OnWire(cfg *TCPConfig) error {
 	return nil
 }
 
-// wired returns the wrapper of a new connection in tests, or the connection itself.
+// wired returns conn, wrapped by cfg.wire in tests.
 func (t *TCP) wired(conn net.Conn, n *node, r Route) net.Conn {
 	if t.cfg.wire == nil {
 		return conn
@@ -38,14 +38,15 @@ func (t *TCP) wired(conn net.Conn, n *node, r Route) net.Conn {
 	return t.cfg.wire(t.ctx, conn, n.rank, r)
 }
 
-// faultyWire is a connection that writes by plan. One goroutine at a time writes. Bytes are
-// gathered until a message is complete, and sent according to the plan.
+// faultyWire is a connection that carries out a plan on written messages. One goroutine at a
+// time may write. It collects bytes until a message is complete, and then writes the message
+// according to the plan.
 type faultyWire struct {
 	net.Conn
 	ctx    context.Context // ends delays
 	faults *faults
 	buf    []byte
-	broken error // set once it is cut
+	broken error // set when the connection is cut
 }
 
 func (w *faultyWire) Write(b []byte) (int, error) {
@@ -107,7 +108,7 @@ func (w *faultyWire) pass(message []byte) error {
 	return err
 }
 
-// cut ends the connection after the beginning of a message.
+// cut writes beginning, the first bytes of a message, and ends the connection.
 func (w *faultyWire) cut(beginning []byte) error {
 	w.broken = &net.OpError{Op: "write", Net: "tcp", Addr: w.RemoteAddr(), Err: syscall.ECONNRESET}
 	if _, err := w.Conn.Write(beginning); err != nil {
@@ -117,7 +118,7 @@ func (w *faultyWire) cut(beginning []byte) error {
 	return w.broken
 }
 
-// shortened returns a valid header that announces n bytes.
+// shortened returns a copy of the header with payload length n and a correct checksum.
 func shortened(header []byte, n int) []byte {
 	b := append([]byte(nil), header...)
 	binary.LittleEndian.PutUint32(b[lengthAt:], uint32(n))

@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// wirePair connects two ranks over TCP, with the rules carried out on the wire.
+// wirePair connects two ranks over TCP. The fault rules are carried out on the wire.
 func wirePair(t testing.TB, checksum bool, seed uint64, rules ...FaultRule) (nodes []Node, ends [2]Conn) {
 	p := FaultPlan{seed, rules}
 	_, nodes = cluster(t, oneEach(2), func(cfg *TCPConfig) {
@@ -26,7 +26,7 @@ func wirePair(t testing.TB, checksum bool, seed uint64, rules ...FaultRule) (nod
 	return nodes, ends
 }
 
-// receive receives until an error, or until it has n messages.
+// receive receives messages until there is an error, or until it has n messages.
 func receive(c Conn, n int) (all []came, err error) {
 	defer overdue.Watch("messages of another rank, or an error")()
 	for range n {
@@ -43,8 +43,9 @@ func receive(c Conn, n int) (all []came, err error) {
 	return all, nil
 }
 
-// post sends messages first to last; the group may have ended before. Tests of lost messages
-// post more than they receive: a receiver that does not notice the loss must not wait for ever.
+// post posts messages number first to last. It ignores errors, as the group may have ended.
+// Tests of lost messages post more than they receive, so that a receiver that does not notice
+// the loss does not wait for ever.
 func post(c Conn, first, last int) {
 	for k := first; k <= last; k++ {
 		h, b := numbered(k)
@@ -67,8 +68,8 @@ func TestFaultsOnTheWire(t *testing.T) {
 	for _, c := range []struct {
 		rule     FaultRule
 		checksum bool
-		comes    []came // messages received before the error, if there is one
-		says     string // part of that error
+		comes    []came // messages that must be received before the error or the end
+		says     string // part of the error, "" if there must be none
 	}{
 		{FaultRule{Kind: Delay, From: 0, To: 1, Channel: Any, Out: 1, Of: 2, Delay: time.Millisecond}, false, all(1, 2, 3, 4, 5), ""},
 		{FaultRule{Kind: Corrupt, From: 1, To: 0, Channel: Any, Out: 1, Of: 1}, true, all(1, 2, 3, 4, 5), ""},
@@ -93,7 +94,7 @@ func TestFaultsOnTheWire(t *testing.T) {
 			}
 			got, err := receive(ends[1], n)
 			<-done
-			if c.rule.Kind == Cut { // the sender may notice it first
+			if c.rule.Kind == Cut { // the sender may report the cut before all messages are received
 				require.LessOrEqual(t, len(got), len(c.comes), text)
 				require.Equal(t, append([]came(nil), c.comes[:len(got)]...), got, text)
 			} else {
@@ -106,13 +107,13 @@ func TestFaultsOnTheWire(t *testing.T) {
 			require.ErrorContains(t, err, c.says, text)
 			var lost *membership.PeerError
 			require.ErrorAs(t, err, &lost, text)
-			require.Equal(t, 1, lost.Rank+lost.Reporter, "%s: it is about the two ends: %v", text, err)
+			require.Equal(t, 1, lost.Rank+lost.Reporter, "%s: the error must be of one of the two ranks about the other: %v", text, err)
 		}
 	}
 }
 
-// A payload that bypasses the buffers, and is read piece by piece directly into its
-// destination, is checked like any other.
+// TestLongPayloadsAreChecked requires that a damaged payload is detected if it is so long that
+// it is read directly into its destination, piece by piece.
 func TestLongPayloadsAreChecked(t *testing.T) {
 	const n = 300_000
 	for seed := range uint64(4) {
@@ -143,7 +144,7 @@ func TestLongPayloadsAreChecked(t *testing.T) {
 	}
 }
 
-// flippedWire flips a bit of written byte number at, counted from 0.
+// flippedWire flips a bit of the written byte with number at, counted from 0.
 type flippedWire struct {
 	net.Conn
 	at int
@@ -158,9 +159,10 @@ func (w *flippedWire) Write(b []byte) (int, error) {
 	return w.Conn.Write(b)
 }
 
-// TestWhereTheChecksumIs sends payloads around the lengths at which the way of writing changes.
-// It flips a bit at both ends of every part of a message: header, pieces and the checksum
-// behind them.
+// TestWhereTheChecksumIs sends payloads of lengths around those at which the way of writing
+// changes. For each it flips a bit of the first or the last byte of a part of the message
+// (header, parts of the payload, the checksum after the payload), and requires that the damage
+// is detected.
 func TestWhereTheChecksumIs(t *testing.T) {
 	for _, n := range []int{1, smallWrite, smallWrite + 1, summedWrite - 1, summedWrite, summedWrite + 1, 2*summedWrite + 5} {
 		places := []int{-1, headerBytes, headerBytes + n/2, headerBytes + n - 1}
@@ -170,7 +172,7 @@ func TestWhereTheChecksumIs(t *testing.T) {
 		for _, at := range places {
 			for _, posts := range []bool{false, true} {
 				if posts && at >= headerBytes+n {
-					continue // its checksum is in the header
+					continue // a posted message has its checksum in the header
 				}
 				_, nodes := cluster(t, oneEach(2), func(cfg *TCPConfig) {
 					cfg.wire = func(_ context.Context, c net.Conn, from int, _ Route) net.Conn {
@@ -216,7 +218,7 @@ func TestWhereTheChecksumIs(t *testing.T) {
 	}
 }
 
-// gapWire drops the written bytes between two offsets.
+// gapWire drops the written bytes with offsets from to to-1.
 type gapWire struct {
 	net.Conn
 	from, to, at int
@@ -234,8 +236,8 @@ func (w *gapWire) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// TestManyMessagesAreMissed: however many messages are lost, the next one is not taken for the
-// first lost one.
+// TestManyMessagesAreMissed requires that the loss of messages is detected even if their number
+// is a multiple of 2^8 or 2^16, after which shorter message numbers would repeat.
 func TestManyMessagesAreMissed(t *testing.T) {
 	for _, lost := range []int{1, 1 << 8, 1 << 16, 1 << 17} {
 		_, nodes := cluster(t, oneEach(2), func(cfg *TCPConfig) {
@@ -254,8 +256,8 @@ func TestManyMessagesAreMissed(t *testing.T) {
 	}
 }
 
-// TestNumbersWrapRound: where the numbers of messages wrap round nothing is taken for damage,
-// and a loss there is noticed.
+// TestNumbersWrapRound requires that no damage is reported where message numbers wrap round,
+// and that a loss there is detected.
 func TestNumbersWrapRound(t *testing.T) {
 	for _, first := range []uint64{1<<16 - 2, 1<<32 - 2, 1<<48 - 2} {
 		for _, rules := range [][]FaultRule{nil, {nth(Drop, 0, 1, 2)}, {nth(Drop, 0, 1, 3)}, {nth(Duplicate, 0, 1, 2)}} {
@@ -277,8 +279,9 @@ func TestNumbersWrapRound(t *testing.T) {
 	}
 }
 
-// A header that announces too few bytes is valid. The executor compares the length, and the
-// bytes that follow are no message.
+// TestShortHeaderOnTheWire requires that a valid header with too small a length is accepted, as
+// only the executor knows the right length, and that the rest of the payload is refused as a
+// message.
 func TestShortHeaderOnTheWire(t *testing.T) {
 	_, ends := wirePair(t, false, 0, FaultRule{Kind: Truncate, Header: true, From: 0, To: 1, Channel: Any, Message: 3})
 	post(ends[0], 1, 5)
@@ -290,7 +293,8 @@ func TestShortHeaderOnTheWire(t *testing.T) {
 	require.Equal(t, b[:got[2].Length], got[2].data)
 }
 
-// Without checksums, the damage described at OnWire goes unnoticed.
+// TestWithoutChecksumsPayloadsMayBeWrong requires that, without checksums, the damage that
+// OnWire describes is not detected.
 func TestWithoutChecksumsPayloadsMayBeWrong(t *testing.T) {
 	_, ends := wirePair(t, false, 0, nth(Corrupt, 0, 1, 3))
 	post(ends[0], 1, 5)
@@ -307,7 +311,8 @@ func TestWithoutChecksumsPayloadsMayBeWrong(t *testing.T) {
 	require.NotEqual(t, b, got[2].data)
 }
 
-// Under TLS a plan changes the plain text, not the encrypted bytes.
+// TestFaultsUnderTLS requires that under TLS a plan changes the plaintext and not the encrypted
+// bytes.
 func TestFaultsUnderTLS(t *testing.T) {
 	config := certificates(t)
 	p := FaultPlan{Rules: []FaultRule{{Kind: Corrupt, Header: true, From: 0, To: 1, Channel: Any, Message: 3}}}

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// fifo is a queue that reuses its memory: a ring that doubles when it is full.
+// fifo is a queue that reuses its memory. It is a ring buffer that doubles when it is full.
 type fifo[T any] struct {
 	ring  []T
 	first int
@@ -23,7 +23,7 @@ func (q *fifo[T]) push(v T) {
 	q.n++
 }
 
-// pop takes the oldest element of a queue that is not empty.
+// pop removes and returns the oldest element. The queue must not be empty.
 func (q *fifo[T]) pop() T {
 	var none T
 	v := q.ring[q.first]
@@ -33,7 +33,7 @@ func (q *fifo[T]) pop() T {
 	return v
 }
 
-// last returns the newest element of a queue that is not empty.
+// last returns the newest element. The queue must not be empty.
 func (q *fifo[T]) last() *T { return &q.ring[(q.first+q.n-1)%len(q.ring)] }
 
 // block is memory from a pool. The holder of the pointer owns it.
@@ -42,18 +42,18 @@ type block struct {
 	class int
 }
 
-// pool has blocks in sizes of powers of two. The garbage collector frees blocks that stay
-// unused, so that an idle mesh holds no memory.
+// pool has unused blocks whose sizes are powers of two. The garbage collector frees blocks that
+// stay unused, so that an idle mesh keeps no memory.
 type pool struct {
 	classes [32]sync.Pool
 }
 
-const smallestBlock = 8 // log2 of its bytes
+const smallestBlock = 8 // binary logarithm of the bytes of the smallest block
 
 // get returns a block with n bytes of data, which are not zeroed.
 func (p *pool) get(n int) *block {
 	class := max(smallestBlock, bits.Len(uint(max(n, 1)-1)))
-	if class >= len(p.classes) { // no message of a legal length comes here
+	if class >= len(p.classes) { // a message within the limits never is so long
 		return &block{data: make([]byte, n), class: -1}
 	}
 	b, ok := p.classes[class].Get().(*block)
@@ -64,7 +64,7 @@ func (p *pool) get(n int) *block {
 	return b
 }
 
-// put returns a block to the pool.
+// put gives b, which may be nil, back to the pool.
 func (p *pool) put(b *block) {
 	if b == nil || b.class < 0 {
 		return

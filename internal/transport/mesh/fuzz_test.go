@@ -10,13 +10,15 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
-// resum corrects the checksum at the end, so that the fuzzer gets past it.
+// resum corrects the checksum at the end of b, so that decode goes on to check the other
+// fields.
 func resum(b []byte) {
 	n := len(b) - 4
 	binary.LittleEndian.PutUint32(b[n:], checksum.CRC32C(0, b[:n]))
 }
 
-// Every header that is accepted is within bounds, and encodes to the same bytes.
+// FuzzHeader requires that every header that decode accepts is within bounds, and that encode
+// returns the same bytes for it.
 func FuzzHeader(f *testing.F) {
 	ours := fence{attempt: 4, group: groupHash("test"), limit: 1 << 20, summed: true}
 	bare, before, after, foreign := ours, ours, ours, ours
@@ -47,7 +49,7 @@ func FuzzHeader(f *testing.F) {
 		var h Header
 		s, err := fence.decode(&b, &h, number)
 		if err != nil {
-			require.Equal(t, Header{}, h, "nothing is taken from a header that is refused")
+			require.Equal(t, Header{}, h, "decode must not change h if it refuses the header")
 			return
 		}
 		require.LessOrEqual(t, h.Length, uint32(fence.limit))

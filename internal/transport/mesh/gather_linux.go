@@ -5,14 +5,14 @@ import (
 	"unsafe"
 )
 
-// gathered has the pieces of a write in the form of the system call.
+// gathered has the arguments of a sendmsg system call for two buffers.
 type gathered struct {
 	pieces [2]syscall.Iovec
 	all    syscall.Msghdr
 }
 
-// writeBoth writes two pieces in one call, so that the receiver is woken once and finds both.
-// It does not wait, whatever the mode of the socket.
+// writeBoth writes head and tail in one system call, so that the receiver is woken only once,
+// when both have arrived. It does not wait, even if the socket is in blocking mode.
 func (g *gathered) writeBoth(fd uintptr, head, tail []byte) (int, error) {
 	const flags = syscall.MSG_DONTWAIT | syscall.MSG_NOSIGNAL
 	n, errno := uintptr(0), syscall.Errno(0)

@@ -4,10 +4,10 @@ package mesh
 
 import "syscall"
 
-// gathered is empty: only Linux writes two pieces at once.
+// gathered is empty: only on Linux does writeBoth write two buffers at once.
 type gathered struct{}
 
-// writeBoth writes the first of two pieces that is not empty.
+// writeBoth writes head, or tail if head is empty.
 func (*gathered) writeBoth(fd uintptr, head, tail []byte) (int, error) {
 	if len(head) == 0 {
 		head = tail

@@ -16,12 +16,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// helloOf returns the hello that the clusters of these tests accept, from rank 0 to rank 1.
+// helloOf returns a hello from rank 0 to rank 1 that a cluster with size ranks accepts.
 func helloOf(size int) peerlink.Hello {
 	return peerlink.Hello{Kind: peerlink.Lane, Scope: "test", Epoch: 4, To: 1, Size: uint32(size), Sums: true}
 }
 
-// shake connects to a mesh from outside and sends a hello.
+// shake connects to the mesh at the given address from a port that is not part of the cluster,
+// and sends hello h.
 func shake(t *testing.T, address string, h peerlink.Hello) (net.Conn, error) {
 	conn, err := newPort(t, nil).Dial(t.Context(), address, h)
 	if err == nil {
@@ -63,11 +64,12 @@ func TestListenerRefuses(t *testing.T) {
 	h.From, h.To = 1, 2
 	_, err := shake(t, meshes[0].Address(), h)
 	require.ErrorContains(t, err, "hosts ranks [0]")
-	require.NoError(t, nodes[0].Err(), "a stranger does not end the group")
+	require.NoError(t, nodes[0].Err(), "a refused connection must not end the group")
 }
 
-// The answer to a hello may be lost with its connection. The lower rank tries again, and the
-// new connection replaces the unused one.
+// TestListenerTakesSecondHello requires that a second hello of the lower rank is accepted, as
+// after the loss of the first answer, and that its connection replaces the first one, which is
+// not claimed.
 func TestListenerTakesSecondHello(t *testing.T) {
 	meshes, nodes := cluster(t, oneEach(2), nil)
 	first, err := shake(t, meshes[1].Address(), helloOf(2))
@@ -75,7 +77,7 @@ func TestListenerTakesSecondHello(t *testing.T) {
 	ca := open(t, nodes[0], 1, 0)
 	_, err = io.ReadAll(first)
 	require.NoError(t, err, "closed")
-	late, err := shake(t, meshes[1].Address(), helloOf(2)) // from an earlier try
+	late, err := shake(t, meshes[1].Address(), helloOf(2)) // its try number is 0, that of ca is 1
 	require.NoError(t, err)
 	_, err = io.ReadAll(late)
 	require.NoError(t, err, "closed")
@@ -86,8 +88,8 @@ func TestListenerTakesSecondHello(t *testing.T) {
 	require.Equal(t, uint64(3), h.Seq)
 }
 
-// TestNewAttemptReplacesTheOldOne: a mesh of a later attempt at the same port ends the earlier
-// mesh and its connections.
+// TestNewAttemptReplacesTheOldOne requires that a mesh of a later attempt at the same port ends
+// the mesh of the earlier attempt and its connections.
 func TestNewAttemptReplacesTheOldOne(t *testing.T) {
 	meshes, nodes := cluster(t, oneEach(3), nil)
 	_, cb := couple(t, nodes[0], nodes[1], 0)
@@ -188,7 +190,8 @@ func TestHostileMessages(t *testing.T) {
 	}
 }
 
-// flipping is a TCP that changes the byte with a given number on each of its connections.
+// flipping is a TCP network. On each of its dialed connections it changes the received byte
+// with number at, counted from 0.
 type flipping struct {
 	peerlink.TCP
 	at int
@@ -213,7 +216,9 @@ func (f *flippedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Another server answers at the peer's address: the group fails at once, not after the timeout.
+// TestDialerFindsAnotherServer requires that the group fails at once, and not after the
+// timeout, if the answer from the peer's address comes from another program or another attempt,
+// or is damaged.
 func TestDialerFindsAnotherServer(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -258,7 +263,7 @@ func TestDialerFindsAnotherServer(t *testing.T) {
 	}
 }
 
-// A peer with a certificate of another authority is refused.
+// TestTLSStrangers requires that a peer with a certificate of another authority is refused.
 func TestTLSStrangers(t *testing.T) {
 	ours, theirs := certificates(t), certificates(t)
 	i := 0

@@ -7,15 +7,15 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// Borrower is implemented by connections that can lend a message in its sender's memory, so
-// that it can be reduced without being copied first.
+// Borrower is implemented by connections that can give the receiver access to a message in its
+// sender's memory, so that the message can be reduced without a copy.
 type Borrower interface {
-	// Borrow is like Read, but returns the next n bytes of the message that Next announced in
-	// place. They must not be modified, and may be used until Return, even if the group ends in
-	// between. The sender may wait until then.
+	// Borrow is like Read, but returns the next n bytes of the message without copying them.
+	// The bytes must not be modified. They may be used until Return, even if the group ends
+	// meanwhile. The sender may have to wait for Return.
 	Borrow(n int) ([]byte, error)
-	// Return ends the last Borrow. It must follow every Borrow without an error, before any
-	// other call on the receiving side.
+	// Return ends the use of the bytes that the last Borrow returned. It must be called after
+	// every Borrow that returned no error, before any other call on the receiving side.
 	Return()
 }
 
@@ -24,7 +24,7 @@ type Local struct {
 	fabric *fabric
 }
 
-// NewLocal makes a group of p ≥ 1 ranks that are goroutines of this process. Routes are made
+// NewLocal returns a mesh of p ≥ 1 ranks that are goroutines of this process. Routes are made
 // when they are opened, and have no goroutines.
 func NewLocal(p int) *Local {
 	ranks := make([]int, p)
@@ -40,8 +40,8 @@ func (l *Local) Node(rank int) Node { return l.fabric.nodes[rank] }
 // States returns the states of all ranks, in rank order.
 func (l *Local) States() []membership.State { return l.fabric.states() }
 
-// Leave says that a rank has finished. Others still receive what it has sent; after that, and
-// when they send to it, they get an error that wraps membership.ErrLeft.
+// Leave is called when a rank has finished. Other ranks still receive the messages that it has
+// sent. After these, and when they send to it, they get an error that wraps membership.ErrLeft.
 func (l *Local) Leave(rank int) { l.fabric.leave(rank) }
 
 // localGroup is the Group of a single process.

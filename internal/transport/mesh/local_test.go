@@ -61,7 +61,8 @@ func TestLocalSendWaitsOnlyForLargeMessages(t *testing.T) {
 	})
 }
 
-// Small messages to a rank that receives nothing do not pile up without bound.
+// TestLocalSmallMessagesAreBounded requires that Send waits at some point if small messages are
+// sent to a rank that receives nothing.
 func TestLocalSmallMessagesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLocal(2)
@@ -132,8 +133,8 @@ func TestLocalFailureWakesEverybody(t *testing.T) {
 	})
 }
 
-// Borrowed memory belongs to the receiver until it is returned: the sender does not return
-// before, even if the group has ended.
+// TestLocalBorrowedMemoryOutlivesTheGroup requires that Send does not return before the
+// receiver returns the borrowed payload, even if the group has ended.
 func TestLocalBorrowedMemoryOutlivesTheGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLocal(2)
@@ -146,7 +147,7 @@ func TestLocalBorrowedMemoryOutlivesTheGroup(t *testing.T) {
 		require.NoError(t, b.Next(new(Header)))
 		lent, err := b.(Borrower).Borrow(1 << 15)
 		require.NoError(t, err)
-		require.Same(t, &payload[0], &lent[0], "nothing is copied")
+		require.Same(t, &payload[0], &lent[0], "a borrowed message must not be copied")
 		_, err = b.(Borrower).Borrow(1)
 		require.ErrorContains(t, err, "borrowed")
 
@@ -164,7 +165,7 @@ func TestLocalLeaving(t *testing.T) {
 	require.NoError(t, a.Post(&Header{Seq: 7}, nil))
 	l.Leave(0)
 	var h Header
-	require.NoError(t, b.Next(&h), "what was sent before still comes")
+	require.NoError(t, b.Next(&h), "a message sent before Leave must be received")
 	require.Equal(t, uint64(7), h.Seq)
 	for _, err := range []error{b.Next(&h), b.Send(&h, nil), open(t, l.Node(2), 0, 0).Next(&h)} {
 		require.ErrorIs(t, err, membership.ErrLeft)
@@ -172,7 +173,7 @@ func TestLocalLeaving(t *testing.T) {
 	}
 	require.True(t, l.States()[0].Left)
 	require.False(t, l.States()[1].Left)
-	require.NoError(t, l.Node(1).Err(), "leaving is no failure of the group")
+	require.NoError(t, l.Node(1).Err(), "a rank that leaves must not end the group")
 	require.NoError(t, open(t, l.Node(1), 2, 0).Post(&h, nil))
 }
 
@@ -204,8 +205,8 @@ func TestRanksOfAProcessThatDisagree(t *testing.T) {
 	}, *mismatch)
 }
 
-// The receiver of a message of another operation knows only its number; the fabric adds the
-// sender's operation.
+// TestMismatchIsCompleted requires that the fabric adds the sender's operation to a mismatch
+// error. The receiver that reports the error knows only the number of that operation.
 func TestMismatchIsCompleted(t *testing.T) {
 	for want, op := range map[string]*Operation{"Scan #3": {Hash: 0, Text: "Scan"}, "no operation": nil} {
 		l := NewLocal(3)
@@ -214,7 +215,7 @@ func TestMismatchIsCompleted(t *testing.T) {
 			l.Node(2).Begin(3, &Operation{Hash: 9, Text: "of other few"})
 			l.Node(1).Begin(3, op)
 		}
-		require.NoError(t, l.Node(0).Err(), "operations of some ranks only are not compared")
+		require.NoError(t, l.Node(0).Err(), "operations with hash 0, of only some ranks, must not be compared")
 		err := l.Node(0).Fail(&membership.MismatchError{Rank: 0, Doing: "Barrier #3", Other: 1})
 		require.Equal(t, &membership.MismatchError{Rank: 0, Doing: "Barrier #3", Other: 1, OtherDoing: want}, err)
 	}
@@ -229,10 +230,11 @@ func TestRoutesThatDoNotExist(t *testing.T) {
 	c := open(t, n, 1, 0)
 	require.ErrorContains(t, c.Send(&Header{Length: 2}, make([]byte, 1)), "announces 2 bytes")
 	require.ErrorContains(t, c.Post(&Header{Length: 1, Absent: true}, make([]byte, 1)), "absent")
-	require.NoError(t, n.Err(), "misuse does not end the group")
+	require.NoError(t, n.Err(), "misuse must not end the group")
 }
 
-// A ring of a thousand ranks needs a thousand goroutines, and no more.
+// TestLocalThousandRanks requires that a ring of a thousand ranks, each a goroutine, starts no
+// further goroutines.
 func TestLocalThousandRanks(t *testing.T) {
 	const p = 1000
 	before := runtime.NumGoroutine()
@@ -269,7 +271,7 @@ func TestLocalThousandRanks(t *testing.T) {
 		})
 	}
 	require.NoError(t, g.Wait())
-	require.Len(t, l.fabric.links, p, "only the routes that were opened exist")
+	require.Len(t, l.fabric.links, p, "only routes that were opened may exist")
 }
 
 func TestLocalAllocatesNothing(t *testing.T) {
@@ -279,11 +281,12 @@ func TestLocalAllocatesNothing(t *testing.T) {
 	}
 }
 
-// requireNoAllocations sends messages to and fro by Send and by Post.
+// requireNoAllocations requires that messages of the given size, sent to and fro by Send and by
+// Post, allocate no memory.
 func requireNoAllocations(t *testing.T, a, b Node, size int) {
 	t.Helper()
 	if testsize.Race {
-		return // the race detector allocates, and makes pools forget
+		return // the race detector allocates memory and drops blocks of pools
 	}
 	pa, pb := newPlayer(open(t, a, b.Rank(), 0), size), newPlayer(open(t, b, a.Rank(), 0), size)
 	const rounds = 20

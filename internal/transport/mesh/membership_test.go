@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// joined starts a mesh per process over real memberships.
+// joined starts one mesh per element of hosting, with real memberships.
 func joined(t *testing.T, hosting [][]int, size int) ([]*TCP, []*membership.Membership) {
 	store := membership.FileStore(t.TempDir())
 	meshes, homes := make([]*TCP, len(hosting)), make([]*membership.Membership, len(hosting))
@@ -59,7 +59,8 @@ func TestMembershipTellsEverybody(t *testing.T) {
 	}
 }
 
-// When the connections of a process break without notice, its group ends.
+// TestMembershipLearnsOfLostPeer requires that the group ends in all processes when the
+// connections of a process break.
 func TestMembershipLearnsOfLostPeer(t *testing.T) {
 	meshes, _ := joined(t, oneEach(3), 3)
 	nodes := []Node{meshes[0].Node(0), meshes[1].Node(1), meshes[2].Node(2)}

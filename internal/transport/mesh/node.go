@@ -7,26 +7,28 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// Group is the part of a membership that a mesh needs: it tells the first failure to all.
+// Group is the part of a membership that a mesh needs. It decides which failure was first, and
+// reports that failure to all processes.
 type Group interface {
-	// Fail ends the group for a cause, tells all its processes, and returns the first cause.
+	// Fail ends the group because of err and reports it to all processes of the group. It
+	// returns the group's cause: the first failure, which may not be err.
 	Fail(err error) error
-	// Failed returns a channel that is closed when the group has ended for a cause; Err returns
-	// the cause.
+	// Failed returns a channel that is closed when the group has failed. Err returns the
+	// group's cause, or nil before.
 	Failed() <-chan struct{}
 	Err() error
 }
 
-// standing is the current operation of a rank, a seqlock: the rank writes it without waiting
-// for readers. The version is odd during a write, and a reader that sees an odd or a changed
-// version reads again.
+// standing is the current operation of a rank. It is a seqlock, so that the rank writes it
+// without waiting for readers. The version is odd during a write; a reader that sees an odd or
+// a changed version reads again.
 type standing struct {
 	version atomic.Uint64
 	seq     atomic.Uint64
 	op      atomic.Pointer[Operation]
 	moved   atomic.Uint64 // payload bytes sent and received
 
-	begun [membership.RecentOps]struct { // the latest operations, at their number modulo
+	begun [membership.RecentOps]struct { // the latest operations, each at index seq modulo RecentOps
 		seq atomic.Uint64
 		op  atomic.Pointer[Operation]
 	}
@@ -49,8 +51,8 @@ func (s *standing) end() {
 	s.version.Add(1)
 }
 
-// read returns a consistent pair of sequence number and operation. A rank that keeps changing
-// during the read is reported as between operations.
+// read returns the current operation and its sequence number. op is nil if the rank is in no
+// operation, or if 100 tries gave no consistent pair.
 func (s *standing) read() (seq uint64, op *Operation) {
 	for range 100 {
 		v := s.version.Load()
@@ -62,8 +64,8 @@ func (s *standing) read() (seq uint64, op *Operation) {
 	return seq, nil
 }
 
-// state returns the state of a rank for the membership. Each entry of the begun operations is
-// consistent, but they may be later than the current operation in the state.
+// state returns the state of a rank for the membership. Each entry of Begun is consistent in
+// itself, but may be an operation that is later than the current one in the state.
 func (s *standing) state(rank int) membership.State {
 	seq, op := s.read()
 	now := membership.State{Rank: rank, Seq: seq, Op: op, Progress: s.moved.Load()}
@@ -80,7 +82,7 @@ func (s *standing) state(rank int) membership.State {
 	return now
 }
 
-// during returns the operation in words, "" between operations.
+// during returns a text that describes the current operation, "" between operations.
 func (s *standing) during() string {
 	seq, op := s.read()
 	if op == nil {
@@ -89,10 +91,11 @@ func (s *standing) during() string {
 	return membership.Describe(seq, op)
 }
 
-// ledger remembers the operation that the first rank of this process began under each number.
-// So ranks of one process that disagree find out when they begin, and not by a message or the
-// lack of one. It has only the latest numbers: a rank that is far behind is compared by the
-// messages that it gets.
+// ledger has, for each recent sequence number, the operation that a rank of this process began
+// first with it. So ranks of one process that disagree are found when they begin their
+// operations, and not only by a message of another operation or by waiting in vain. A ledger
+// has only the latest 32 numbers. A disagreement of a rank that is further behind is found by
+// the messages that it gets.
 type ledger [32]struct {
 	mu   sync.Mutex
 	seq  uint64
@@ -100,9 +103,9 @@ type ledger [32]struct {
 	op   *Operation
 }
 
-// enter compares the operation with that of the rank that began this number first, and returns
-// a *membership.MismatchError if they differ. Operations of only some ranks have the hash 0,
-// and are not compared.
+// enter compares op with the operation of the rank that began this sequence number first. It
+// returns a *membership.MismatchError if the hashes differ. An operation in which only some
+// ranks take part has the hash 0, and is not compared.
 func (l *ledger) enter(rank int, seq uint64, op *Operation) error {
 	if op.Hash == 0 {
 		return nil

@@ -13,25 +13,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownSocket is a socket outside the runtime's poller. A reader sleeps in the kernel, and
-// arriving bytes wake only its thread. The poller would be woken first, by every arriving
-// segment, and would have to find the goroutine and a thread for it, which takes longer than a
-// short message.
+// ownSocket is a socket outside the runtime's poller. A reader sleeps in a blocking system
+// call, and arriving bytes wake only its thread. With the poller, every arriving segment would
+// first wake the thread that polls, which would have to find the goroutine and a thread for it.
+// That takes longer than the transfer of a short message.
 type ownSocket struct {
-	fd             int  // in blocking mode
-	oversubscribed bool // yield the core before sleeping
+	fd             int  // descriptor in blocking mode
+	oversubscribed bool // Read yields the core before it sleeps
 	yield          func()
-	stays          int // number of further waits without yielding
+	stays          int // number of calls of giveWay that will not yield
 	use            sync.RWMutex
 	closed         bool
 }
 
-// Read reads the bytes that have arrived, and waits if there are none.
+// Read reads the bytes that have arrived. If there are none, it waits.
 //
-// If this host has more ranks than cores, Read first checks for bytes and then yields the core
-// once: mostly the rank that runs then sends the awaited bytes, which saves a sleep and a
-// wake-up. It yields only once, so that a long wait costs no more. If another program took the
-// core, it does not yield for a while.
+// If this host has more processes of the group than cores, Read first looks for arrived bytes
+// and then yields the core once before it sleeps. Mostly the rank that gets the core sends the
+// awaited bytes, which saves a sleep and a wake-up. As Read yields only once, a long wait does
+// not keep the core busy. If another program took the core, Read does not yield for some time.
 func (s *ownSocket) Read(p []byte) (int, error) {
 	s.use.RLock()
 	defer s.use.RUnlock()
@@ -56,10 +56,10 @@ func (s *ownSocket) Read(p []byte) (int, error) {
 	return 0, net.ErrClosed
 }
 
-// giveWay yields the core to another thread, unless one has lately kept it for longer than a
-// rank needs: with Linux, a thread that yields loses a whole time slice. Beside other programs,
-// a thread that yields again and again would not run for seconds, and neither would the
-// goroutines bound to it.
+// giveWay yields the core to another thread. It does not yield during the staysAfter calls
+// after a yield that took longer than longYield: then another program had the core. On Linux, a
+// thread that yields loses its whole time slice. Beside other programs, a thread that yielded
+// again and again would not run for seconds, and neither would the goroutines bound to it.
 func (s *ownSocket) giveWay() {
 	if s.stays > 0 {
 		s.stays--
@@ -72,18 +72,20 @@ func (s *ownSocket) giveWay() {
 	}
 }
 
-// longYield is longer than a rank keeps the core. After a longer yield, staysAfter waits follow
-// without yielding.
+// longYield is longer than a rank keeps the core. After a yield that takes longer, giveWay does
+// not yield in the next staysAfter calls.
 const (
 	longYield  = time.Millisecond
 	staysAfter = 255
 )
 
-// schedYield yields by a system call that the runtime knows about, since it may take long.
+// schedYield yields the core. It uses syscall.Syscall, which informs the runtime, since the
+// call may take long.
 func schedYield() { _, _, _ = syscall.Syscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }
 
-// look reads available bytes into p without waiting. The system reports an error such as a
-// reset only once: a later read would find the end of the connection.
+// look reads available bytes into p without waiting. It must return an error such as a reset,
+// as the operating system reports it only once: a later read would return the end of the
+// stream.
 func (s *ownSocket) look(p []byte) (int, error) {
 	n, _, errno := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(s.fd),
 		uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), syscall.MSG_DONTWAIT, 0, 0)
@@ -116,7 +118,8 @@ func (s *ownSocket) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// Close wakes the waiting goroutines and closes the socket when they are gone.
+// Close wakes the goroutines that wait in Read or Write, and closes the socket when they have
+// returned.
 func (s *ownSocket) Close() error {
 	s.use.RLock()
 	if !s.closed {
@@ -133,14 +136,15 @@ func (s *ownSocket) Close() error {
 }
 
 // aloneAfter is the number of consecutive runs with Alone(true) before the socket leaves the
-// runtime's poller. It doubles with every return, since leaving and returning takes as long as
-// a message, and allocates.
+// runtime's poller. The number doubles each time the socket is given back to the poller, since
+// taking it out and giving it back takes as long as a message, and allocates.
 const aloneAfter = 8
 
-// mostReturns bounds the doubling.
+// mostReturns is the maximum number of doublings.
 const mostReturns = 16
 
-// looks is the number of runs between two checks of the number of processors.
+// looks is the number of runs between two calls of mayOwn for a socket that is out of the
+// poller.
 const looks = 64
 
 // Alone implements SerialWaiter.
@@ -163,13 +167,13 @@ func (c *tcpConn) Alone(alone bool) {
 	}
 }
 
-// mayOwn reports whether a thread of this rank may wait in the kernel. Such a thread keeps a
-// processor of the runtime until the runtime takes it away, so half of the processors are left
-// to others.
+// mayOwn reports whether this rank may block a thread in a system call. Such a thread holds a
+// processor (P) of the runtime until the runtime retakes it, so only as many ranks as half the
+// number of processors may do it.
 func (c *tcpConn) mayOwn() bool { return c.place < runtime.GOMAXPROCS(0)/2 }
 
-// move moves the socket into or out of the poller. If that fails, or if something is still
-// being sent in the background, the socket stays where it is, which costs only time.
+// move calls how, which is takeOut or giveBack. If how fails, or if posted messages are still
+// being written in the background, the socket stays as it is, which affects only speed.
 func (c *tcpConn) move(how func() error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,7 +183,7 @@ func (c *tcpConn) move(how func() error) {
 	}
 }
 
-// takeOut takes the socket out of the runtime's poller. mu is held.
+// takeOut takes the socket out of the runtime's poller. The caller holds mu.
 func (c *tcpConn) takeOut() error {
 	fd, failed := -1, error(nil)
 	err := c.raw.Control(func(from uintptr) { fd, failed = unix.FcntlInt(from, unix.F_DUPFD_CLOEXEC, 0) })
@@ -189,25 +193,25 @@ func (c *tcpConn) takeOut() error {
 	if err != nil {
 		return err
 	}
-	if err := unix.SetNonblock(fd, false); err != nil { // applies to both copies
+	if err := unix.SetNonblock(fd, false); err != nil { // applies to both descriptors of the socket
 		_ = unix.Close(fd)
 		return err
 	}
-	// The poller forgets a socket when it is closed. The copy keeps it connected.
+	// Closing c.sock removes it from the poller. The duplicate fd keeps the connection open.
 	_ = c.sock.Close()
 	c.own = &ownSocket{fd: fd, oversubscribed: c.t.oversubscribed, yield: schedYield}
 	return nil
 }
 
-// giveBack gives the socket back to the runtime's poller. mu is held.
+// giveBack gives the socket back to the runtime's poller. The caller holds mu.
 func (c *tcpConn) giveBack() error {
 	fd, err := unix.FcntlInt(uintptr(c.own.fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
-	file := os.NewFile(uintptr(fd), "connection") // does not check the mode
+	file := os.NewFile(uintptr(fd), "connection") // NewFile does not change the blocking mode
 	defer file.Close()
-	conn, err := net.FileConn(file) // makes a copy, and sets the mode of all copies
+	conn, err := net.FileConn(file) // duplicates fd, and makes all its duplicates non-blocking
 	if err != nil {
 		_ = unix.SetNonblock(fd, false)
 		return err
@@ -224,7 +228,8 @@ func (c *tcpConn) giveBack() error {
 	return nil
 }
 
-// known restores a connection that is in the poller again.
+// known returns conn, which is in the poller again, as a *net.TCPConn with its RawConn. It
+// restores the keep-alive settings.
 func (c *tcpConn) known(conn net.Conn) (*net.TCPConn, syscall.RawConn, error) {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {

@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// alone makes connections wait outside the runtime's poller.
+// alone calls Alone until the sockets of conns are taken out of the runtime's poller.
 func alone(t testing.TB, conns ...Conn) {
 	for _, c := range conns {
 		tc := c.(*tcpConn)
@@ -29,7 +29,8 @@ func alone(t testing.TB, conns ...Conn) {
 	}
 }
 
-// exchangeMessages posts n messages of a length to the peer, then receives as many from it.
+// exchangeMessages posts n messages of the given length from rank me to rank other, and then
+// receives n such messages from other.
 func exchangeMessages(c Conn, me, other, n, length int) error {
 	for i := range n {
 		h := headerOf(me, other, 0, i, length)
@@ -53,8 +54,9 @@ func exchangeMessages(c Conn, me, other, n, length int) error {
 	return nil
 }
 
-// A connection loses nothing when it changes between the two ways of waiting, even if more was
-// posted than sockets hold, or if only one side changes.
+// TestOwnSocketsCarryMessages requires that no message is lost when sockets leave the runtime's
+// poller or return to it, also if only one side's socket does, and if more is posted than the
+// sockets' buffers hold.
 func TestOwnSocketsCarryMessages(t *testing.T) {
 	for _, buffer := range []int{0, 4096} {
 		_, nodes := clusterAt(t, oneEach(2), func(c *peerlink.Config) { c.Net = peerlink.TCP{SocketBuffer: buffer} }, nil)
@@ -77,8 +79,8 @@ func TestOwnSocketsCarryMessages(t *testing.T) {
 				g.Go(func() error { return exchangeMessages(cb, 1, 0, 20, length) })
 				require.NoError(t, g.Wait(), "round %d", round)
 			}
-			// Send and receive at the same time, as both halves of a lane do with a
-			// connection that could not be given back.
+			// Both sides send and receive at the same time. Lanes do so with a socket that
+			// could not be given back to the poller.
 			var g errgroup.Group
 			for _, c := range []Conn{ca, cb} {
 				g.Go(func() error { return c.Send(&Header{Length: 1 << 20}, make([]byte, 1<<20)) })
@@ -94,7 +96,9 @@ func TestOwnSocketsCarryMessages(t *testing.T) {
 	}
 }
 
-// A connection that still sends in the background stays in the poller, and Alone does not wait.
+// TestOwnSocketsAreNotTakenFromTheBackground requires that a socket stays in the poller while
+// posted messages are still being written in the background, and that Alone does not wait for
+// them.
 func TestOwnSocketsAreNotTakenFromTheBackground(t *testing.T) {
 	_, nodes := clusterAt(t, oneEach(2), smallSockets, nil)
 	ca, cb := couple(t, nodes[0], nodes[1], 0)
@@ -115,21 +119,21 @@ func TestOwnSocketsAreNotTakenFromTheBackground(t *testing.T) {
 	}
 }
 
-// reset makes the peer end its connection by a reset.
+// reset makes peer reset its connection.
 func reset(_ []*TCP, peer *tcpConn) {
 	_ = peer.sock.(*net.TCPConn).SetLinger(0)
 	_ = peer.sock.Close()
 }
 
-// A goroutine that sleeps outside the runtime's poller is woken by every kind of end, and
-// leaves nothing behind.
+// TestOwnSocketsEnd requires that a goroutine that waits outside the runtime's poller wakes up
+// however its connection ends, and that no descriptor or goroutine is left.
 func TestOwnSocketsEnd(t *testing.T) {
 	for name, end := range map[string]struct {
 		how  func(meshes []*TCP, peer *tcpConn)
 		want string
 		kind error
-		busy bool // something is being sent in the background
-		late bool // the end comes before the wait, on a host with fewer cores than ranks
+		busy bool // a posted message is being written in the background
+		late bool // the connection ends before Next is called, on a host with more ranks than cores
 	}{
 		"the group fails": {func(meshes []*TCP, _ *tcpConn) {
 			meshes[0].group.(*localGroup).Fail(errors.New("disk full")) // as if reported by another process
@@ -166,18 +170,20 @@ func TestOwnSocketsEnd(t *testing.T) {
 				require.ErrorIs(t, err, end.kind)
 			}
 			require.Equal(t, err, ca.Send(new(Header), nil))
-			ca.(*tcpConn).Alone(false) // comes too late, and does nothing
+			ca.(*tcpConn).Alone(false) // has no effect on a connection that has ended
 			for _, m := range meshes {
 				require.NoError(t, m.Close())
 				require.NoError(t, m.cfg.Port.Close())
 			}
-			require.LessOrEqual(t, descriptors(t), before+1, "the poller's own may be new")
+			require.LessOrEqual(t, descriptors(t), before+1, "descriptors are left open, beside one that the runtime's poller may have opened")
 			goleak.VerifyNone(t, routines)
 		})
 	}
 }
 
-// If the runtime has only one processor, a waiting thread would keep it from other goroutines.
+// TestOwnSocketsGoBackWhereProcessorsAreFew requires that a socket is given back to the poller,
+// and stays there, if the runtime has too few processors. A waiting thread would keep other
+// goroutines from running.
 func TestOwnSocketsGoBackWhereProcessorsAreFew(t *testing.T) {
 	_, nodes := cluster(t, oneEach(2), nil)
 	ca, _ := couple(t, nodes[0], nodes[1], 0)
@@ -220,8 +226,8 @@ func TestOwnSocketsAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestWhoLosesTheCoreKeepsIt: a yield takes long if another program gets the core. The socket
-// then does not yield again for a while.
+// TestWhoLosesTheCoreKeepsIt requires that giveWay does not yield for staysAfter calls after a
+// yield that took longer than longYield, as when another program gets the core.
 func TestWhoLosesTheCoreKeepsIt(t *testing.T) {
 	yields := 0
 	s := &ownSocket{oversubscribed: true, yield: func() {

@@ -4,7 +4,7 @@ package mesh
 
 import "net"
 
-// ownSocket is empty where the runtime's poller waits for every socket.
+// ownSocket is not used: except on Linux, the runtime's poller waits for every socket.
 type ownSocket struct {
 	net.Conn
 	fd int

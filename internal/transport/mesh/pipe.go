@@ -5,32 +5,32 @@ import (
 	"sync"
 )
 
-// Small messages are copied into the pipe so that the sender goes on at once, as long as not
-// too much waits there. The receiver takes larger ones from the sender's memory, which costs
-// one copy instead of two and bounds the memory.
+// Small messages are copied into the pipe so that the sender need not wait, as long as the pipe
+// does not hold more than eagerBacklog bytes. The receiver copies larger messages from the
+// sender's memory. That costs one copy instead of two, and bounds the memory of the pipe.
 const (
-	eagerBytes   = 2 << 10  // largest message that Send copies
-	eagerBacklog = 64 << 10 // waiting bytes above which Send does not copy
+	eagerBytes   = 2 << 10  // length of the largest message that Send copies
+	eagerBacklog = 64 << 10 // number of queued bytes above which Send does not copy
 )
 
 // pipe carries messages from one rank of this process to another, in one
 // direction. One goroutine at a time sends, and one receives.
 //
-// A message is either queued, as a copy in a block, or offered: then the sender
-// waits until the receiver has taken the bytes out of its memory. An offer comes
-// after everything queued, since its sender waits.
+// A message is either queued, as a copy in a block, or offered. The sender of an offer waits
+// until the receiver has taken the bytes from the sender's memory. So an offer always follows
+// all queued messages.
 type pipe struct {
 	pool *pool
 
 	mu    sync.Mutex
-	news  sync.Cond // for the receiver: a message or the end
-	taken sync.Cond // for the sender: the offer is taken, or the end
+	news  sync.Cond // wakes the receiver: there is a message, or the pipe has ended
+	taken sync.Cond // wakes the sender: the offer is taken, or the pipe has ended
 
-	err  error // the group's cause, once it has ended
-	left error // why no more messages will come or be received
+	err  error // the group's cause, set when the group has ended
+	left error // set when one of the two ranks has left
 
 	queue   fifo[queuedMessage]
-	backlog int // bytes in the queue
+	backlog int // number of bytes in the queue
 
 	offered bool
 	offer   Header
@@ -39,15 +39,15 @@ type pipe struct {
 	// The message that is being received.
 	open   bool
 	taking bool   // the message is the offer
-	rest   []byte // its unread bytes
-	block  *block // the block that holds it, or nil
+	rest   []byte // unread bytes of the message
+	block  *block // the block with the message; nil for an offer
 	lent   bool   // the receiver uses rest without holding mu
 }
 
-// queuedMessage is a queued message.
+// queuedMessage is a message in the queue of a pipe.
 type queuedMessage struct {
 	header Header
-	block  *block // nil for a message of no bytes
+	block  *block // nil if the message has no bytes
 }
 
 func (p *pipe) init(pool *pool) {
@@ -55,7 +55,7 @@ func (p *pipe) init(pool *pool) {
 	p.news.L, p.taken.L = &p.mu, &p.mu
 }
 
-// fail ends both sides with the group's cause.
+// fail ends both sides of the pipe with err, the group's cause.
 func (p *pipe) fail(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,7 +66,7 @@ func (p *pipe) fail(err error) {
 	p.taken.Signal()
 }
 
-// leave records that one side is gone. Queued messages can still be received.
+// leave records that one of the two ranks has left. Queued messages can still be received.
 func (p *pipe) leave(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +77,7 @@ func (p *pipe) leave(err error) {
 	p.taken.Signal()
 }
 
-// ended returns why nothing can be sent, or nil. mu is held.
+// ended returns the reason why no message can be sent, or nil. The caller holds mu.
 func (p *pipe) ended() error {
 	if p.err != nil {
 		return p.err
@@ -85,7 +85,7 @@ func (p *pipe) ended() error {
 	return p.left
 }
 
-// send is Conn.Send.
+// send implements Conn.Send.
 func (p *pipe) send(h *Header, payload []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,8 +98,8 @@ func (p *pipe) send(h *Header, payload []byte) error {
 	}
 	p.offer, p.offerOf, p.offered = *h, payload, true
 	p.news.Signal()
-	// The receiver may be copying when the group ends: the sender gets its memory back only
-	// after that.
+	// The receiver may be using the payload when the group ends. Then send returns only when
+	// the receiver has finished, as the caller may overwrite the payload after that.
 	for p.offered && (p.ended() == nil || p.lent) {
 		p.taken.Wait()
 	}
@@ -110,9 +110,9 @@ func (p *pipe) send(h *Header, payload []byte) error {
 	return p.ended()
 }
 
-// post is Conn.Post.
+// post implements Conn.Post.
 func (p *pipe) post(h *Header, payload []byte) error {
-	b := p.copied(payload) // outside the lock: it may take long
+	b := p.copied(payload) // without holding mu, as it may take long
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.ended(); err != nil {
@@ -132,14 +132,14 @@ func (p *pipe) copied(payload []byte) *block {
 	return b
 }
 
-// enqueue queues a message. mu is held.
+// enqueue queues a message. The caller holds mu.
 func (p *pipe) enqueue(h *Header, b *block) {
 	p.queue.push(queuedMessage{*h, b})
 	p.backlog += int(h.Length)
 	p.news.Signal()
 }
 
-// next is Conn.Next.
+// next implements Conn.Next.
 func (p *pipe) next(h *Header) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -170,7 +170,7 @@ func (p *pipe) next(h *Header) error {
 	return nil
 }
 
-// finish ends the message that is being received. mu is held.
+// finish ends the message that is being received. The caller holds mu.
 func (p *pipe) finish() {
 	if p.taking {
 		p.offered, p.offerOf = false, nil
@@ -180,7 +180,7 @@ func (p *pipe) finish() {
 	p.open, p.taking, p.rest, p.block = false, false, nil, nil
 }
 
-// read is Conn.Read.
+// read implements Conn.Read.
 func (p *pipe) read(dst []byte) error {
 	rest, err := p.lend(len(dst))
 	if err != nil || len(dst) == 0 {
@@ -191,7 +191,8 @@ func (p *pipe) read(dst []byte) error {
 	return nil
 }
 
-// lend returns the next n bytes in place. They stay valid until giveBack, whatever happens.
+// lend returns the next n bytes of the message without copying them. They stay valid until
+// giveBack, even if the group ends.
 func (p *pipe) lend(n int) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -203,7 +204,7 @@ func (p *pipe) lend(n int) ([]byte, error) {
 	case n == 0:
 		return nil, nil
 	case p.taking && !p.offered:
-		return nil, p.ended() // its sender withdrew the offer
+		return nil, p.ended() // the sender has withdrawn the offer
 	case p.lent:
 		return nil, fmt.Errorf("mesh: Read while bytes of the message are borrowed")
 	}
@@ -211,7 +212,7 @@ func (p *pipe) lend(n int) ([]byte, error) {
 	return p.rest[:n], nil
 }
 
-// giveBack ends the receiver's use of the first n bytes of the rest.
+// giveBack ends the receiver's use of the n bytes that lend returned.
 func (p *pipe) giveBack(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -60,7 +60,7 @@ func (c *tcpConn) Read(dst []byte) error {
 	return nil
 }
 
-// finish checks the message that was read.
+// finish checks the checksum of the payload that was read.
 func (c *tcpConn) finish() error {
 	sum := c.sum.End(c.due[:c.have]).Bits()
 	c.due, c.have = nil, 0
@@ -78,7 +78,7 @@ func (c *tcpConn) finish() error {
 	return nil
 }
 
-// whereabouts describes the message that was begun.
+// whereabouts describes the message that is being received, for errors.
 func (c *tcpConn) whereabouts() string {
 	h := &c.now
 	if h.Seq == 0 {
@@ -87,8 +87,8 @@ func (c *tcpConn) whereabouts() string {
 	return fmt.Sprintf(" (operation %d, lane %d, step %d, segment %d, offset %d, %d bytes)", h.Seq, h.Lane, h.Step, h.Segment, h.Offset, h.Length)
 }
 
-// came records that n bytes of a message were read: for the progress, and for its checksum
-// while the bytes are in the cache.
+// came records that n bytes of a payload were read. It adds them to the rank's progress, and to
+// the checksum while they are in the cache.
 func (c *tcpConn) came(n int) {
 	c.node.standing.moved.Add(uint64(n))
 	if c.t.fence.summed {
@@ -96,8 +96,8 @@ func (c *tcpConn) came(n int) {
 	}
 }
 
-// readFull fills dst, first from the buffer. It counts bytes as they arrive, so that a long
-// message over a slow network shows progress all the time.
+// readFull fills dst, first from the buffer. It adds bytes to the rank's progress as they
+// arrive, so that the progress also grows during a long message over a slow network.
 func (c *tcpConn) readFull(dst []byte) error {
 	if c.t.fence.summed {
 		c.due = dst
@@ -137,7 +137,8 @@ func (c *tcpConn) readDirect(dst []byte) error {
 	return nil
 }
 
-// fill reads until at least need bytes are in the buffer, and no more than window if possible.
+// fill reads until at least need bytes are in the buffer. It does not fill the buffer beyond
+// window bytes, unless need is larger.
 func (c *tcpConn) fill(need, window int) error {
 	if c.hi-c.lo >= need {
 		return nil

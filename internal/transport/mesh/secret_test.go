@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
-// TestSecret: connections between processes with the same secret work, with and without TLS.
+// TestSecret requires that processes with the same secret can connect, with and without TLS.
 func TestSecret(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		certs := certificates(t)
@@ -31,7 +31,8 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// TestWrongSecret: the dialer gets the reason, and the group ends with it on both sides.
+// TestWrongSecret requires that the dialer gets the reason if the secrets differ, and that the
+// group ends for this reason on both sides.
 func TestWrongSecret(t *testing.T) {
 	for says, secrets := range map[string][2]string{
 		peerlink.ErrSecret.Error():                                     {"one", "other"},

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// keepAlive returns the settings that find dead machines when nothing is sent.
+// keepAlive returns the keep-alive settings of connections. Keep-alive probes find dead
+// machines while no data is sent.
 func (c *TCPConfig) keepAlive() net.KeepAliveConfig {
 	if c.KeepAlive < 0 {
 		return net.KeepAliveConfig{}
@@ -14,7 +15,7 @@ func (c *TCPConfig) keepAlive() net.KeepAliveConfig {
 		Interval: max(c.KeepAlive/3, time.Second), Count: 3}
 }
 
-// adjust sets the options of a new connection. TCP_NODELAY is set by the standard library.
+// adjust sets the socket options of a new connection. The standard library has set TCP_NODELAY.
 func (c *TCPConfig) adjust(sock net.Conn) error {
 	tcp, ok := sock.(*net.TCPConn)
 	if !ok {

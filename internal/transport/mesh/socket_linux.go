@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitUnacknowledged sets how long sent bytes may remain unacknowledged.
+// limitUnacknowledged sets the time for which sent bytes may remain unacknowledged to
+// UserTimeout.
 func (c *TCPConfig) limitUnacknowledged(sock *net.TCPConn) error {
 	ms := c.UserTimeout.Milliseconds()
 	if ms <= 0 {

@@ -4,6 +4,5 @@ package mesh
 
 import "net"
 
-// limitUnacknowledged does nothing: the system decides how long sent bytes may remain
-// unacknowledged.
+// limitUnacknowledged does nothing: UserTimeout is used only on Linux.
 func (c *TCPConfig) limitUnacknowledged(*net.TCPConn) error { return nil }

@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// ErrClosed is returned by the calls on a mesh that was closed.
+// ErrClosed is wrapped by the errors of calls on a mesh that is closed.
 var ErrClosed = errors.New("the mesh is closed")
 
 // Defaults of TCPConfig.
@@ -27,79 +27,82 @@ const (
 	minReadBuffer         = 1 << 10
 )
 
-// JoinFunc joins the group. It gets the address at which this process accepts connections of
-// other ranks, and a function that returns the states of its own ranks. It returns the
-// processes of the group. Its owner also leaves the group: closing the mesh does not.
+// JoinFunc joins the group. address is where this process accepts connections of other ranks,
+// and states returns the states of the ranks of this process. JoinFunc returns the group and
+// its processes. Closing the mesh does not leave the group; the caller of JoinTCP must do that.
 type JoinFunc func(ctx context.Context, address string, states func() []membership.State) (Group, []membership.Peer, error)
 
-// TCPConfig is the configuration of a process's part in a mesh.
+// TCPConfig configures the part of a mesh in one process.
 type TCPConfig struct {
-	Size    int    // ranks of the group
-	Ranks   []int  // those that this process hosts
-	Group   string // name of the group, equal everywhere
-	Attempt uint32 // number of the attempt, equal everywhere; other attempts are refused
+	Size    int    // number of ranks of the group
+	Ranks   []int  // ranks that this process hosts
+	Group   string // name of the group, equal in all processes
+	Attempt uint32 // number of the attempt, equal in all processes; peers of other attempts are refused
 
-	// Port accepts and makes the connections of this process. Its owner closes it after the
-	// mesh. If it listens on all interfaces, Join must find out which address others see.
+	// Port accepts and makes the connections of this process. The caller closes it after the
+	// mesh. If it listens on all interfaces, Join must find the address that other processes
+	// can dial.
 	Port *peerlink.Port
 
 	Join JoinFunc // required
 
-	// ConnectTimeout bounds the time that Open takes; 0 stands for 30 s.
+	// ConnectTimeout bounds the time that Open takes; 0 means 30 s.
 	ConnectTimeout time.Duration
-	// KeepAlive is how long a connection is idle before the system probes it; after that it has
-	// the same time again for three probes. 0 stands for 15 s, negative for never. It finds
-	// dead machines where the membership's heartbeats do not.
+	// KeepAlive is the time for which a connection must be idle before the operating system
+	// probes it. Three probes follow within the same time again. 0 means 15 s; a negative value
+	// means no probes. Probes find dead machines where the membership's heartbeats do not.
 	KeepAlive time.Duration
-	// UserTimeout, on Linux, is how long sent bytes may remain unacknowledged. It also ends
-	// connections to ranks that are alive but receive nothing for that long, so it must be
-	// longer than any operation waits for a straggler; 0 leaves it to the system.
+	// UserTimeout is the time for which sent bytes may remain unacknowledged; it is used only
+	// on Linux. It also ends connections to ranks that are alive but read nothing for that
+	// time, so it must be longer than any operation may wait for a straggler. 0 means the
+	// default of the operating system.
 	UserTimeout time.Duration
 
-	// NoChecksum turns off the checksums of payloads, which find damage that TCP's own 16 bits
-	// miss. All processes of a group must have the same setting. Under TLS, which authenticates
-	// the data, there are none in any case.
+	// NoChecksum turns off the checksums of payloads. They detect damage that TCP's own
+	// checksum of 16 bits misses. All processes of a group must have the same setting. Under
+	// TLS, which authenticates the data, there are no checksums in any case.
 	NoChecksum bool
 
-	MaxFrame   int // longest payload in bytes; 0 stands for 64 MiB
-	ReadBuffer int // bytes of each connection's read buffer; 0 stands for 64 KiB, which reads small messages whole
+	MaxFrame   int // length of the longest payload in bytes; 0 means 64 MiB
+	ReadBuffer int // bytes of each connection's read buffer; 0 means 64 KiB, so that small messages are read in one call
 
-	wire func(ctx context.Context, conn net.Conn, from int, r Route) net.Conn // for tests: returns the wrapper of a connection; see FaultPlan.OnWire
+	wire func(ctx context.Context, conn net.Conn, from int, r Route) net.Conn // for tests: wraps a connection; see FaultPlan.OnWire
 }
 
-// TCP is a mesh over TCP: ranks of this process are connected in memory, ranks of different
-// processes by one TCP connection per pair of ranks and channel.
+// TCP is a mesh over TCP. The ranks of this process are connected in memory. Ranks of different
+// processes are connected by one TCP connection per pair of ranks and channel.
 type TCP struct {
 	*fabric
 	cfg            TCPConfig
 	fence          fence
 	endpoint       *peerlink.Opened
-	peers          []string // addresses, by rank; "" where unknown
+	peers          []string // addresses by rank; "" if unknown
 	oversubscribed bool     // this host has more processes of the group than cores
 
 	ctx    context.Context // ends with the group, or when the mesh is closed
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup
-	dials  chan struct{} // bounds the dials under way
+	dials  chan struct{} // bounds the number of concurrent dials
 
 	mu    sync.Mutex
 	slots map[linkKey]*slot
-	ended error // set when no connections are made any more
+	ended error // the cause, set when no connections are made any more
 }
 
 // slot holds a connection until its rank claims it.
 type slot struct {
 	ready   chan struct{} // closed when conn is set
 	conn    *tcpConn
-	try     uint32 // try of the lower rank that made it
-	dialing bool   // this side is making it
-	claimed bool   // it was given to its rank
-	err     error  // of the latest attempt to make it
+	try     uint32 // number of the lower rank's try that made conn
+	dialing bool   // this side is making the connection
+	claimed bool   // conn was given to its rank
+	err     error  // error of the latest try to make the connection
 }
 
-// JoinTCP joins the group, and then accepts connections; earlier ones wait at the port. ctx
-// bounds only the joining. The mesh must be closed in the end. A later attempt of the group at
-// the same port ends this one, for a cause that wraps membership.ErrReplaced.
+// JoinTCP joins the group, and then accepts connections. Connections that come earlier wait at
+// the port. ctx bounds only the joining. The caller must close the mesh. If a later attempt of
+// the group joins at the same port, the group of this mesh fails with an error that wraps
+// membership.ErrReplaced.
 func JoinTCP(ctx context.Context, cfg TCPConfig) (*TCP, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -140,7 +143,7 @@ func JoinTCP(ctx context.Context, cfg TCPConfig) (*TCP, error) {
 	return t, nil
 }
 
-// complete checks a configuration and fills in its defaults.
+// complete checks the configuration and sets defaults.
 func (c *TCPConfig) complete() error {
 	switch {
 	case c.Size < 1:
@@ -190,7 +193,8 @@ func (t *TCP) Node(rank int) Node {
 	return t.nodes[rank]
 }
 
-// oversubscribed reports whether the host of an address has more processes of a group than cores.
+// oversubscribed reports whether more of the group's processes, peers, run on the host of the
+// given address than that host has cores.
 func oversubscribed(address string, peers []membership.Peer) bool {
 	here, _, _ := net.SplitHostPort(address)
 	count := 0
@@ -202,18 +206,19 @@ func oversubscribed(address string, peers []membership.Peer) bool {
 	return count > runtime.NumCPU()
 }
 
-// Address returns the address to which other ranks connect.
+// Address returns the address that other ranks dial.
 func (t *TCP) Address() string { return t.cfg.Port.Address() }
 
 // States returns the states of the ranks of this process, in rank order.
 func (t *TCP) States() []membership.State { return t.states() }
 
-// Leave says that a rank of this process has finished, though the process goes on. Others still
-// receive what it has sent; those that wait for more get an error that wraps
-// membership.ErrLeft.
+// Leave is called when a rank of this process has finished but the process goes on. Other
+// ranks still receive the messages that it has sent. Those that wait for further messages get
+// an error that wraps membership.ErrLeft.
 func (t *TCP) Leave(rank int) { t.leave(rank) }
 
-// watch ends the connections when the group ends anywhere.
+// watch ends the connections when the group fails in any process, or when a later attempt
+// replaces this one.
 func (t *TCP) watch(replaced <-chan error) {
 	select {
 	case cause := <-replaced:
@@ -237,9 +242,10 @@ func (t *TCP) interruptConns(cause error) {
 	}
 }
 
-// Close sends posted messages, for the connection timeout at most, closes all connections, and
-// returns when no goroutine is left. Ranks that wait for more from this process get an error
-// that wraps membership.ErrLeft. No other call may be under way. Closing again does nothing.
+// Close first waits, for at most the connection timeout, until posted messages are written to
+// the sockets. Then it closes all connections, and returns when all goroutines of the mesh have
+// ended. Ranks that wait for further messages of this process get an error that wraps
+// membership.ErrLeft. No other call may be running. Closing again does nothing.
 func (t *TCP) Close() error {
 	closed := fmt.Errorf("%w, and its ranks have %w", ErrClosed, membership.ErrLeft)
 	limit := time.AfterFunc(t.cfg.ConnectTimeout, func() { t.interrupt(closed) })

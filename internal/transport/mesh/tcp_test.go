@@ -63,7 +63,8 @@ func TestTCPCarriesAllTraffic(t *testing.T) {
 	}
 }
 
-// Both sides post more than the sockets hold before either receives.
+// TestTCPPostNeverWaits has both sides post more than the sockets' buffers hold before either
+// side receives.
 func TestTCPPostNeverWaits(t *testing.T) {
 	for _, secure := range []*tls.Config{nil, certificates(t)} {
 		_, nodes := clusterAt(t, oneEach(2), func(c *peerlink.Config) { smallSockets(c); c.TLS = secure }, nil)
@@ -108,7 +109,7 @@ func TestTCPOpeningAgainIsTheSame(t *testing.T) {
 	again, againB := couple(t, nodes[0], nodes[1], 0)
 	require.Same(t, ca, again)
 	require.Same(t, cb, againB)
-	require.IsType(t, &localConn{}, open(t, nodes[0], 2, 0), "ranks of a process need no socket")
+	require.IsType(t, &localConn{}, open(t, nodes[0], 2, 0), "ranks of one process must be connected in memory")
 	require.Equal(t, "*mesh.tcpConn", fmt.Sprintf("%T", ca))
 }
 
@@ -120,8 +121,9 @@ func TestTCPAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A mesh that closes between messages has left. Ranks that wait for its messages get the error
-// at once.
+// TestTCPClosing requires that a mesh that closes between two messages counts as having left:
+// posted messages are still received, and then ranks that wait for it get an error that wraps
+// ErrLeft.
 func TestTCPClosing(t *testing.T) {
 	meshes, nodes := clusterAt(t, oneEach(3), smallSockets, nil)
 	ca, cb := couple(t, nodes[0], nodes[1], 3)
@@ -133,7 +135,7 @@ func TestTCPClosing(t *testing.T) {
 	closing.Go(meshes[0].Close)
 	var h Header
 	require.NoError(t, cb.Next(&h))
-	require.NoError(t, cb.Read(make([]byte, 1<<20)), "what was posted before still comes")
+	require.NoError(t, cb.Read(make([]byte, 1<<20)), "a message posted before Close must be received")
 	require.NoError(t, closing.Wait())
 	require.ErrorIs(t, ca.Send(&Header{}, nil), ErrClosed)
 	_, err := nodes[0].Open(context.Background(), []Route{{1, 8}})
@@ -149,10 +151,11 @@ func TestTCPClosing(t *testing.T) {
 		Rank: 0, Address: meshes[0].Address(), Reporter: 1, During: membership.Describe(9, op),
 		Reason: "closed its connection", Kind: membership.ErrLeft,
 	}, *lost)
-	require.Equal(t, err, <-waiting, "others get the same cause")
+	require.Equal(t, err, <-waiting, "other ranks must get the same cause")
 }
 
-// A peer that ends in the middle of a message has not left but failed.
+// TestTCPPeerDiesWithinMessage requires that a peer whose connection ends in the middle of a
+// message counts as failed, not as having left.
 func TestTCPPeerDiesWithinMessage(t *testing.T) {
 	for name, how := range map[string]struct {
 		linger int
@@ -185,7 +188,8 @@ func TestTCPPeerDiesWithinMessage(t *testing.T) {
 	}
 }
 
-// A failure found anywhere ends all waiting calls here: senders, receivers, openers.
+// TestTCPGroupFails requires that a failure of the group makes all waiting calls return: Send,
+// Next, Read and Open.
 func TestTCPGroupFails(t *testing.T) {
 	meshes, nodes := clusterAt(t, oneEach(3), smallSockets, nil)
 	ca, _ := couple(t, nodes[0], nodes[1], 0)
@@ -208,7 +212,7 @@ func TestTCPGroupFails(t *testing.T) {
 		results <- err
 	}()
 	cause := errors.New("disk full")
-	meshes[0].group.(*localGroup).Fail(cause) // as if the membership got it from another process
+	meshes[0].group.(*localGroup).Fail(cause) // as the membership does for a failure of another process
 	for range 4 {
 		require.Equal(t, cause, <-results)
 	}
@@ -250,7 +254,7 @@ func TestTCPOpenGivesUp(t *testing.T) {
 			after := 50 * time.Millisecond
 			err := giveUp(after)
 			for ; c.last == "refused" && !strings.Contains(err.Error(), c.last) && after < time.Minute; after *= 2 {
-				err = giveUp(2 * after) // a busy machine takes longer to notice
+				err = giveUp(2 * after) // on a busy machine the first error may come too late
 			}
 			for _, text := range []string{c.want, c.last, fmt.Sprintf("rank %d", c.peer), c.address} {
 				require.ErrorContains(t, err, strings.ReplaceAll(text, "AFTER", after.String()))
@@ -272,8 +276,8 @@ func TestTCPOpenIsCancelled(t *testing.T) {
 	require.Equal(t, err, nodes[0].Err())
 }
 
-// A listener that starts late is found by retries. Until then another one holds the address, so
-// that no other program gets it, and does not answer.
+// TestTCPWaitsForListener requires that retries connect to a mesh that starts late. Until it
+// starts, another listener, which does not answer, reserves its address.
 func TestTCPWaitsForListener(t *testing.T) {
 	reserved, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -321,7 +325,7 @@ func TestTCPConfigIsChecked(t *testing.T) {
 	}
 }
 
-// descriptors counts the open files of this process.
+// descriptors returns the number of open files of this process.
 func descriptors(t *testing.T) int {
 	entries, err := os.ReadDir("/proc/self/fd")
 	require.NoError(t, err)
@@ -347,7 +351,7 @@ func TestTCPLeavesNothingBehind(t *testing.T) {
 			require.NoError(t, m.cfg.Port.Close())
 		}
 		require.NoError(t, idle.Close())
-		require.LessOrEqual(t, descriptors(t), before+1, "the poller's own may be new")
+		require.LessOrEqual(t, descriptors(t), before+1, "descriptors are left open, beside one that the runtime's poller may have opened")
 		goleak.VerifyNone(t, routines)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/overdue"
 )
 
-// content returns the content of message i on a channel from one rank to another; both sides
-// can compute it.
+// content returns the n bytes of message i on a channel from one rank to another. Sender and
+// receiver both compute them.
 func content(from, to, channel, i, n int) []byte {
 	seed := uint64(from)<<48 | uint64(to)<<32 | uint64(channel)<<16 | uint64(i)
 	r := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16), byte(seed >> 32), byte(seed >> 48)})
@@ -23,7 +23,8 @@ func content(from, to, channel, i, n int) []byte {
 	return b
 }
 
-// sizes draws message lengths around all thresholds.
+// sizes draws message lengths, many of them near the thresholds at which the way of sending
+// changes.
 func sizes(r *rand.Rand, limit int) int {
 	if r.IntN(4) == 0 {
 		return 0
@@ -38,7 +39,7 @@ func headerOf(from, to, channel, i, n int) Header {
 	}
 }
 
-// sendAll sends messages by Send and Post in turn, chosen by the random source.
+// sendAll sends count messages, each by Send or by Post at random.
 func sendAll(c Conn, from, to, channel, count, limit int, seed uint64) error {
 	r := rand.New(rand.NewPCG(seed, 1))
 	choose := rand.New(rand.NewPCG(seed, 2))
@@ -52,12 +53,13 @@ func sendAll(c Conn, from, to, channel, count, limit int, seed uint64) error {
 		if err := how(&h, b); err != nil {
 			return fmt.Errorf("sending message %d from %d to %d: %w", i, from, to, err)
 		}
-		clear(b) // the connection no longer needs the buffer
+		clear(b) // the caller may overwrite the payload after Send or Post
 	}
 	return nil
 }
 
-// receiveAll checks every header and byte, reading in pieces.
+// receiveAll receives the messages of sendAll in pieces of random lengths, and checks every
+// header and byte.
 func receiveAll(c Conn, from, to, channel, count, limit int, seed uint64) error {
 	r := rand.New(rand.NewPCG(seed, 1))
 	pieces := rand.New(rand.NewPCG(seed, 3))
@@ -92,7 +94,8 @@ func receiveAll(c Conn, from, to, channel, count, limit int, seed uint64) error 
 	return nil
 }
 
-// traffic makes all ranks send to all others, on several channels, all at once.
+// traffic makes all ranks send to all other ranks, on several channels concurrently, and checks
+// what they receive.
 func traffic(t require.TestingT, nodes []Node, channels, count, limit int, seed uint64) {
 	defer overdue.Watch("all messages of all ranks")()
 	var g errgroup.Group
@@ -125,14 +128,14 @@ func traffic(t require.TestingT, nodes []Node, channels, count, limit int, seed 
 	require.NoError(t, g.Wait())
 }
 
-// open opens one route and fails the test if it cannot.
+// open opens one route. If that fails, it fails the test.
 func open(t testing.TB, n Node, peer, channel int) Conn {
 	conns, err := n.Open(context.Background(), []Route{{peer, channel}})
 	require.NoError(t, err)
 	return conns[0]
 }
 
-// player plays ping-pong. It keeps its buffers, for tests that count allocations.
+// player is one side of a ping-pong. It reuses its buffers, as some tests count allocations.
 type player struct {
 	conn    Conn
 	buf     []byte
@@ -143,7 +146,8 @@ func newPlayer(c Conn, size int) *player {
 	return &player{conn: c, buf: make([]byte, size), out: Header{Length: uint32(size)}}
 }
 
-// play sends and receives count times, or the other way round.
+// play sends and receives a message count times. If first is false, it receives before it
+// sends.
 func (p *player) play(count int, first bool) error {
 	for range count {
 		if first {
@@ -170,7 +174,7 @@ func (p *player) receive() error {
 	return p.conn.Read(p.buf)
 }
 
-// stream sends count messages one way, and receives them.
+// stream sends count messages of size bytes from a to b.
 func stream(a, b Conn, size, count int) error {
 	var g errgroup.Group
 	g.Go(func() error {

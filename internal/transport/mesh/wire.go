@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// ErrFenced is wrapped by errors about peers of another attempt of the group; their messages
-// are never received.
+// ErrFenced is wrapped by errors about messages of another attempt of the group, which are
+// refused.
 var ErrFenced = errors.New("fenced off")
 
 // ErrFrame is wrapped by errors about bytes that are not a message of this protocol.
@@ -26,15 +26,16 @@ var ErrFrame = errors.New("bad message")
 //	 3  flags                 40  offset
 //	 4  lane                  48  segment
 //	 6  step                  52  length of the payload
-//	 8  attempt               56  checksum of the payload, if flagged to be here, or 0
+//	 8  attempt               56  checksum of the payload, or 0 if it is not here
 //	12  message number        60  CRC-32C of the 60 bytes before
-//	16  hash of the group
+//	16  hash of the group's name
 //
-// A long payload is followed by its checksum of trailerBytes bytes.
+// With flagTrailer the checksum follows the payload, in trailerBytes bytes: the sender writes
+// the header of a long message before it has summed the payload.
 //
-// The message number counts the messages of a direction of the connection, modulo 2³²: the next
-// message shows if one is lost, repeated or out of order. Either all payloads of a connection
-// have a checksum, or none.
+// The message number counts the messages of one direction of the connection, modulo 2³². If a
+// message is lost, repeated or out of order, the number of the next message shows it. Either
+// all payloads of a connection have checksums, or none has.
 const (
 	headerBytes   = 64
 	headerMagic   = 0x4d53
@@ -49,30 +50,29 @@ const (
 	headerSumFrom = headerBytes - 4
 )
 
-// WireVersion is the version of hellos, answers and messages: processes of different
-// versions refuse each other.
+// WireVersion is the version of the messages. A message of another version is refused.
 const WireVersion = 4
 
-// seal is a header's information on the checksum of its payload: its value, or that it follows
-// the payload. Both are zero if payloads have no checksum.
+// seal is what a header says about the checksum of its payload: sum is its value, or trails
+// says that the checksum follows the payload. Both are zero if payloads have no checksum.
 type seal struct {
 	sum    uint32
 	trails bool
 }
 
-// fence has the values that all messages of a group share; messages with other values are
-// refused.
+// fence has the values that all messages of a group must have, and their limits. Other messages
+// are refused.
 type fence struct {
 	attempt uint32
-	group   uint64 // hash of its name
-	limit   int    // longest payload
+	group   uint64 // hash of the group's name
+	limit   int    // length of the longest payload
 	summed  bool   // payloads have checksums
 }
 
-// groupHash returns the hash that stands for a group's name in messages.
+// groupHash returns the hash of a group's name that messages have.
 func groupHash(name string) uint64 { return xxh3.HashString(name) }
 
-// encode writes the header of the message with the given number.
+// encode writes to b the header of the message with the given number.
 func (f *fence) encode(b *[headerBytes]byte, h *Header, number uint32, s seal) {
 	var flags byte
 	if h.Absent {
@@ -101,10 +101,10 @@ func (f *fence) encode(b *[headerBytes]byte, h *Header, number uint32, s seal) {
 	le.PutUint32(b[headerSumFrom:], checksum.CRC32C(0, b[:headerSumFrom]))
 }
 
-// decode reads a header that may hold anything; the message with the given number is expected.
-// Nothing is allocated, and nothing of the payload is read, before the whole header has been
-// checked. The checksum is checked first: errors about other fields make sense only if the
-// header is undamaged.
+// decode reads a header from b, which may hold any bytes, and checks it. number is the message
+// number that the header must have. The payload is read, and memory is allocated for it, only
+// after the whole header has been checked. The checksum is checked first: errors about other
+// fields make sense only if the header is undamaged.
 func (f *fence) decode(b *[headerBytes]byte, h *Header, number uint32) (s seal, err error) {
 	le := binary.LittleEndian
 	if got, want := checksum.CRC32C(0, b[:headerSumFrom]), le.Uint32(b[headerSumFrom:]); got != want {
@@ -143,7 +143,7 @@ func (f *fence) decode(b *[headerBytes]byte, h *Header, number uint32) (s seal, 
 	return s, nil
 }
 
-// admit refuses any attempt and group but its own.
+// admit returns an error if attempt or group is not that of f.
 func (f *fence) admit(attempt uint32, group uint64) error {
 	switch {
 	case group != f.group:

@@ -1,6 +1,6 @@
-// Package middlebox is for tests: it sits between processes that are connected by TCP. It
-// damages their bytes in the way of faulty memory, firmware or software between them, unnoticed
-// by TCP's own checksum.
+// Package middlebox is for tests. It relays TCP connections between processes and damages their
+// bytes as faulty memory, firmware or software between the processes would. TCP's own checksum
+// does not detect such damage.
 //
 //	box := middlebox.New(middlebox.Draw(seed, 4, 2000))
 //	defer box.Close()
@@ -8,8 +8,9 @@
 //	…
 //	if box.Struck() { … }
 //
-// A fault is a function of its seed: the connection, counted in the order in which connections
-// are made through the box, the direction, the byte, and what happens there.
+// Draw draws a fault, which depends only on the arguments: its kind, its direction, the offset
+// of its first byte, and its connection. Connections are numbered in the order in which they
+// are made through the box.
 package middlebox
 
 import (
@@ -22,22 +23,22 @@ import (
 	"time"
 )
 
-// Kind is what happens to bytes.
+// Kind is a kind of fault.
 type Kind uint8
 
 // The kinds of faults.
 const (
-	Flip   Kind = iota // a bit is flipped
-	Zero               // bytes are zero
-	Lose               // bytes are missing
-	Repeat             // bytes come twice
-	Swap               // bytes change places with the same number of bytes behind them
-	Hold               // bytes come late
-	Cut                // the connection ends
+	Flip   Kind = iota // flips a bit
+	Zero               // sets bytes to zero
+	Lose               // leaves out bytes
+	Repeat             // sends bytes twice
+	Swap               // exchanges bytes with the same number of bytes after them
+	Hold               // delays bytes
+	Cut                // ends the connection
 	kinds
 )
 
-// String names a kind.
+// String returns the name of the kind.
 func (k Kind) String() string {
 	return [...]string{"flip", "zero", "lose", "repeat", "swap", "hold", "cut"}[k]
 }
@@ -45,15 +46,15 @@ func (k Kind) String() string {
 // Fault is a single fault.
 type Fault struct {
 	Kind       Kind
-	Connection int           // which, from 0
-	Back       bool          // in the bytes from the listening side
-	At         int64         // offset in that direction
-	Length     int           // bytes concerned
+	Connection int           // number of the connection, from 0
+	Back       bool          // the damaged bytes come from the listening side
+	At         int64         // offset of the first damaged byte in its direction
+	Length     int           // number of damaged bytes
 	Bit        uint8         // for Flip
 	Delay      time.Duration // for Hold
 }
 
-// String says what happens.
+// String describes the fault.
 func (f Fault) String() string {
 	way := "there"
 	if f.Back {
@@ -62,8 +63,9 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s %d bytes at %d, %s, of connection %d", f.Kind, f.Length, f.At, way, f.Connection)
 }
 
-// Draw draws a fault of one of the first connections, somewhere in its first bytes. Most faults
-// come early, where headers with lengths are close together.
+// Draw draws a fault of one of the first connections, among the first bytes of one of its
+// directions. Small offsets are more likely, as headers with lengths are frequent at the
+// beginning of a connection.
 func Draw(seed uint64, connections int, bytes int64) Fault {
 	r := rand.New(rand.NewPCG(seed, 0xb0c5))
 	f := Fault{
@@ -76,10 +78,10 @@ func Draw(seed uint64, connections int, bytes int64) Fault {
 	return f
 }
 
-// Box passes connections on, with one fault.
+// Box relays connections and carries out one fault.
 type Box struct {
 	fault  Fault
-	made   atomic.Int64 // connections
+	made   atomic.Int64 // number of connections
 	struck atomic.Bool
 	work   sync.WaitGroup
 
@@ -88,15 +90,15 @@ type Box struct {
 	open   []io.Closer
 }
 
-// New returns a box with a fault.
+// New returns a box that carries out f.
 func New(f Fault) *Box { return &Box{fault: f} }
 
 // Struck reports whether the fault has happened, so that bytes have arrived changed, late, or
 // not at all.
 func (b *Box) Struck() bool { return b.struck.Load() }
 
-// Before listens, and passes connections on to an address. It returns the address on which it
-// listens.
+// Before listens, and relays every connection that it accepts to the given address. It returns
+// the address on which it listens.
 func (b *Box) Before(address string) (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -132,7 +134,7 @@ func (b *Box) Before(address string) (string, error) {
 	return l.Addr().String(), nil
 }
 
-// keep records what is to be closed in the end.
+// keep records c for Close. If the box is closed already, keep closes c and returns false.
 func (b *Box) keep(c io.Closer) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -144,7 +146,7 @@ func (b *Box) keep(c io.Closer) bool {
 	return true
 }
 
-// Close ends all connections.
+// Close closes all listeners and connections, and waits until all relaying has ended.
 func (b *Box) Close() {
 	b.mu.Lock()
 	b.closed = true
@@ -155,7 +157,7 @@ func (b *Box) Close() {
 	b.work.Wait()
 }
 
-// relay is a direction of a connection.
+// relay copies the bytes of one direction of a connection.
 type relay struct {
 	*Box
 	to, from *net.TCPConn
@@ -171,12 +173,12 @@ func (p *relay) run() {
 		_, err = io.Copy(p.to, p.from)
 	}
 	p.to.CloseWrite()
-	if err != nil { // a side that cannot be written to does not read either
+	if err != nil { // this direction cannot be written any more, so nothing is read for it
 		p.from.Close()
 	}
 }
 
-// strike passes bytes on up to the fault, and carries it out.
+// strike relays the bytes before the fault, and then carries out the fault.
 func (p *relay) strike() error {
 	f := &p.fault
 	if _, err := io.CopyN(p.to, p.from, f.At); err != nil {
@@ -193,8 +195,8 @@ func (p *relay) strike() error {
 		n *= 2
 	}
 	b := make([]byte, n)
-	// If too few bytes come, they are passed on unchanged, as their sender may wait for an
-	// answer.
+	// The sender may wait for an answer before it sends as many bytes as the fault concerns. So
+	// after a pause the fault is carried out on the bytes that have come.
 	for got := 0; got < n; {
 		k, err := p.from.Read(b[got:])
 		if k > 0 && got+k < n && f.Kind != Lose {

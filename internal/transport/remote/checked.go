@@ -8,10 +8,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
-// The body of a frame, which follows its head, is sent in pieces of pieceBytes and a last one
-// that may be shorter. Each piece is followed by a checksum of the whole frame so far. So no
-// byte is used that was not checked, no damaged length is believed, and no more than a piece
-// waits to be checked. Under TLS, which authenticates the data, there are no checksums.
+// The body of a frame, which follows its head, is sent in pieces of pieceBytes, of which the
+// last may be shorter. Each piece is followed by a checksum of the body up to its end. So no
+// byte and no length is used before it was checked, and no more than one piece is buffered to
+// be checked. Under TLS, which authenticates the data, there are no checksums.
 const (
 	pieceBytes = checksum.PieceBytes
 	sumBytes   = 4
@@ -20,18 +20,18 @@ const (
 // frameWriter appends a frame to a buffer.
 type frameWriter struct {
 	b      []byte
-	start  int // of the frame
-	length int // of the body, without checksums
+	start  int // index in b where the frame begins
+	length int // bytes of the body, without checksums
 	summed bool
 	sum    checksum.Sum
 }
 
-// beginFrame begins a frame at the end of b.
+// beginFrame appends the head of a frame to b, and returns a writer for its body.
 func beginFrame(b []byte, k kind, summed bool) frameWriter {
 	return frameWriter{b: appendHead(b, k, 0), start: len(b), summed: summed}
 }
 
-// Write appends to the body. It never fails.
+// Write appends p to the body. It never fails.
 func (w *frameWriter) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {
@@ -46,13 +46,14 @@ func (w *frameWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// endPiece appends the checksum after a piece of n bytes.
+// endPiece appends the checksum to a piece of n bytes at the end of the buffer.
 func (w *frameWriter) endPiece(n int) {
 	w.sum = w.sum.Add(w.b[len(w.b)-n:])
 	w.b = binary.LittleEndian.AppendUint32(w.b, w.sum.Bits())
 }
 
-// end completes the frame except for its number, and returns the buffer.
+// end completes the frame, except for its number and the checksum of its head, and returns the
+// buffer.
 func (w *frameWriter) end() []byte {
 	if n := w.length % pieceBytes; w.summed && n > 0 {
 		w.endPiece(n)
@@ -61,7 +62,7 @@ func (w *frameWriter) end() []byte {
 	return w.b
 }
 
-// frame returns a frame in a buffer of its own.
+// frame returns, in a new buffer, a frame whose body is the concatenation of follows.
 func frame(k kind, summed bool, follows ...[]byte) []byte {
 	n := 0
 	for _, p := range follows {
@@ -78,19 +79,19 @@ func frame(k kind, summed bool, follows ...[]byte) []byte {
 type frameReader struct {
 	from    io.Reader
 	summed  bool
-	names   func(edge int) string // names of edges, or nil
+	names   func(edge int) string // returns the name of an edge; may be nil
 	head    frameHead
-	at      int64  // bytes that were read and checked
-	ready   []byte // checked bytes that were not returned yet
+	at      int64  // number of bytes that were read and checked
+	ready   []byte // checked bytes that Read has not returned yet
 	sum     checksum.Sum
-	piece   []byte // buffer for a piece if the caller's is too short
-	damaged error  // the damage that was found
+	piece   []byte // buffer for a piece, used if the caller's is too short
+	damaged error  // error about damage that was detected
 }
 
-// begin begins the next frame, whose head was read.
+// begin begins the body of the next frame, which has the given head.
 func (r *frameReader) begin(head frameHead) { r.head, r.at, r.sum = head, 0, 0 }
 
-// title names the frame and its purpose.
+// title returns a text with the number and kind of the frame and the edge that it is for.
 func (r *frameReader) title() string {
 	title := fmt.Sprintf("frame %d, a %v of %d bytes", r.head.number, r.head.kind, r.head.length)
 	if r.head.edge < 0 {
@@ -105,10 +106,10 @@ func (r *frameReader) title() string {
 	return title
 }
 
-// rest returns how much of the frame was not returned yet.
+// rest returns how many bytes of the body Read has not returned yet.
 func (r *frameReader) rest() int64 { return r.head.length - r.at + int64(len(r.ready)) }
 
-// Read returns checked bytes, and io.EOF after the frame.
+// Read returns checked bytes of the body, and io.EOF at its end.
 func (r *frameReader) Read(p []byte) (int, error) {
 	switch {
 	case len(p) == 0:
@@ -141,7 +142,7 @@ func (r *frameReader) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// check reads the next piece into p, and checks it.
+// check reads the next piece and its checksum, stores the piece in p, and checks it.
 func (r *frameReader) check(p []byte) error {
 	var sum [sumBytes]byte
 	if _, err := io.ReadFull(r.from, p); err != nil {
@@ -159,7 +160,7 @@ func (r *frameReader) check(p []byte) error {
 	return nil
 }
 
-// within turns the end of a connection in the middle of a frame into an error.
+// within turns io.EOF in the middle of a frame into io.ErrUnexpectedEOF.
 func within(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -167,10 +168,10 @@ func within(err error) error {
 	return err
 }
 
-// ErrDamaged is wrapped by the error about a worker whose bytes arrived changed.
+// ErrDamaged is wrapped by errors about bytes of a worker that were changed in transit.
 var ErrDamaged = checksum.ErrDamaged
 
-// damage is an ErrDamaged with details.
+// damage returns an error that wraps ErrDamaged and has details.
 func damage(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrDamaged, fmt.Errorf(format, args...))
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// TestCloseFlushes: messages sent before Close arrive, and closing the first worker does not
-// make others fail.
+// TestCloseFlushes requires that messages sent before Close arrive, and that no network fails
+// when another worker closes first.
 func TestCloseFlushes(t *testing.T) {
 	const messages = 50
 	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}} {
@@ -31,14 +31,15 @@ func TestCloseFlushes(t *testing.T) {
 				require.NoError(t, s.Send(soon(t), transport.Message{Shard: from, Rows: rows}))
 			}
 		}
-		// Each worker sends its last messages to those that close after it, and closes at once.
+		// Each worker sends messages to the workers that close after it, and then closes at
+		// once.
 		for i, w := range order {
 			for _, to := range order[i+1:] {
 				send(w, to)
 			}
 			start := time.Now()
 			require.NoError(t, j.nets[w].Close())
-			require.Less(t, time.Since(start), closeTimeout, "it waited for nobody")
+			require.Less(t, time.Since(start), closeTimeout, "Close must not wait for the other workers' networks to close")
 			for _, to := range order[i+1:] {
 				for range messages {
 					m := keepers[to].next(t)
@@ -52,7 +53,8 @@ func TestCloseFlushes(t *testing.T) {
 	}
 }
 
-// TestSendToOneWhoLeft: it is an error of Send, but no failure of the network.
+// TestSendToOneWhoLeft requires that Send to a worker that has left returns an error, and that
+// the network does not fail.
 func TestSendToOneWhoLeft(t *testing.T) {
 	j := connected(t, 3, nil)
 	k := newKeeper(2)
@@ -74,7 +76,8 @@ func TestSendToOneWhoLeft(t *testing.T) {
 	j.noFailures()
 }
 
-// TestUseAfterClose: use after Close is refused, and waiting calls return.
+// TestUseAfterClose requires that calls after Close return ErrClosed, and that a waiting Send
+// returns it too.
 func TestUseAfterClose(t *testing.T) {
 	j := connected(t, 2, nil)
 	s := j.dial(0, at(0, 0, 1))
@@ -93,8 +96,8 @@ func TestUseAfterClose(t *testing.T) {
 	j.noFailures()
 }
 
-// TestFailedNetworkLeavesQuietly: a worker that closes because another was lost is not taken
-// for lost.
+// TestFailedNetworkLeavesQuietly requires that a worker whose network failed because of a lost
+// worker, and that then closes, is not taken for lost by others.
 func TestFailedNetworkLeavesQuietly(t *testing.T) {
 	j := connected(t, 3, nil)
 	k := newKeeper(9)
@@ -115,7 +118,7 @@ func TestFailedNetworkLeavesQuietly(t *testing.T) {
 	require.Equal(t, 2, j.failure(1).Rank)
 	require.NoError(t, j.nets[1].Close())
 	s := j.dial(0, at(0, 0, 1))
-	for { // until the good-bye arrives
+	for { // until the good-bye of worker 1 arrives
 		if err := s.Send(soon(t), transport.Message{}); err != nil {
 			require.ErrorIs(t, err, ErrLeft)
 			break
@@ -126,8 +129,8 @@ func TestFailedNetworkLeavesQuietly(t *testing.T) {
 	j.mu.Unlock()
 }
 
-// TestLeaveWhileConnecting: a worker that closes while a connection is being made is not taken
-// for lost, at either end and however late.
+// TestLeaveWhileConnecting requires that a worker that closes while a connection is being made,
+// at either end, is not taken for lost, unless it has sent a frame without a good-bye.
 func TestLeaveWhileConnecting(t *testing.T) {
 	met := func(from *Network, to *Network, worker int) net.Conn {
 		nc, err := from.cfg.Port.Dial(soon(t), to.Address(), from.hello(worker))
@@ -137,7 +140,7 @@ func TestLeaveWhileConnecting(t *testing.T) {
 	t.Run("hangs up", func(t *testing.T) {
 		j := connected(t, 2, nil)
 		require.NoError(t, met(j.nets[0], j.nets[1], 1).Close())
-		for { // until worker 1 has noticed, and would admit worker 0 again
+		for { // until worker 1 has noticed the end, and would accept worker 0 again
 			j.nets[1].mu.Lock()
 			_, in := j.nets[1].incoming[0]
 			known := len(j.nets[1].all) == 1
@@ -156,7 +159,7 @@ func TestLeaveWhileConnecting(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, nc.Close())
 		require.Equal(t, "closed its connection without a good-bye", j.failure(1).Reason)
-		require.Equal(t, j.nets[0].Address(), j.failure(1).Address, "where it is reached, not where it came from")
+		require.Equal(t, j.nets[0].Address(), j.failure(1).Address, "the error must have the address of the worker's port, not that of its end of the connection")
 	})
 	for _, end := range []string{"dialer", "listener"} {
 		t.Run(end+" says good-bye", func(t *testing.T) {
@@ -164,7 +167,7 @@ func TestLeaveWhileConnecting(t *testing.T) {
 			nc := met(j.nets[0], j.nets[1], 1)
 			n := j.nets[0]
 			n.mu.Lock()
-			n.closed = true // after the handshake
+			n.closed = true // as if the network was closed after the handshake
 			c := n.newConn(nc, 1, "test")
 			if end == "listener" {
 				n.adopt(c, newIncoming(c))
@@ -176,9 +179,9 @@ func TestLeaveWhileConnecting(t *testing.T) {
 			n.mu.Unlock()
 			c.done.Wait()
 			require.False(t, c.lost)
-			require.True(t, c.parted, "the other side has heard the good-bye, and answered")
+			require.True(t, c.parted, "the other side must answer the good-bye")
 			n.mu.Lock()
-			n.closed = false // so that it is closed in the end
+			n.closed = false // so that the end of the test closes the network
 			n.mu.Unlock()
 			j.noFailures()
 		})

@@ -15,29 +15,29 @@ import (
 )
 
 // Rows are sent as record batches of the Arrow IPC stream format. Their schema is sent once on
-// a connection, under a number. A record batch without dictionaries can be decoded alone once
-// its schema is known, so any number of encoders may work on the batches of one schema at once,
-// and one decoder reads them all.
+// a connection, with a number that identifies it. A record batch without dictionaries can be
+// decoded with nothing but its schema. So several encoders may encode batches of one schema
+// concurrently, and one decoder decodes them all.
 
-// codec encodes batches of one schema.
+// codec encodes batches of one schema. Its methods may be called concurrently.
 type codec struct {
 	number uint32
 	schema *arrow.Schema
-	head   []byte // the schema as an IPC message
+	head   []byte // the schema as an Arrow IPC message
 	mem    memory.Allocator
 
 	mu   sync.Mutex
 	free []*encoder
 }
 
-// encoder turns batches into IPC messages; one goroutine at a time uses it.
+// encoder writes batches as Arrow IPC messages. One goroutine at a time uses it.
 type encoder struct {
 	to   *frameWriter
-	skip int // bytes to drop: the schema, which is sent in a frame of its own
+	skip int // number of bytes to drop: the schema, which is sent in a frame of its own
 	w    *batch.StreamWriter
 }
 
-// Write receives the output of the stream writer.
+// Write is called by the stream writer with its output.
 func (e *encoder) Write(p []byte) (int, error) {
 	k := min(e.skip, len(p))
 	e.skip -= k
@@ -45,10 +45,10 @@ func (e *encoder) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// endMark is the length of the end-of-stream mark.
+// endMark is the length in bytes of the end-of-stream mark of an Arrow IPC stream.
 const endMark = 8
 
-// newCodec makes a codec of a schema. It refuses a schema that others could not decode.
+// newCodec returns a codec of a schema. It fails if the receiver could not decode the schema.
 func newCodec(number int, schema *arrow.Schema, mem memory.Allocator) (*codec, error) {
 	var stream bytes.Buffer
 	w := batch.NewStreamWriter(&stream, schema, mem)
@@ -67,7 +67,7 @@ func newCodec(number int, schema *arrow.Schema, mem memory.Allocator) (*codec, e
 	return &codec{number: uint32(number), schema: schema, head: head, mem: mem}, nil
 }
 
-// append encodes a batch, which is borrowed.
+// append encodes rec and writes it to to. It keeps no reference to rec.
 func (c *codec) append(to *frameWriter, rec arrow.Record) error {
 	c.mu.Lock()
 	var e *encoder
@@ -91,14 +91,14 @@ func (c *codec) append(to *frameWriter, rec arrow.Record) error {
 	return nil
 }
 
-// codecs finds the codec of a schema.
+// codecs has the codecs of a network.
 type codecs struct {
 	mem  memory.Allocator
 	mu   sync.Mutex
 	list []*codec
 }
 
-// of returns the codec of a schema; equal schemas have the same codec.
+// of returns the codec of a schema. Equal schemas have the same codec.
 func (s *codecs) of(schema *arrow.Schema) (*codec, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,13 +128,14 @@ type decoder struct {
 	head []byte
 	mem  memory.Allocator
 	feed feed
-	r    *batch.StreamReader // nil if it must be made anew
+	r    *batch.StreamReader // nil if decode must make a new one
 }
 
 // feed limits a stream reader to the rest of a frame.
 type feed struct{ io.LimitedReader }
 
-// Read never returns io.EOF, which would be the proper end of a stream.
+// Read returns io.ErrUnexpectedEOF at the end of the frame, since the stream reader takes
+// io.EOF for the regular end of a stream.
 func (f *feed) Read(p []byte) (int, error) {
 	if f.N <= 0 {
 		return 0, io.ErrUnexpectedEOF
@@ -142,11 +143,11 @@ func (f *feed) Read(p []byte) (int, error) {
 	return f.LimitedReader.Read(p)
 }
 
-// largeMessage is the size from which a decoder does not keep its memory for the next message.
-// Messages of usual size need no allocation.
+// largeMessage is the length in bytes above which a decoder releases its memory after a
+// message. For shorter messages it reuses the memory, so that they need no allocation.
 const largeMessage = 4 << 20
 
-// newDecoder makes a decoder of the schema in an IPC message.
+// newDecoder returns a decoder of the schema in head, an Arrow IPC message.
 func newDecoder(head []byte, mem memory.Allocator) (*decoder, error) {
 	d := &decoder{head: head, mem: mem}
 	if err := d.open(); err != nil {
@@ -167,11 +168,11 @@ func (d *decoder) open() (err error) {
 	return nil
 }
 
-// rest returns how many bytes of the feed are left, including those that the reader has
-// buffered.
+// rest returns how many bytes of the feed were not decoded yet, including bytes that the reader
+// has buffered.
 func (d *decoder) rest() int64 { return d.feed.N + int64(d.r.Buffered()) }
 
-// decode reads a batch of the given length from in, owned by the caller and valid.
+// decode reads a batch of length bytes from in. The batch is valid, and the caller owns it.
 func (d *decoder) decode(in io.Reader, length int64) (arrow.Record, error) {
 	if d.r == nil {
 		if err := d.open(); err != nil {
@@ -193,7 +194,7 @@ func (d *decoder) decode(in io.Reader, length int64) (arrow.Record, error) {
 	return rec, err
 }
 
-// release releases what the decoder holds.
+// release releases the stream reader and its memory.
 func (d *decoder) release() {
 	if d.r != nil {
 		d.r.Release()
@@ -201,7 +202,7 @@ func (d *decoder) release() {
 	}
 }
 
-// schemaFrame is the frame that announces a codec.
+// schemaFrame returns the frame that sends the schema and the number of c.
 func schemaFrame(c *codec, summed bool) []byte {
 	return frame(kindSchema, summed, binary.LittleEndian.AppendUint32(nil, c.number), c.head)
 }

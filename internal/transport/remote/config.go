@@ -14,76 +14,77 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// Config identifies a worker and says how it communicates with the others. All workers of an
-// attempt have the same Workers and Attempt, and ports of the same job and secret.
+// Config identifies a worker and configures its communication with other workers. All workers
+// of an attempt must have the same Workers and Attempt, and ports with the same job and secret.
 type Config struct {
-	Worker  int // number of this one, from 0
-	Workers int // in all
+	Worker  int // number of this worker, from 0
+	Workers int // number of all workers
 
-	// Port accepts and makes the connections of this worker. If there are other workers, it
-	// needs a secret of at least 16 bytes, and a host to which others can connect. Its owner
-	// closes it after the network.
+	// Port accepts and makes the connections of this worker. If there are other workers, the
+	// port must have a secret of at least 16 bytes, and a host to which they can connect. The
+	// caller closes the port after the network.
 	Port *peerlink.Port
 
-	// NoChecksum turns off the checksums of frame bodies, which find damage that TCP's own 16
-	// bits miss; heads of frames keep theirs. All workers must have the same setting. With TLS,
-	// which authenticates the data, there are none in any case.
+	// NoChecksum turns off the checksums of frame bodies. They detect damage that TCP's own
+	// checksum of 16 bits misses. Heads of frames always have checksums. All workers must have
+	// the same setting. Under TLS, which authenticates the data, bodies have no checksums in
+	// any case.
 	NoChecksum bool
 
-	Attempt int // keeps the attempts of a job apart, at least 0
+	Attempt int // number of the job's attempt, at least 0; workers of other attempts are refused
 
-	// Credits is how many messages may be under way to an inbox, as in transport.Mem. This
-	// process has that many, and all other processes together have as many again. Each of those
-	// has at least min(2, Credits). 0 is transport.DefaultCredits.
+	// Credits bounds the messages in transit to an inbox, as in transport.Mem. The senders of
+	// the inbox's own worker have Credits credits. The other workers share another Credits
+	// credits equally, but each has at least min(2, Credits). 0 means transport.DefaultCredits.
 	Credits int
 
-	// EdgeName, if set, names the rows of an edge for errors; "" if it does not know. It is
-	// called from any goroutine.
+	// EdgeName may be nil. Otherwise it returns a name for the rows of an edge, for errors, or
+	// "" if it has none. It may be called from any goroutine.
 	EdgeName func(edge int) string
 
-	// Allocator allocates the rows that arrive; nil is the Go heap.
+	// Allocator allocates the received rows; nil means the Go heap.
 	Allocator memory.Allocator
 
-	// Fail is called once, with the first failure: a *PeerError. Sends fail with it from then
-	// on. It must return soon, and not close the network. It may be nil.
+	// Fail is called once, with the first failure: a *PeerError. From then on, Send returns
+	// that error. Fail must return soon, and must not close the network. It may be nil.
 	Fail func(error)
 
-	// Detection is how long a worker to which there is a connection may be silent before it
-	// counts as lost; 0 is 4 s. The end of a connection is noticed at once.
+	// Detection is the time after which a silent worker to which there is a connection counts
+	// as lost; 0 means 4 s. The end of a connection is noticed at once.
 	Detection time.Duration
 
-	// ConnectTimeout bounds the time to reach another worker; 0 is 20 s.
+	// ConnectTimeout bounds the time to connect to another worker; 0 means 20 s.
 	ConnectTimeout time.Duration
 
-	Logger hclog.Logger // nil: none
+	Logger hclog.Logger // may be nil
 
-	bare       bool  // frame bodies have no checksums, by NoChecksum or because of TLS
-	maxMessage int64 // for tests; 0: MaxMessage
-	window     int64 // for tests; 0: queueBytes
+	bare       bool  // frame bodies have no checksums, because of NoChecksum or TLS
+	maxMessage int64 // for tests; 0 means MaxMessage
+	window     int64 // for tests; 0 means queueBytes
 }
 
-// MaxMessage bounds a message in bytes, as it is sent.
+// MaxMessage is the maximum number of bytes of a message in its encoded form.
 const MaxMessage = 256 << 20
 
 const (
 	defaultDetection = 4 * time.Second
-	defaultConnect   = 20 * time.Second // shorter than the timeout of groups, as this error says more
+	defaultConnect   = 20 * time.Second // shorter than the timeout of collective groups, as this error has more information
 	minDetection     = 50 * time.Millisecond
 	minSecret        = 16
 	maxWorkers       = 1 << 16
 
-	// queueBytes is how many bytes may wait to be written to one worker before senders wait:
-	// enough to keep a socket busy, and little compared with a budget.
+	// queueBytes is the number of bytes that may be queued for one worker before senders wait.
+	// It is large enough to keep a socket busy, and small compared with a memory budget.
 	queueBytes = 4 << 20
 
-	// closeTimeout bounds the wait for others to read what was sent, and to send their
-	// good-bye.
+	// closeTimeout bounds the time for which Close waits for other workers to read the queued
+	// messages and to send their good-byes.
 	closeTimeout = 10 * time.Second
 
-	maxReason = 512 // bytes of a report of damage
+	maxReason = 512 // bytes of the text in a report of damage
 )
 
-// completed checks a config and fills in the defaults.
+// completed returns the config with defaults, and an error if it is invalid.
 func (c Config) completed() (Config, error) {
 	c.Detection = cmp.Or(c.Detection, defaultDetection)
 	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, defaultConnect)
@@ -130,8 +131,8 @@ func (c *Config) check() error {
 // summed reports whether frame bodies have checksums.
 func (n *Network) summed() bool { return !n.cfg.bare }
 
-// perPeer returns how many messages each other worker may have under way to an inbox. With two,
-// one can be stored while the next is being sent.
+// perPeer returns the number of credits of an inbox that each other worker gets. With two
+// credits, one message can be stored while the next one is being sent.
 func (c *Config) perPeer() int {
 	others := max(1, c.Workers-1)
 	return max(min(2, c.Credits), c.Credits/others)

@@ -16,73 +16,74 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// conn is one connection after its handshake, at either end. One goroutine reads and one
-// writes; senders put frames into the queue.
+// conn is one end of a connection after its handshake. One goroutine reads and one writes.
+// Senders put frames into the queue.
 //
-// Its life:
+// Its states:
 //
-//	           leave: good-bye is queued            good-bye heard
+//	           leave: good-bye is queued          good-bye received
 //	open ─────────────────────────────────► leaving ─────────────► over
 //	  │                                        │                    ▲
-//	  │ good-bye heard: answered at once       │ end, error, late   │
+//	  │ good-bye received: answered at once    │ end, error, timeout│
 //	  ├────────────────────────────────────────┴────────────────────┤
 //	  │ end, error, silence, damage: the network fails              │
 //	  └─────────────────────────────────────────────────────────────┘
 //
-// A good-bye is the last frame, and after it the writing half is closed. The side that sent it
-// first goes on reading until the answer comes: closing a socket with unread bytes would reset
-// it, and destroy what the other side has not read yet.
+// A good-bye is the last frame that a side sends. After it, the side closes its sending
+// direction. The side that sent its good-bye first reads until the other side's good-bye comes:
+// closing a socket with unread bytes would reset the connection, and bytes that the other side
+// has not read yet would be lost.
 type conn struct {
 	n       *Network
 	nc      net.Conn
-	worker  int // worker at the other end
+	worker  int // number of the worker at the other end
 	address string
 	in      *bufio.Reader
-	readErr error  // error of the socket, for the reader
-	frame   uint32 // number of the next one to read
+	readErr error  // error of the last read of the socket; used only by the reader
+	frame   uint32 // number of the next frame to read
 	body    frameReader
-	side    side // set before the start
-	greeted bool // the other side made it; set before the start
+	side    side // set before the goroutines start
+	greeted bool // the other side made the connection; set before the goroutines start
 
-	reads atomic.Uint64   // reads that returned bytes
-	wrote atomic.Bool     // something was written since the last beat
-	room  *transport.Gate // bytes of messages that may still be queued
+	reads atomic.Uint64   // number of reads that returned bytes
+	wrote atomic.Bool     // bytes were written since the last heartbeat was due
+	room  *transport.Gate // number of bytes of messages that may still be queued
 
-	// Used only by the network's watch.
-	seen     uint64 // reads at the last tick
+	// The following fields are used only by Network.watch.
+	seen     uint64 // value of reads at the last tick
 	liveness silence.Peer
-	heard    time.Time // when reads was last seen to grow
+	heard    time.Time // time of the last tick at which reads had changed
 
 	mu      sync.Mutex
 	queue   []*[]byte
-	number  uint32          // of the next frame to queue
-	queued  uint32          // frames in the queue
-	tail    *[]byte         // the last of the queue, if small frames may be added to it
-	counted int64           // bytes of messages in the queue
-	backlog int64           // bytes of other frames in it
-	sent    map[*codec]bool // schemas that were sent
+	number  uint32          // number of the next frame to queue
+	queued  uint32          // number of frames in the queue
+	tail    *[]byte         // the last buffer of the queue, if small frames may be added to it
+	counted int64           // bytes of messages that are not written yet
+	backlog int64           // bytes of other frames in the queue
+	sent    map[*codec]bool // codecs whose schemas were queued
 	leaving bool            // the good-bye is queued
-	parted  bool            // the good-bye of the other side was heard
+	parted  bool            // the good-bye of the other side was received
 	written bool            // the good-bye is written
 	over    bool
-	lost    bool // something that was queued was not written
+	lost    bool // queued messages were not written
 
 	wake chan struct{}
-	quit chan struct{} // closed when over
+	quit chan struct{} // closed when over is set
 	done sync.WaitGroup
 }
 
 const (
-	readBuffer  = 4 << 10 // room for many small frames; rows bypass it
-	smallFrame  = 2 << 10 // frames up to this size are packed together
+	readBuffer  = 4 << 10 // holds many small frames; reads of rows bypass it
+	smallFrame  = 2 << 10 // frames up to this length are put into one buffer
 	smallBuffer = 8 << 10
 	keptBuffer  = 1 << 20 // larger buffers are not reused
 
-	// damageReportTimeout bounds the wait for the other side to read the report that its bytes
-	// arrived damaged.
+	// damageReportTimeout bounds the wait until the other side has read a report of damage.
 	damageReportTimeout = 2 * time.Second
 
-	// maxBacklog bounds the queued answers to a worker that keeps asking and reads nothing.
+	// maxBacklog bounds the bytes of queued frames other than messages, for a worker that reads
+	// nothing.
 	maxBacklog = 64 << 20
 )
 
@@ -97,24 +98,26 @@ func (n *Network) newConn(nc net.Conn, worker int, address string) *conn {
 	return c
 }
 
-// side handles the frames at one end of a connection. The reading goroutine calls it.
+// side handles the frames that are received at one end of a connection. Only the reading
+// goroutine calls it.
 type side interface {
-	// handle reads the body of a frame, of the given kind and length, from the connection's
-	// body.
+	// handle handles a frame of kind k. It must read its body, of the given length, from
+	// conn.body.
 	handle(k kind, length int) error
 
-	// finish is called when nothing more is read.
+	// finish is called after the last frame.
 	finish()
 }
 
-// start starts the reader and the writer of the connection.
+// start starts the reading and the writing goroutine.
 func (c *conn) start(s side) {
 	c.side = s
 	c.done.Go(c.read)
 	c.done.Go(c.write)
 }
 
-// socket is the reading side of a connection: it records that bytes have arrived.
+// socket reads from the socket of a conn. It counts reads that returned bytes, and records
+// errors.
 type socket conn
 
 func (s *socket) Read(p []byte) (int, error) {
@@ -142,7 +145,7 @@ func (c *conn) read() {
 	c.n.forget(c)
 }
 
-// frames handles frames, and returns nil after a good-bye.
+// frames handles frames until a good-bye, after which it returns nil, or an error.
 func (c *conn) frames() error {
 	for {
 		head, err := c.in.Peek(headBytes)
@@ -174,7 +177,7 @@ func (c *conn) frames() error {
 		default:
 			if err := c.side.handle(k, int(length)); err != nil {
 				switch {
-				case c.body.damaged != nil: // takes precedence over other errors
+				case c.body.damaged != nil: // damage takes precedence, as it may have caused the other errors
 					return c.body.damaged
 				case c.readErr != nil:
 					return c.readErr
@@ -188,15 +191,16 @@ func (c *conn) frames() error {
 	}
 }
 
-// ended reports whether this side has sent its good-bye, so that incoming frames are ignored.
+// ended reports whether this side has queued its last frame, so that received frames are
+// ignored.
 func (c *conn) ended() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.leaving
 }
 
-// answer sends a good-bye because the other side did, and ends the connection when it is
-// written.
+// answer is called after the other side's good-bye. It sends a good-bye, and waits until that
+// is written and the connection has ended.
 func (c *conn) answer() {
 	c.n.left(c)
 	c.leave(true)
@@ -210,7 +214,7 @@ func (c *conn) answer() {
 	<-c.quit
 }
 
-// leave queues the good-bye, after the queued frames or instead of them.
+// leave queues the good-bye. If drop is set, it first drops the queued frames.
 func (c *conn) leave(drop bool) {
 	c.room.Shut(ErrLeft)
 	c.mu.Lock()
@@ -227,8 +231,8 @@ func (c *conn) leave(drop bool) {
 	c.wakeWriter()
 }
 
-// drop drops the queued frames. The next frames get their numbers, so that the other side
-// misses nothing.
+// drop drops the queued frames. It resets the number of the next frame, so that the other side
+// sees no gap. The caller holds mu.
 func (c *conn) drop() {
 	c.number -= c.queued
 	c.queued = 0
@@ -238,8 +242,9 @@ func (c *conn) drop() {
 	c.queue, c.tail, c.counted = nil, nil, 0
 }
 
-// reportDamage ends the connection because bytes arrived damaged. It reports this to the other
-// side, which would otherwise take this one for lost, and waits until that has read the report.
+// reportDamage ends the connection because of damaged bytes. It reports the damage to the other
+// side, which would otherwise take this side for lost, and waits until the other side has read
+// the report.
 func (c *conn) reportDamage(err error) {
 	var theirs *damageReport
 	c.mu.Lock()
@@ -251,7 +256,7 @@ func (c *conn) reportDamage(err error) {
 	c.drop()
 	text := err.Error()
 	c.small(frame(kindDamaged, c.body.summed, []byte(text[:min(len(text), maxReason)])))
-	c.leaving = true // and send nothing more
+	c.leaving = true // nothing more is sent
 	c.wakeWriter()
 	c.mu.Unlock()
 	c.n.fail(c.n.lost(c.worker, c.address, c.n.reason(err), err))
@@ -260,9 +265,9 @@ func (c *conn) reportDamage(err error) {
 	c.end()
 }
 
-// broken ends the connection because of an error. The error makes the network fail, unless one of
-// the two sides was leaving. A side that closes before its first frame has left while it was
-// still connecting: nothing that it sent is lost.
+// broken ends the connection because of err. The network fails with the error, unless one of
+// the two sides was leaving. A dialer that closes the connection before its first frame has
+// left while it was connecting; this is no failure, as no message is lost.
 func (c *conn) broken(err error) {
 	c.mu.Lock()
 	quiet := c.leaving || c.parted || c.over || c.greeted && c.reads.Load() == 0 && peerlink.IsClosed(err)
@@ -273,7 +278,7 @@ func (c *conn) broken(err error) {
 	c.end()
 }
 
-// end closes the connection at once.
+// end closes the connection at once, and drops the queue.
 func (c *conn) end() {
 	c.room.Shut(ErrLeft)
 	c.mu.Lock()
@@ -296,7 +301,7 @@ func (c *conn) wakeWriter() {
 	}
 }
 
-// post queues a small frame. It does not wait; after a good-bye it does nothing.
+// post queues a small frame without waiting. After a good-bye it does nothing.
 func (c *conn) post(frame []byte) {
 	c.mu.Lock()
 	if c.leaving || c.over {
@@ -313,8 +318,8 @@ func (c *conn) post(frame []byte) {
 	}
 }
 
-// small adds a frame to the queue, in the same buffer as other small ones if there is room. The
-// caller holds the lock.
+// small adds a small frame to the queue. Several small frames share a buffer. The caller holds
+// mu.
 func (c *conn) small(frame []byte) {
 	c.count(frame)
 	if c.tail == nil || len(*c.tail)+len(frame) > smallBuffer {
@@ -324,18 +329,18 @@ func (c *conn) small(frame []byte) {
 	*c.tail = append(*c.tail, frame...)
 }
 
-// count numbers the next frame of the queue. The caller holds the lock.
+// count sets the number of a frame that is being queued. The caller holds mu.
 func (c *conn) count(frame []byte) {
 	stamp(frame, c.number)
 	c.number++
 	c.queued++
 }
 
-// errParted says that the connection is over.
+// errParted is returned by push after the end of the connection.
 var errParted = errors.New("the connection is over")
 
-// push queues a message. b holds the schema that the message needs, and the message behind it.
-// The connection owns the buffer from then on, even if push fails.
+// push queues a message, and before it the schema of rows if that was not sent yet. b has the
+// frame of the message. The connection owns b from then on, even if push fails.
 func (c *conn) push(b *[]byte, rows *codec) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -361,7 +366,7 @@ func (c *conn) push(b *[]byte, rows *codec) error {
 	return nil
 }
 
-// write writes queued frames until the good-bye is written or the connection is over.
+// write writes queued frames until the last frame is written or the connection has ended.
 func (c *conn) write() {
 	var batch net.Buffers
 	for {
@@ -405,8 +410,8 @@ func (c *conn) write() {
 	}
 }
 
-// finish closes the writing half after the good-bye, or both halves if the other side has sent
-// its own.
+// finish closes the sending direction after the last frame. It closes the whole connection if
+// the other side has sent its good-bye.
 func (c *conn) finish() {
 	if half, ok := c.nc.(interface{ CloseWrite() error }); ok {
 		half.CloseWrite()
@@ -420,8 +425,8 @@ func (c *conn) finish() {
 	}
 }
 
-// settle waits until the connection's goroutines have ended, and fails if something that was
-// queued was not written.
+// settle waits until the connection's goroutines have ended. It returns an error if queued
+// messages were not written.
 func (c *conn) settle() error {
 	c.done.Wait()
 	c.mu.Lock()
@@ -432,8 +437,8 @@ func (c *conn) settle() error {
 	return nil
 }
 
-// look is called at every tick of the network's watch, and returns the verdict on the other
-// side's silence.
+// look is called at every tick of Network.watch. It returns the verdict on the silence of the
+// other side.
 func (c *conn) look(w *silence.Watch, now time.Time) silence.Verdict {
 	if reads := c.reads.Load(); reads != c.seen {
 		c.seen, c.heard = reads, now

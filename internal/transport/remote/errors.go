@@ -8,44 +8,45 @@ import (
 	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
-// PeerError says that another worker was lost, cannot be reached, or breaks the protocol. Its
-// Rank is the number of the worker.
+// PeerError says that another worker was lost, cannot be reached, or violates the protocol. Its
+// Rank is the number of that worker.
 type PeerError = peerlink.PeerError
 
-// lost returns the error about another worker.
+// lost returns a PeerError about another worker. The error err is its Kind.
 func (n *Network) lost(worker int, address, reason string, err error) *PeerError {
 	return &PeerError{Worker: true, Rank: worker, Address: address, Reporter: n.cfg.Worker, Reason: reason, Kind: err}
 }
 
 var (
-	// ErrLeft is wrapped by the error of a Send to a worker that has closed its network
-	// with a good-bye.
+	// ErrLeft is wrapped by the error of Send to a worker that has closed its network and sent
+	// a good-bye.
 	ErrLeft = errors.New("it has left")
 
-	// ErrSilent is wrapped by the error about a worker that was silent for too long.
+	// ErrSilent is wrapped by the error about a worker that was silent for the detection time.
 	ErrSilent = errors.New("silence")
 
-	// ErrRefused is wrapped by the error if one of two workers refused the other: they are not
-	// of the same attempt.
+	// ErrRefused is wrapped by the error if one of two workers refused the other, for example
+	// because they are of different attempts.
 	ErrRefused = peerlink.ErrRefused
 
-	// ErrProtocol is wrapped by the error about a worker that breaks the protocol.
+	// ErrProtocol is wrapped by the error about a worker that violates the protocol.
 	ErrProtocol = peerlink.ErrProtocol
 )
 
-// damageReport is the other side's report that bytes arrived there damaged.
+// damageReport is the other side's report that it received damaged bytes from this side.
 type damageReport struct{ text string }
 
 func (e *damageReport) Error() string { return "what was sent came " + e.text }
 func (e *damageReport) Unwrap() error { return ErrDamaged }
 
-// violation is an ErrProtocol with details.
+// violation returns an error that wraps ErrProtocol and has details.
 func violation(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrProtocol, fmt.Errorf(format, args...))
 }
 
-// reason says how a connection was lost, in words that follow "worker 3 ...". A process that
-// dies and one that closes look alike, and differently from one system to another.
+// reason returns the reason why a connection was lost, as a text that follows "worker 3 ". It
+// has one text for a process that died and for one that closed its connection: they cannot be
+// distinguished, and the error depends on the operating system.
 func (n *Network) reason(err error) string {
 	var theirs *damageReport
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/remote"
 )
 
-// printer shows what it receives.
+// printer is a receiver that prints the messages.
 type printer struct{ done chan struct{} }
 
 func (p printer) Receive(m transport.Message) {
@@ -20,7 +20,7 @@ func (p printer) Receive(m transport.Message) {
 	}
 }
 
-// Two workers, here in one process: worker 0 sends to an inbox of worker 1.
+// Of two workers, here in one process, worker 0 sends to an inbox of worker 1.
 func Example() {
 	var workers []*remote.Network
 	var addresses []string

@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// proxy sits before a worker and changes the connections to it.
+// proxy relays connections to a worker, and can change the bytes to it.
 type proxy struct {
 	listener net.Listener
 	work     sync.WaitGroup
@@ -23,7 +23,8 @@ type proxy struct {
 	open     []net.Conn
 }
 
-// newProxy forwards connections to address; forward copies from the dialer.
+// newProxy returns a proxy that relays connections to address. forward copies the bytes from
+// the dialer to the worker.
 func newProxy(t *testing.T, address func() string, forward func(to, from net.Conn)) *proxy {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -63,7 +64,8 @@ func newProxy(t *testing.T, address func() string, forward func(to, from net.Con
 	return p
 }
 
-// between returns a job of two workers with a proxy between 0 and 1.
+// between returns a job of two workers. Connections from worker 0 to worker 1 go through a
+// proxy.
 func between(t *testing.T, change func(int, *Config), forward func(to, from net.Conn)) *job {
 	j := newJob(t, 2, change)
 	p := newProxy(t, func() string { return j.nets[1].Address() }, forward)
@@ -72,7 +74,7 @@ func between(t *testing.T, change func(int, *Config), forward func(to, from net.
 	return j
 }
 
-// flood sends until it fails, and returns the error.
+// flood sends messages until Send fails, and returns the error.
 func (j *job) flood(s transport.Sender) error {
 	for {
 		if err := s.Send(soon(j.t), transport.Message{Rows: j.rows(100)}); err != nil {
@@ -85,8 +87,8 @@ func discard() transport.Receiver {
 	return receive(func(m transport.Message) { m.Release() })
 }
 
-// TestCutConnections cuts the connection after a number of bytes: within a frame, between two
-// frames, or within rows.
+// TestCutConnections requires that the networks of both workers fail if their connection is
+// cut, half-closed or carries garbage after a number of bytes.
 func TestCutConnections(t *testing.T) {
 	for _, after := range []int64{300, 3000, 3001, 30000, 300003} {
 		for _, how := range []string{"cut", "half", "garbage"} {
@@ -114,14 +116,15 @@ func TestCutConnections(t *testing.T) {
 				require.Equal(t, "closed its connection without a good-bye", lost.Reason)
 			}
 			require.Equal(t, 1, j.failure(0).Rank)
-			require.Equal(t, j.failure(0), err, "the sender gets the first failure")
+			require.Equal(t, j.failure(0), err, "Send must return the network's first failure")
 			j.close()
 			require.Len(t, j.fails, 2)
 		}
 	}
 }
 
-// TestSilence: both sides of a connection that goes silent fail within the detection time.
+// TestSilence requires that the networks at both ends of a connection fail if no bytes arrive
+// any more.
 func TestSilence(t *testing.T) {
 	release := make(chan struct{})
 	j := between(t, func(_ int, c *Config) { c.Detection = 600 * time.Millisecond }, func(to, from net.Conn) {
@@ -134,11 +137,11 @@ func TestSilence(t *testing.T) {
 	err := j.flood(s)
 	require.ErrorIs(t, j.failure(1), ErrSilent)
 	require.Contains(t, j.failure(1).Error(), "was silent for ")
-	// Worker 1 has closed, and the proxy passes the end on.
+	// Worker 1 has closed the connection, and the proxy relays its end to worker 0.
 	require.Equal(t, j.failure(0), err)
 }
 
-// TestNobodySilent: idle connections stay.
+// TestNobodySilent requires that idle connections stay open for longer than the detection time.
 func TestNobodySilent(t *testing.T) {
 	j := connected(t, 3, func(_ int, c *Config) { c.Detection = 200 * time.Millisecond })
 	k := newKeeper(1)
@@ -154,7 +157,8 @@ func TestNobodySilent(t *testing.T) {
 	j.noFailures()
 }
 
-// TestStrangers: a connection of another attempt is refused with a reason, and ends nothing.
+// TestStrangers requires that a connection with another secret, attempt or job is refused with
+// a reason, and that the network of the refusing worker does not fail.
 func TestStrangers(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -191,7 +195,8 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestNumbers: a worker with another number than expected is refused.
+// TestNumbers requires that a connection to a worker with another number than the dialer
+// expects is refused.
 func TestNumbers(t *testing.T) {
 	j := newJob(t, 3, nil)
 	list := j.addresses()
@@ -203,7 +208,8 @@ func TestNumbers(t *testing.T) {
 	require.EqualError(t, j.nets[1].Connect(list[:2]), "data network of worker 1: 2 addresses for 3 workers")
 }
 
-// TestSecondConnection: a second connection does not replace that of a present worker.
+// TestSecondConnection requires that a second connection of a connected worker is refused, and
+// that the first one still works.
 func TestSecondConnection(t *testing.T) {
 	j := connected(t, 2, nil)
 	k := newKeeper(2)
@@ -218,7 +224,8 @@ func TestSecondConnection(t *testing.T) {
 	require.EqualValues(t, 1, k.next(t).Seq)
 }
 
-// TestUnreachable: a worker that cannot be reached makes the network fail when it is needed.
+// TestUnreachable requires that the network fails because of a worker that cannot be reached
+// only when a sender needs that worker.
 func TestUnreachable(t *testing.T) {
 	j := newJob(t, 2, func(_ int, c *Config) { c.ConnectTimeout = 200 * time.Millisecond })
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
@@ -280,8 +287,8 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-// TestHandshakeIsTriedAgain cuts the first connections in their handshakes: no worker is taken
-// for lost before the handshake is complete.
+// TestHandshakeIsTriedAgain cuts the first connections during their handshakes. The dialer must
+// connect again, and no worker may be taken for lost.
 func TestHandshakeIsTriedAgain(t *testing.T) {
 	cuts := make(chan int64, 5)
 	for _, after := range []int64{0, 7, 99, 100, 143} { // the hello has 100 bytes, the proof 44

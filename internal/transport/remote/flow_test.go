@@ -19,7 +19,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// values draws a JSON value of every type that a column may have.
+// values has, for every type of column, a function that draws a JSON value.
 var values = map[string]func(r *rand.Rand) string{
 	"bool":              func(r *rand.Rand) string { return fmt.Sprint(r.IntN(2) == 0) },
 	"int8":              func(r *rand.Rand) string { return fmt.Sprint(int8(r.Int())) },
@@ -103,8 +103,8 @@ func drawMessage(t *rapid.T, rows arrow.Record) transport.Message {
 	return m
 }
 
-// TestEverythingArrives sends messages at random, of several schemas by turns, and
-// compares them field by field.
+// TestEverythingArrives sends random messages with rows of several schemas, and requires that
+// all fields and rows of the received messages are equal.
 func TestEverythingArrives(t *testing.T) {
 	j := connected(t, 2, nil)
 	k := newKeeper(1)
@@ -137,8 +137,8 @@ func TestEverythingArrives(t *testing.T) {
 	j.noFailures()
 }
 
-// TestOrder: messages of one sender arrive in order, each once, even if many senders and
-// inboxes share a connection.
+// TestOrder requires that the messages of one sender arrive in order, each once, even if
+// several senders and inboxes share a connection.
 func TestOrder(t *testing.T) {
 	const inboxes, senders, messages = 3, 3, 100
 	for _, credits := range []int{0, 1, 2} {
@@ -186,10 +186,11 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestCreditsBoundWhatIsUnderWay: an inbox whose receiver takes nothing gets as many messages
-// as it granted credits, and the sender waits. Other inboxes are not held up.
+// TestCreditsBoundWhatIsUnderWay requires that, while a receiver takes nothing, only as many
+// messages are sent to it as it granted credits, and that messages to other inboxes are still
+// sent.
 func TestCreditsBoundWhatIsUnderWay(t *testing.T) {
-	for _, credits := range []int{1, 2, 4} { // so few that the inbox grants each again at once
+	for _, credits := range []int{1, 2, 4} { // so few that credits are granted again soon after messages are taken
 		j := connected(t, 2, func(_ int, c *Config) { c.Credits = credits })
 		slow, fast := newKeeper(100), newKeeper(100)
 		slow.turns = make(chan struct{})
@@ -206,7 +207,7 @@ func TestCreditsBoundWhatIsUnderWay(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(context.Background())
 			refused := make(chan error, 1)
 			go func() { refused <- s.Send(ctx, transport.Message{Rows: j.rows(1)}) }()
-			// Meanwhile, messages to another inbox of the same worker pass.
+			// Meanwhile, messages to another inbox of the same worker are sent.
 			for range 20 {
 				require.NoError(t, other.Send(soon(t), transport.Message{Rows: j.rows(2)}))
 				m := fast.next(t)
@@ -241,8 +242,8 @@ func TestCreditsBoundWhatIsUnderWay(t *testing.T) {
 	}
 }
 
-// TestEarlyMessages: senders may start before the addresses of workers are known, and before
-// inboxes have receivers.
+// TestEarlyMessages requires that senders may call Send before the addresses of workers are
+// known, and before inboxes have receivers.
 func TestEarlyMessages(t *testing.T) {
 	j := newJob(t, 2, nil)
 	s := j.dial(0, at(5, 1, 1))
@@ -253,7 +254,7 @@ func TestEarlyMessages(t *testing.T) {
 		}
 	}()
 	j.connect()
-	// The connection exists, since another inbox is reached over it.
+	// This shows that the connection exists: a message to another inbox is sent over it.
 	k := newKeeper(9)
 	j.listen(at(5, 2, 1), k)
 	require.NoError(t, j.dial(0, at(5, 2, 1)).Send(soon(t), transport.Message{}))
@@ -268,7 +269,8 @@ func TestEarlyMessages(t *testing.T) {
 	j.noFailures()
 }
 
-// TestLocalAddresses: messages within a worker are passed by reference.
+// TestLocalAddresses requires that messages within a worker are passed by reference, and that
+// invalid addresses are refused.
 func TestLocalAddresses(t *testing.T) {
 	j := connected(t, 2, nil)
 	k := newKeeper(2)
@@ -290,8 +292,8 @@ func TestLocalAddresses(t *testing.T) {
 	require.EqualError(t, err, "dial edge 0, inbox 0 of worker 2: there is no worker 2 among 2")
 }
 
-// TestWhatCannotBeSent: a message that cannot be sent is an error of Send, and the sender can
-// go on.
+// TestWhatCannotBeSent requires that Send returns an error for a message that cannot be sent,
+// and that the sender can then send others.
 func TestWhatCannotBeSent(t *testing.T) {
 	j := connected(t, 2, func(_ int, c *Config) { c.maxMessage, c.Credits = 4000, 1 })
 	k := newKeeper(4)
@@ -300,7 +302,7 @@ func TestWhatCannotBeSent(t *testing.T) {
 	err := s.Send(soon(t), transport.Message{Shard: 6, Seq: 1, Rows: j.rows(1000)})
 	require.ErrorContains(t, err, "send message 1 of shard 6 to edge 2, inbox 0 of worker 1: 1000 rows of ")
 	require.ErrorContains(t, err, " bytes exceed the 4000 that a message can hold: use smaller batches")
-	// Too large only once it is encoded.
+	// The rows are below the limit, but the encoded message exceeds it.
 	require.ErrorContains(t, s.Send(soon(t), transport.Message{Rows: j.rows(240)}), "240 rows of ")
 	parts := []transport.Part{{Shard: 3, End: 2}}
 	require.ErrorContains(t, s.Send(soon(t), transport.Message{Parts: parts}), "part 0 ends at row 2, where 0 to 0 are possible")
@@ -317,7 +319,8 @@ func TestWhatCannotBeSent(t *testing.T) {
 	j.noFailures()
 }
 
-// TestAllToAll: 16 workers send to all inboxes of all workers, with few credits.
+// TestAllToAll has 16 workers send to all inboxes of all workers, with few credits. All rows
+// must arrive.
 func TestAllToAll(t *testing.T) {
 	const workers, inboxes, messages = 16, 2, 10
 	j := newJob(t, workers, func(_ int, c *Config) { c.Credits = 2 })
@@ -369,7 +372,7 @@ func TestAllToAll(t *testing.T) {
 	j.noFailures()
 }
 
-// receive is a receiver that is a function.
+// receive is a function that implements transport.Receiver.
 type receive func(transport.Message)
 
 func (f receive) Receive(m transport.Message) { f(m) }

@@ -11,19 +11,19 @@ import (
 
 // After the handshake, a connection carries frames, with numbers in little endian:
 //
-//	 0  length of what follows the 16 bytes of the head, without checksums
-//	 4  kind; in the next three bytes the number of a message's edge plus 1, or 0
-//	    for no edge
+//	 0  length of the body, which follows the head of 16 bytes, without checksums
+//	 4  kind, in one byte; then, in three bytes, the number of a message's edge
+//	    plus 1, or 0 for no edge
 //	 8  number of the frame in its direction of the connection, from 0
 //	12  CRC-32C of the 12 bytes before
 //
-// The body that follows has checksums too (checked.go). So a frame that is damaged, lost,
-// repeated or out of order is noticed before anything in it is used.
+// The body that follows the head has checksums too (checked.go). So damage, loss, repetition
+// and reordering of frames are detected before the bytes concerned are used.
 //
-//	beat     nothing                                              both ways
-//	bye      nothing: no frame follows                            both ways
-//	damaged  text about what is wrong with the other side's       both ways
-//	         frames: no frame follows
+//	beat     empty                                                both ways
+//	bye      empty; no frame follows                              both ways
+//	damaged  text that describes the damage in the other side's   both ways
+//	         frames; no frame follows
 //	grant    edge, inbox, credits                                 to the dialer
 //	schema   number, and the schema as an Arrow IPC message       from the dialer
 //	message  see messageHead, parts, one Arrow record batch       from the dialer
@@ -38,7 +38,7 @@ const (
 	kindDamaged
 )
 
-// String names a kind in messages.
+// String returns the name of the kind, for errors.
 func (k kind) String() string {
 	names := [...]string{"frame 0", "beat", "good-bye", "grant", "schema", "message", "word of damage"}
 	if int(k) < len(names) {
@@ -58,7 +58,7 @@ const (
 	maxInboxes   = 1 << 20 // inboxes of a worker
 )
 
-// bounds returns the least and the greatest length of the body of a frame.
+// bounds returns the minimum and the maximum length of the body of a frame.
 func (k kind) bounds(maxMessage int64) (least, most int64) {
 	switch k {
 	case kindGrant:
@@ -73,16 +73,17 @@ func (k kind) bounds(maxMessage int64) (least, most int64) {
 	return 0, 0
 }
 
-// appendHead begins a frame with a body of length bytes.
+// appendHead appends to b the head of a frame whose body has length bytes. Its number and
+// checksum are zero until stamp sets them.
 func appendHead(b []byte, k kind, length int) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(length))
 	return append(b, byte(k), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 }
 
-// maxEdge is the largest number of an edge that fits in the head of a frame.
+// maxEdge is the largest edge number that fits in the head of a frame.
 const maxEdge = 1<<24 - 2
 
-// setEdge puts the edge into the head of a frame.
+// setEdge writes the number of an edge into the head of a frame, if it fits.
 func setEdge(frame []byte, edge int32) {
 	if edge >= 0 && edge <= maxEdge {
 		frame[5], frame[6], frame[7] = byte(edge+1), byte((edge+1)>>8), byte((edge+1)>>16)
@@ -94,18 +95,18 @@ type frameHead struct {
 	kind   kind
 	number uint32
 	length int64
-	edge   int // edge of a message, -1 if it is not given
+	edge   int // edge of a message; -1 if the head has none
 }
 
-// stamp sets the number and the head's checksum of a frame.
+// stamp sets the number and the checksum in the head of a frame.
 func stamp(frame []byte, number uint32) {
 	le := binary.LittleEndian
 	le.PutUint32(frame[8:], number)
 	le.PutUint32(frame[12:], checksum.CRC32C(0, frame[:12]))
 }
 
-// parseHead reads and checks the head of a frame, which may hold anything. The frame must have
-// the given number.
+// parseHead parses and checks the head of a frame in b, which may have any bytes. The frame
+// must have the given number.
 func parseHead(b []byte, number uint32, maxMessage int64) (frameHead, error) {
 	le := binary.LittleEndian
 	length, k := int64(le.Uint32(b)), kind(b[4])
@@ -132,7 +133,7 @@ func parseHead(b []byte, number uint32, maxMessage int64) (frameHead, error) {
 //	 8  shard        48  rows that were    40  flags: 1 last, 2 has rows
 //	12  to               sent              44  zero
 //
-// Then come the parts, shard and end of each, and the record batch.
+// The parts follow, each as shard and end, and then the record batch.
 type messageHead struct {
 	edge, inbox, shard, to int32
 	seq, sent, sentRows    int64
@@ -185,7 +186,8 @@ func (h *messageHead) parse(b []byte) error {
 	return nil
 }
 
-// headOf returns the fixed part of a message. It fails if a number is too large to be sent.
+// headOf returns the fixed part of a message. It fails if the message is invalid, or has a
+// number that does not fit.
 func headOf(to transport.Address, m *transport.Message) (messageHead, error) {
 	for _, n := range [...]int{to.Edge, to.Inbox, m.Shard, m.To} {
 		if n < math.MinInt32 || n > math.MaxInt32 {
@@ -209,7 +211,8 @@ func headOf(to transport.Address, m *transport.Message) (messageHead, error) {
 	}, nil
 }
 
-// checkParts checks that the parts divide the rows, in increasing order of their shards.
+// checkParts returns an error unless the parts are ranges of the rows in increasing order of
+// ends and shards.
 func checkParts(m *transport.Message) error {
 	rows, end := 0, 0
 	if m.Rows != nil {
@@ -227,7 +230,7 @@ func checkParts(m *transport.Message) error {
 	return nil
 }
 
-// writeParts writes the parts of a message.
+// writeParts writes the parts of a message to w.
 func writeParts(w *frameWriter, parts []transport.Part) {
 	var b [partBytes]byte
 	for _, p := range parts {
@@ -237,7 +240,7 @@ func writeParts(w *frameWriter, parts []transport.Part) {
 	}
 }
 
-// grantFrame returns the frame that grants credits of an inbox.
+// grantFrame returns a frame that grants credits for the inbox with address to.
 func grantFrame(to transport.Address, credits int, summed bool) []byte {
 	var b [grantBytes]byte
 	binary.LittleEndian.PutUint32(b[:], uint32(int32(to.Edge)))

@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// TestFramesHoldWhatTheySay: a frame with correct checksums is refused unless its whole body is
-// valid.
+// TestFramesHoldWhatTheySay requires that frames with correct checksums but with an invalid
+// head or body are refused.
 func TestFramesHoldWhatTheySay(t *testing.T) {
 	mem := memory.NewGoAllocator()
 	rec := batchtest.Record(t, mem, batchtest.Schema(t, "id int64"), `[{"id": 1}, {"id": 2}]`)
@@ -44,17 +44,18 @@ func TestFramesHoldWhatTheySay(t *testing.T) {
 		require.ErrorContains(t, err, says)
 		if says != "EOF" {
 			require.ErrorIs(t, err, ErrProtocol)
-			require.NotErrorIs(t, err, io.EOF, "%s: it is no end", says)
+			require.NotErrorIs(t, err, io.EOF, "%s: an invalid frame must not be taken for the end", says)
 		}
 	}
 }
 
-// lazy is a side that reads nothing of a frame.
+// lazy is a side that does not read the bodies of frames.
 type lazy struct{ side }
 
 func (lazy) handle(kind, int) error { return nil }
 
-// TestFramesAreTakenWhole: the unread rest of a frame is never taken for the next frame.
+// TestFramesAreTakenWhole requires an error if a side does not read a whole body, so that its
+// rest is not taken for the next frame.
 func TestFramesAreTakenWhole(t *testing.T) {
 	n := &Network{cfg: Config{Worker: 1, Workers: 2, maxMessage: 1 << 20, window: 1 << 20}}
 	near, far := net.Pipe()
@@ -68,8 +69,8 @@ func TestFramesAreTakenWhole(t *testing.T) {
 	near.Close()
 }
 
-// TestDroppedFramesLeaveNoGap: after queued frames are dropped, the good-bye has the number
-// that the other side expects.
+// TestDroppedFramesLeaveNoGap requires that, after queued frames were dropped, the good-bye has
+// the number that the other side expects.
 func TestDroppedFramesLeaveNoGap(t *testing.T) {
 	n := &Network{cfg: Config{Worker: 1, Workers: 2, maxMessage: 1 << 20, window: 1 << 20}}
 	near, far := net.Pipe()

@@ -20,8 +20,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
-// intruder is a connection to worker 1 as worker 0, past its handshake, on which the
-// test writes bytes of its own.
+// intruder returns a connection to worker 1, after its handshake as worker 0, on which the test
+// can write any bytes.
 func intruder(t *testing.T, j *job) net.Conn {
 	nc, err := j.nets[0].cfg.Port.Dial(soon(t), j.nets[1].Address(), j.nets[0].hello(1))
 	require.NoError(t, err)
@@ -29,10 +29,10 @@ func intruder(t *testing.T, j *job) net.Conn {
 	return nc
 }
 
-// frameOf returns the first frame of a connection.
+// frameOf returns a frame with number 0, the first frame of a connection.
 func frameOf(k kind, body []byte) []byte { return numbered(0, frame(k, true, body)) }
 
-// numbered joins consecutive frames and sets their numbers.
+// numbered numbers the frames from first on, and returns their concatenation.
 func numbered(first uint32, frames ...[]byte) (b []byte) {
 	for i, f := range frames {
 		stamp(f, first+uint32(i))
@@ -44,7 +44,8 @@ func numbered(first uint32, frames ...[]byte) (b []byte) {
 // headOnly returns the head of a frame without its body.
 func headOnly(k kind, length int) []byte { return numbered(0, appendHead(nil, k, length)) }
 
-// stream returns a valid sequence of frames: a schema, rows, an end, requests.
+// stream returns a valid sequence of frames: a schema, a message with rows, the end mark of a
+// shard, and a heartbeat.
 func stream(t testing.TB, mem memory.Allocator) []byte {
 	rec := batchtest.Record(t, mem, batchtest.Schema(t, "id int64 null", "s utf8", "v vector"), `[{"id": 1, "s": "a", "v": [1]}, {"s": "", "v": []}]`)
 	defer rec.Release()
@@ -69,7 +70,8 @@ func stream(t testing.TB, mem memory.Allocator) []byte {
 	return numbered(0, frames...)
 }
 
-// TestHostileFrames: each frame makes the network fail with an error that says what is wrong.
+// TestHostileFrames requires that each invalid frame makes the network fail with an error that
+// describes what is wrong.
 func TestHostileFrames(t *testing.T) {
 	message := func(change func(h *messageHead)) []byte {
 		h := messageHead{shard: 1}
@@ -104,12 +106,12 @@ func TestHostileFrames(t *testing.T) {
 		require.ErrorIs(t, lost, ErrProtocol, c.says)
 		require.Contains(t, lost.Reason, "sent what is no message of this protocol: "+c.says)
 		require.Equal(t, 0, lost.Rank)
-		io.Copy(io.Discard, nc) // it is closed
+		io.Copy(io.Discard, nc) // until the connection is closed
 	}
 }
 
-// TestMoreThanGranted: a worker that sends without credits is cut off before memory is
-// allocated.
+// TestMoreThanGranted requires that the network fails if a worker sends more messages than it
+// has credits.
 func TestMoreThanGranted(t *testing.T) {
 	j := newJob(t, 2, func(_ int, c *Config) { c.Credits = 2 })
 	k := newKeeper(9)
@@ -125,11 +127,11 @@ func TestMoreThanGranted(t *testing.T) {
 	require.Contains(t, j.failure(1).Reason, "a message to edge 0, inbox 0, without a credit")
 }
 
-// hear makes an accepted connection read the given bytes, and requires that all memory is
-// released.
+// hear makes the listener's end of a connection of the given worker read the bytes b, and
+// returns its error. It requires that all memory is released.
 func hear(t testing.TB, b []byte, worker int) error { return hearFrom(t, b, worker, 0) }
 
-// hearFrom is hear with a given number of the first frame.
+// hearFrom is like hear, but the number of the first frame is given.
 func hearFrom(t testing.TB, b []byte, worker int, number uint32) error {
 	mem := batchtest.Allocator(t)
 	n := &Network{cfg: Config{Worker: worker, Workers: 2, Credits: 8, Allocator: mem, maxMessage: 1 << 20, window: 1 << 20}}
@@ -149,11 +151,11 @@ func hearFrom(t testing.TB, b []byte, worker int, number uint32) error {
 	return err
 }
 
-// TestDamagedStreams: if any byte of a stream is changed, the error says that it was damaged;
-// if the stream is cut anywhere, the error is its end.
+// TestDamagedStreams requires that a change of any byte of a stream is reported as damage, and
+// that a stream that is cut anywhere is reported as closed.
 func TestDamagedStreams(t *testing.T) {
 	b := stream(t, memory.NewGoAllocator())
-	require.ErrorIs(t, hear(t, b, 0), io.EOF, "it is valid to its end")
+	require.ErrorIs(t, hear(t, b, 0), io.EOF, "the stream must be valid to its end")
 	for i := range b {
 		require.True(t, peerlink.IsClosed(hear(t, b[:i], 0)))
 		bad := append([]byte{}, b...)
@@ -162,7 +164,7 @@ func TestDamagedStreams(t *testing.T) {
 	}
 }
 
-// TestFramesAreMissed: a frame that is lost, repeated or out of order is noticed at the next
+// TestFramesAreMissed requires that a lost, repeated or reordered frame is detected at the next
 // frame that arrives.
 func TestFramesAreMissed(t *testing.T) {
 	h := messageHead{}
@@ -179,8 +181,8 @@ func TestFramesAreMissed(t *testing.T) {
 	}
 }
 
-// TestFrameNumbersWrapRound: where the numbers of frames wrap round, nothing is taken for
-// damage, and a loss there is noticed.
+// TestFrameNumbersWrapRound requires that no damage is reported where frame numbers wrap round,
+// and that a loss there is detected.
 func TestFrameNumbersWrapRound(t *testing.T) {
 	const first = math.MaxUint32 - 1
 	var frames [][]byte
@@ -188,7 +190,7 @@ func TestFrameNumbersWrapRound(t *testing.T) {
 		frames = append(frames, frame(kindBeat, true))
 	}
 	b := numbered(first, frames...)
-	require.ErrorIs(t, hearFrom(t, b, 0, first), io.EOF, "it is valid to its end")
+	require.ErrorIs(t, hearFrom(t, b, 0, first), io.EOF, "the stream must be valid to its end")
 	for i := range 3 {
 		gap := slices.Concat(b[:i*headBytes], b[(i+1)*headBytes:])
 		want := uint32(first)
@@ -197,7 +199,8 @@ func TestFrameNumbersWrapRound(t *testing.T) {
 	}
 }
 
-// TestRepaired: the fuzzers get past all checksums.
+// TestRepaired requires that repaired corrects all numbers and checksums, as the fuzz tests
+// need.
 func TestRepaired(t *testing.T) {
 	b := stream(t, memory.NewGoAllocator())
 	bad := bytes.Clone(b)
@@ -213,8 +216,8 @@ func TestRepaired(t *testing.T) {
 	require.Equal(t, b, repaired(bad))
 }
 
-// TestPieces: a body of any length is read back unchanged, however it is read. No changed byte
-// is returned, and no byte after a changed one.
+// TestPieces requires that bodies of all lengths are read back unchanged by reads of any
+// lengths. If a byte was changed, neither it nor a byte after it may be returned.
 func TestPieces(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{1, 7, pieceBytes - 1, pieceBytes, pieceBytes + 1, 2 * pieceBytes, 2*pieceBytes + 5} {
@@ -258,8 +261,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// repaired corrects the numbers and checksums of a stream, as far as its bytes are frames, so
-// that a fuzzer gets past them.
+// repaired returns b with corrected frame numbers and checksums, as far as its bytes are
+// frames, so that fuzz tests reach the code behind these checks.
 func repaired(b []byte) []byte {
 	b = bytes.Clone(b)
 	for at, number := 0, uint32(0); at+headBytes <= len(b); number++ {
@@ -293,7 +296,7 @@ func FuzzIncoming(f *testing.F) {
 	})
 }
 
-// FuzzOutgoing makes the dialer's end read any bytes.
+// FuzzOutgoing makes the dialer's end of a connection read any bytes. It must not panic.
 func FuzzOutgoing(f *testing.F) {
 	f.Add(numbered(0, grantFrame(at(0, 0, 0), 3, true)))
 	f.Add(frameOf(kindDamaged, []byte("x")))
@@ -311,7 +314,8 @@ func FuzzOutgoing(f *testing.F) {
 	})
 }
 
-// TestChecksumsAreAgreedOn: either all workers use checksums or none.
+// TestChecksumsAreAgreedOn requires that a connection is refused if only one of the two workers
+// uses checksums.
 func TestChecksumsAreAgreedOn(t *testing.T) {
 	for _, bare := range [][2]bool{{false, true}, {true, false}, {true, true}} {
 		j := connected(t, 2, func(w int, c *Config) { c.NoChecksum = bare[w] })
@@ -328,7 +332,8 @@ func TestChecksumsAreAgreedOn(t *testing.T) {
 	}
 }
 
-// TestDamageIsACause: an error about damage is a cause, and not the loss of another worker.
+// TestDamageIsACause requires that errors about damage do not count as the loss of another
+// worker, but as a cause, on both sides.
 func TestDamageIsACause(t *testing.T) {
 	j := between(t, nil, func(to, from net.Conn) {
 		io.CopyN(to, from, 3000)
@@ -351,8 +356,8 @@ func TestDamageIsACause(t *testing.T) {
 	require.Contains(t, told.Error(), "says that what worker 0 sent it came "+lost.Kind.Error())
 }
 
-// TestDamageNamesTheEdge: the errors of both sides name the edge of damaged rows, wherever in
-// the body the damage is. If the head of the frame was damaged, the edge is unknown.
+// TestDamageNamesTheEdge requires that the errors of both sides name the edge of damaged rows.
+// If the head of the frame was damaged, the edge is not known.
 func TestDamageNamesTheEdge(t *testing.T) {
 	for _, edge := range []int{0, 7, 300, 70_000} {
 		j := between(t, func(_ int, c *Config) {
@@ -377,7 +382,8 @@ func TestDamageNamesTheEdge(t *testing.T) {
 	require.ErrorContains(t, hear(t, b, 0), "damaged in transit: the head of frame 0, so that it is not known for what it was, has the checksum")
 }
 
-// TestEdgesOfHeads: a head holds an edge up to maxEdge. Any other edge is read as −1.
+// TestEdgesOfHeads requires that heads carry edges from 0 to maxEdge, and that any other edge
+// is read as −1.
 func TestEdgesOfHeads(t *testing.T) {
 	for edge, want := range map[int32]int{0: 0, 1: 1, 255: 255, 1 << 20: 1 << 20, maxEdge: maxEdge, maxEdge + 1: -1, math.MaxInt32: -1, -1: -1, math.MinInt32: -1} {
 		b := appendHead(nil, kindMessage, messageBytes)

@@ -9,37 +9,37 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// inbox passes messages to one receiver: those of other workers from its queue, those of this
-// worker by reference.
+// inbox passes messages to one receiver. Messages of other workers come from its queue, and
+// messages of this worker from a transport.Mem.
 type inbox struct {
 	n     *Network
 	addr  transport.Address
 	queue chan arrival
 
-	mu   sync.Mutex // one message at a time
+	mu   sync.Mutex // held during recv.Receive, so that it gets one message at a time
 	recv transport.Receiver
 }
 
-// arrival is a message with the credits that it used.
+// arrival is a message of another worker, with the credits of that worker.
 type arrival struct {
 	m    transport.Message
 	from *credits
 }
 
-// newInbox makes an inbox with room for as many messages as there are credits, so that the
+// newInbox returns an inbox. Its queue holds as many messages as there are credits, so the
 // reader of a connection never waits for a receiver.
 func (n *Network) newInbox(addr transport.Address, r transport.Receiver) *inbox {
 	return &inbox{n: n, addr: addr, recv: r, queue: make(chan arrival, n.cfg.perPeer()*(n.cfg.Workers-1))}
 }
 
-// Receive passes a message to the receiver.
+// Receive passes m to the receiver.
 func (in *inbox) Receive(m transport.Message) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.recv.Receive(m)
 }
 
-// run passes on the messages of other workers, until the network closes.
+// run passes the messages in the queue to the receiver, until the network closes.
 func (in *inbox) run() {
 	for {
 		select {
@@ -57,7 +57,7 @@ func (in *inbox) run() {
 	}
 }
 
-// drain releases messages that were not received.
+// drain releases the messages left in the queue.
 func (in *inbox) drain() {
 	for {
 		select {
@@ -69,16 +69,17 @@ func (in *inbox) drain() {
 	}
 }
 
-// credits are the credits of another worker for an inbox.
+// credits has the state of the credits for one inbox on the connection of another worker.
 type credits struct {
 	in   *inbox
 	c    *conn
-	open atomic.Int32 // messages that it may still send
-	owed int          // messages taken by the receiver, not granted again yet; used only by the inbox's goroutine
-	step int          // how many are granted at once
+	open atomic.Int32 // number of messages that the worker may still send
+	owed int          // number of received messages whose credits were not granted again yet; used only by the inbox's goroutine
+	step int          // number of credits that are granted again at once
 }
 
-// back grants credits again for messages that the receiver has taken, several at a time.
+// back is called when the receiver has taken a message. It grants the credits of taken messages
+// again, step at a time.
 func (k *credits) back() {
 	if k.owed++; k.owed < k.step {
 		return
@@ -88,7 +89,7 @@ func (k *credits) back() {
 	k.owed = 0
 }
 
-// incoming is the listener's end of a connection; the other worker sends on it.
+// incoming is the listener's end of a connection, on which the other worker sends messages.
 type incoming struct {
 	*conn
 	decoders map[uint32]*decoder
@@ -105,7 +106,8 @@ func newIncoming(c *conn) *incoming {
 	}
 }
 
-// open grants the first credits of an inbox, once.
+// open grants the first credits for an inbox. For an inbox that has them already, it does
+// nothing.
 func (i *incoming) open(in *inbox) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -129,14 +131,14 @@ func (i *incoming) handle(k kind, length int) error {
 	return violation("a %v from who connected", k)
 }
 
-// finish releases what the connection holds.
+// finish releases the decoders.
 func (i *incoming) finish() {
 	for _, d := range i.decoders {
 		d.release()
 	}
 }
 
-// schema reads the schema of later messages.
+// schema handles a schema frame: it makes the decoder for later messages.
 func (i *incoming) schema(length int) error {
 	var b [4]byte
 	if _, err := io.ReadFull(&i.body, b[:]); err != nil {
@@ -158,7 +160,7 @@ func (i *incoming) schema(length int) error {
 	return nil
 }
 
-// message reads a message and puts it into the queue of its inbox.
+// message handles a message frame: it puts the message into the queue of its inbox.
 func (i *incoming) message(length int) error {
 	if _, err := io.ReadFull(&i.body, i.fixed[:]); err != nil {
 		return err
@@ -196,16 +198,16 @@ func (i *incoming) message(length int) error {
 		return nil
 	default:
 		m.Release()
-		return violation("a message to %v, which is full", addr) // impossible: there was a credit
+		return violation("a message to %v, which is full", addr) // cannot happen, as there was a credit
 	}
 }
 
-// parts reads the parts of a message.
+// parts reads the n parts of a message.
 func (i *incoming) parts(m *transport.Message, n int) error {
 	if n == 0 {
 		return nil
 	}
-	m.Parts = make([]transport.Part, 0, min(n, readBuffer/partBytes)) // grows as they arrive
+	m.Parts = make([]transport.Part, 0, min(n, readBuffer/partBytes)) // grows as parts arrive
 	for range n {
 		b := i.fixed[:partBytes]
 		if _, err := io.ReadFull(&i.body, b); err != nil {
@@ -217,7 +219,7 @@ func (i *incoming) parts(m *transport.Message, n int) error {
 	return nil
 }
 
-// rows reads the rows of a message.
+// rows reads the rows of a message, which take length bytes.
 func (i *incoming) rows(m *transport.Message, schema uint32, length int) error {
 	d := i.decoders[schema]
 	if d == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// Network is a worker's part of the network between the workers of an attempt. Its
-// methods may be called from any goroutine.
+// Network is the part of a worker in the network between the workers of an attempt. Its methods
+// may be called from any goroutine.
 type Network struct {
 	cfg      Config
 	mem      *transport.Mem // between subtasks of this worker
@@ -35,15 +35,15 @@ type Network struct {
 	err       error // the first failure, or ErrClosed
 	peers     map[int]*peer
 	inboxes   map[transport.Address]*inbox
-	incoming  map[int]*incoming // by the worker at the other end
+	incoming  map[int]*incoming // by number of the worker at the other end
 	conns     map[*conn]struct{}
-	all       []*conn // ever started
+	all       []*conn // all connections that were started
 }
 
 var _ transport.Network = (*Network)(nil)
 
-// New returns a network. It accepts the connections of other workers, but reaches none until
-// Connect has given their addresses. The caller closes it.
+// New returns a network. It accepts the connections of other workers, but makes no connections
+// until Connect sets their addresses. The caller must close the network.
 func New(cfg Config) (*Network, error) {
 	cfg, err := cfg.completed()
 	if err != nil {
@@ -68,10 +68,11 @@ func New(cfg Config) (*Network, error) {
 // Address returns the address to which other workers connect, host:port.
 func (n *Network) Address() string { return n.cfg.Port.Address() }
 
-// Port returns the port of this worker, for other users of it.
+// Port returns the port of this worker, so that others can use it too.
 func (n *Network) Port() *peerlink.Port { return n.cfg.Port }
 
-// Where returns the address of a worker's port; for another worker it is "" before Connect.
+// Where returns the address of the port of the given worker. For other workers it returns ""
+// before Connect.
 func (n *Network) Where(worker int) string {
 	if worker == n.cfg.Worker {
 		return n.Address()
@@ -84,8 +85,8 @@ func (n *Network) Where(worker int) string {
 	return n.addresses[worker]
 }
 
-// Connect sets the addresses of the workers, by number; that of this one does not matter.
-// Connections are made when they are needed. It is called once.
+// Connect sets the addresses of the workers, by number. The address of this worker is not used.
+// Connect may be called only once. Connections are made when they are needed.
 func (n *Network) Connect(addresses []string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -100,8 +101,8 @@ func (n *Network) Connect(addresses []string) error {
 	return nil
 }
 
-// Listen makes r the receiver of an address of this worker. Others may have messages for it
-// already: these arrive as soon as their workers have credits.
+// Listen makes r the receiver of an address of this worker. Other workers may already wait to
+// send messages to it; they get credits for them now.
 func (n *Network) Listen(addr transport.Address, r transport.Receiver) error {
 	if addr.Worker != n.cfg.Worker {
 		return fmt.Errorf("listen on %v of worker %d: this is worker %d", addr, addr.Worker, n.cfg.Worker)
@@ -123,8 +124,8 @@ func (n *Network) Listen(addr transport.Address, r transport.Receiver) error {
 	return nil
 }
 
-// Dial returns a sender to an address. An address of this worker must have a receiver. One of
-// another worker need not: Send waits until it has.
+// Dial returns a sender to addr. An address of this worker must have a receiver. An address of
+// another worker need not have a receiver yet: Send waits until it has one.
 func (n *Network) Dial(addr transport.Address) (transport.Sender, error) {
 	if addr.Worker == n.cfg.Worker {
 		return n.mem.Dial(addr)
@@ -136,7 +137,8 @@ func (n *Network) Dial(addr transport.Address) (transport.Sender, error) {
 	return p.sender(addr), nil
 }
 
-// peer returns the peer for another worker, and starts to connect if it is new.
+// peer returns the peer for another worker. The first call for a worker starts to connect to
+// it.
 func (n *Network) peer(worker int) (*peer, error) {
 	if worker < 0 || worker >= n.cfg.Workers {
 		return nil, fmt.Errorf("there is no worker %d among %d", worker, n.cfg.Workers)
@@ -158,8 +160,8 @@ func (n *Network) peer(worker int) (*peer, error) {
 	return p, nil
 }
 
-// fail makes the network fail; the first cause counts. Connections stay, so that others do not
-// take this worker for lost.
+// fail makes the network fail with err. Later calls have no effect. The connections stay open,
+// so that other workers do not take this worker for lost.
 func (n *Network) fail(err error) {
 	n.mu.Lock()
 	if n.err != nil || n.closed {
@@ -186,8 +188,8 @@ func (n *Network) allPeers() []*peer {
 	return peers
 }
 
-// adopt begins to use a connection; the caller holds the lock. If the network was closed
-// meanwhile, it sends a good-bye, as the other side already has the connection.
+// adopt starts a connection. If the network was closed meanwhile, adopt sends a good-bye, as
+// the other side already uses the connection. The caller holds mu.
 func (n *Network) adopt(c *conn, s side) {
 	c.start(s)
 	if n.closed {
@@ -199,7 +201,8 @@ func (n *Network) adopt(c *conn, s side) {
 	n.all = append(n.all, c)
 }
 
-// forget removes a connection that is over from the watch.
+// forget removes a connection that has ended from the tables, so that watch no longer checks
+// it.
 func (n *Network) forget(c *conn) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -209,11 +212,11 @@ func (n *Network) forget(c *conn) {
 	}
 }
 
-// left records that the worker at the other end of a connection closes its network: it receives
-// nothing more.
+// left is called when a good-bye was received on a connection. The other worker has closed its
+// network, so sending to it fails from now on.
 func (n *Network) left(c *conn) {
 	n.mu.Lock()
-	delete(n.conns, c) // its silence means nothing
+	delete(n.conns, c) // its silence is no failure any more
 	p := n.peers[c.worker]
 	n.mu.Unlock()
 	if p != nil && !c.ended() {
@@ -221,7 +224,8 @@ func (n *Network) left(c *conn) {
 	}
 }
 
-// watch checks whether the others are alive, and sends signs of life.
+// watch sends heartbeats on all connections, and makes the network fail if another worker is
+// silent for too long. It runs until the network is closed.
 func (n *Network) watch() {
 	start := time.Now()
 	w := silence.NewWatch(n.cfg.Detection, 0)
@@ -249,7 +253,7 @@ func (n *Network) watch() {
 		n.mu.Unlock()
 		for _, c := range conns {
 			if due && !c.wrote.Swap(false) {
-				c.post(slices.Clone(beat)) // it gets a number of its own
+				c.post(slices.Clone(beat)) // each frame gets a number
 			}
 			if c.look(&w, now) == silence.Dead {
 				c.silent(now)
@@ -258,7 +262,8 @@ func (n *Network) watch() {
 	}
 }
 
-// silent ends a connection on which nothing has arrived for too long.
+// silent makes the network fail because nothing has arrived on the connection for too long, and
+// ends the connection.
 func (c *conn) silent(now time.Time) {
 	d := now.Sub(c.heard).Truncate(time.Millisecond)
 	c.n.fail(c.n.lost(c.worker, c.address, fmt.Sprintf("was silent for %v", d), ErrSilent))
@@ -266,9 +271,9 @@ func (c *conn) silent(now time.Time) {
 }
 
 // Close sends all queued messages and a good-bye to the other workers, and waits until the
-// network's goroutines have ended. Messages that have arrived, but were not taken by their
-// receivers, are released. After a failure nothing is flushed. It fails if a worker that is
-// alive did not read what was sent to it within ten seconds.
+// network's goroutines have ended. It releases messages that have arrived but that no receiver
+// has taken. After a failure of the network it drops queued messages. It returns an error if
+// another worker did not read the queued messages within ten seconds.
 func (n *Network) Close() error {
 	n.mu.Lock()
 	if n.closed {
@@ -307,7 +312,7 @@ func (n *Network) Close() error {
 	return errors.Join(errs...)
 }
 
-// buffer returns an empty buffer, which has room for about size bytes.
+// buffer returns an empty buffer with a capacity of at least size bytes.
 func (n *Network) buffer(size int) *[]byte {
 	b, _ := n.buffers.Get().(*[]byte)
 	if b == nil {
@@ -320,14 +325,14 @@ func (n *Network) buffer(size int) *[]byte {
 	return b
 }
 
-// recycle takes a buffer back.
+// recycle gives b back for reuse.
 func (n *Network) recycle(b *[]byte) {
 	if cap(*b) <= keptBuffer {
 		n.buffers.Put(b)
 	}
 }
 
-// serve accepts a connection of another worker.
+// serve accepts a connection of another worker, or returns the error with which to refuse it.
 func (n *Network) serve(caller *peerlink.Caller) error {
 	if err := n.check(&caller.Hello); err != nil {
 		return err
@@ -358,7 +363,7 @@ func (n *Network) serve(caller *peerlink.Caller) error {
 	return nil
 }
 
-// check returns an error if a hello is not for this worker.
+// check returns an error if h is not a valid hello to this worker.
 func (n *Network) check(h *peerlink.Hello) error {
 	cfg := &n.cfg
 	switch {
@@ -374,7 +379,7 @@ func (n *Network) check(h *peerlink.Hello) error {
 	return nil
 }
 
-// hello returns the hello of this worker's connection to another.
+// hello returns the hello for a connection to the given worker.
 func (n *Network) hello(worker int) peerlink.Hello {
 	return peerlink.Hello{
 		Kind: peerlink.Rows, Epoch: uint32(n.cfg.Attempt), From: uint32(n.cfg.Worker), To: uint32(worker),

@@ -16,8 +16,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// peer is the dialer's end of the connection to another worker, with the senders that wait for
-// it.
+// peer is the dialer's end of the connection to another worker, with the gates at which its
+// senders wait.
 type peer struct {
 	n      *Network
 	worker int
@@ -27,8 +27,8 @@ type peer struct {
 	mu      sync.Mutex
 	address string
 	conn    *conn
-	err     error // set when nothing can be sent any more
-	unmet   bool  // err says that the worker could not be reached; the network fails when it is needed
+	err     error // set when no message can be sent any more
+	unmet   bool  // the worker could not be reached; the network fails when a sender needs it
 	gates   map[transport.Address]*transport.Gate
 }
 
@@ -39,8 +39,8 @@ func newPeer(n *Network, worker int) *peer {
 	}
 }
 
-// gate has the credits of an inbox. It is made when the first sender needs it, or when the
-// other worker grants credits.
+// gate returns the gate with the credits for an inbox. The gate is made for the first sender or
+// for the first grant of credits, whichever comes first.
 func (p *peer) gate(addr transport.Address) *transport.Gate {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +55,8 @@ func (p *peer) gate(addr transport.Address) *transport.Gate {
 	return g
 }
 
-// shut ends all sending; the first cause counts.
+// shut makes waiting and later sends to the worker fail with err. Only the first call has an
+// effect.
 func (p *peer) shut(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +73,8 @@ func (p *peer) shut(err error) {
 	}
 }
 
-// cause returns why nothing can be sent any more.
+// cause returns the error for which no message can be sent any more, or nil. If the worker
+// could not be reached, it makes the network fail.
 func (p *peer) cause() error {
 	p.mu.Lock()
 	err, unmet := p.err, p.unmet
@@ -83,14 +85,14 @@ func (p *peer) cause() error {
 	return err
 }
 
-// where returns the address of the worker.
+// where returns the address of the worker, "" before it is known.
 func (p *peer) where() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.address
 }
 
-// connect makes the connection, with retries where they may help.
+// connect makes the connection. It retries unless the error is final.
 func (p *peer) connect() {
 	select {
 	case <-p.n.placed:
@@ -123,7 +125,7 @@ func (p *peer) connect() {
 	}
 }
 
-// ended reports whether nothing can be sent any more.
+// ended reports whether no message can be sent any more.
 func (p *peer) ended() bool {
 	select {
 	case <-p.over:
@@ -133,7 +135,8 @@ func (p *peer) ended() bool {
 	}
 }
 
-// missed says why a worker could not be reached, in words that follow "worker 3 ...".
+// missed returns the reason why a worker could not be reached, as a text that follows the name
+// of the worker.
 func missed(err error) string {
 	var r *peerlink.Refusal
 	switch {
@@ -149,7 +152,7 @@ func missed(err error) string {
 	return "cannot be reached: " + err.Error()
 }
 
-// begin begins to use a connection.
+// begin starts a connection to the worker.
 func (p *peer) begin(nc net.Conn, address string) {
 	c := p.n.newConn(nc, p.worker, address)
 	p.n.mu.Lock()
@@ -163,8 +166,8 @@ func (p *peer) begin(nc net.Conn, address string) {
 	p.n.adopt(c, p)
 }
 
-// miss records that the worker cannot be reached. The network fails when a sender needs the
-// worker.
+// miss records that the worker cannot be reached. The network fails only when a sender needs
+// the worker.
 func (p *peer) miss(err error) {
 	p.mu.Lock()
 	p.unmet = p.err == nil
@@ -182,7 +185,7 @@ func (p *peer) handle(k kind, _ int) error {
 
 func (p *peer) finish() {}
 
-// granted reads a grant of credits.
+// granted handles a grant frame: it adds the credits to their gate.
 func (p *peer) granted() error {
 	if _, err := io.ReadFull(&p.conn.body, p.fixed[:]); err != nil {
 		return err
@@ -208,7 +211,7 @@ type sender struct {
 	addr   transport.Address
 	gate   *transport.Gate
 	w      *transport.Waiter
-	schema *arrow.Schema // schema of the last rows, and its codec
+	schema *arrow.Schema // schema of the last rows; codec is its codec
 	codec  *codec
 	out    frameWriter
 }
@@ -217,8 +220,8 @@ func (p *peer) sender(addr transport.Address) *sender {
 	return &sender{p: p, addr: addr, gate: p.gate(addr), w: transport.NewWaiter()}
 }
 
-// Send waits for a credit of the inbox and for room in the queue of the connection,
-// and queues the message.
+// Send waits for a credit for the inbox and for room in the queue of the connection, and then
+// queues the message.
 func (s *sender) Send(ctx context.Context, m transport.Message) error {
 	defer m.Release()
 	head, err := headOf(s.addr, &m)
@@ -259,12 +262,13 @@ func (s *sender) codecOf(m *transport.Message) *codec {
 	return s.codec
 }
 
-// failed returns the error of a message that cannot be sent.
+// failed returns the error that message m cannot be sent because of err.
 func (s *sender) failed(m *transport.Message, err error) error {
 	return fmt.Errorf("send message %d of shard %d to %v of worker %d: %w", m.Seq, m.Shard, s.addr, s.addr.Worker, err)
 }
 
-// reason returns why a message was not sent: the end of ctx, or of the connection.
+// reason returns the error for a message that was not sent: the cause of ctx if that has ended,
+// or the reason why nothing can be sent to the worker.
 func (s *sender) reason(ctx context.Context, err error) error {
 	if cause := s.p.cause(); cause != nil && !(ctx.Err() != nil && err == context.Cause(ctx)) {
 		return cause
@@ -272,7 +276,8 @@ func (s *sender) reason(ctx context.Context, err error) error {
 	return err
 }
 
-// prepare finds the codec of a message's rows and estimates the message's size in bytes.
+// prepare sets the codec for the rows of m and the schema's number in head. It returns an
+// estimate of the message's length in bytes.
 func (s *sender) prepare(head *messageHead, m *transport.Message) (int64, error) {
 	size := int64(headBytes + messageBytes + partBytes*len(m.Parts) + sumBytes)
 	if m.Rows == nil {
@@ -297,7 +302,7 @@ func tooLarge(m *transport.Message, size, limit int64) error {
 	return fmt.Errorf("%d rows of %d bytes exceed the %d that a message can hold: use smaller batches", m.Rows.NumRows(), size, limit)
 }
 
-// encode writes a message into a buffer.
+// encode returns a buffer with the frame of a message. size is its estimated length.
 func (s *sender) encode(head *messageHead, m *transport.Message, size int64) (*[]byte, error) {
 	n := s.p.n
 	b := n.buffer(int(size))

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var testSecret = []byte("0123456789abcdef0123456789abcdef")
 
-// patience bounds the wait for what is expected to happen soon.
+// patience bounds waits for events that normally happen soon.
 const patience = 4 * time.Minute
 
 func soon(t testing.TB) context.Context {
@@ -32,14 +32,14 @@ func soon(t testing.TB) context.Context {
 	return ctx
 }
 
-// job is the networks of all workers of an attempt, in this process.
+// job has the networks of all workers of an attempt, in this process.
 type job struct {
 	t     testing.TB
 	nets  []*Network
 	mem   memory.Allocator
 	mu    sync.Mutex
 	fails map[int][]error
-	gone  chan int // workers whose networks failed
+	gone  chan int // gets the number of a worker when its network fails
 }
 
 func newJob(t testing.TB, workers int, change func(worker int, c *Config)) *job {
@@ -60,7 +60,7 @@ func newPort(t testing.TB, change func(c *peerlink.Config)) *peerlink.Port {
 	return p
 }
 
-// newJobAt is newJob with a change of the ports' configuration.
+// newJobAt is like newJob, but ports may change the configuration of the ports.
 func newJobAt(t testing.TB, workers int, ports func(worker int, c *peerlink.Config), change func(worker int, c *Config)) *job {
 	t.Helper()
 	j := &job{t: t, mem: batchtest.Allocator(t), fails: make(map[int][]error), gone: make(chan int, 100)}
@@ -90,7 +90,7 @@ func newJobAt(t testing.TB, workers int, ports func(worker int, c *peerlink.Conf
 	return j
 }
 
-// connected returns a job whose workers have each other's addresses.
+// connected returns a job in which Connect has set the addresses of all workers.
 func connected(t testing.TB, workers int, change func(worker int, c *Config)) *job {
 	t.Helper()
 	j := newJob(t, workers, change)
@@ -112,7 +112,7 @@ func (j *job) connect() {
 	}
 }
 
-// close closes all networks at once, and then their ports.
+// close closes all networks concurrently, and then their ports.
 func (j *job) close() {
 	defer overdue.Watch("all workers to close")()
 	var all sync.WaitGroup
@@ -125,14 +125,15 @@ func (j *job) close() {
 	}
 }
 
-// noFailures requires that no worker failed.
+// noFailures requires that no worker's network has failed.
 func (j *job) noFailures() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	require.Empty(j.t, j.fails)
 }
 
-// failure waits until a worker's network has failed, and requires that it reports this once.
+// failure waits until a worker's network has failed, and returns the error. It requires that
+// the network has called Fail only once.
 func (j *job) failure(worker int) *PeerError {
 	j.t.Helper()
 	for {
@@ -157,8 +158,8 @@ func at(edge, inbox, worker int) transport.Address {
 	return transport.Address{Edge: edge, Inbox: inbox, Worker: worker}
 }
 
-// keeper is the receiver of one inbox. It keeps messages. Before each one, it receives from
-// turns, unless that is nil.
+// keeper is a receiver of one inbox that stores the messages in came. If turns is not nil, it
+// receives from turns before it takes a message.
 type keeper struct {
 	turns chan struct{}
 	came  chan transport.Message
@@ -167,8 +168,8 @@ type keeper struct {
 
 func newKeeper(room int) *keeper { return &keeper{came: make(chan transport.Message, room)} }
 
-// sibling returns the receiver of another inbox, which keeps its messages together with those of
-// k. Inboxes do not wait for one another, so each needs a receiver of its own.
+// sibling returns a receiver for another inbox that shares the channels of k. Each inbox needs
+// a receiver of its own, as inboxes call their receivers concurrently.
 func (k *keeper) sibling() *keeper { return &keeper{turns: k.turns, came: k.came} }
 
 func (k *keeper) Receive(m transport.Message) {

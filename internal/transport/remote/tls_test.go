@@ -19,8 +19,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// credential returns a configuration with a self-signed certificate for the loopback address,
-// which both sides trust.
+// credential returns a TLS configuration with a self-signed certificate for the loopback
+// address that both sides trust.
 func credential(t testing.TB) *tls.Config {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -42,7 +42,8 @@ func credential(t testing.TB) *tls.Config {
 	}
 }
 
-// TestTLS sends both ways, and closes in order.
+// TestTLS sends messages in both directions over TLS, and requires that no network fails, not
+// even when it is idle or closes.
 func TestTLS(t *testing.T) {
 	c := credential(t)
 	j := newJobAt(t, 2, func(_ int, cfg *peerlink.Config) { cfg.TLS = c }, func(_ int, cfg *Config) { cfg.Detection = 400 * time.Millisecond })
@@ -69,8 +70,9 @@ func TestTLS(t *testing.T) {
 	j.noFailures()
 }
 
-// TestTLSDisagreement: a worker with TLS and one without cannot connect, nor can workers with
-// different authorities. The dialer's error says which of the two it is.
+// TestTLSDisagreement requires that a worker with TLS and a worker without TLS cannot connect,
+// and neither can workers with different authorities. The dialer's error must show which of the
+// two is the case.
 func TestTLSDisagreement(t *testing.T) {
 	c, other := credential(t), credential(t)
 	bare := c.Clone()
