@@ -13,19 +13,19 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// A block is one batch as an Arrow IPC message. The reader must know the schema and the number
-// of rows. Blocks are independent of each other: they can be concatenated and read in any
-// order.
+// A block is one batch as an Arrow IPC record batch message, without a schema message. The
+// reader must know the schema and the number of rows. Blocks are independent of each other:
+// they can be concatenated, and read in any order.
 
-// BlockWriter writes batches of one schema as blocks. One goroutine at a time.
+// BlockWriter writes batches of one schema as blocks. Only one goroutine at a time may use it.
 type BlockWriter struct {
 	schema *arrow.Schema
 	w      *ipc.Writer
 	to     io.Writer
-	head   int // bytes of the schema, which the first block leaves out
+	head   int // bytes of the schema message that blockTarget has still to drop
 }
 
-// NewBlockWriter returns a writer of batches whose columns are those of schema.
+// NewBlockWriter returns a writer for batches with the columns of schema.
 func NewBlockWriter(schema *arrow.Schema, mem memory.Allocator) (*BlockWriter, error) {
 	head, err := streamHead(schema, mem)
 	if err != nil {
@@ -36,18 +36,19 @@ func NewBlockWriter(schema *arrow.Schema, mem memory.Allocator) (*BlockWriter, e
 	return b, nil
 }
 
-// streamHead returns the beginning of a stream, which is its schema.
+// streamHead returns the schema message, which is the beginning of a stream.
 func streamHead(schema *arrow.Schema, mem memory.Allocator) ([]byte, error) {
 	var head bytes.Buffer
 	w := ipc.NewWriter(&head, ipc.WithSchema(schema), ipc.WithAllocator(mem))
 	if err := w.Close(); err != nil {
 		return nil, err
 	}
-	const endMark = 8 // bytes that Close writes
+	const endMark = 8 // bytes of the end mark that Close writes
 	return head.Bytes()[:head.Len()-endMark], nil
 }
 
-// blockTarget passes on what the encoder writes after the schema.
+// blockTarget is the writer of the encoder. It drops the schema message and passes everything
+// else to b.to.
 type blockTarget struct{ b *BlockWriter }
 
 func (t blockTarget) Write(data []byte) (int, error) {
@@ -57,12 +58,12 @@ func (t blockTarget) Write(data []byte) (int, error) {
 	return skip + n, err
 }
 
-// Write writes a batch, which is borrowed, to w. The schema's metadata and those of its columns
-// are those given to NewBlockWriter.
+// Write writes the batch rec, which is borrowed, to w. The metadata of the schema of rec are
+// ignored; the block belongs to the schema given to NewBlockWriter.
 func (b *BlockWriter) Write(w io.Writer, rec arrow.Record) error {
 	switch {
 	case rec.NumRows() == 0:
-		// Arrow's encoder fails on a slice of no rows of a larger batch.
+		// Arrow's encoder fails for a batch of no rows that is a slice of a larger batch.
 		rec = Empty(b.schema)
 		defer rec.Release()
 	case rec.Schema() != b.schema:
@@ -74,20 +75,20 @@ func (b *BlockWriter) Write(w io.Writer, rec arrow.Record) error {
 	return b.w.Write(rec)
 }
 
-// BlockReader reads what a BlockWriter of the same schema wrote. One goroutine at
-// a time.
+// BlockReader reads blocks that a BlockWriter of the same schema wrote. Only one goroutine at a
+// time may use it.
 type BlockReader struct {
 	schema *arrow.Schema
 	mem    *trackingAllocator
 	shape  shape
-	head   []byte // the schema's message, until it is read
+	head   []byte // the schema message; nil once it is read
 	data   []byte // the block to read; nil once it is read
 	r      *ipc.Reader
 	err    error
 }
 
-// NewBlockReader returns a reader whose batches have the schema and are allocated from mem.
-// Between two reads it holds no memory of mem.
+// NewBlockReader returns a reader of batches that have the given schema and are allocated from
+// mem. Between two reads the reader itself holds no memory of mem.
 func NewBlockReader(schema *arrow.Schema, mem memory.Allocator) (*BlockReader, error) {
 	head, err := streamHead(schema, mem)
 	if err != nil {
@@ -101,9 +102,10 @@ func NewBlockReader(schema *arrow.Schema, mem memory.Allocator) (*BlockReader, e
 	return b, err
 }
 
-// Read returns the batch in a block, owned by the caller. A block that cannot be decoded, or
-// does not have exactly that many rows, is an error, never io.EOF. Decoding takes no more
-// memory than the block has bytes. After an error every Read returns it again.
+// Read returns the batch in a block, owned by the caller. If the block cannot be decoded, or
+// does not have exactly the given number of rows, Read returns an error, which is never io.EOF.
+// Decoding allocates no more memory than the block has bytes. After an error every Read returns
+// the same error.
 func (b *BlockReader) Read(block []byte, rows int64) (arrow.Record, error) {
 	if b.err != nil {
 		return nil, b.err
@@ -135,15 +137,15 @@ func (b *BlockReader) read(block []byte, rows int64) (rec arrow.Record, err erro
 		err = fits(got)
 	}
 	if err != nil {
-		b.r.Release() // the decoder refers to the batch
+		b.r.Release() // release the batch, to which the decoder refers
 		return nil, err
 	}
 	rec = array.NewRecord(b.schema, got.Columns(), got.NumRows())
-	b.r.Next() // finds no message and makes the decoder release the batch; later Reads still work
+	b.r.Next() // finds no message, so the decoder releases the batch; later calls of Read still work
 	return rec, nil
 }
 
-// fits checks that every column has as many values as the batch has rows.
+// fits returns an error unless every column has as many values as the batch has rows.
 func fits(rec arrow.Record) error {
 	for i, col := range rec.Columns() {
 		if int64(col.Len()) != rec.NumRows() {
@@ -153,14 +155,16 @@ func fits(rec arrow.Record) error {
 	return nil
 }
 
-// blockMessages gives the decoder the schema, then the current block.
+// blockMessages is the message reader of the decoder. It returns the schema message first, and
+// then the current block of each Read.
 type blockMessages struct{ b *BlockReader }
 
-// Retain and Release do nothing, as the caller owns the memory.
+// Retain and Release do nothing, because the caller owns the memory.
 func (m blockMessages) Retain()  {}
 func (m blockMessages) Release() {}
 
-// Message returns the message that the block consists of.
+// Message returns the schema message at the first call, and then the message that the current
+// block consists of.
 func (m blockMessages) Message() (*ipc.Message, error) {
 	data := m.b.head
 	if data == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// TestBlockRoundTrip: blocks can be read in any order, also those of slices and empty batches.
-// No memory is held between two reads.
+// TestBlockRoundTrip requires that blocks can be read in any order, also blocks of slices and
+// of empty batches, and that the reader holds no memory between two reads.
 func TestBlockRoundTrip(t *testing.T) {
 	check(t, func(t *rapid.T, mem memory.Allocator) {
 		schema := drawSchema(t, allTypes, 0)
@@ -48,10 +48,10 @@ func TestBlockRoundTrip(t *testing.T) {
 	})
 }
 
-// TestDamagedBlocksAreErrors: a block that is cut, too long or has another number of rows is an
-// error, never io.EOF, and further reads return the error again. A block with any one byte
-// altered is an error or has the expected number of rows. It takes no more memory than it has
-// bytes, and all of that is released.
+// TestDamagedBlocksAreErrors requires an error, which is not io.EOF, for a block that is cut,
+// too long or has another number of rows; further reads must return the same error. For a block
+// with any one byte altered, it requires an error or a batch with the expected number of rows.
+// Reading must take no more memory than the block has bytes, and release all of it.
 func TestDamagedBlocksAreErrors(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	rec := batchtest.Record(t, mem, batchtest.Schema(t, "id int64 null", "name utf8", "v vector[2]", "s sparse[9]", "l vector", "b bool null"), `[
@@ -85,7 +85,7 @@ func TestDamagedBlocksAreErrors(t *testing.T) {
 	require.ErrorContains(t, read(good, 1), "does not hold 1 rows: it holds 2")
 	require.ErrorContains(t, read(append(bytes.Clone(good), 0), 2), "bytes where")
 	for n := range good {
-		require.Error(t, read(good[:n], 2), "cut at %d", n)
+		require.Error(t, read(good[:n], 2), "a block cut to %d bytes must be an error", n)
 	}
 	for i := range good {
 		for _, x := range []byte{0xff, 0x80, 0x01} {
@@ -98,8 +98,8 @@ func TestDamagedBlocksAreErrors(t *testing.T) {
 	require.ErrorIs(t, read(huge, 2), io.ErrUnexpectedEOF)
 }
 
-// TestBlocksThatLie: well-formed but inconsistent metadata is an error: a column with another
-// length than the batch, or overlapping buffers.
+// TestBlocksThatLie requires an error for metadata that are well-formed but inconsistent: a
+// column has another length than the batch, or buffers overlap.
 func TestBlocksThatLie(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	rec := batchtest.Record(t, mem, batchtest.Schema(t, "a int64", "b int64"), `[{"a": 1, "b": 4}, {"a": 2, "b": 5}, {"a": 3, "b": 6}]`)
@@ -114,9 +114,9 @@ func TestBlocksThatLie(t *testing.T) {
 		}
 		return b
 	}
-	const size = 3 * 8 // bytes of a column; the body has two such columns
+	const size = 3 * 8 // bytes per column; the body has two columns
 	a := bytes.Index(block.Bytes(), numbers(0, size))
-	nodes := bytes.Index(block.Bytes(), numbers(3, 0, 3, 0)) // the length of each column and its number of nulls, 0
+	nodes := bytes.Index(block.Bytes(), numbers(3, 0, 3, 0)) // length and number of nulls of each column
 	require.Positive(t, a)
 	require.Positive(t, nodes)
 	for name, c := range map[string]struct {

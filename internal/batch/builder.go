@@ -9,16 +9,14 @@ import (
 )
 
 // RecordBuilder holds one Arrow builder per column of a schema of supported types, for code
-// that fills columns value by value (see ParseInto). It replaces Arrow's own builder, which
-// declares the items of fixed-size lists nullable whatever the schema says, and then panics on
-// the mismatch.
+// that fills columns value by value (see ParseInto). It replaces array.RecordBuilder, which
+// always declares the items of fixed-size lists nullable, and panics if the schema does not.
 type RecordBuilder struct {
 	schema *arrow.Schema
 	fields []array.Builder
 }
 
-// NewRecordBuilder returns a builder for batches of the schema. Release it
-// when done.
+// NewRecordBuilder returns a builder for batches of the schema. The caller must call Release.
 func NewRecordBuilder(mem memory.Allocator, schema *arrow.Schema) (*RecordBuilder, error) {
 	for i := range schema.NumFields() {
 		if f := schema.Field(i); kindOf(f.Type) == kindInvalid {
@@ -48,7 +46,7 @@ func (b *RecordBuilder) Reserve(n int) {
 // NewRecord returns the appended values as a batch, owned by the caller, and empties the
 // builders. All columns must be of equal length, vectors must have the declared number of
 // components, and columns that are not nullable must have no null. On error the appended values
-// are dropped.
+// are discarded.
 func (b *RecordBuilder) NewRecord() (arrow.Record, error) {
 	cols, rows, err := b.newColumns()
 	if err != nil {
@@ -57,7 +55,7 @@ func (b *RecordBuilder) NewRecord() (arrow.Record, error) {
 	return ownedRecord(b.schema, cols, rows), nil
 }
 
-// NewColumns is NewRecord for the columns alone, each owned by the caller.
+// NewColumns is NewRecord, but returns only the columns. The caller owns each of them.
 func (b *RecordBuilder) NewColumns() ([]arrow.Array, error) {
 	cols, _, err := b.newColumns()
 	return cols, err
@@ -85,7 +83,7 @@ func (b *RecordBuilder) newColumns() (cols []arrow.Array, rows int, err error) {
 	return cols, rows, nil
 }
 
-// Release releases what the builders hold.
+// Release releases the memory of the builders.
 func (b *RecordBuilder) Release() {
 	for _, f := range b.fields {
 		f.Release()
@@ -93,9 +91,9 @@ func (b *RecordBuilder) Release() {
 	b.fields = nil
 }
 
-// AppendNull appends a null to a builder of a supported type. Unlike the
-// builder's own AppendNull it keeps the components of vectors non-null, as
-// their types declare.
+// AppendNull appends a null to a builder of a supported type. Unlike the builder's method
+// AppendNull, it appends components that are not null for a null vector, because vector types
+// declare their components as non-null.
 func AppendNull(builder array.Builder) {
 	b, ok := builder.(*array.FixedSizeListBuilder)
 	if !ok {

@@ -10,11 +10,10 @@ import (
 
 const secondsPerDay = 86400
 
-// civilFromDays turns days since 1970-01-01 into a date of the proleptic
-// Gregorian calendar, and daysFromCivil back, over the whole range of date32
-// and of timestamps. Years are counted from March, so that the leap day comes
-// last, in eras of 400 years (Hinnant, "chrono-compatible low-level date
-// algorithms").
+// civilFromDays converts days since 1970-01-01 to a date of the proleptic Gregorian calendar,
+// and daysFromCivil is its inverse. Both cover the whole range of date32 and of timestamps.
+// Internally, years begin in March, so that the leap day is the last day, and are grouped in
+// eras of 400 years (Hinnant, "chrono-compatible low-level date algorithms").
 func civilFromDays(days int64) (year int64, month, day int) {
 	era, ofEra := floorDiv(days+719468, 146097)
 	y := (ofEra - ofEra/1460 + ofEra/36524 - ofEra/146096) / 365
@@ -40,7 +39,7 @@ func daysFromCivil(year int64, month, day int) int64 {
 	return era*146097 + y*365 + y/4 - y/100 + ofYear - 719468
 }
 
-// appendDate writes YYYY-MM-DD; years beyond four digits carry a sign, as in
+// appendDate appends a date as YYYY-MM-DD. Years of more than four digits have a sign, as in
 // ISO 8601.
 func appendDate(dst []byte, days int64) []byte {
 	year, month, day := civilFromDays(days)
@@ -61,8 +60,8 @@ func appendDate(dst []byte, days int64) []byte {
 
 func append2(dst []byte, n int) []byte { return append(dst, byte('0'+n/10), byte('0'+n%10)) }
 
-// appendTimestamp writes RFC 3339 in UTC with as many decimals as needed. Times of a type
-// without a zone need not be UTC, and have no Z.
+// appendTimestamp appends a timestamp by RFC 3339 in UTC, with as many decimals as needed. If
+// the type has no zone, the time need not be UTC, and has no Z.
 func appendTimestamp(dst []byte, t int64, typ *arrow.TimestampType) []byte {
 	perSecond := unitsPerSecond(typ.Unit)
 	secs, frac := floorDiv(t, perSecond)
@@ -83,7 +82,8 @@ func appendTimestamp(dst []byte, t int64, typ *arrow.TimestampType) []byte {
 	return append(dst, 'Z')
 }
 
-// parseDate reads YYYY-MM-DD, the year signed if it has more than four digits.
+// parseDate reads YYYY-MM-DD, where a year of more than four digits has a sign. It returns the
+// rest of text.
 func parseDate(text []byte) (days int64, rest []byte, err error) {
 	sign, digits := int64(1), text
 	signed := len(text) > 0 && (text[0] == '-' || text[0] == '+')
@@ -136,10 +136,10 @@ func twoDigits(s []byte) (int, bool) {
 	return int(s[0]-'0')*10 + int(s[1]-'0'), true
 }
 
-// parseTimestamp reads a date, or a date and a time after 'T' or a space: hours and minutes,
-// optionally seconds, decimals and a zone (Z or ±hh:mm). Without a zone in the text, the time
-// is UTC if the type has a zone. If the type has none, times are local, and a zone in the text
-// is an error, as it would be lost.
+// parseTimestamp reads a date, optionally followed by 'T' or a space and a time. The time has
+// hours and minutes, and optionally seconds, decimals and a zone (Z or ±hh:mm). If the type has
+// a zone, a time without a zone is UTC. If the type has no zone, times are local, and a zone in
+// the text is an error, because it would be lost.
 func parseTimestamp(text []byte, typ *arrow.TimestampType) (int64, error) {
 	days, rest, err := parseDate(text)
 	if err != nil {
@@ -180,8 +180,9 @@ var (
 	errDecimals  = errors.New("it has more decimals of a second than the column's unit can hold")
 )
 
-// parseClock reads hh:mm[:ss[.decimals]][zone] as seconds since midnight UTC (negative or
-// beyond a day if the zone shifts it) and a fraction. zoned reports whether there is a zone.
+// parseClock reads hh:mm[:ss[.decimals]][zone]. It returns the seconds since midnight UTC,
+// which a zone may make negative or more than a day, and the fraction of a second in units of
+// 1/perSecond. zoned reports whether there is a zone.
 func parseClock(s []byte, perSecond int64) (secs, frac int64, zoned bool, err error) {
 	h, ok1 := twoDigits(s)
 	if !ok1 || len(s) < 5 || s[2] != ':' {
@@ -208,8 +209,8 @@ func parseClock(s []byte, perSecond int64) (secs, frac int64, zoned bool, err er
 	return secs - shift, frac, len(s) > 0, err
 }
 
-// parseDecimals reads decimals as a count of 1/perSecond. Further decimals are an error, as
-// they would be lost.
+// parseDecimals reads decimals of a second and returns them in units of 1/perSecond. More
+// decimals than the unit can hold are an error, because they would be lost.
 func parseDecimals(s []byte, perSecond int64) (frac int64, rest []byte, err error) {
 	n := 0
 	for p := perSecond; n < len(s) && isDigit(s[n]); n++ {

@@ -11,20 +11,20 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 )
 
-// Codec turns values of T into columns and back. It is made once by
-// reflection; the per-row paths use no reflection. A codec is immutable and
-// safe for concurrent use; appenders and readers are not.
+// Codec converts values of T to columns and back. NewCodec uses reflection; the code that runs
+// for each row does not. A codec is immutable and safe for concurrent use; appenders and
+// readers are not.
 type Codec[T any] struct {
 	fields []codecField
 	schema *arrow.Schema
-	single bool // T is one value and no struct of columns
+	single bool // T is a single value, not a struct of columns
 }
 
-// codecField is one struct field (or the whole of a non-struct T) and its
-// column.
+// codecField is one struct field and its column. If T is not a struct, it stands for a value of
+// T.
 type codecField struct {
 	name    string // column
-	goName  string // for messages: Type.Field
+	goName  string // Type.Field, for messages
 	typ     reflect.Type
 	offset  uintptr
 	pointer bool // the field is a pointer: nil is null
@@ -38,12 +38,11 @@ var (
 	sparseType = reflect.TypeFor[SparseVector]()
 )
 
-// NewCodec derives the columns of T.
+// NewCodec returns a codec for T, with columns that follow from T.
 //
-// For a struct, every exported field is a column, named by its tag
-// `column:"name"` or else by the field's name in snake case; `column:"-"`
-// leaves a field out. Any other T is one column named "value". The column type
-// follows from the Go type:
+// For a struct, every exported field is a column. The tag `column:"name"` sets the name of the
+// column; without it, the name is the field's name in snake case. A field with `column:"-"` is
+// ignored. Any other T has one column named "value". The column type follows from the Go type:
 //
 //	bool, int8 to int64, uint8 to uint64, float32, float64   the same
 //	int, uint                     int64, uint64
@@ -55,10 +54,9 @@ var (
 //	SparseVector                  sparse, or sparse[n] with the option size=n
 //	pointer to any of these       the same, nullable
 //
-// Options follow the name in the tag: `column:"features,dim=4"`. Named types
-// of these kinds (type Celsius float64) count as their kind. Nested structs,
-// maps, interfaces, other slices and arrays and pointers to pointers are
-// refused, naming the field.
+// Options follow the name in the tag: `column:"features,dim=4"`. Named types, such as type
+// Celsius float64, are treated as their underlying types. Nested structs, maps, interfaces,
+// other slices and arrays, and pointers to pointers are errors that name the field.
 func NewCodec[T any]() (*Codec[T], error) {
 	t := reflect.TypeFor[T]()
 	if t.Kind() == reflect.Struct && t != timeType && t != sparseType {
@@ -118,8 +116,9 @@ func newCodec[T any](fields []codecField) (*Codec[T], error) {
 	return &Codec[T]{fields: fields, schema: arrow.NewSchema(af, nil)}, nil
 }
 
-// For returns the codec that reads rows of a schema. It is c itself, unless T is one value and
-// the schema has one column: that column is then read whatever its name.
+// For returns the codec that reads rows of a schema. This is c, except if T is a single value
+// and the schema has a single column: then it is a codec that reads that column, whatever its
+// name is.
 func (c *Codec[T]) For(schema *arrow.Schema) *Codec[T] {
 	if !c.single || schema.NumFields() != 1 || schema.Field(0).Name == c.fields[0].name {
 		return c
@@ -138,8 +137,8 @@ func (c *Codec[T]) Schema() *arrow.Schema { return c.schema }
 type columnTag struct {
 	name string
 	skip bool
-	dim  int // 0: not given
-	size int // 0: not given
+	dim  int // 0 if not given
+	size int // 0 if not given
 }
 
 func parseTag(sf reflect.StructField) (columnTag, error) {
@@ -235,8 +234,8 @@ func withParam(name string, n int) string {
 	return name + "[" + strconv.Itoa(n) + "]"
 }
 
-// snakeCase writes a Go name as a column name: SepalLength is sepal_length,
-// UserID is user_id, HTTPCode is http_code.
+// snakeCase returns the column name for a Go name: sepal_length for SepalLength, user_id for
+// UserID, http_code for HTTPCode.
 func snakeCase(name string) string {
 	var b strings.Builder
 	runes := []rune(name)

@@ -13,30 +13,30 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// Appender gathers values of T into batches. Its scratch memory is on the Go heap and reused
-// for every batch. A batch gets buffers of exactly its size from the allocator. One goroutine
-// at a time.
+// Appender collects values of T into batches. Its scratch memory is on the Go heap and is
+// reused for every batch. The buffers of a batch are allocated from mem with exactly the size
+// needed. Only one goroutine at a time may use an Appender.
 type Appender[T any] struct {
 	mem    memory.Allocator
 	schema *arrow.Schema
 	cols   []columnAppender
 	n      int
-	row    T // the argument of Append
+	row    T // copy of the argument of Append
 }
 
-// columnAppender is the scratch of one column.
+// columnAppender has the scratch memory of one column.
 type columnAppender struct {
 	field *codecField
-	push  func(c *columnAppender, p unsafe.Pointer) error // p: the non-null value
+	push  func(c *columnAppender, p unsafe.Pointer) error // p points to the value, which is not null
 	nulls int
-	valid []byte  // nullable columns: one bit per row
-	data  []byte  // values, bits of bools, text, list items
-	items []byte  // sparse: items of the indices list
-	ends  []int32 // lists, text: offsets without the leading 0
-	dim   int     // declared components or size, 0 if any
+	valid []byte  // of nullable columns: one bit per row
+	data  []byte  // fixed-width values, bits of bools, text or list items
+	items []byte  // of sparse columns: items of the list of indices
+	ends  []int32 // of lists and text: offsets without the leading 0
+	dim   int     // declared number of components or size; 0 if not declared
 }
 
-// Appender returns an appender whose batches are allocated from mem.
+// Appender returns an appender that allocates batches from mem.
 func (c *Codec[T]) Appender(mem memory.Allocator) *Appender[T] {
 	a := &Appender[T]{mem: mem, schema: c.schema, cols: make([]columnAppender, len(c.fields))}
 	for i := range a.cols {
@@ -49,8 +49,8 @@ func (c *Codec[T]) Appender(mem memory.Allocator) *Appender[T] {
 	return a
 }
 
-// dimOf returns the declared components of a vector type or the size of a
-// sparse one, 0 when the type leaves them open.
+// dimOf returns the declared number of components of a vector type, or the declared size of a
+// sparse type. It returns 0 if the type declares none.
 func dimOf(dt arrow.DataType) int {
 	switch kindOf(dt) {
 	case kindVector, kindVector32:
@@ -61,17 +61,17 @@ func dimOf(dt arrow.DataType) int {
 	return 0
 }
 
-// Append adds one row; slices and strings in v are copied. It fails, and adds nothing, if a
-// vector does not have the declared number of components, a sparse vector is not valid, text is
-// not UTF-8, a time is outside its type, or the batch would exceed the 2 GiB of text or 2^31
-// items that Arrow can address.
+// Append adds one row; slices and strings in v are copied. It returns an error and adds nothing
+// if a vector does not have the declared number of components, a sparse vector is not valid,
+// text is not UTF-8, or a time is out of the range of its type. The same holds if a column of
+// the batch would exceed 2 GiB of text or 2^31 items, which is what Arrow can address.
 func (a *Appender[T]) Append(v T) error {
-	// The address of v itself would move every v to the heap.
+	// If AppendFrom got the address of v, every v would escape to the heap.
 	a.row = v
 	return a.AppendFrom(&a.row)
 }
 
-// AppendFrom is Append without a copy of the struct; v is only read.
+// AppendFrom is Append without a copy of the struct. It does not modify v.
 func (a *Appender[T]) AppendFrom(v *T) error {
 	p := unsafe.Pointer(v)
 	for i := range a.cols {
@@ -85,18 +85,18 @@ func (a *Appender[T]) AppendFrom(v *T) error {
 	return nil
 }
 
-// undo takes back the row that was added to the first cols columns.
+// undo removes the last row from the first cols columns, which have it already.
 func (a *Appender[T]) undo(cols int) {
 	for i := range a.cols[:cols] {
 		a.cols[i].truncate(a.n)
 	}
 }
 
-// Len returns the rows appended since the last NewRecord.
+// Len returns the number of rows appended since the last NewRecord.
 func (a *Appender[T]) Len() int { return a.n }
 
-// NewRecord returns the appended rows as a batch, owned by the caller, and
-// empties the appender for the next one.
+// NewRecord returns the appended rows as a batch, owned by the caller, and empties the
+// appender.
 func (a *Appender[T]) NewRecord() arrow.Record {
 	cols := make([]arrow.Array, len(a.cols))
 	for i := range a.cols {
@@ -107,10 +107,10 @@ func (a *Appender[T]) NewRecord() arrow.Record {
 	return rec
 }
 
-// Release drops the scratch memory. The appender must not be used afterwards.
+// Release gives up the scratch memory. The appender must not be used afterwards.
 func (a *Appender[T]) Release() { a.cols, a.n = nil, 0 }
 
-// append adds the field at p as row n.
+// append adds the value of the field at p as row n.
 func (c *columnAppender) append(p unsafe.Pointer, n int) error {
 	if c.field.pointer {
 		if n&7 == 0 {
@@ -146,7 +146,7 @@ func (c *columnAppender) pushBool(n int, v bool) {
 	}
 }
 
-// pushNull adds the bytes of a null: zeros, or an empty list.
+// pushNull adds the bytes of a null value: zeros, or an empty list or text.
 func (c *columnAppender) pushNull(n int) {
 	switch k := c.field.kind; {
 	case k == kindBool:
@@ -167,7 +167,7 @@ func (c *columnAppender) lastEnd() int32 {
 	return c.ends[len(c.ends)-1]
 }
 
-// rowBytes returns the bytes of a row of a column of fixed width.
+// rowBytes returns the number of bytes per row of a fixed-width column.
 func (c *columnAppender) rowBytes() int {
 	switch c.field.kind {
 	case kindVector:
@@ -178,7 +178,7 @@ func (c *columnAppender) rowBytes() int {
 	return fixedWidth(c.field.dt)
 }
 
-// truncate cuts the column back to n rows.
+// truncate removes all rows of the column after the first n.
 func (c *columnAppender) truncate(n int) {
 	if c.field.pointer {
 		if !bitutil.BitIsSet(c.valid, n) {
@@ -209,15 +209,16 @@ func (c *columnAppender) truncate(n int) {
 	}
 }
 
-// clearTail zeroes the bits from n on in the last byte that holds a bit
-// below n, so that later rows start from zero.
+// clearTail sets the bits from bit n to the end of its byte to 0, unless n is a multiple of 8.
+// Later rows rely on zero bits.
 func clearTail(bits []byte, n int) {
 	if n&7 != 0 {
 		bits[n>>3] &= 1<<uint(n&7) - 1
 	}
 }
 
-// finish copies the scratch into buffers of its exact size and empties it.
+// finish copies the n rows in the scratch memory to buffers of exactly their size, returns them
+// as a column, and empties the scratch memory.
 func (c *columnAppender) finish(mem memory.Allocator, n int) arrow.Array {
 	var valid *memory.Buffer
 	if c.nulls > 0 {
@@ -258,8 +259,8 @@ func bufferOf(mem memory.Allocator, data []byte) *memory.Buffer {
 	return buf
 }
 
-// sparseData builds sparse vectors with one offsets buffer, which both lists share. It takes
-// over the references to all buffers.
+// sparseData returns a sparse column in which both lists share one buffer of offsets. It takes
+// over the references of the caller to all buffers.
 func sparseData(dt arrow.DataType, n int, valid *memory.Buffer, nulls int, offs, indices, values *memory.Buffer) arrow.ArrayData {
 	offs.Retain()
 	list := func(field int, items *memory.Buffer) arrow.ArrayData {
@@ -321,7 +322,7 @@ func pushFor(k kind) func(*columnAppender, unsafe.Pointer) error {
 	case kindSparse:
 		return pushSparse
 	}
-	return nil // kindBool: appended by row number
+	return nil // kindBool: see pushBool, which needs the row number
 }
 
 // extend makes room for n more bytes of data and returns it. If there is room, only the length
@@ -336,7 +337,7 @@ func (c *columnAppender) extend(n int) []byte {
 	return c.data[at : at+n : at+n]
 }
 
-// pushTime stores microseconds since 1970, rounded down.
+// pushTime appends a time as microseconds since 1970, rounded down.
 func pushTime(c *columnAppender, p unsafe.Pointer) error {
 	t := *(*time.Time)(p)
 	const most = math.MaxInt64 / 1_000_000
@@ -348,7 +349,8 @@ func pushTime(c *columnAppender, p unsafe.Pointer) error {
 	return nil
 }
 
-// pushItems adds a row of n items to a list or text.
+// pushItems appends a row of n items to a list or text column. items are their bytes, which are
+// appended to dst.
 func (c *columnAppender) pushItems(dst *[]byte, items []byte, n int) error {
 	end := int(c.lastEnd()) + n
 	if end > math.MaxInt32 {
@@ -370,7 +372,7 @@ func (c *columnAppender) pushVector(items []byte, n int) error {
 	return nil
 }
 
-// pushArray adds a Go array, whose elements are in the field itself.
+// pushArray appends a Go array. Unlike those of a slice, its elements are in the field itself.
 func pushArray(c *columnAppender, p unsafe.Pointer) error {
 	n := c.rowBytes()
 	copy(c.extend(n), unsafe.Slice((*byte)(p), n))

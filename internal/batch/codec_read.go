@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/spelling"
 )
 
-// Reader reads rows of batches of one schema into values of T. One goroutine
-// at a time; readers are cheap, make one per goroutine.
+// Reader reads rows of batches of one schema into values of T. Only one goroutine at a time may
+// use a Reader. Readers are cheap, so each goroutine can have its own.
 type Reader[T any] struct {
 	schema *arrow.Schema
 	cols   []columnReader
@@ -25,25 +25,27 @@ type Reader[T any] struct {
 type columnReader struct {
 	field  *codecField
 	col    int
-	load   func(c *columnReader, row int, p unsafe.Pointer) // p: the value, not the pointer
+	load   func(c *columnReader, row int, p unsafe.Pointer) // p points to the value, also for pointer fields
 	view   view
-	copies bool      // slices and strings are copied, see Reader.SetCopy
-	wide   []float64 // rows wideLo to wideHi of a float32 vector column, widened
+	copies bool      // whether slices and strings are copied; see Reader.SetCopy
+	wide   []float64 // rows wideLo to wideHi-1 of a float32 vector column, converted to float64
 	wideLo int
 	wideHi int
-	dense  int                   // components when a sparse column fills a []float64
-	exact  int                   // components that every row of a variable vector must have; 0: any
-	fresh  func() unsafe.Pointer // pointer fields: a new value
+	dense  int                   // number of components if a sparse column is read into a []float64
+	exact  int                   // number of components that every row of a variable vector must have; 0 if any
+	fresh  func() unsafe.Pointer // for pointer fields: returns a pointer to a new value
 }
 
 // Bind matches the fields of T with the columns of a schema, by name; other columns are
-// ignored. A T that is one value reads the only column of a schema, or else the one named
-// "value". A column may be narrower than its field if nothing is lost: smaller integers into
-// larger ones, integers into floats that hold them exactly, float32 into float64, any vector of
-// float64 or float32 or sparse[size] into []float64, utf8 into []byte, any timestamp or date32
-// into time.Time. A field of a fixed number of components, an array or a slice with dim=n,
-// takes vectors of that number. It also takes variable vectors; their length is checked when a
-// row is read. The error lists all fields without a column, and the existing columns.
+// ignored. If T is a single value, it is read from the only column of the schema, or from the
+// column named "value" if there are several. A column may have another type than its field if
+// the conversion loses nothing: smaller integers are read into larger ones, integers into
+// floats that hold them exactly, float32 into float64, any vector of float64 or float32 or
+// sparse[size] into []float64, utf8 into []byte, and any timestamp or date32 into time.Time. A
+// field with a fixed number of components, which is an array or a slice with dim=n, is read
+// from vectors with this number. It is also read from variable vectors, whose lengths are
+// checked when a row is read. The error lists all fields without a column, and the existing
+// columns.
 func (c *Codec[T]) Bind(schema *arrow.Schema) (*Reader[T], error) {
 	c = c.For(schema)
 	r := &Reader[T]{schema: schema, cols: make([]columnReader, len(c.fields))}
@@ -105,7 +107,7 @@ func (c *columnReader) bind(schema *arrow.Schema) error {
 	return nil
 }
 
-// dimFits reports whether a column fits a field with a declared dimension or size.
+// dimFits reports whether a column has the dimension or size that its field declares.
 func (c *columnReader) dimFits(dt arrow.DataType, from kind) bool {
 	want := dimOf(c.field.dt)
 	if want > 0 && (from == kindList || from == kindList32) {
@@ -115,25 +117,25 @@ func (c *columnReader) dimFits(dt arrow.DataType, from kind) bool {
 	return want == 0 || !from.isVector() || dimOf(dt) == want
 }
 
-// LengthError says that a row of a variable vector does not have as many components as the
-// field that it is read into.
+// LengthError is the error of a row whose variable vector does not have as many components as
+// the field into which it is read.
 type LengthError struct {
 	Column, Field string
-	Row           int // of the batch
+	Row           int // row number in the batch
 	Want, Got     int
 }
 
-// Error says what is wrong, and in which row of the batch.
+// Error describes the error, with its column and row.
 func (e *LengthError) Error() string {
 	return fmt.Sprintf("column %q in row %d: %v", e.Column, e.Row, e.Why())
 }
 
-// Why says what is wrong without column and row.
+// Why returns the description of the error without column and row.
 func (e *LengthError) Why() error {
 	return fmt.Errorf("want %d components for %s, got %d", e.Want, e.Field, e.Got)
 }
 
-// checkLength refuses a row whose vector has another length than its field.
+// checkLength returns an error if the vector in row i does not have the length of its field.
 func (c *columnReader) checkLength(i int) error {
 	if got := int(c.view.offs[i+1] - c.view.offs[i]); got != c.exact {
 		return &LengthError{Column: c.field.name, Field: c.field.goName, Row: i, Want: c.exact, Got: got}
@@ -141,16 +143,17 @@ func (c *columnReader) checkLength(i int) error {
 	return nil
 }
 
-// SetCopy makes Read copy strings, byte and vector slices, so that values
-// outlive the batch and may be modified. It allocates per such field and row.
+// SetCopy makes Read copy strings, byte slices and vectors, so that the values may be modified,
+// and remain valid after the batch is released. Read then allocates memory for each such field
+// of a row.
 func (r *Reader[T]) SetCopy(on bool) {
 	for i := range r.cols {
 		r.cols[i].copies = on
 	}
 }
 
-// Reset points the reader at a batch, which is borrowed until the next Reset.
-// Its columns must be those that the reader was bound to.
+// Reset makes rec the current batch, which is borrowed until the next Reset. Its schema must be
+// equal to the schema given to Bind.
 func (r *Reader[T]) Reset(rec arrow.Record) error {
 	if rec.Schema() != r.schema && !rec.Schema().Equal(r.schema) {
 		return fmt.Errorf("batch has columns (%s), the reader was bound to (%s)", describe(rec.Schema()), describe(r.schema))
@@ -167,12 +170,14 @@ func (c *columnReader) reset(arr arrow.Array) {
 	c.wide, c.wideLo, c.wideHi = nil, 0, 0
 }
 
-// widenedValues is about how many values are widened at once if rows are read in order, as the
-// widened values of a whole batch may not fit in memory.
+// widenedValues bounds how many values are converted to float64 together if rows are read in
+// order. A single row may have more. The converted values of a whole batch might not fit in
+// memory.
 const widenedValues = 1 << 12
 
-// widen makes a new block that begins with row i, as returned rows refer to the old block. If
-// row i follows the last row read, the block includes further rows.
+// widen sets c.wide to a new slice that begins with row i. The old slice cannot be reused,
+// because rows that were returned refer to it. If row i follows the last row of the old slice,
+// the new slice includes rows after row i.
 func (c *columnReader) widen(i int) {
 	first := c.wideStart(i)
 	last := i + 1
@@ -186,7 +191,7 @@ func (c *columnReader) widen(i int) {
 	}
 }
 
-// wideStart returns where the values of row i begin.
+// wideStart returns the index of the first value of row i.
 func (c *columnReader) wideStart(i int) int {
 	if c.view.kind == kindList32 {
 		return int(c.view.offs[i])
@@ -194,15 +199,16 @@ func (c *columnReader) wideStart(i int) int {
 	return i * c.view.dim
 }
 
-// Len returns the rows of the current batch.
+// Len returns the number of rows of the current batch.
 func (r *Reader[T]) Len() int { return r.n }
 
-// Read fills dst with row i of the batch. Fields without a column keep their value. Strings and
-// slices in dst alias the batch (see SetCopy): they must not be modified, and are valid as long
-// as the batch is retained. Scalar fields cost no allocation; non-null pointer fields cost one
-// each, and so do sparse columns read into []float64. A null in a field that is not a pointer
-// is an error that names column and row. A vector of another length than its field is a
-// *LengthError. On error dst is partly filled.
+// Read fills dst with row i of the batch. Fields of T that are no columns keep their values.
+// Strings and slices in dst alias the batch (see SetCopy): they must not be modified, and are
+// valid as long as the batch is retained. Read allocates nothing for scalar fields. It
+// allocates once for each non-null pointer field, and for each sparse column that is read into
+// a []float64. A null for a field that is not a pointer is an error that names column and row.
+// If a vector does not have the length of its field, the error is a *LengthError. After an
+// error, dst is partly filled.
 func (r *Reader[T]) Read(i int, dst *T) error {
 	if uint(i) >= uint(r.n) {
 		return fmt.Errorf("row %d is outside a batch of %d rows", i, r.n)
@@ -277,8 +283,8 @@ type number interface {
 	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64
 }
 
-// loadFor returns the function that fills a field of column kind to from a column of kind from,
-// nil if that could lose something.
+// loadFor returns the function that reads a column of kind from into a field of column kind to,
+// or nil if that could lose information.
 func loadFor(to, from kind) loader {
 	switch to {
 	case kindBool:
@@ -328,8 +334,8 @@ type loaders map[kind]loader
 
 func pick(from kind, of loaders) loader { return of[from] }
 
-// integersInto adds the integers of at most 32 bits, which a 64-bit integer
-// and a float64 hold exactly.
+// integersInto adds to l the loaders from integers of at most 32 bits to D, a 64-bit integer or
+// float64, which holds them exactly.
 func integersInto[D number](l loaders) loaders {
 	l[kindInt8], l[kindInt16], l[kindInt32] = load[int8, D], load[int16, D], load[int32, D]
 	l[kindUint8], l[kindUint16], l[kindUint32] = load[uint8, D], load[uint16, D], load[uint32, D]
@@ -351,7 +357,8 @@ func loadBytes(c *columnReader, i int, p unsafe.Pointer) {
 	*(*[]byte)(p) = lend(c, c.view.text(i))
 }
 
-// lend returns s itself or a copy, never nil, as nil means null.
+// lend returns s, or a copy if c.copies is set. The result is never nil, because nil means
+// null.
 func lend[T any](c *columnReader, s []T) []T {
 	if c.copies || s == nil {
 		return append(make([]T, 0, len(s)), s...)
@@ -385,9 +392,9 @@ func loadDensified(c *columnReader, i int, p unsafe.Pointer) {
 	*(*[]float64)(p) = dense
 }
 
-// loadArrayFor returns the function that fills an array of a field of column
-// kind to, from any column that loadFor has a function for. The number of
-// components was checked by bind or is checked by Read.
+// loadArrayFor returns the function that reads into a field that is an array, where to is the
+// column kind of the field. It reads from every kind of column for which loadFor has a
+// function. The number of components was checked by bind, or is checked by Read.
 func loadArrayFor(to kind) loader {
 	if to == kindVector32 {
 		return func(c *columnReader, i int, p unsafe.Pointer) {
@@ -422,8 +429,8 @@ func loadSparse(c *columnReader, i int, p unsafe.Pointer) {
 	*(*SparseVector)(p) = SparseVector{Size: c.view.dim, Indices: lend(c, indices), Values: lend(c, values)}
 }
 
-// loadTime reads any timestamp as an instant in UTC. The zone of a column only matters for
-// display, and zone tables differ between machines.
+// loadTime reads a timestamp of any unit as a time.Time in UTC. The zone of the column is
+// ignored: it matters only for display, and zone tables differ between machines.
 func loadTime(c *columnReader, i int, p unsafe.Pointer) {
 	t := at[int64](&c.view, i)
 	*(*time.Time)(p) = timeOf(t, c.view.dt.(*arrow.TimestampType).Unit)

@@ -41,7 +41,7 @@ type everything struct {
 	Vec32    []float32          `column:",dim=3"`
 	Ragged32 []float32          `column:"ragged32"`
 	Sparse   batch.SparseVector `column:"sp,size=9"`
-	_        int                // unexported: no column
+	_        int                // unexported, so no column
 	Ignored  map[string]int     `column:"-"`
 	MaybeB   *bool
 	MaybeI   *int64
@@ -104,14 +104,15 @@ func TestCodecRoundTrip(t *testing.T) {
 	check(t, func(t *rapid.T, mem memory.Allocator) {
 		app := codec.Appender(mem)
 		defer app.Release()
-		for range 2 { // the second time, the appender is reused
+		for range 2 { // in the second iteration, the appender is reused
 			rows := make([]everything, rapid.IntRange(0, 20).Draw(t, "rows"))
 			for i := range rows {
 				rows[i] = drawEverything(t)
 				require.NoError(t, app.Append(rows[i]))
 				require.Equal(t, i+1, app.Len())
 				if rapid.IntRange(0, 4).Draw(t, "bad") == 0 {
-					// A row that is refused halfway appends nothing.
+					// If a later field of a row is an error, Append must remove the earlier
+					// fields.
 					bad := rows[i]
 					bad.Sparse.Indices = []int32{1, 2, 3}
 					bad.Sparse.Values = []float64{4, 5, 6}
@@ -230,7 +231,7 @@ func TestAppendRefuses(t *testing.T) {
 	require.NoError(t, batch.Validate(rec))
 }
 
-// widening reads a column of one value into a field.
+// widen reads a column with one row, of type typ, into a value of T.
 func widen[T any](t *testing.T, mem memory.Allocator, typ, value string) (T, error) {
 	rec := batchtest.Record(t, mem, batchtest.Schema(t, "value "+typ+" null"), `[{"value": `+value+`}]`)
 	defer rec.Release()
@@ -326,8 +327,8 @@ func TestBindExplainsWhatIsMissing(t *testing.T) {
 		`column "vec" is vector[2], which does not fit batch_test.point.Vec of type []float64 (column type vector[3])`)
 }
 
-// TestDeclaredLengths reads columns of one kind of vector into slices whose tag declares
-// how many components there are.
+// TestDeclaredLengths reads vector columns of each kind into slices whose tag declares the
+// number of components.
 func TestDeclaredLengths(t *testing.T) {
 	type two struct {
 		Value []float64 `column:"value,dim=2"`
@@ -398,7 +399,7 @@ func TestScalarRowsCostNoAllocation(t *testing.T) {
 		}
 	}))
 	perBatch := testing.AllocsPerRun(10, func() { fill(); app.NewRecord().Release() })
-	require.Less(t, perBatch, 60.0, "allocations go with columns, not with the 100 rows")
+	require.Less(t, perBatch, 60.0, "the number of allocations must depend on the columns, not on the 100 rows")
 }
 
 func BenchmarkCodec(b *testing.B) {

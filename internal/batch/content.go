@@ -7,23 +7,25 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/bitutil"
 )
 
-// A Content produces the bytes of rows as they would be in a batch made by Concat, without
-// making it. Equal rows give equal bytes, whatever larger buffers they are parts of. Content
-// hashes are computed over these bytes.
+// A Content produces the bytes that rows would have in a batch made by Concat, without making
+// that batch. Equal rows give equal bytes, even if they are slices of different batches.
+// Content hashes are computed over these bytes.
 //
-// Number is called for each column and then for each of its children: with the number of nulls,
-// and for each buffer with its length in bytes, or -1 for a bitmap that is not needed. After the
-// length, the bytes of a buffer follow in any number of borrowed pieces.
+// Add calls Number for each column, and then for each of its children, with the number of
+// nulls. It also calls Number for each buffer with the length of the buffer in bytes, or with
+// -1 for the validity bitmap of a column without nulls. After the length of a buffer, Add calls
+// Bytes with the contents of the buffer, in any number of pieces, which are borrowed.
 type Content struct {
 	Number func(v int64)
 	Bytes  func(piece []byte)
 
-	room [1024]byte // for bytes that differ from those in the batch
+	room [1024]byte // for bits and offsets that differ from those in the batch
 }
 
 // Add produces the rows of a batch in blocks of at most the given number, which must be
-// positive. For each block it gives the number of rows, and then the columns. A batch of no
-// rows is one block. Add allocates a little for each column, and nothing for a block.
+// positive. For each block it calls Number with the number of rows, and then produces the
+// columns. A batch of no rows is one block. The allocations of Add do not depend on the number
+// of blocks.
 func (c *Content) Add(rec arrow.Record, block int) error {
 	columns := make([]source, rec.NumCols())
 	for i := range columns {
@@ -43,8 +45,8 @@ func (c *Content) Add(rec arrow.Record, block int) error {
 	return nil
 }
 
-// array produces rows start to start+n of a source. The order of buffers and children is that
-// of Arrow.
+// array produces rows start to start+n-1 of s. Buffers and children have the order of the Arrow
+// format.
 func (c *Content) array(s *source, start, n int) {
 	nulls := 0
 	if s.valid != nil {
@@ -81,8 +83,8 @@ func (c *Content) buffer(b []byte) {
 	c.Bytes(b)
 }
 
-// bits produces n bits from bit start on, shifted to the start of a byte. The rest of the last
-// byte is 0.
+// bits produces the n bits of from that begin at bit start, shifted so that the first is bit 0
+// of a byte. The remaining bits of the last byte are 0.
 func (c *Content) bits(from []byte, start, n int) {
 	c.Number(bitutil.BytesForBits(int64(n)))
 	for lo := 0; lo < n; lo += 8 * len(c.room) {
@@ -93,8 +95,9 @@ func (c *Content) bits(from []byte, start, n int) {
 	}
 }
 
-// moveBits copies n bits, from bit by of from on, to whole bytes. The rest of the last byte is
-// 0. bitutil.CopyBitmap would allocate if by is not 0.
+// moveBits copies n bits, beginning at bit by of from, to the bits of to from bit 0 on. The
+// remaining bits of the last byte are 0. It replaces bitutil.CopyBitmap, which allocates if by
+// is not 0.
 func moveBits(to, from []byte, by, n int) {
 	for i := range to {
 		to[i] = from[i] >> by
@@ -107,7 +110,7 @@ func moveBits(to, from []byte, by, n int) {
 	}
 }
 
-// offsets produces offsets less the first one.
+// offsets produces the offsets, minus the first of them.
 func (c *Content) offsets(all []int32) {
 	c.Number(int64(len(all) * arrow.Int32SizeBytes))
 	first, room := all[0], castBytes[int32](c.room[:])

@@ -15,7 +15,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// content returns everything that Content produces.
+// content returns everything that Content produces for rec: numbers as eight bytes, and bytes
+// as they are.
 func content(t require.TestingT, rec arrow.Record, block int) []byte {
 	var all []byte
 	c := batch.Content{
@@ -26,8 +27,8 @@ func content(t require.TestingT, rec arrow.Record, block int) []byte {
 	return all
 }
 
-// lying returns the bytes of a batch as they lie in memory. Its buffers must hold its rows and
-// nothing else.
+// lying returns, in the same form, what Content must produce for rec, taken directly from its
+// buffers. The buffers must hold the rows of rec and nothing else.
 func lying(rec arrow.Record) []byte {
 	var all []byte
 	number := func(v int64) { all = binary.LittleEndian.AppendUint64(all, uint64(v)) }
@@ -53,7 +54,7 @@ func lying(rec arrow.Record) []byte {
 	return all
 }
 
-// TestContentIsThatOfACopy compares Content with the buffers of a new batch of the same rows.
+// TestContentIsThatOfACopy compares Content with the buffers of a copy of the same rows.
 func TestContentIsThatOfACopy(t *testing.T) {
 	check(t, func(t *rapid.T, mem memory.Allocator) {
 		rec := drawRecord(t, mem, drawSchema(t, allTypes, 0))
@@ -81,8 +82,8 @@ func TestContentIsThatOfACopy(t *testing.T) {
 	})
 }
 
-// TestContentOfManyRows has bitmaps and offsets of several pieces, and allocates nothing for
-// a block.
+// TestContentOfManyRows tests bitmaps and offsets that are produced in several pieces, and
+// requires that blocks cause no allocations.
 func TestContentOfManyRows(t *testing.T) {
 	type row struct {
 		Bit  *bool     `column:"bit"`

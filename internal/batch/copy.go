@@ -10,7 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// layout is the memory layout of a type, which is all that copying needs.
+// layout is the memory layout of a type. Copying depends on nothing else.
 type layout uint8
 
 const (
@@ -19,24 +19,24 @@ const (
 	layoutText                 // int32 offsets and bytes
 	layoutList                 // int32 offsets and one child
 	layoutBlock                // fixed-size list: dim child values per value
-	layoutStruct               // children, row by row
+	layoutStruct               // children with one value per row each
 )
 
-// source is one input array in raw form, recursively, offsets applied so that
-// row 0 is the first row; only bit addresses keep an offset.
+// source is one input array in raw form, with its children. Offsets of the array are applied,
+// so that row 0 is its first row; only for bits there is an offset, bitOff.
 type source struct {
 	layout   layout
 	width    int // layoutFixed: bytes per value; layoutBlock: child values per value
 	n        int
 	bitOff   int
-	valid    []byte // nil when no row is null
-	data     []byte // layoutFixed: from row 0; layoutBits and layoutText: the buffer
+	valid    []byte // nil if no row is null
+	data     []byte // layoutFixed: values from row 0 on; layoutBits and layoutText: the whole buffer
 	offs     []int32
 	children []source
 }
 
-// newSource opens an array for copying. Any nesting of fixed-width types,
-// bool, utf8, binary, lists and structs will do.
+// newSource returns the source for an array. Its type may be any nesting of fixed-width types,
+// bool, utf8, binary, lists and structs.
 func newSource(d arrow.ArrayData) (source, error) {
 	s := source{n: d.Len(), bitOff: d.Offset(), valid: validBits(d)}
 	switch dt := d.DataType().(type) {
@@ -62,8 +62,8 @@ func newSource(d arrow.ArrayData) (source, error) {
 	return s, nil
 }
 
-// open opens the children. The array uses n of their rows from start on, or all if n is
-// negative.
+// open sets the children of s. The array uses n of their rows from row start on, or all rows if
+// n is negative.
 func (s *source) open(children []arrow.ArrayData, start, n int) error {
 	s.children = make([]source, len(children))
 	for i, child := range children {
@@ -84,19 +84,19 @@ func (s *source) isValid(i int) bool {
 	return s.valid == nil || bitutil.BitIsSet(s.valid, s.bitOff+i)
 }
 
-// sink is one output array. Copying reads its sources twice: measure adds up the sizes, alloc
-// reserves exactly that, and put copies. So no buffer is ever grown, and the peak is the size
-// of the result.
+// sink is one output array. Copying reads the sources twice: measure adds up the sizes, alloc
+// allocates buffers of exactly these sizes, and put copies. So no buffer is ever grown, and the
+// peak memory is the size of the result.
 type sink struct {
 	dt      arrow.DataType
 	layout  layout
 	width   int
 	rows    int  // measured
-	text    int  // measured bytes of layoutText
+	text    int  // measured: bytes of layoutText
 	hasNull bool // measured: some source may have nulls
 
-	at       int // rows put
-	atEnd    int // bytes of text, or child rows, put
+	at       int // number of rows copied so far
+	atEnd    int // bytes of text, or rows of the child, copied so far
 	valid    *memory.Buffer
 	data     *memory.Buffer
 	offs     *memory.Buffer
@@ -113,7 +113,7 @@ func newSink(dt arrow.DataType, like *source) sink {
 	return s
 }
 
-// measure accounts for rows start to start+n of a source.
+// measure adds rows start to start+n-1 of a source to the measured sizes.
 func (s *sink) measure(from *source, start, n int) {
 	s.rows += n
 	s.hasNull = s.hasNull || from.valid != nil
@@ -132,7 +132,7 @@ func (s *sink) measure(from *source, start, n int) {
 	}
 }
 
-// measureTake accounts for the given rows of a source.
+// measureTake adds the given rows of a source to the measured sizes.
 func (s *sink) measureTake(from *source, rows []int32) {
 	switch s.layout {
 	case layoutText:
@@ -157,7 +157,7 @@ func (s *sink) measureTake(from *source, rows []int32) {
 	s.hasNull = s.hasNull || from.valid != nil
 }
 
-// check refuses sizes that 32-bit offsets cannot address.
+// check returns an error if 32-bit offsets cannot address the measured sizes.
 func (s *sink) check() error {
 	if s.text > math.MaxInt32 {
 		return fmt.Errorf("%d bytes of text exceed the 2 GiB that one batch can hold; use smaller batches", s.text)
@@ -173,7 +173,8 @@ func (s *sink) check() error {
 	return nil
 }
 
-// alloc allocates buffers from mem, and buffers of offsets from offsets.
+// alloc allocates the buffers: those with offsets from the allocator offsets, and all others
+// from mem.
 func (s *sink) alloc(mem, offsets memory.Allocator) {
 	if s.hasNull {
 		s.valid = newBuffer(mem, int(bitutil.BytesForBits(int64(s.rows))))
@@ -197,7 +198,7 @@ func (s *sink) alloc(mem, offsets memory.Allocator) {
 	}
 }
 
-// release releases what alloc has made.
+// release releases the buffers that alloc allocated.
 func (s *sink) release() {
 	for _, b := range []*memory.Buffer{s.valid, s.data, s.offs} {
 		if b != nil {
@@ -215,7 +216,7 @@ func newBuffer(mem memory.Allocator, size int) *memory.Buffer {
 	return buf
 }
 
-// put copies rows start to start+n of a source.
+// put appends rows start to start+n-1 of a source.
 func (s *sink) put(from *source, start, n int) {
 	if n == 0 {
 		return
@@ -266,7 +267,7 @@ func (s *sink) putValid(from *source, start, n int) {
 	}
 }
 
-// putTake copies the given rows of a source.
+// putTake appends the given rows of a source.
 func (s *sink) putTake(from *source, rows []int32) {
 	if s.valid != nil {
 		bits := s.valid.Bytes()
@@ -328,7 +329,7 @@ func (s *sink) takeBlocks(from *source, rows []int32) {
 	}
 }
 
-// gather copies values of w bytes: dst[k] = src[rows[k]].
+// gather sets dst[k] = src[rows[k]] for values of w bytes.
 func gather(dst, src []byte, w int, rows []int32) {
 	switch w {
 	case 1:
@@ -354,8 +355,9 @@ func gatherOf[T any](dst, src []byte, rows []int32) {
 	}
 }
 
-// finish returns the buffers as array data, owned by the caller. A bitmap without a null is
-// dropped, so equal rows have equal buffers however they were assembled.
+// finish returns the buffers as array data, owned by the caller. A validity bitmap without a
+// null is dropped, so that equal rows have equal buffers, whatever sources they were copied
+// from.
 func (s *sink) finish() arrow.ArrayData {
 	nulls := 0
 	if s.valid != nil {
@@ -383,7 +385,7 @@ func (s *sink) finish() arrow.ArrayData {
 	return ownedData(s.dt, s.rows, buffers, children, nulls)
 }
 
-// ownedData builds array data that takes over the caller's references.
+// ownedData returns array data that takes over the caller's references to buffers and children.
 func ownedData(dt arrow.DataType, n int, buffers []*memory.Buffer, children []arrow.ArrayData, nulls int) arrow.ArrayData {
 	d := array.NewData(dt, n, buffers, children, nulls, 0)
 	for _, b := range buffers {
@@ -397,14 +399,14 @@ func ownedData(dt arrow.DataType, n int, buffers []*memory.Buffer, children []ar
 	return d
 }
 
-// ownedArray makes an array that takes over the caller's reference to d.
+// ownedArray returns an array that takes over the caller's reference to d.
 func ownedArray(d arrow.ArrayData) arrow.Array {
 	defer d.Release()
 	return array.MakeFromData(d)
 }
 
-// ownedRecord makes a record that takes over the caller's references to cols.
-// The columns must fit the schema and all have the given number of rows.
+// ownedRecord returns a record that takes over the caller's references to cols. The columns
+// must fit the schema and all have the given number of rows.
 func ownedRecord(schema *arrow.Schema, cols []arrow.Array, rows int) arrow.Record {
 	defer releaseAll(cols)
 	return array.NewRecord(schema, cols, int64(rows))

@@ -8,8 +8,8 @@ import (
 )
 
 // Diff describes the first difference between two batches of supported types. It returns "" if
-// their schemas are equal and all values are the same, floats by bits (NaN equals a NaN of the
-// same bits, -0 differs from +0). The layout of buffers does not matter.
+// their schemas are equal and all values are the same. Floats are compared by bits, so a NaN
+// equals a NaN of the same bits, and -0 differs from +0. The layout of buffers does not matter.
 func Diff(a, b arrow.Record) string {
 	switch {
 	case !a.Schema().Equal(b.Schema()):
@@ -31,8 +31,9 @@ func Diff(a, b arrow.Record) string {
 	return ""
 }
 
-// sameFixed compares two columns of numbers or of vectors of one size, without nulls, in one
-// piece instead of value by value.
+// sameFixed reports whether two columns of numbers, or of vectors of one dimension, have no
+// nulls and the same bytes. It is faster than a comparison of single values. If it returns
+// false, the columns may still be the same.
 func sameFixed(a, b *view) bool {
 	if a.valid != nil || b.valid != nil || a.n != b.n {
 		return false

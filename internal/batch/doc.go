@@ -1,7 +1,7 @@
-// Package batch is the one place that knows how rows are held in Arrow
-// record batches: who owns a batch, how column types are written as text, how
-// Go structs become columns and back, and how rows are taken, concatenated,
-// hashed, ordered, printed and parsed without a value ever being boxed.
+// Package batch defines how the engine holds rows in Arrow record batches: who owns a batch,
+// how column types are written as text, and how Go structs are converted to columns and back.
+// It also selects, concatenates, hashes, orders, prints and parses rows, without an interface
+// value per row.
 //
 // # Ownership
 //
@@ -10,9 +10,9 @@
 //	a batch received as a return value is owned (Release it once);
 //	a batch received as an argument is borrowed (Retain it to keep it).
 //
-// Every function here follows it: Take, Concat, Slice, Select and the rest
-// return a new batch and leave their arguments alone, and on error they return
-// nil and own nothing.
+// Every function of this package follows the rule: Take, Concat, Slice, Select and the others
+// return a new batch, which the caller owns, and do not change the references to their
+// arguments. On error they return nil, and the caller owns nothing.
 //
 // # Where to start
 //
@@ -31,16 +31,16 @@
 //
 // # Types
 //
-// Column types have a short text form ([TypeName], [ParseType]) used in
-// schemas, plans and error messages: bool, int8 to int64, uint8 to uint64,
-// float32, float64, utf8, binary, date32, timestamp[us] and vectors:
-// vector[d] (d float64 in one contiguous block), vector32[d], the variable
-// vector and vector32, and sparse[size]. Their components are never null; a
-// whole vector may be. Types outside this list are refused by name.
+// Column types have a short text form ([TypeName], [ParseType]) used in schemas, plans and
+// error messages: bool, int8 to int64, uint8 to uint64, float32, float64, utf8, binary, date32,
+// timestamp[us] and vectors. The vector types are vector[d] (d values of float64 per row, in
+// one contiguous block), vector32[d], vector and vector32 (of variable length), and
+// sparse[size]. The components of a vector are never null, but a whole vector may be. For other
+// types, errors name the type.
 //
 // # Trust
 //
-// Arrow trusts its buffers. Batches that come from outside (files, the
-// network) go through [Validate] or [Normalize] once; everything else here
-// assumes that its arguments passed.
+// Arrow does not check the contents of its buffers. Batches that come from outside (files, the
+// network) must be checked once by [Validate] or [Normalize]; all other functions of this
+// package assume that their arguments are valid.
 package batch

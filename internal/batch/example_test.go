@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// A struct becomes columns, rows are put in order, and come back as structs.
+// Rows are written as structs, sorted as columns, and read as structs.
 func Example() {
 	type flower struct {
 		SepalLength float64
@@ -71,7 +71,7 @@ func Example() {
 	// features vector[2]
 }
 
-// DenseView hands a vector column to numeric code as one row-major block.
+// DenseView gives numeric code a vector column as one row-major block.
 func ExampleDenseView() {
 	points := batch.NewVectorArray(memory.NewGoAllocator(), []float64{1, 2, 3, 4, 5, 6}, 3)
 	defer points.Release()

@@ -1,4 +1,4 @@
 package batch
 
-// SetSplit lets a test split batches at a small size.
+// SetSplit sets the size in bytes above which Write splits a batch.
 func (s *StreamWriter) SetSplit(size int64) { s.split = size }

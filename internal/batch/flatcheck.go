@@ -8,11 +8,11 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 )
 
-// Arrow's decoder trusts the counts in a message's metadata and allocates memory by them. A
-// damaged count ends the process out of memory, which no recover catches. So metadata is
-// checked here first: every table, string and vector must lie within the received bytes, and
-// every buffer within the body. The tables are those of Message.fbs and Schema.fbs of the Arrow
-// format, the encoding is that of the FlatBuffers binary format.
+// Arrow's decoder trusts the counts in the metadata of a message and allocates memory
+// accordingly. With a damaged count the process runs out of memory, which recover cannot catch.
+// So metadata is checked here first: every table, string and vector must lie within the
+// received bytes, and every buffer within the body. The tables are defined by Message.fbs and
+// Schema.fbs of the Arrow format, and encoded in the FlatBuffers binary format.
 
 // Message header types and field types that the check must distinguish.
 const (
@@ -23,48 +23,49 @@ const (
 	typeUnion         = 14
 )
 
-const maxNesting = 32 // of types; ours go two deep
+const maxNesting = 32 // of types; supported types have at most two levels
 
 var (
 	errFlat   = errors.New("its metadata is damaged")
 	errShared = errors.New("its metadata refer to the same bytes again and again, which would take many times their memory to decode")
 )
 
-// flat checks one FlatBuffer. The first violation is kept in bad; after it every read returns
+// flat checks one FlatBuffer. The first violation sets bad; after that, every read returns
 // zero.
 type flat struct {
 	b    []byte
-	left int64 // bytes that may still be reached
+	left int64 // how many more bytes may be reached; see reachTimes
 	bad  bool
 	pack packed // of the record batch
 
-	end     int64 // end of the visited bytes
-	nodes   int64 // where the field nodes of the record batch begin
-	buffers int64 // where its last buffer ends in the body
+	end     int64 // end of the bytes read so far
+	nodes   int64 // position of the field nodes of the record batch
+	buffers int64 // end of the last buffer of the record batch in the body
 }
 
-// Tables, texts and vectors may be referred to any number of times, and the decoder makes a new
-// one every time. So sizes multiply: a thousand references to one column whose name has a
-// megabyte. Therefore every reference counts, and the total may be at most a small multiple of
-// the existing bytes. Writers refer to hardly anything more than once.
+// A FlatBuffer may have any number of references to the same table, string or vector, and the
+// decoder makes a copy for each reference. So a small message can need much memory: for
+// example, a thousand references to one column whose name has a megabyte. Therefore the
+// referenced bytes are added up over all references, and the total may be at most a small
+// multiple of the size of the message. Writers hardly ever refer to anything more than once.
 const (
 	reachTimes = 4
-	reachLeast = 1 << 20 // of any message
-	tableBytes = 32      // what a table counts for; the decoded table is larger
+	reachLeast = 1 << 20 // always allowed, also for a small message
+	tableBytes = 32      // bytes that are added for a reference to a table; the decoded table is larger
 )
 
 func newFlat(b []byte) *flat {
 	return &flat{b: b, left: reachLeast + reachTimes*int64(len(b))}
 }
 
-// reach counts bytes that are referred to.
+// reach adds n bytes to the total of referenced bytes.
 func (f *flat) reach(n int64) {
 	if f.left -= n; f.left < 0 {
 		f.bad = true
 	}
 }
 
-// err returns what was wrong, or nil.
+// err returns an error if there was a violation.
 func (f *flat) err() error {
 	switch {
 	case f.left < 0:
@@ -75,8 +76,8 @@ func (f *flat) err() error {
 	return nil
 }
 
-// shape is the number of field nodes and buffers of a record batch of a schema. The decoder
-// reads that many, wherever the vectors end.
+// shape is the number of field nodes and of buffers of a record batch of a schema. The decoder
+// reads this number of entries, without regard to the lengths of the vectors that hold them.
 type shape struct{ nodes, buffers int64 }
 
 func shapeOf(fields []arrow.Field) (s shape) {
@@ -109,12 +110,13 @@ func shapeOfType(dt arrow.DataType) shape {
 }
 
 // checkMessage checks the metadata of a message; a record batch must have the given shape. It
-// returns the length of the message's body, at most MaxMessage, and how the body is compressed.
+// returns the length of the body, which is at most MaxMessage, and the compression of the body.
 func checkMessage(meta []byte, want shape) (bodyLen int64, pack packed, err error) {
 	return checkMetadata(meta, want, MaxMessage)
 }
 
-// checkMetadata is checkMessage for bodies of at most that many bytes.
+// checkMetadata is checkMessage with the limit most, in place of MaxMessage, for the length of
+// the body.
 func checkMetadata(meta []byte, want shape, most int64) (bodyLen int64, pack packed, err error) {
 	f := newFlat(meta)
 	msg := f.table(int64(f.u32(0)))
@@ -184,7 +186,8 @@ func (f *flat) recordBatch(t flatTable, bodyLen int64, want shape) error {
 	return f.body(t, bodyLen)
 }
 
-// body checks what the metadata of a record batch say about its body, whatever its schema.
+// body checks the field nodes and buffers of a record batch, as far as that is possible without
+// its schema.
 func (f *flat) body(t flatTable, bodyLen int64) error {
 	f.nodes, _ = f.vector(t, 1, 16)
 	start, n := f.vector(t, 2, 16)
@@ -208,8 +211,8 @@ func (f *flat) body(t flatTable, bodyLen int64) error {
 	return nil
 }
 
-// flatTable is a table and its vtable, both checked. The zero value is an absent table, whose
-// fields are all absent.
+// flatTable is the position of a table and of its vtable, which are both within the bytes. The
+// zero value stands for an absent table, all fields of which are absent.
 type flatTable struct{ pos, vtable, vlen, size int64 }
 
 func (f *flat) table(pos int64) flatTable {
@@ -223,7 +226,8 @@ func (f *flat) table(pos int64) flatTable {
 	return t
 }
 
-// at returns the position of a field of the given size, 0 if it is absent.
+// at returns the position of the field in a slot, which has the given size, or 0 if the field
+// is absent.
 func (f *flat) at(t flatTable, slot int, size int64) int64 {
 	entry := 4 + 2*int64(slot)
 	if f.bad || t.pos == 0 || entry+2 > t.vlen {
@@ -254,7 +258,7 @@ func (f *flat) scalar64(t flatTable, slot int) int64 {
 	return 0
 }
 
-// child follows a field to a table.
+// child returns the table to which the field in a slot refers.
 func (f *flat) child(t flatTable, slot int) flatTable {
 	if pos := f.at(t, slot, 4); pos != 0 {
 		return f.table(pos + int64(f.u32(pos)))
@@ -262,8 +266,8 @@ func (f *flat) child(t flatTable, slot int) flatTable {
 	return flatTable{}
 }
 
-// vector follows a field to a vector (or string) of elements of the given
-// size and returns where they start and how many there are.
+// vector returns the position of the first element, and the number of elements, of the vector
+// or string to which the field in a slot refers. size is the size of an element.
 func (f *flat) vector(t flatTable, slot int, size int64) (start, n int64) {
 	pos := f.at(t, slot, 4)
 	if pos == 0 {
@@ -282,7 +286,7 @@ func (f *flat) vector(t flatTable, slot int, size int64) (start, n int64) {
 	return start, n
 }
 
-// each follows a field to a vector of tables.
+// each calls visit for every table in the vector to which the field in a slot refers.
 func (f *flat) each(t flatTable, slot int, visit func(flatTable)) {
 	start, n := f.vector(t, slot, 4)
 	for i := int64(0); i < n && !f.bad; i++ {

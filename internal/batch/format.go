@@ -11,9 +11,9 @@ import (
 // FormatValue returns the text of one value, as AppendValue writes it.
 func FormatValue(arr arrow.Array, row int) string { return string(AppendValue(nil, arr, row)) }
 
-// AppendValue appends the text of one value to dst, and allocates nothing if
-// dst has room. ParseInto reads it back to the same value (any NaN to the one
-// NaN):
+// AppendValue appends the text of one value to dst, and allocates nothing if the capacity of
+// dst suffices. ParseInto reads the same value from the text, except that every NaN becomes
+// math.NaN(). The texts are:
 //
 //	null         nothing
 //	bool         true, false
@@ -28,7 +28,7 @@ func FormatValue(arr arrow.Array, row int) string { return string(AppendValue(ni
 //	vectors      [1 2.5 3]
 //	sparse       [0:1 7:2.5], index:value
 //
-// Columns of other types give Arrow's own text.
+// For columns of other types, the text is that of Arrow.
 func AppendValue(dst []byte, arr arrow.Array, row int) []byte {
 	v := viewOf(arr)
 	if v.kind == kindInvalid {
@@ -37,18 +37,17 @@ func AppendValue(dst []byte, arr arrow.Array, row int) []byte {
 	return v.appendValue(dst, row)
 }
 
-// Printer writes values of one column. It is AppendValue for loops: it opens the column only
-// once.
+// Printer appends texts of the values of one column. It is faster than AppendValue in a loop,
+// because it prepares the access to the column only once.
 type Printer struct{ v view }
 
-// NewPrinter returns a printer of a column of a supported type, which is
-// borrowed.
+// NewPrinter returns a printer for a column of a supported type. The column is borrowed.
 func NewPrinter(arr arrow.Array) Printer { return Printer{viewOf(arr)} }
 
 // Null reports whether the value of a row is null.
 func (p *Printer) Null(row int) bool { return p.v.null(row) }
 
-// Append appends the text of the value of a row.
+// Append appends the text of the value in a row to dst.
 func (p *Printer) Append(dst []byte, row int) []byte { return p.v.appendValue(dst, row) }
 
 func (v *view) appendValue(dst []byte, row int) []byte {

@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// This file uses only Arrow's builders and accessors. So the tests compare the package with
-// independent code.
+// This file uses only Arrow's builders and accessors, so that the tests compare the package
+// with independent code.
 
 var keyTypes = []string{
 	"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
@@ -39,7 +39,7 @@ func drawSchema(t *rapid.T, types []string, least int) *arrow.Schema {
 	return schema
 }
 
-// drawRecord returns random rows, usually as a slice of a larger batch.
+// drawRecord returns a batch of random rows, which is usually a slice of a larger batch.
 func drawRecord(t *rapid.T, mem memory.Allocator, schema *arrow.Schema) arrow.Record {
 	before, rows, after := rapid.IntRange(0, 9).Draw(t, "before"), rapid.IntRange(0, 12).Draw(t, "rows"), rapid.IntRange(0, 3).Draw(t, "after")
 	total := before + rows + after
@@ -61,8 +61,8 @@ func drawRecord(t *rapid.T, mem memory.Allocator, schema *arrow.Schema) arrow.Re
 	return whole.NewSlice(int64(before), int64(before+rows))
 }
 
-// built finishes a builder and gives the array the declared type, since the builder of
-// fixed-size lists forgets that items are not nullable.
+// built returns the array of a builder with the type dt. It sets the type, because Arrow's
+// builder of fixed-size lists always declares the items nullable.
 func built(b array.Builder, dt arrow.DataType) arrow.Array {
 	defer b.Release()
 	arr := b.NewArray()
@@ -73,7 +73,8 @@ func built(b array.Builder, dt arrow.DataType) arrow.Array {
 	return array.MakeFromData(typed)
 }
 
-// appendNull appends a null. The components of a null vector are not null, as its type says.
+// appendNull appends a null. The components of a null vector are not null, because the type
+// declares them so.
 func appendNull(b array.Builder) {
 	if l, ok := b.(*array.FixedSizeListBuilder); ok {
 		l.Append(false)
@@ -96,7 +97,8 @@ func drawText(t *rapid.T) string {
 	return rapid.SampledFrom([]string{"", "a", "ab", "abcdefgh", "abcdefghi", "abcdefgh\x00", "zebra", "Ärger", "x,\"y\"\n"}).Draw(t, "text")
 }
 
-// drawInt often draws small integers. These collide, which tests sorting and hashing.
+// drawInt draws an integer from least to most. It is often small, so that equal values are
+// frequent, which sorting and hashing must handle.
 func drawInt(t *rapid.T, least, most int64) int64 {
 	switch rapid.IntRange(0, 3).Draw(t, "how") {
 	case 0:
@@ -165,7 +167,7 @@ func appendDrawn(t *rapid.T, builder array.Builder, dt arrow.DataType) {
 	}
 }
 
-// cell prints a value without loss through Arrow's accessors.
+// cell returns a value as text without loss. It uses only Arrow's accessors.
 func cell(arr arrow.Array, i int) string {
 	if arr.IsNull(i) {
 		return "null"
@@ -196,7 +198,7 @@ func cell(arr arrow.Array, i int) string {
 	return arr.ValueStr(i)
 }
 
-// line prints a row without loss.
+// line returns a row as text without loss.
 func line(rec arrow.Record, i int) string {
 	parts := make([]string, rec.NumCols())
 	for c := range parts {
@@ -213,7 +215,8 @@ func lines(rec arrow.Record) []string {
 	return out
 }
 
-// check runs a property with an allocator that must end empty.
+// check tests a property with rapid. It passes an allocator to prop, and requires that all
+// memory is released at the end.
 func check(t rapid.TB, prop func(t *rapid.T, mem memory.Allocator)) {
 	rapid.Check(t, func(t *rapid.T) {
 		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())

@@ -3,8 +3,8 @@ package batch
 import "github.com/apache/arrow/go/v15/arrow"
 
 // The types of package engine/columnar are defined as Handle, SchemaHandle and ArrayHandle.
-// Code of this module converts between the two. Users of columnar cannot, as they cannot name a
-// type of an internal package. So their API has no Arrow types.
+// Code of this module converts between handles and Arrow types. Users of columnar cannot do
+// that, because they cannot import this internal package. So the public API has no Arrow types.
 type (
 	// Handle holds a batch.
 	Handle struct{ record arrow.Record }
@@ -14,7 +14,8 @@ type (
 	ArrayHandle struct{ array arrow.Array }
 )
 
-// HandleOf returns a handle of a batch, which may be nil. References are not counted.
+// HandleOf returns a handle of a batch, which may be nil. It does not change the reference
+// count of the batch.
 func HandleOf(rec arrow.Record) Handle { return Handle{rec} }
 
 // Record returns the batch.
@@ -26,7 +27,8 @@ func HandleOfSchema(schema *arrow.Schema) SchemaHandle { return SchemaHandle{sch
 // Schema returns the schema.
 func (h SchemaHandle) Schema() *arrow.Schema { return h.schema }
 
-// HandleOfArray returns a handle of a column. References are not counted.
+// HandleOfArray returns a handle of a column. It does not change the reference count of the
+// column.
 func HandleOfArray(arr arrow.Array) ArrayHandle { return ArrayHandle{arr} }
 
 // Array returns the column.

@@ -9,8 +9,8 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// The encoding that Hash feeds to xxh3. Each value is a tag byte and a body;
-// several columns are concatenated. All numbers are little endian.
+// Hash applies xxh3 to the following encoding. Each value is a tag byte followed by a body, and
+// the values of several columns are concatenated. All numbers are little endian.
 //
 //	null       0
 //	bool       1, 8 bytes: 0 or 1
@@ -20,10 +20,10 @@ import (
 //	date       5, 8 bytes: days since 1970
 //	timestamp  6, 8 bytes: the stored count, in the column's unit
 //
-// So equal integers of different width hash alike, as do a float32 and the
-// float64 of the same value, and text cannot run from one column into the
-// next. The encoding is part of the results of a job (it places rows in
-// shards) and never changes.
+// So equal integers of different width have the same hash, and so do a float32 and the float64
+// of the same value. The texts "a", "bc" and the texts "ab", "c" of two columns have different
+// encodings. The encoding decides which shard a row belongs to, so the results of jobs depend
+// on it, and it never changes.
 const (
 	tagNull byte = iota
 	tagBool
@@ -36,8 +36,8 @@ const (
 
 const canonicalNaN = 0x7ff8000000000000
 
-// CheckHashable reports whether the columns exist and are of types that can be
-// hashed: all but vectors.
+// CheckHashable returns an error unless all columns exist and have types that can be hashed,
+// which are all types but vectors.
 func CheckHashable(schema *arrow.Schema, cols []int) error {
 	return checkKeys(schema, cols, "hash key")
 }
@@ -56,8 +56,8 @@ func checkKeys(schema *arrow.Schema, cols []int, what string) error {
 }
 
 // Hash writes the hash of the given columns of every row to dst, which must have one element
-// per row. The hash is xxh3 with seed 0 over the encoding above. No columns hash as the empty
-// string.
+// per row. The hash is xxh3 with seed 0 of the encoding above. Without columns, it is the hash
+// of the empty string.
 func Hash(rec arrow.Record, cols []int, dst []uint64) error {
 	if int64(len(dst)) != rec.NumRows() {
 		return fmt.Errorf("hash: %d places for %d rows", len(dst), rec.NumRows())
@@ -81,10 +81,10 @@ func Hash(rec arrow.Record, cols []int, dst []uint64) error {
 	return nil
 }
 
-// Keys encodes the key columns of one batch row by row.
+// Keys encodes the values in the key columns of rows of one batch.
 type Keys struct{ views []view }
 
-// Reset points k at the given columns of a batch, which is borrowed.
+// Reset sets the batch, which is borrowed, and its key columns.
 func (k *Keys) Reset(rec arrow.Record, cols []int) error {
 	if err := CheckHashable(rec.Schema(), cols); err != nil {
 		return err
@@ -136,7 +136,8 @@ func appendTagged(dst []byte, tag byte, body uint64) []byte {
 	return binary.LittleEndian.AppendUint64(append(dst, tag), body)
 }
 
-// floatKey maps equal floats to equal bits: one zero, one NaN.
+// floatKey returns the bits of x, with -0 replaced by +0, and every NaN by the same NaN. So
+// equal floats have equal bits.
 func floatKey(x float64) uint64 {
 	switch {
 	case x == 0:
@@ -147,6 +148,6 @@ func floatKey(x float64) uint64 {
 	return math.Float64bits(x)
 }
 
-// ShardOf returns the shard of a hash among a number of shards, which must be
-// positive: the hash modulo shards.
+// ShardOf returns the shard of a row with the given hash: the hash modulo shards, which must be
+// positive.
 func ShardOf(hash uint64, shards int) int { return int(hash % uint64(shards)) }

@@ -18,8 +18,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// refKey is the documented encoding, written a second time through Arrow's
-// accessors.
+// refKey returns the documented encoding of a value. It is a second implementation, which uses
+// only Arrow's accessors.
 func refKey(arr arrow.Array, i int) []byte {
 	word := func(tag byte, v uint64) []byte { return binary.LittleEndian.AppendUint64([]byte{tag}, v) }
 	float := func(x float64) []byte {
@@ -94,9 +94,9 @@ func TestHashIsXXH3OfTheDocumentedEncoding(t *testing.T) {
 	})
 }
 
-// The hashes decide the shard of a row, and so every result of a shuffle: these numbers never
-// change. The hash of the empty key is the value that the xxHash project publishes for the
-// empty input.
+// TestHashGolden requires certain hashes. They must never change, because they decide the shard
+// of a row and so the result of every shuffle. The hash of the empty key is the value that the
+// xxHash project publishes for the empty input.
 func TestHashGolden(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	hash := func(typ, value string) string {

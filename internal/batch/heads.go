@@ -7,17 +7,18 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 )
 
-// Files of Arrow messages have no checksums. Damage only shows in what heads, bodies and
-// footers say about each other, so all of that is compared.
+// Files of Arrow messages have no checksums. Damage can be detected only where the metadata of
+// messages, their bodies and the footer contradict each other, so all of these are compared.
 
-// padding is more than writers append to the metadata of a message, and to the last buffer of a
-// body, for alignment. It is less than the size of any message, so a length that includes the
-// next message is detected.
+// padding is larger than the padding that writers append, for alignment, to the metadata of a
+// message and to the last buffer of a body. It is smaller than every message, so that a length
+// that includes the next message is detected.
 const padding = 64
 
-// CheckHead verifies the metadata of a message: of a schema, a dictionary or a record batch of
-// the given columns. Tables, vectors and buffers must lie within the metadata and the body, and
-// fill both to the end. A record batch must have as many rows as its columns.
+// CheckHead checks the metadata of a message, which is a schema, a dictionary or a record batch
+// with the given columns. Tables and vectors must be within the metadata, buffers within the
+// body, and both must be filled up to the end. A record batch must have as many rows as each of
+// its columns.
 func CheckHead(meta []byte, fields []arrow.Field) error {
 	f := newFlat(meta)
 	msg := f.table(int64(f.u32(0)))
@@ -55,7 +56,7 @@ func CheckHead(meta []byte, fields []arrow.Field) error {
 	return nil
 }
 
-// rows compares the rows of a record batch with those of its columns.
+// rows checks that the columns of a record batch have the number of rows of the batch.
 func (f *flat) rows(batch flatTable, fields []arrow.Field) error {
 	rows, node := f.scalar64(batch, 0), int64(0)
 	for _, field := range fields {
@@ -67,7 +68,7 @@ func (f *flat) rows(batch flatTable, fields []arrow.Field) error {
 	return nil
 }
 
-// dictionary checks the metadata of a dictionary, whose values are one column of any type.
+// dictionary checks the metadata of a dictionary. Its values are one column of any type.
 func (f *flat) dictionary(t flatTable, bodyLen int64) error {
 	values := f.child(t, 1)
 	if _, n := f.vector(values, 1, 16); n == 0 {
@@ -83,22 +84,22 @@ func (f *flat) dictionary(t flatTable, bodyLen int64) error {
 	return nil
 }
 
-// Footer is the footer of an Arrow file in the file form.
+// Footer is the footer of a file in the Arrow IPC file format.
 type Footer struct {
-	// Schema is the metadata of a message with the schema in the footer.
+	// Schema is the metadata of a schema message, made from the schema in the footer.
 	Schema []byte
-	// Dictionaries and Batches are the positions of these messages.
+	// Dictionaries and Batches are the positions of the dictionary and record batch messages.
 	Dictionaries, Batches []FileBlock
 }
 
 // FileBlock is the position of a message in a file.
 type FileBlock struct {
 	Offset int64
-	Head   int64 // bytes before its body
-	Body   int64 // bytes of its body
+	Head   int64 // bytes of the metadata, with the length before it
+	Body   int64 // bytes of the body
 }
 
-// ReadFooter reads a footer, and checks everything in it.
+// ReadFooter returns the footer encoded in b. It returns an error if the encoding is damaged.
 func ReadFooter(b []byte) (Footer, error) {
 	f := newFlat(b)
 	foot := f.table(int64(f.u32(0)))
@@ -124,7 +125,8 @@ func (f *flat) blocks(t flatTable, slot int) []FileBlock {
 	return blocks
 }
 
-// schemaHead prepends a table that makes a message of the schema in b.
+// schemaHead returns b with a Message table before it, which refers to the schema table at
+// position schema in b.
 func schemaHead(b []byte, schema int64) []byte {
 	const vtable, table, own = 4, 16, 32
 	const header, version, kind, size = 4, 8, 10, 12

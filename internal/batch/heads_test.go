@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// TestDamagedHeads: with any bit of a message's metadata changed, the check may accept or
-// refuse it, but never reads beyond its bytes.
+// TestDamagedHeads changes every bit of the metadata of messages. CheckHead may return an error
+// or not, but must not read beyond the bytes of the metadata.
 func TestDamagedHeads(t *testing.T) {
 	schema := batchtest.Schema(t, "i int64", "t utf8 null", "s sparse[9]")
 	rec := batchtest.Record(t, memory.NewGoAllocator(), schema, `[{"i": 1, "s": {"indices": [1], "values": [2]}}]`)
@@ -22,7 +22,8 @@ func TestDamagedHeads(t *testing.T) {
 	w := batch.NewStreamWriter(&out, schema, memory.NewGoAllocator())
 	require.NoError(t, w.Write(rec))
 	require.NoError(t, w.Close())
-	// The schema is at 0 and the batch after it. Each is preceded by its length.
+	// The schema message is at 0 and the record batch after it. The metadata of each are
+	// preceded by their length.
 	head := func(at int) []byte { return out.Bytes()[at+8:][:binary.LittleEndian.Uint32(out.Bytes()[at+4:])] }
 	first := head(0)
 	second := head(8 + len(first))
@@ -36,11 +37,11 @@ func TestDamagedHeads(t *testing.T) {
 				refused++
 			}
 			_, err := batch.ReadFooter(damaged)
-			_ = err // no footer, but it may look like one
+			_ = err // the bytes are not a footer, but may have the form of one
 		}
 		require.Greater(t, refused, len(whole)/2, i)
 		for size := range len(whole) - 64 {
-			require.Error(t, batch.CheckHead(whole[:size], schema.Fields()), "message %d of %d bytes", i, size)
+			require.Error(t, batch.CheckHead(whole[:size], schema.Fields()), "the metadata of message %d, cut to %d bytes, must be an error", i, size)
 		}
 		require.NoError(t, batch.CheckHead(append(bytes.Clone(whole), make([]byte, 56)...), schema.Fields()))
 		require.ErrorContains(t, batch.CheckHead(append(bytes.Clone(whole), make([]byte, 64)...), schema.Fields()), "metadata of")

@@ -14,15 +14,15 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// MaxMessage bounds one message of an Arrow stream.
+// MaxMessage is the largest size in bytes of the metadata or the body of a message.
 const MaxMessage = 1<<31 - 1
 
-// splitAbove is the size above which Write halves a batch, so that messages
-// stay far from the bound and readers need not hold more at once.
+// splitAbove is the size in bytes above which Write splits a batch into halves. So messages
+// stay far below MaxMessage, and readers need less memory at a time.
 const splitAbove = 1 << 30
 
-// StreamWriter writes batches of one schema to w in the Arrow IPC stream
-// format. One goroutine at a time.
+// StreamWriter writes batches of one schema in the Arrow IPC stream format. Only one goroutine
+// at a time may use it.
 type StreamWriter struct {
 	w      *ipc.Writer
 	schema *arrow.Schema
@@ -30,13 +30,13 @@ type StreamWriter struct {
 	closed bool
 }
 
-// NewStreamWriter returns a writer to w, which it does not close. Writes go
-// out in small pieces: give it a buffered writer.
+// NewStreamWriter returns a StreamWriter that writes to w and does not close w. It writes many
+// small pieces, so w should be buffered.
 func NewStreamWriter(w io.Writer, schema *arrow.Schema, mem memory.Allocator) *StreamWriter {
 	return &StreamWriter{w: ipc.NewWriter(w, ipc.WithSchema(schema), ipc.WithAllocator(mem)), schema: schema, split: splitAbove}
 }
 
-// Write writes one borrowed batch. A batch of more than a GiB is read back as several.
+// Write writes one borrowed batch. A batch of more than 1 GiB is written as several batches.
 func (s *StreamWriter) Write(rec arrow.Record) error {
 	if s.closed {
 		return errors.New("write batch: the stream is closed")
@@ -45,7 +45,7 @@ func (s *StreamWriter) Write(rec arrow.Record) error {
 		return fmt.Errorf("write batch: it has columns (%s), the stream has (%s)", describe(rec.Schema()), describe(s.schema))
 	}
 	if rec.NumRows() == 0 {
-		// A slice of no rows out of a larger batch trips Arrow's encoder.
+		// Arrow's encoder fails for a batch of no rows that is a slice of a larger batch.
 		rec = Empty(s.schema)
 		defer rec.Release()
 	}
@@ -69,8 +69,8 @@ func (s *StreamWriter) Write(rec arrow.Record) error {
 	return nil
 }
 
-// Close writes the end of the stream (and the schema, if there was no batch).
-// Closing again does nothing.
+// Close writes the end mark of the stream, and before it the schema if no batch was written.
+// Further calls do nothing.
 func (s *StreamWriter) Close() error {
 	if s.closed {
 		return nil
@@ -84,20 +84,21 @@ func (s *StreamWriter) Close() error {
 
 // StreamReader reads batches in the Arrow IPC stream format, as written by StreamWriter or with
 // bodies compressed by LZ4 or zstd. Columns must be of supported types, or of types with a
-// plain type, to which they are converted. Dictionaries are not supported. Damaged input is an
-// error, never a panic, and takes no more memory than a small multiple of the received or
-// decompressed bytes. One goroutine at a time.
+// supported plain type (see PlainType), to which they are converted. Dictionaries are not
+// supported. Damaged input is an error, never a panic. The memory needed is at most a small
+// multiple of the received or decompressed bytes, also for damaged input. Only one goroutine at
+// a time may use a StreamReader.
 type StreamReader struct {
 	r      *ipc.Reader
-	from   *bufio.Reader // what r reads
+	from   *bufio.Reader // source of the messages that r reads
 	mem    *trackingAllocator
 	schema *arrow.Schema
-	as     bool // batches have their final types already
+	as     bool // whether the columns of the stream have their final types, so that no conversion is needed
 	err    error
 }
 
-// NewStreamReader reads the schema from r. Batches are allocated from mem. Call Release when
-// done; batches stay valid.
+// NewStreamReader returns a reader of the stream r, from which it reads the schema. Batches are
+// allocated from mem. The caller must call Release; batches remain valid afterwards.
 func NewStreamReader(r io.Reader, mem memory.Allocator) (*StreamReader, error) {
 	return newStreamReader(r, mem, nil)
 }
@@ -133,15 +134,15 @@ func newStreamReader(r io.Reader, mem memory.Allocator, omit *omission) (sr *Str
 	return &StreamReader{r: rd, from: from, mem: tracked, schema: arrow.NewSchema(fields, &metadata), as: as}, nil
 }
 
-// Buffered returns how many bytes of the next Read were already read from r.
+// Buffered returns the number of bytes that were already read from r, but not yet used by Read.
 func (s *StreamReader) Buffered() int { return s.from.Buffered() }
 
 // Schema returns the schema of the stream.
 func (s *StreamReader) Schema() *arrow.Schema { return s.schema }
 
-// Read returns the next batch, owned by the caller and validated, or io.EOF
-// after the last. A stream that ends without its end mark is
-// io.ErrUnexpectedEOF. After an error every Read returns it again.
+// Read returns the next batch, owned by the caller and validated, or io.EOF after the last. If
+// the stream ends without its end mark, the error is io.ErrUnexpectedEOF. After an error every
+// Read returns the same error.
 func (s *StreamReader) Read() (arrow.Record, error) {
 	if s.err != nil {
 		return nil, s.err
@@ -170,7 +171,7 @@ func (s *StreamReader) read() (rec arrow.Record, err error) {
 		return nil, err
 	}
 	if rec, err = s.plain(got); err != nil {
-		// The decoder still refers to the batch, and frees it.
+		// The decoder still refers to the batch. Release makes it release the batch.
 		s.Release()
 		return nil, err
 	}
@@ -182,7 +183,8 @@ func (s *StreamReader) read() (rec arrow.Record, err error) {
 	return rec, nil
 }
 
-// plain returns a batch with the columns as their plain types, owned.
+// plain returns a batch, owned by the caller, in which the columns of got are converted to
+// their plain types.
 func (s *StreamReader) plain(got arrow.Record) (arrow.Record, error) {
 	if s.as {
 		got.Retain()
@@ -200,7 +202,7 @@ func (s *StreamReader) plain(got arrow.Record) (arrow.Record, error) {
 	return ownedRecord(s.schema, cols, int(got.NumRows())), nil
 }
 
-// Release releases what the reader holds, which includes a reference to the batch read last.
+// Release releases the memory of the reader, including its reference to the last batch.
 func (s *StreamReader) Release() {
 	if s.r != nil {
 		s.r.Release()
@@ -211,8 +213,9 @@ func (s *StreamReader) Release() {
 	}
 }
 
-// messageReader reads the messages of a stream into a buffer that it reuses for the next one
-// (the decoder copies out of it). It trusts no length: memory grows only as bytes arrive.
+// messageReader reads the messages of a stream. It reuses one buffer for all messages, because
+// the decoder copies the data. It does not allocate memory by the lengths in the stream:
+// buffers grow only as bytes arrive.
 type messageReader struct {
 	r     io.Reader
 	shape shape // of record batches, once the schema is known
@@ -222,7 +225,7 @@ type messageReader struct {
 	unpacker
 }
 
-// Retain and Release do nothing: the memory is on the Go heap.
+// Retain and Release do nothing, because the memory is on the Go heap.
 func (m *messageReader) Retain()  {}
 func (m *messageReader) Release() {}
 
@@ -276,7 +279,8 @@ func (m *messageReader) metaLength() (int32, error) {
 	return length, nil
 }
 
-// unexpected keeps io.EOF for the proper end of a stream.
+// unexpected returns io.ErrUnexpectedEOF if err is io.EOF, because Read returns io.EOF only at
+// the regular end of a stream. It returns other errors unchanged.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -284,7 +288,8 @@ func unexpected(err error) error {
 	return err
 }
 
-// readBounded reads n bytes into buf, growing it by doubling as bytes arrive.
+// readBounded reads n bytes into buf and returns it. If buf is too small, it is doubled
+// whenever the bytes that arrived fill it.
 func readBounded(r io.Reader, buf []byte, n int64) ([]byte, error) {
 	if n < 0 || n > MaxMessage {
 		return buf, fmt.Errorf("length %d is not between 0 and %d", n, MaxMessage)
@@ -307,12 +312,13 @@ func readBounded(r io.Reader, buf []byte, n int64) ([]byte, error) {
 	return buf[:n], nil
 }
 
-// trackingAllocator wraps the real allocator for the decoder. It records the allocations for
-// the current message, as the decoder does not free them when it fails midway.
+// trackingAllocator is the allocator of the decoder, and allocates from mem. It records the
+// allocations for the current message, because the decoder does not free them if it fails
+// midway.
 type trackingAllocator struct {
 	mem  memory.Allocator
 	mu   sync.Mutex
-	live map[*byte][]byte // of the current message
+	live map[*byte][]byte // allocations for the current message
 }
 
 // Allocate implements memory.Allocator.
@@ -337,8 +343,7 @@ func (a *trackingAllocator) Reallocate(size int, old []byte) []byte {
 	return a.track(a.mem.Reallocate(size, old))
 }
 
-// Free implements memory.Allocator; batches call it long after the message,
-// from any goroutine.
+// Free implements memory.Allocator; batches call it later, from any goroutine.
 func (a *trackingAllocator) Free(buf []byte) {
 	a.mu.Lock()
 	delete(a.live, unsafe.SliceData(buf))
@@ -346,14 +351,15 @@ func (a *trackingAllocator) Free(buf []byte) {
 	a.mem.Free(buf)
 }
 
-// adopt ends a message that was decoded: its memory belongs to the batch.
+// adopt ends the recording for a message that was decoded. Its memory belongs to the batch.
 func (a *trackingAllocator) adopt() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	clear(a.live)
 }
 
-// abandon ends a message that failed: nobody refers to its memory any more.
+// abandon frees the memory of a message that could not be decoded. Nothing refers to that
+// memory any more.
 func (a *trackingAllocator) abandon() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

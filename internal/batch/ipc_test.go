@@ -50,7 +50,7 @@ func TestStreamRoundTrip(t *testing.T) {
 			_, err = r.Read()
 			require.Equal(t, io.EOF, err)
 		}
-		r.Release() // batches stay valid
+		r.Release() // batches remain valid
 		for i := range recs {
 			require.Equal(t, lines(recs[i]), lines(got[i]))
 			require.True(t, got[i].Schema().Equal(schema))
@@ -70,8 +70,8 @@ func stream(t testing.TB, mem memory.Allocator) []byte {
 	return buf.Bytes()
 }
 
-// readAll reads a stream to its end or error, uses every batch, and releases
-// everything.
+// readAll reads a stream up to its end or an error, passes every batch to use, releases
+// everything, and returns the number of rows.
 func readAll(mem memory.Allocator, raw []byte) (rows int64, err error) {
 	r, err := batch.NewStreamReader(bytes.NewReader(raw), mem)
 	if err != nil {
@@ -92,7 +92,7 @@ func readAll(mem memory.Allocator, raw []byte) (rows int64, err error) {
 	}
 }
 
-// use calls functions on a batch that could panic if its buffers were wrong.
+// use calls functions that would panic or read out of bounds for a batch with wrong buffers.
 func use(mem memory.Allocator, rec arrow.Record) {
 	batchtest.Rows(rec)
 	batch.Size(rec)
@@ -115,9 +115,9 @@ func TestDamagedStreamsAreErrors(t *testing.T) {
 
 	for n := range raw {
 		_, err := readAll(mem, raw[:n])
-		require.ErrorIs(t, err, io.ErrUnexpectedEOF, "cut at %d of %d", n, len(raw))
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF, "the stream was cut to %d of %d bytes", n, len(raw))
 	}
-	// Any one damaged byte: an error or a batch that is safe to use.
+	// With any one byte damaged, there must be an error, or batches that are safe to use.
 	for i := range raw {
 		for _, x := range []byte{0xff, 0x80, 0x01} {
 			bad := bytes.Clone(raw)
@@ -192,7 +192,8 @@ func TestStreamReadsLargeText(t *testing.T) {
 	}
 }
 
-// compressed is a stream of three batches with some buffers that are not worth compressing.
+// compressed returns a compressed stream of three batches, in which the writer leaves some
+// small buffers uncompressed, and one of the batches.
 func compressed(t testing.TB, option ipc.Option) (raw []byte, rec arrow.Record) {
 	mem := memory.NewGoAllocator()
 	rows := make([]string, 300)
@@ -232,8 +233,9 @@ func TestCompressedStreams(t *testing.T) {
 		require.Equal(t, io.EOF, err)
 		r.Release()
 
-		// Whatever length is claimed, memory is only taken for decompressed bytes.
-		length := binary.LittleEndian.AppendUint64(nil, 300*8) // of the column x
+		// Memory must be allocated only for decompressed bytes, whatever length the message
+		// states.
+		length := binary.LittleEndian.AppendUint64(nil, 300*8) // the uncompressed length of column x
 		at := bytes.Index(raw, length)
 		require.Positive(t, at)
 		for _, claim := range []int64{300*8 + 1, 300*8 - 1, 1 << 30, 1<<31 - 100, 1 << 40, -2, 1 << 62} {

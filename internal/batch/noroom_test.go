@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// limited is an allocator that panics after a number of calls.
+// limited is an allocator that panics after a given number of calls.
 type limited struct {
 	memory.Allocator
 	left int
@@ -30,7 +30,8 @@ func (l *limited) Reallocate(n int, b []byte) []byte {
 	return l.Allocator.Reallocate(n, b)
 }
 
-// TestConcatWithoutRoom: if an allocator panics, earlier allocations are released.
+// TestConcatWithoutRoom requires that Concat releases its earlier allocations if the allocator
+// panics.
 func TestConcatWithoutRoom(t *testing.T) {
 	type wide struct {
 		N      *int64

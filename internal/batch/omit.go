@@ -10,16 +10,17 @@ import (
 
 // omission says which columns of the batches in a stream are skipped.
 type omission struct {
-	whole shape // of the batches with all columns
+	whole shape // shape of the batches with all columns
 	cuts  []columnCut
 }
 
-// columnCut is the position of a column's field nodes and buffers among those of a batch.
+// columnCut says which field nodes and buffers of a record batch belong to a skipped column.
+// from has the numbers of the first node and the first buffer, and size has how many there are.
 type columnCut struct{ from, size shape }
 
-// NewStreamReaderWithout is NewStreamReader for batches with more columns than the schema at
-// the beginning of r. stored are all columns, of any type; those for which omit is true are
-// skipped without decoding.
+// NewStreamReaderWithout is NewStreamReader for a stream whose batches have more columns than
+// the schema at the beginning of r. stored are all columns of the batches, of any type. The
+// columns for which omit is true are not in the schema, and are skipped without decoding.
 func NewStreamReaderWithout(r io.Reader, mem memory.Allocator, stored []arrow.Field, omit []bool) (*StreamReader, error) {
 	o := &omission{}
 	for i, f := range stored {
@@ -35,8 +36,8 @@ func NewStreamReaderWithout(r io.Reader, mem memory.Allocator, stored []arrow.Fi
 	return newStreamReader(r, mem, o)
 }
 
-// apply removes the skipped columns from the metadata of a record batch. Their bytes in the
-// body stay.
+// apply removes the skipped columns from the metadata of a record batch. Their bytes remain in
+// the body.
 func (o *omission) apply(meta []byte) error {
 	if _, _, err := checkMessage(meta, o.whole); err != nil {
 		return err

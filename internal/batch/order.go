@@ -10,20 +10,20 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 )
 
-// SortKey is one column to order by.
+// SortKey is a column by which rows are ordered, and the direction.
 //
-// The order is total. Numbers ascend, -0 and +0 tie, NaN follows all numbers and ties with
-// itself; false precedes true; text is ordered by bytes; dates and timestamps by time.
-// Descending reverses that, NaN included. Nulls come last, or first with NullsFirst, in either
-// direction, and tie.
+// The order is total. Numbers ascend; -0 equals +0; NaN comes after all numbers, and all NaN
+// are equal. false comes before true. Text is ordered by bytes, and dates and timestamps by
+// time. Descending reverses this order, also for NaN. All nulls are equal. In both directions
+// they come last or, if NullsFirst is set, first.
 type SortKey struct {
 	Column     int
 	Descending bool
 	NullsFirst bool
 }
 
-// CheckSortable reports whether the keys name existing columns of types that
-// have an order: all but vectors.
+// CheckSortable returns an error unless the columns of all keys exist and have types with an
+// order, which are all types but vectors.
 func CheckSortable(schema *arrow.Schema, keys []SortKey) error {
 	cols := make([]int, len(keys))
 	for i, k := range keys {
@@ -32,14 +32,14 @@ func CheckSortable(schema *arrow.Schema, keys []SortKey) error {
 	return checkKeys(schema, cols, "sort key")
 }
 
-// Comparer orders rows of two batches, or of one against itself, as Compare
-// does, with the columns opened once.
+// Comparer compares rows of two batches, which may be the same batch. It prepares the access to
+// the columns once.
 type Comparer struct {
 	keys []SortKey
 	a, b []view
 }
 
-// NewComparer returns a comparer of rows of a with rows of b. Both batches are
+// NewComparer returns a Comparer that compares rows of a with rows of b. Both batches are
 // borrowed for as long as the comparer is used.
 func NewComparer(a, b arrow.Record, keys []SortKey) (*Comparer, error) {
 	if err := CheckSortable(a.Schema(), keys); err != nil {
@@ -59,7 +59,8 @@ func NewComparer(a, b arrow.Record, keys []SortKey) (*Comparer, error) {
 	return c, nil
 }
 
-// Compare orders row i of the first batch against row j of the second.
+// Compare returns -1, 0 or +1 if row i of the first batch comes before, is equal to, or comes
+// after row j of the second batch.
 func (c *Comparer) Compare(i, j int) int { return c.compareFrom(0, i, j) }
 
 func (c *Comparer) compareFrom(first, i, j int) int {
@@ -103,7 +104,7 @@ func compareValues(a *view, i int, b *view, j int) int {
 	}
 }
 
-// compareFloats puts NaN after all numbers; cmp.Compare would put it before.
+// compareFloats is cmp.Compare, except that NaN comes after all numbers and not before.
 func compareFloats(x, y float64) int {
 	switch {
 	case x < y:
@@ -123,8 +124,9 @@ func b2i(b bool) int {
 	return 0
 }
 
-// orderBits maps a non-null value to 64 bits whose unsigned order is the sort order. For text
-// it takes the first eight bytes, so equal bits decide nothing.
+// orderBits returns 64 bits for a non-null value. If the bits of two values differ, their order
+// as unsigned integers is the order of the values. Values with equal bits may differ, because
+// only the first eight bytes of text are used.
 func orderBits(v *view, i int) uint64 {
 	const sign = 1 << 63
 	switch v.kind {
@@ -143,8 +145,9 @@ func orderBits(v *view, i int) uint64 {
 	}
 }
 
-// floatOrderBits is the usual order-preserving map of IEEE 754 bits (flip all
-// bits of negatives, the sign bit of others) after joining zeros and NaNs.
+// floatOrderBits returns bits whose unsigned order is the order of floats: it inverts all bits
+// of negative numbers, and the sign bit of the others. Both zeros have the same bits, and all
+// NaN have the same bits.
 func floatOrderBits(x float64) uint64 {
 	if x != x {
 		return math.MaxUint64
@@ -167,18 +170,20 @@ func textPrefix(text []byte) uint64 {
 	return p
 }
 
-// entry pairs the bits of the first key with its row.
+// entry is a row and the bits of its first key.
 type entry struct {
 	bits uint64
 	row  int32
 }
 
-// SortIndices returns the rows of rec in order of the keys, in dst if it has room. Rows that
-// tie keep their order. With no keys all rows keep their order.
+// SortIndices returns the row numbers of rec in the order of the keys. Rows that are equal in
+// all keys keep their order; so do all rows if there are no keys. The result uses the memory of
+// dst if its capacity suffices.
 //
-// The first key decides most comparisons, so it is turned into 64 bits per row once; rows null
-// in it are set aside. Ties go to the full comparison, then to the row number, which makes an
-// unstable sort stable.
+// The first key decides most comparisons, so it is converted to 64 bits per row beforehand;
+// rows in which it is null are sorted separately. If the bits of two rows are equal, all keys
+// are compared, and then the row numbers, so that an unstable sort keeps the order of equal
+// rows.
 func SortIndices(rec arrow.Record, keys []SortKey, dst []int32) ([]int32, error) {
 	rows := int(rec.NumRows())
 	dst = slices.Grow(dst[:0], rows)[:rows]

@@ -17,8 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// refCompare is the order as documented, one value at a time through Arrow's
-// accessors.
+// refCompare compares two values in the documented order. It uses only Arrow's accessors.
 func refCompare(a arrow.Array, i int, b arrow.Array, j int, key batch.SortKey) int {
 	if a.IsNull(i) || b.IsNull(j) {
 		c := cmp.Compare(flag(a.IsNull(i)), flag(b.IsNull(j)))
@@ -134,7 +133,8 @@ func TestCompareEqualsReference(t *testing.T) {
 	})
 }
 
-// Enough rows with few values that an unstable sort would show.
+// TestSortKeepsTheOrderOfTies sorts so many rows with so few different values that an unstable
+// sort would change the order of equal rows.
 func TestSortKeepsTheOrderOfTies(t *testing.T) {
 	type row struct {
 		A *int64
@@ -158,7 +158,7 @@ func TestSortKeepsTheOrderOfTies(t *testing.T) {
 		require.NoError(t, err)
 		for k := 1; k < len(got); k++ {
 			c := refRows(rec, int(got[k-1]), rec, int(got[k]), keys)
-			require.True(t, c < 0 || (c == 0 && got[k-1] < got[k]), "place %d", k)
+			require.True(t, c < 0 || (c == 0 && got[k-1] < got[k]), "the row at position %d does not come after the row before it", k)
 		}
 	}
 }

@@ -13,16 +13,16 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 )
 
-// ParseInto appends the value written in text to a builder of a supported type. It is strict:
-// the whole text must be the value, without blanks around it, and a number must fit its type.
-// It never appends null: the caller decides which texts mean null. On error nothing is
-// appended. The error contains the text, and the caller adds its place.
+// ParseInto appends the value written in text to a builder of a supported type. The whole text
+// must be the value, without blanks around it, and a number must be in the range of its type.
+// ParseInto never appends null: the caller decides which texts mean null. On error nothing is
+// appended. The error contains the text; the caller should add the position.
 //
-// The forms are those of AppendValue, with these additions. A bool may also be TRUE, True,
-// FALSE, False, 1 or 0. A number may have a leading +. A timestamp may have a space instead of
-// T, and no seconds; if the type has a zone, it may have a zone offset, or no zone, which means
-// UTC. A vector may have commas instead of spaces, and no brackets. text is not modified or
-// kept.
+// The syntax is that of AppendValue, with the following additions. A bool may also be TRUE,
+// True, FALSE, False, 1 or 0. A number may have a leading +. A timestamp may have a space
+// instead of T, and no seconds; if the type has a zone, the text may have a zone offset, or no
+// zone, which means UTC. A vector may have commas instead of spaces, and no brackets. ParseInto
+// does not modify or retain text.
 func ParseInto(builder array.Builder, text []byte) error {
 	if err := parseInto(builder, text); err != nil {
 		return fmt.Errorf("%s is not a %s: %w", quote(text), TypeName(builder.Type()), err)
@@ -87,7 +87,8 @@ func parseInto(builder array.Builder, text []byte) error {
 	return parseVectorInto(builder, text)
 }
 
-// parseSmallInt handles the integers other than int64.
+// parseSmallInt is ParseInto for the integer types other than int64. done is false for other
+// types.
 func parseSmallInt(builder array.Builder, text []byte) (done bool, err error) {
 	switch b := builder.(type) {
 	case *array.Int8Builder:
@@ -123,7 +124,7 @@ func intInto[T int8 | int16 | int32 | uint8 | uint16 | uint32](add func(T), text
 	return err
 }
 
-// parseInt reads a decimal integer within bounds.
+// parseInt returns a decimal integer, which must be from least to most.
 func parseInt(text []byte, least, most int64) (int64, error) {
 	negative, n, err := parseDigits(text)
 	if err != nil {
@@ -140,7 +141,8 @@ func parseInt(text []byte, least, most int64) (int64, error) {
 	return 0, errRange
 }
 
-// parseDigits reads an optional sign and decimal digits.
+// parseDigits reads an optional sign and decimal digits. It returns whether the sign is -, and
+// the absolute value.
 func parseDigits(text []byte) (negative bool, n uint64, err error) {
 	if len(text) == 0 {
 		return false, 0, errEmpty
@@ -164,7 +166,8 @@ func parseDigits(text []byte) (negative bool, n uint64, err error) {
 	return negative, n, nil
 }
 
-// parseLongDigits continues at digit i, where the next step may overflow.
+// parseLongDigits is the rest of parseDigits from digit i on, with checks for overflow. n is
+// the value of the digits before.
 func parseLongDigits(negative bool, text []byte, i int, n uint64) (bool, uint64, error) {
 	overflow := false
 	for _, c := range text[i:] {
@@ -184,10 +187,10 @@ func parseLongDigits(negative bool, text []byte, i int, n uint64) (bool, uint64,
 	return negative, n, nil
 }
 
-// ParseFloat reads a decimal float of 32 or 64 bits, or NaN, Inf, Infinity in any case with an
-// optional sign. Hexadecimal floats and underscores, which Go would accept, are refused, and so
-// is a number too large for the type. The result is the nearest float (one that is too small
-// becomes zero).
+// ParseFloat returns the float of 32 or 64 bits that is nearest to a decimal number. A number
+// that is too small becomes 0, and one that is too large for the type is an error. The text may
+// also be NaN, Inf or Infinity, in upper or lower case and with an optional sign. Hexadecimal
+// floats and underscores, which strconv would accept, are errors.
 func ParseFloat(text []byte, bits int) (float64, error) {
 	if len(text) == 0 {
 		return 0, errEmpty
@@ -199,7 +202,7 @@ func ParseFloat(text []byte, bits int) (float64, error) {
 	}
 	x, err := strconv.ParseFloat(unsafe.String(unsafe.SliceData(text), len(text)), bits)
 	if err != nil {
-		// The error of strconv refers to the caller's bytes: drop it.
+		// The error of strconv refers to the bytes of the caller, so it is not returned.
 		if errors.Is(err, strconv.ErrRange) {
 			return 0, errRange
 		}
@@ -263,8 +266,8 @@ func parseDateInto(b *array.Date32Builder, text []byte) error {
 	return nil
 }
 
-// parseVectorInto handles the vector types. Components are parsed twice, once
-// to check and once to append, so that an error leaves the builder as it was.
+// parseVectorInto handles the vector types. Components are parsed twice, once to check them and
+// once to append them, so that the builder is unchanged after an error.
 func parseVectorInto(builder array.Builder, text []byte) error {
 	k := kindOf(builder.Type())
 	if !k.isVector() {
@@ -308,7 +311,7 @@ func parseVectorInto(builder array.Builder, text []byte) error {
 	return nil
 }
 
-// vectorBody strips brackets and outer blanks.
+// vectorBody returns text without outer blanks and brackets.
 func vectorBody(text []byte) ([]byte, error) {
 	text = trimBlanks(text)
 	if len(text) == 0 {
@@ -325,8 +328,9 @@ func vectorBody(text []byte) ([]byte, error) {
 
 func trimBlanks(s []byte) []byte { return bytes.Trim(s, " \t") }
 
-// nextItem cuts off the first component: up to blanks, or a comma with blanks around it. A
-// trailing comma leaves an empty last item, which the caller reports as an error.
+// nextItem returns the first component of s, and the rest after the separator, which is blanks
+// or a comma with optional blanks around it. After a trailing comma the last item is empty,
+// which the caller reports as an error.
 func nextItem(s []byte) (item, rest []byte) {
 	end := bytes.IndexAny(s, " \t,")
 	if end < 0 {
@@ -372,7 +376,7 @@ func parseSparseInto(b *array.StructBuilder, inner []byte) error {
 	return nil
 }
 
-// parsePair reads index:value.
+// parsePair parses index:value.
 func parsePair(item []byte) (int64, float64, error) {
 	colon := bytes.IndexByte(item, ':')
 	if colon < 0 {

@@ -14,9 +14,9 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// PlainType returns the type that the values of a column are read as. Text and bytes with
-// offsets of 64 bits get offsets of 32 bits, which suffice for any message. Other types are
-// unchanged, supported or not.
+// PlainType returns the type to which a column of type dt is converted when it is read. For
+// text and bytes with offsets of 64 bits, it is the type with offsets of 32 bits, which suffice
+// for every message. For all other types, supported or not, it is dt.
 func PlainType(dt arrow.DataType) arrow.DataType {
 	switch dt.ID() {
 	case arrow.LARGE_STRING:
@@ -50,7 +50,7 @@ func ReadSchema(r io.Reader) (schema *arrow.Schema, err error) {
 	return rd.Schema(), nil
 }
 
-// SchemaMessage returns a schema as the message that begins a stream.
+// SchemaMessage returns the schema message with which a stream begins.
 func SchemaMessage(schema *arrow.Schema) ([]byte, error) {
 	const endMark = 8 // bytes
 	var out bytes.Buffer
@@ -61,8 +61,8 @@ func SchemaMessage(schema *arrow.Schema) ([]byte, error) {
 	return out.Bytes()[:out.Len()-endMark], nil
 }
 
-// plain converts a column to its plain type, owned. The column comes from a decoder, so its
-// buffers are checked.
+// plain returns col converted to its plain type dt; the caller owns the result. The column
+// comes from a decoder, so plain checks its buffers.
 func plain(mem memory.Allocator, col arrow.Array, dt arrow.DataType) (arrow.Array, error) {
 	d := col.Data()
 	if dt.ID() == d.DataType().ID() {
@@ -90,8 +90,9 @@ func plain(mem memory.Allocator, col arrow.Array, dt arrow.DataType) (arrow.Arra
 	return ownedArray(made), nil
 }
 
-// Lookup returns the dictionary values of a column of indices. The dictionary is a batch of one
-// nullable column; an index is a row of it. A null index gives null.
+// Lookup returns the column of the dictionary values that the indices refer to. The dictionary
+// is a batch with one nullable column, and an index is a row number of it. For a null index the
+// value is null.
 func Lookup(mem memory.Allocator, indices arrow.Array, dictionary arrow.Record) (arrow.Array, error) {
 	if dictionary.NumRows() >= math.MaxInt32 {
 		return nil, fmt.Errorf("a dictionary of %d values is too long", dictionary.NumRows())
@@ -124,8 +125,8 @@ func Lookup(mem memory.Allocator, indices arrow.Array, dictionary arrow.Record) 
 	return col, nil
 }
 
-// picksOf returns picks for rows. Runs of rows other than none are taken from the first batch;
-// none stands for the only row of the second. It overwrites rows.
+// picksOf returns the picks for rows. A row other than none is a row of batch 0; none stands
+// for the only row of batch 1. picksOf overwrites rows, to which the picks refer.
 func picksOf(rows []int32, none int32) []Pick {
 	var picks []Pick
 	for from := 0; from < len(rows); {
@@ -144,7 +145,7 @@ func picksOf(rows []int32, none int32) []Pick {
 	return picks
 }
 
-// nullRow is a row without a value.
+// nullRow returns a batch with one row, which is null.
 func nullRow(schema *arrow.Schema) (arrow.Record, error) {
 	if schema.NumFields() != 1 || !schema.Field(0).Nullable {
 		return nil, errors.New("a dictionary is one column that may have nulls")

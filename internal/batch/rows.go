@@ -10,8 +10,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// Take returns a new batch with the given rows of rec, in that order; a row
-// may be taken any number of times. The result shares nothing with rec.
+// Take returns a new batch with the rows of rec that indices list, in that order. A row may be
+// listed any number of times. The result shares no memory with rec.
 func Take(mem memory.Allocator, rec arrow.Record, indices []int32) (arrow.Record, error) {
 	rows := rec.NumRows()
 	for k, i := range indices {
@@ -30,9 +30,9 @@ type Pick struct {
 	Rows  []int32
 }
 
-// Gather returns a new batch with the rows that picks name, in that order. There must be at
-// least one batch, and all must have one schema. It is [Take] of [Concat] without the copy that
-// Concat makes.
+// Gather returns a new batch with the rows that picks select, in that order. There must be at
+// least one batch, and all must have the same schema. The result is that of [Take] after
+// [Concat], without the copy that Concat makes.
 func Gather(mem memory.Allocator, recs []arrow.Record, picks []Pick) (arrow.Record, error) {
 	schema, err := schemaOf(recs, "gather")
 	if err != nil {
@@ -60,7 +60,7 @@ func Gather(mem memory.Allocator, recs []arrow.Record, picks []Pick) (arrow.Reco
 	return build(mem, mem, schema, recs, n, "gather", each((*sink).measureTake), each((*sink).putTake))
 }
 
-// schemaOf returns the schema that batches share.
+// schemaOf returns the common schema of the batches, or an error if their schemas differ.
 func schemaOf(recs []arrow.Record, what string) (*arrow.Schema, error) {
 	if len(recs) == 0 {
 		return nil, fmt.Errorf("%s: no batch given, so no schema is known", what)
@@ -74,14 +74,14 @@ func schemaOf(recs []arrow.Record, what string) (*arrow.Schema, error) {
 	return schema, nil
 }
 
-// Concat returns one new batch with the rows of all batches in order. Their
-// schemas must be equal, and there must be at least one. Memory is reserved
-// once, at the size of the result.
+// Concat returns one new batch with the rows of all batches in order. There must be at least
+// one batch, and all must have the same schema. Each buffer is allocated once, with its final
+// size.
 func Concat(mem memory.Allocator, recs []arrow.Record) (arrow.Record, error) {
 	return ConcatApart(mem, mem, recs)
 }
 
-// ConcatApart is Concat with another allocator for offsets of text, bytes and lists.
+// ConcatApart is Concat with a separate allocator for the offsets of text, bytes and lists.
 func ConcatApart(mem, offsets memory.Allocator, recs []arrow.Record) (arrow.Record, error) {
 	schema, err := schemaOf(recs, "concat")
 	if err != nil {
@@ -104,15 +104,15 @@ func ConcatApart(mem, offsets memory.Allocator, recs []arrow.Record) (arrow.Reco
 	return build(mem, offsets, schema, recs, int(rows), "concat", each((*sink).measure), each((*sink).put))
 }
 
-// build makes a batch column by column: open the sources, measure, reserve,
-// copy.
+// build returns a batch of the given number of rows. For each column, it opens the sources in
+// recs, calls measure, allocates the buffers, and calls put.
 func build(mem, offsets memory.Allocator, schema *arrow.Schema, recs []arrow.Record, rows int, what string,
 	measure, put func(*sink, []source)) (arrow.Record, error) {
 	cols := make([]arrow.Array, schema.NumFields())
 	from := make([]source, len(recs))
 	var out sink
 	done := false
-	defer func() { // allocators panic if they have no room
+	defer func() { // allocators panic if they have no memory left
 		if !done {
 			out.release()
 			releaseAll(cols)
@@ -143,9 +143,9 @@ func build(mem, offsets memory.Allocator, schema *arrow.Schema, recs []arrow.Rec
 	return ownedRecord(schema, cols, rows), nil
 }
 
-// Slice returns rows start to end (exclusive) of rec, sharing its memory.
-// Null counts are computed here, once: Arrow would otherwise count lazily in
-// data that subtasks share.
+// Slice returns rows start to end-1 of rec. The result shares the memory of rec. Slice computes
+// the null counts, because Arrow would otherwise compute them lazily and write them to data
+// that subtasks share.
 func Slice(rec arrow.Record, start, end int) (arrow.Record, error) {
 	if start < 0 || end < start || int64(end) > rec.NumRows() {
 		return nil, fmt.Errorf("slice: rows %d to %d are not within a batch of %d rows", start, end, rec.NumRows())
@@ -180,9 +180,9 @@ func countNulls(d arrow.ArrayData) int {
 	return 0
 }
 
-// Rechunk yields the rows of rec, in order, as batches of at most n rows that
-// share its memory; n must be positive. Each yielded batch is owned by the
-// loop body. A batch of no rows yields nothing.
+// Rechunk yields the rows of rec, in order, as batches of at most n rows; n must be positive.
+// The batches share the memory of rec. The loop body owns each of them. If rec has no rows,
+// Rechunk yields nothing.
 func Rechunk(rec arrow.Record, n int) iter.Seq[arrow.Record] {
 	if n < 1 {
 		panic(fmt.Sprintf("batch: rechunk to %d rows", n))
@@ -197,8 +197,8 @@ func Rechunk(rec arrow.Record, n int) iter.Seq[arrow.Record] {
 	}
 }
 
-// Select returns a batch of the given columns of rec, in that order, sharing
-// its memory.
+// Select returns a batch with the given columns of rec, in that order. It shares the memory of
+// rec.
 func Select(rec arrow.Record, cols []int) (arrow.Record, error) {
 	fields, arrs := make([]arrow.Field, len(cols)), make([]arrow.Array, len(cols))
 	for i, c := range cols {
@@ -210,9 +210,9 @@ func Select(rec arrow.Record, cols []int) (arrow.Record, error) {
 	return array.NewRecord(arrow.NewSchema(fields, nil), arrs, rec.NumRows()), nil
 }
 
-// WithColumn returns rec with the column set to arr, which is borrowed. arr replaces the column
-// of that name in place, or is appended. The name must not be ambiguous. arr must have one
-// value per row, and no null unless field is nullable.
+// WithColumn returns rec with arr, which is borrowed, as the column field. If rec has one
+// column of this name, arr replaces it; if it has none, arr becomes the last column; several
+// are an error. arr must have one value per row, and no null unless field is nullable.
 func WithColumn(rec arrow.Record, field arrow.Field, arr arrow.Array) (arrow.Record, error) {
 	switch {
 	case field.Type == nil || !arrow.TypeEqual(field.Type, arr.DataType(), arrow.CheckMetadata()):
@@ -258,8 +258,9 @@ func emptyData(dt arrow.DataType) arrow.ArrayData {
 	return ownedData(dt, 0, buffers, children, 0)
 }
 
-// Size returns the bytes of the buffers that the rows of rec use; a slice counts for its share.
-// Memory budgets account for this size: batches that share buffers each count for their rows.
+// Size returns how many bytes of buffers the rows of rec use. For a slice of a batch it counts
+// only the rows of the slice. Memory budgets account for this size, so for batches that share
+// buffers, each counts with its own rows.
 func Size(rec arrow.Record) int64 {
 	var n int64
 	for i := range int(rec.NumCols()) {
@@ -269,7 +270,8 @@ func Size(rec arrow.Record) int64 {
 	return n
 }
 
-// sizeOf counts n rows from start, in the coordinates of d's buffers.
+// sizeOf returns the size of n rows of d from row start on. Rows are counted from the start of
+// the buffers, without the offset of d.
 func sizeOf(d arrow.ArrayData, start, n int) int64 {
 	if n == 0 {
 		return 0

@@ -201,7 +201,7 @@ func TestSizeCountsWhatRowsUse(t *testing.T) {
 		`[{"a":1,"b":"xyz","v":[1,2],"s":{"indices":[1],"values":[2]},"f":true},
 		  {"a":2,"b":"","v":[3,4],"s":{"indices":[],"values":[]},"f":false}]`)
 	defer rec.Release()
-	// a 2*8; b 3*4+3; v 4*8; s 3*4+4 + 3*4+8; f 1
+	// Bytes: a 2*8; b 3*4+3; v 4*8; s 3*4+4 + 3*4+8; f 1.
 	require.EqualValues(t, 16+15+32+36+1, batch.Size(rec))
 	part, err := batch.Slice(rec, 1, 2)
 	require.NoError(t, err)

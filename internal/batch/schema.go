@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/spelling"
 )
 
-// Column is one column of a schema as plain data, for graphs, plans, facts and
+// Column describes one column of a schema without Arrow types, for graphs, plans, facts and
 // messages, which must not depend on Arrow.
 type Column struct {
 	Name     string // unique within a schema
@@ -17,7 +17,7 @@ type Column struct {
 	Nullable bool   // whether a value may be null
 }
 
-// String returns "name type", followed by " null" when the column is nullable.
+// String returns "name type", followed by " null" if the column is nullable.
 func (c Column) String() string {
 	if c.Nullable {
 		return c.Name + " " + c.Type + " null"
@@ -25,7 +25,7 @@ func (c Column) String() string {
 	return c.Name + " " + c.Type
 }
 
-// Columns returns the columns of a schema as plain data.
+// Columns returns the columns of a schema.
 func Columns(schema *arrow.Schema) []Column {
 	cols := make([]Column, schema.NumFields())
 	for i := range cols {
@@ -35,8 +35,8 @@ func Columns(schema *arrow.Schema) []Column {
 	return cols
 }
 
-// Schema builds a schema from plain columns. Names must be non-empty and
-// unique, types must be known.
+// Schema returns the schema with the given columns. Names must be unique and not empty, and
+// types must be supported.
 func Schema(cols []Column) (*arrow.Schema, error) {
 	fields := make([]arrow.Field, len(cols))
 	seen := make(map[string]int, len(cols))
@@ -61,8 +61,8 @@ func bothNamed(i, j int, name string) error {
 	return fmt.Errorf("columns %d and %d are both named %s", i+1, j+1, quote(name))
 }
 
-// DistinctNames returns an error if two columns of a schema, which may be from outside, have
-// the same name.
+// DistinctNames returns an error if two columns of a schema have the same name. The schema may
+// come from outside, with column names of any length.
 func DistinctNames(schema *arrow.Schema) error {
 	for i, f := range schema.Fields() {
 		if same := schema.FieldIndices(f.Name); same[0] < i {
@@ -72,10 +72,10 @@ func DistinctNames(schema *arrow.Schema) error {
 	return nil
 }
 
-// NormalizeSchema returns the schema without properties that have no meaning here: schema and
-// field metadata, names and nullability of list items. Two schemas that mean the same are then
-// Equal, and TypeName describes their types completely. A type that is not supported is an
-// error naming the column.
+// NormalizeSchema returns the schema without the properties that the engine ignores: metadata
+// of the schema and of fields, and names and nullability of list items. So Schema.Equal is true
+// for schemas that mean the same, and TypeName describes the types completely. If a type is not
+// supported, the error names the column.
 func NormalizeSchema(schema *arrow.Schema) (*arrow.Schema, error) {
 	fields := make([]arrow.Field, schema.NumFields())
 	for i := range fields {
@@ -96,7 +96,7 @@ func normalType(dt arrow.DataType) (arrow.DataType, error) {
 	return ParseType(TypeName(dt))
 }
 
-// unsupported refuses a type with what to do about it.
+// unsupported returns the error for a type that is not supported, with a suggestion.
 func unsupported(dt arrow.DataType) error {
 	way := "write the column as another type"
 	switch dt.ID() {
@@ -118,8 +118,8 @@ func unsupported(dt arrow.DataType) error {
 	return fmt.Errorf("type %s is not supported; %s", cutText(TypeName(dt)), way)
 }
 
-// FindColumn returns the index of the column of that name. The error suggests similar names and
-// lists the columns.
+// FindColumn returns the index of the column with the given name. The error suggests similar
+// names and lists the columns.
 func FindColumn(schema *arrow.Schema, name string) (int, error) {
 	switch found := schema.FieldIndices(name); len(found) {
 	case 1:
@@ -147,7 +147,7 @@ func fieldNames(schema *arrow.Schema) []string {
 	return names
 }
 
-// maxDescribed bounds the columns listed in a message: wide tables have
+// maxDescribed bounds the number of columns that a message lists, because wide tables have
 // thousands.
 const maxDescribed = 24
 

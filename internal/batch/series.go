@@ -9,8 +9,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// SeriesReader reads the batches of a series of Arrow streams with the same columns, one
-// after the other. One goroutine at a time.
+// SeriesReader reads the batches of a series of Arrow streams with the same columns, one after
+// the other. Only one goroutine at a time may use it.
 type SeriesReader struct {
 	next   func() ([]byte, error)
 	mem    memory.Allocator
@@ -18,8 +18,9 @@ type SeriesReader struct {
 	schema *arrow.Schema
 }
 
-// NewSeriesReader reads the schema from the first stream. next returns one whole stream after
-// the other, and io.EOF after the last. Call Release when done; batches stay valid.
+// NewSeriesReader returns a reader of a series of streams. It reads the schema from the first
+// stream. Each call of next returns a whole stream; after the last it returns io.EOF. The
+// caller must call Release; batches remain valid afterwards.
 func NewSeriesReader(next func() ([]byte, error), mem memory.Allocator) (*SeriesReader, error) {
 	s := &SeriesReader{next: next, mem: mem}
 	if err := s.open(); err != nil {
@@ -31,7 +32,7 @@ func NewSeriesReader(next func() ([]byte, error), mem memory.Allocator) (*Series
 	return s, nil
 }
 
-// open moves on to the next stream.
+// open opens the next stream.
 func (s *SeriesReader) open() error {
 	data, err := s.next()
 	if err != nil {
@@ -69,7 +70,7 @@ func (s *SeriesReader) Read() (arrow.Record, error) {
 	}
 }
 
-// Release releases what the reader holds.
+// Release releases the memory of the reader.
 func (s *SeriesReader) Release() {
 	if s.stream != nil {
 		s.stream.Release()

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSeries reads streams of no, one and two batches as one, and gives all memory back.
+// TestSeries reads a series of streams with no, one and two batches, and requires that all
+// memory is released.
 func TestSeries(t *testing.T) {
 	type row struct{ N int64 }
 	codec, err := NewCodec[row]()

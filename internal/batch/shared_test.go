@@ -23,13 +23,14 @@ func schemaStream(t *testing.T, schema *arrow.Schema) []byte {
 	return out.Bytes()
 }
 
-// followFlat follows slots from the root of a FlatBuffer, and returns the position of the table
-// or vector at the end. A slot below 0 stands for an element of a vector: -1 is the first.
+// followFlat follows references from the root table of a FlatBuffer, and returns the position
+// of the last table or vector. Each slot is the number of a field of a table or, if it is
+// negative, of an element of a vector: -1 is the first.
 func followFlat(b []byte, slots ...int) int {
 	word := func(at int) int { return int(int32(binary.LittleEndian.Uint32(b[at:]))) }
 	at := word(0)
 	for _, slot := range slots {
-		from := at + 4*-slot // behind the length
+		from := at + 4*-slot // the elements are after the length
 		if slot >= 0 {
 			vtable := at - word(at)
 			from = at + int(binary.LittleEndian.Uint16(b[vtable+4+2*slot:]))
@@ -39,10 +40,11 @@ func followFlat(b []byte, slots ...int) int {
 	return at
 }
 
-// shareFirst makes all elements of the vector at the end of slots refer to the first one.
+// shareFirst returns a copy of stream in which all elements of the vector at slots (see
+// followFlat) refer to its first element.
 func shareFirst(stream []byte, slots ...int) []byte {
 	b := bytes.Clone(stream)
-	flat := b[8:] // behind the mark and the length
+	flat := b[8:] // the metadata are after the continuation mark and the length
 	at := followFlat(flat, slots...)
 	first := followFlat(flat, append(slots, -1)...)
 	for i := range int(binary.LittleEndian.Uint32(flat[at:])) {
@@ -52,9 +54,9 @@ func shareFirst(stream []byte, slots ...int) []byte {
 	return b
 }
 
-// TestSharedTextTakesNoMemory: the decoder copies a text for each reference in the metadata. So
-// a stream with as many references to a long text as possible is refused. The original stream
-// is read.
+// TestSharedTextTakesNoMemory requires an error for a stream whose metadata have very many
+// references to one long text, of which the decoder would make a copy for each reference. The
+// original stream must be readable.
 func TestSharedTextTakesNoMemory(t *testing.T) {
 	const n = 2000
 	long := strings.Repeat("x", 100_000)
@@ -103,7 +105,8 @@ func TestSharedTextTakesNoMemory(t *testing.T) {
 	}
 }
 
-// TestNamesAreCutInMessages: a name may have any length.
+// TestNamesAreCutInMessages requires that messages cut long names of columns, because names in
+// files may have any length.
 func TestNamesAreCutInMessages(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	schema := arrow.NewSchema([]arrow.Field{

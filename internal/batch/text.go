@@ -10,32 +10,33 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/bitutil"
 )
 
-// TextError says that text of a column is not UTF-8. Other programs, and readers of Arrow,
-// Parquet or CSV files, could not read such text.
+// TextError is the error of a column with text that is not UTF-8. Other programs that read
+// Arrow, Parquet or CSV files could not read such text.
 type TextError struct {
 	Column string
-	Row    int // within the batch
+	Row    int // row number in the batch
 	Text   string
 }
 
-// Error shows the text and says what to do.
+// Error shows the text, with its column and row, and says how to correct it.
 func (e *TextError) Error() string {
 	return fmt.Sprintf("column %q, row %d of the batch: %v", e.Column, e.Row, e.Why())
 }
 
-// Why returns the error without the place, for callers that know a better one than the batch.
+// Why returns the error without column and row, for callers that know a better position than
+// the row of the batch.
 func (e *TextError) Why() error { return notText(e.Text) }
 
-// longestText is the number of bytes of a text that messages show.
+// longestText bounds the number of bytes of a text that messages show.
 const longestText = 60
 
-// notText returns the error of a text that is not UTF-8.
+// notText returns the error for a text that is not UTF-8.
 func notText(s string) error {
 	return fmt.Errorf("%s is not UTF-8: make it so (strings.ToValidUTF8), or keep bytes that are no text in a column of bytes ([]byte)", quote(s))
 }
 
-// quote quotes a text for messages, such as the name of a column, which may come from a file
-// and have any length.
+// quote returns a text in quotes for messages, cut if it is long. Texts such as names of
+// columns may come from files and have any length.
 func quote[T string | []byte](s T) string {
 	if len(s) > longestText {
 		return strconv.Quote(string(s[:longestText])) + "…"
@@ -43,7 +44,7 @@ func quote[T string | []byte](s T) string {
 	return strconv.Quote(string(s))
 }
 
-// cutText is quote without the quotes.
+// cutText returns s, cut after about longestText bytes if it is longer.
 func cutText(s string) string {
 	if len(s) <= longestText {
 		return s
@@ -55,9 +56,9 @@ func cutText(s string) string {
 	return s[:end] + "…"
 }
 
-// isASCII reports whether a text has no byte of 0x80 or above. Most texts have none, and this
-// check is faster than that of package utf8. It checks eight bytes at a time; the last eight
-// may overlap the ones before.
+// isASCII reports whether a text has no byte of 0x80 or above. Most texts have none, and for
+// them this check is faster than that of package utf8. It checks eight bytes at a time; the
+// last eight may include bytes that were already checked.
 func isASCII(s string) bool {
 	const high = 0x8080808080808080
 	p, n := unsafe.Pointer(unsafe.StringData(s)), len(s)
@@ -75,8 +76,8 @@ func isASCII(s string) bool {
 	return all&high == 0
 }
 
-// ValidateText returns a *TextError for the first row of the first column of a batch whose text is
-// not UTF-8. The batch has passed Validate.
+// ValidateText returns a *TextError if a batch has text that is not UTF-8, for the first such
+// row of the first such column. The batch must have passed Validate.
 func ValidateText(rec arrow.Record) error {
 	for i, col := range rec.Columns() {
 		if kindOf(col.DataType()) != kindString {
@@ -89,9 +90,10 @@ func ValidateText(rec arrow.Record) error {
 	return nil
 }
 
-// invalidText returns the first row of a column of text that is not UTF-8, -1 if there is none.
-// It checks all text in one piece, which is fast, and then the row boundaries, as rows that are
-// cut within a character may be valid together. The bytes of null rows do not matter.
+// invalidText returns the first row of the text column d whose text is not UTF-8, and that
+// text. If there is none, it returns -1. It checks the text of all rows together, which is
+// fast, and then the boundaries of rows: where a row ends within a character, the rows are
+// invalid although their concatenation is valid. The bytes of null rows do not matter.
 func invalidText(d arrow.ArrayData) (int, []byte) {
 	n, offs, text := d.Len(), offsetsOf(d), bufferBytes(d, 2)
 	if lo, hi := offs[0], offs[n]; utf8.Valid(text[lo:hi]) {

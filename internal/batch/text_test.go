@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCutText: a long text is cut between characters, and invalid bytes are cut anywhere.
+// TestCutText requires that cutText cuts a long text between characters, and a text of invalid
+// bytes anywhere.
 func TestCutText(t *testing.T) {
 	for _, lead := range []string{"", "a", "ab", "abc"} {
 		s := lead + strings.Repeat("é", 20) + strings.Repeat("𝛼", 20)

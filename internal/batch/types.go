@@ -11,13 +11,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/spelling"
 )
 
-// sizeKey is the metadata key that carries the size of a sparse vector type.
-// It sits on the "indices" child of the struct type, so that it is part of the
-// arrow.DataType itself: it survives IPC and Parquet, and Schema.Equal sees it.
+// sizeKey is the metadata key for the size of a sparse vector type. The metadata are those of
+// the child "indices" of the struct type, so that the size is part of the arrow.DataType: IPC
+// and Parquet preserve it, and Schema.Equal compares it.
 const sizeKey = "superstep.size"
 
-// MaxDim is the largest dimension of a dense vector and the largest size of a
-// sparse one: Arrow counts components in 32 bits.
+// MaxDim is the largest dimension of a dense vector, and the largest size of a sparse vector.
+// Arrow counts components in 32 bits.
 const MaxDim = math.MaxInt32
 
 // VectorType returns the type vector[dim]: dim float64 values per row in one
@@ -26,7 +26,7 @@ func VectorType(dim int) (arrow.DataType, error) {
 	return fixedVector(dim, arrow.PrimitiveTypes.Float64)
 }
 
-// Vector32Type returns the type vector32[dim], as VectorType with float32.
+// Vector32Type returns the type vector32[dim], which is VectorType(dim) with float32 values.
 func Vector32Type(dim int) (arrow.DataType, error) {
 	return fixedVector(dim, arrow.PrimitiveTypes.Float32)
 }
@@ -44,15 +44,15 @@ func VariableVectorType() arrow.DataType {
 	return arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float64)
 }
 
-// VariableVector32Type returns the type vector32, as VariableVectorType with
-// float32.
+// VariableVector32Type returns the type vector32: a list of float32 whose length may differ
+// from row to row.
 func VariableVector32Type() arrow.DataType {
 	return arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float32)
 }
 
 // SparseType returns the type sparse[size], a struct of two lists of equal length: indices
-// (int32, ascending, below size) and values (float64). Size 0 gives the type sparse, of unknown
-// size.
+// (int32, ascending, below size) and values (float64). For size 0 it returns the type sparse,
+// whose size is unknown.
 func SparseType(size int) (arrow.DataType, error) {
 	if size < 0 || size > MaxDim {
 		return nil, fmt.Errorf("size %d of a sparse vector is not between 0 and %d", size, MaxDim)
@@ -65,7 +65,7 @@ func SparseType(size int) (arrow.DataType, error) {
 	return arrow.StructOf(indices, values), nil
 }
 
-// sparseSize returns the size that a sparse type carries, 0 if none.
+// sparseSize returns the size that a sparse type declares, or 0 if it declares none.
 func sparseSize(dt arrow.DataType) int {
 	text, ok := dt.(*arrow.StructType).Field(0).Metadata.GetValue(sizeKey)
 	if !ok {
@@ -78,7 +78,7 @@ func sparseSize(dt arrow.DataType) int {
 	return int(size)
 }
 
-// scalarTypes are the types without parameters, by their text form.
+// scalarTypes has the types without parameters and their text forms.
 var scalarTypes = []struct {
 	name string
 	dt   arrow.DataType
@@ -104,9 +104,9 @@ var timeUnits = []struct {
 	unit arrow.TimeUnit
 }{{"s", arrow.Second}, {"ms", arrow.Millisecond}, {"us", arrow.Microsecond}, {"ns", arrow.Nanosecond}}
 
-// TypeName returns the text form of a type; ParseType(TypeName(dt)) is dt for every supported
-// type. A type that is not supported is written in Arrow's own notation, so that messages can
-// name it.
+// TypeName returns the text form of a type. ParseType(TypeName(dt)) is dt for every supported
+// type. For a type that is not supported it returns Arrow's notation, so that messages can name
+// the type.
 func TypeName(dt arrow.DataType) string {
 	switch kindOf(dt) {
 	case kindInvalid:
@@ -142,7 +142,7 @@ func TypeName(dt arrow.DataType) string {
 	return dt.String()
 }
 
-// ParseType reads the text form of a type. The error suggests similar type names.
+// ParseType returns the type with the given text form. The error suggests similar type names.
 func ParseType(text string) (arrow.DataType, error) {
 	name, param, hasParam := strings.TrimSpace(text), "", false
 	if open := strings.IndexByte(name, '['); open >= 0 {

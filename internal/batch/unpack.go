@@ -12,37 +12,40 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// Compression of bodies, by the enum CompressionType of the Arrow format.
+// Compression codecs of bodies, as numbered by the enum CompressionType of the Arrow format.
 const (
 	lz4Frames = 0
 	zstdBody  = 1
 )
 
-// packed describes the compressed buffers of a record batch, as its metadata do. The zero value
-// means an uncompressed body.
+// packed describes the compressed buffers of a record batch, according to its metadata. The
+// zero value stands for an uncompressed body.
 type packed struct {
 	is      bool
 	codec   byte
-	buffers int64 // position of the first entry; each has 16 bytes: offset and length
+	buffers int64 // position of the first entry in the metadata; each has 16 bytes: offset and length
 	count   int64
 }
 
-// notPacked, instead of a length, precedes a buffer that is not compressed after all.
+// notPacked precedes, in place of the uncompressed length, a buffer that is not compressed
+// although the body is.
 const notPacked = -1
 
-// maxWindow bounds the window of a zstd frame, which is allocated at once.
+// maxWindow bounds the window of a zstd frame, which the decoder allocates before it
+// decompresses anything.
 const maxWindow = 128 << 20
 
-// unpacker decompresses the bodies of record batches, in a buffer that it reuses. It trusts no
-// length: the buffer grows as bytes are decompressed.
+// unpacker decompresses the bodies of record batches into a buffer that it reuses. It does not
+// allocate memory by the lengths in the input: the buffer grows as bytes are decompressed.
 type unpacker struct {
 	plain []byte
 	zstd  *zstd.Decoder
 	lz4   *lz4.Reader
 }
 
-// unpack returns the body with every buffer uncompressed and marked so. It changes the metadata
-// to the new positions. Arrow's decoder would trust the lengths of compressed buffers.
+// unpack returns the body with every buffer uncompressed and preceded by notPacked, and writes
+// the new positions of the buffers to meta. This replaces the decompression of Arrow's decoder,
+// which would trust the lengths of compressed buffers.
 func (u *unpacker) unpack(p packed, meta, body []byte) ([]byte, error) {
 	u.plain = u.plain[:0]
 	for i := range p.count {
@@ -63,7 +66,7 @@ func (u *unpacker) unpack(p packed, meta, body []byte) ([]byte, error) {
 	return u.plain, nil
 }
 
-// buffer appends one buffer.
+// buffer appends one buffer, uncompressed, to u.plain.
 func (u *unpacker) buffer(codec byte, in []byte) error {
 	if len(in) < 8 {
 		return errors.New("it is too short to tell its length")
@@ -87,7 +90,7 @@ func (u *unpacker) buffer(codec byte, in []byte) error {
 	}
 	want := len(u.plain) + int(size)
 	for len(u.plain) < want {
-		u.plain = slices.Grow(u.plain, 1) // doubles, in proportion to the bytes so far
+		u.plain = slices.Grow(u.plain, 1) // about doubles the capacity
 		from := len(u.plain)
 		n, err := io.ReadFull(r, u.plain[from:min(cap(u.plain), want)])
 		u.plain = u.plain[:from+n]
@@ -104,7 +107,7 @@ func (u *unpacker) buffer(codec byte, in []byte) error {
 	return nil
 }
 
-// reader returns a reader that decompresses a buffer.
+// reader returns a reader that decompresses in.
 func (u *unpacker) reader(codec byte, in []byte) (io.Reader, error) {
 	switch codec {
 	case lz4Frames:
@@ -115,7 +118,7 @@ func (u *unpacker) reader(codec byte, in []byte) (io.Reader, error) {
 		return u.lz4, nil
 	case zstdBody:
 		if u.zstd == nil {
-			// With one goroutine, the caller's, nothing needs closing.
+			// With concurrency 1 the decoder starts no goroutines, so it need not be closed.
 			made, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(MaxMessage))
 			if err != nil {
 				return nil, err

@@ -10,23 +10,23 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/bitutil"
 )
 
-// ErrReleased is the error of a batch for which Released is true.
+// ErrReleased is the error for a batch for which Released is true.
 var ErrReleased = errors.New("it was released already: whoever keeps a batch calls Retain on it")
 
-// Released reports whether the last reference to a batch was released, and its columns with it.
-// Only a caller that held the only reference can rely on it. For a batch without columns it is
-// always false.
+// Released reports whether the last reference to a batch, and with it its columns, was
+// released. Only a caller that held the only reference can rely on the result. It is always
+// false for a batch without columns.
 func Released(rec arrow.Record) bool { return rec.NumCols() < int64(rec.Schema().NumFields()) }
 
-// maxRows is the largest number of rows of a batch, also without columns: Concat and the
-// offsets of text have 32 bits.
+// maxRows is the largest number of rows of a batch, also of a batch without columns: row
+// numbers in Concat, and offsets of text, have 32 bits.
 const maxRows = math.MaxInt32
 
-// Validate checks a batch that comes from outside. It must have no more rows than a batch can
-// hold. Every column must be of a supported type and as long as the batch, and every buffer as
-// large as the rows need. Offsets must ascend within their data, and sparse indices within
-// their size. Vectors must have no null component, and columns that are not nullable no null. A
-// batch that passes cannot make the functions of this package panic.
+// Validate checks a batch that comes from outside. It must have at most maxRows rows. Every
+// column must be of a supported type and as long as the batch, and every buffer as large as the
+// rows need. Offsets must ascend within their data, and sparse indices within their size.
+// Vectors must have no null component, and columns that are not nullable no null. A batch that
+// passes cannot make the functions of this package panic.
 func Validate(rec arrow.Record) error {
 	if Released(rec) {
 		return ErrReleased
@@ -73,7 +73,7 @@ func validateColumn(f arrow.Field, d arrow.ArrayData) error {
 
 // validateData checks buffers and offsets, recursively.
 func validateData(d arrow.ArrayData) error {
-	// Beyond this, sizes computed below could overflow.
+	// With larger numbers, the sizes computed below could overflow.
 	const most = 1 << 40
 	n, off := d.Len(), d.Offset()
 	if n < 0 || off < 0 || n > most || off > most {
@@ -155,7 +155,7 @@ func validateOffsets(d arrow.ArrayData, limit int, what string) error {
 	return nil
 }
 
-// validateItems refuses null components in rows that are not null.
+// validateItems returns an error if a row that is not null has a null component.
 func validateItems(d arrow.ArrayData) error {
 	child := d.Children()[0]
 	items := validBits(child)
@@ -208,9 +208,9 @@ func validateSparse(d arrow.ArrayData) error {
 	return nil
 }
 
-// Normalize returns the batch with its schema in normal form (see
-// NormalizeSchema), after Validate, sharing its memory. It is how a batch
-// from a file enters the engine.
+// Normalize checks a batch by Validate, and returns it with its schema in normal form (see
+// NormalizeSchema). The result shares the memory of rec. Batches that come from files are
+// passed to Normalize before the engine uses them.
 func Normalize(rec arrow.Record) (arrow.Record, error) {
 	if err := Validate(rec); err != nil {
 		return nil, err
@@ -228,8 +228,9 @@ func Normalize(rec arrow.Record) (arrow.Record, error) {
 	return ownedRecord(schema, cols, int(rec.NumRows())), nil
 }
 
-// retype returns the same values with a type of the same layout. Validate has checked that
-// items of rows that are not null have no null, so their bitmaps are not needed.
+// retype returns the values of d with the type dt, which has the same layout. It drops the
+// validity bitmaps of list items, because Validate has checked that rows that are not null have
+// no null items.
 func retype(d arrow.ArrayData, dt arrow.DataType) *array.Data {
 	var children []arrow.ArrayData
 	if nested, ok := dt.(arrow.NestedType); ok {

@@ -45,7 +45,8 @@ func TestTextRoundTrip(t *testing.T) {
 	})
 }
 
-// oneNaN gives every NaN the usual bits, because text does not preserve others.
+// oneNaN replaces the bits of every NaN in rows by those of math.NaN(), because texts do not
+// preserve the bits of a NaN.
 func oneNaN(rows []string) []string {
 	for i := range rows {
 		rows[i] = strings.ReplaceAll(rows[i], "f64:fff8000000000123", "f64:7ff8000000000001")
@@ -87,7 +88,7 @@ func parseOne(t testing.TB, mem memory.Allocator, typ, text string) (string, err
 	require.NoError(t, err, "%s %q", typ, text)
 	defer rec.Release()
 	if perr != nil {
-		require.Zero(t, rec.NumRows(), "an error appends nothing")
+		require.Zero(t, rec.NumRows(), "after an error nothing may be appended")
 		return "", perr
 	}
 	require.EqualValues(t, 1, rec.NumRows())
@@ -143,7 +144,7 @@ func TestParseIntoRefuses(t *testing.T) {
 	require.Less(t, len(err.Error()), 200)
 }
 
-// Dates agree with the standard library in the years that it covers.
+// TestDatesAgreeWithTime requires the same dates as package time, for the years 1 to 9999.
 func TestDatesAgreeWithTime(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -194,7 +195,7 @@ func FuzzParseInto(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// A value that was read prints as a text that reads and prints the same.
+		// The text of a value must parse to a value with the same text.
 		again, err := parseOne(t, mem, typ, got)
 		require.NoError(t, err, fmt.Sprintf("%s %q", typ, got))
 		require.Equal(t, got, again)

@@ -9,15 +9,15 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// SparseVector is a vector that only holds the non-zero components.
+// SparseVector is a vector of which only the non-zero components are stored.
 type SparseVector struct {
 	Size    int       // number of components; 0 means unknown
 	Indices []int32   // ascending, each from 0 to Size-1
 	Values  []float64 // Values[k] is the component Indices[k]
 }
 
-// Validate checks that indices and values have equal length and that indices
-// ascend without repetition within the size.
+// Validate returns an error unless indices and values have equal length, and indices strictly
+// ascend and are below the size.
 func (v *SparseVector) Validate() error {
 	if v.Size < 0 || v.Size > MaxDim {
 		return fmt.Errorf("sparse vector has size %d, which is not between 0 and %d", v.Size, MaxDim)
@@ -40,16 +40,16 @@ func (v *SparseVector) Validate() error {
 	return nil
 }
 
-// Clone returns a copy that shares no memory.
+// Clone returns a copy that shares no memory with v.
 func (v SparseVector) Clone() SparseVector {
 	return SparseVector{Size: v.Size, Indices: append([]int32(nil), v.Indices...), Values: append([]float64(nil), v.Values...)}
 }
 
 // CSR is a view of sparse vectors in compressed sparse row form. Row i has the components
-// Indices[Indptr[i]:Indptr[i+1]], with the Values at the same positions. Indptr has one more
-// entry than there are rows and need not start at 0.
+// Indices[Indptr[i]:Indptr[i+1]], with the Values at the same positions. Indptr has one entry
+// more than there are rows, and its first entry need not be 0.
 type CSR struct {
-	Size    int // components per row; 0 if the column does not say
+	Size    int // components per row; 0 if the column declares no size
 	Indptr  []int32
 	Indices []int32
 	Values  []float64
@@ -58,10 +58,10 @@ type CSR struct {
 // Rows returns the number of rows.
 func (c CSR) Rows() int { return len(c.Indptr) - 1 }
 
-// DenseView returns the rows of a vector[dim] column as one flat row-major
-// block of len(arr)*dim values. It shares the array's memory: read only, and
-// valid while the array is retained. ok is false when the column is of
-// another type or has a null row.
+// DenseView returns the rows of a vector[dim] column as one flat row-major block of
+// len(arr)*dim values. The block shares the memory of the array: it must not be modified, and
+// is valid while the array is retained. ok is false if the column has another type or a null
+// row.
 func DenseView(arr arrow.Array) (data []float64, dim int, ok bool) {
 	v := viewOf(arr)
 	if v.kind != kindVector || hasNull(&v) {
@@ -70,7 +70,7 @@ func DenseView(arr arrow.Array) (data []float64, dim int, ok bool) {
 	return v.f64, v.dim, true
 }
 
-// DenseView32 is DenseView for vector32[dim].
+// DenseView32 is DenseView for a vector32[dim] column.
 func DenseView32(arr arrow.Array) (data []float32, dim int, ok bool) {
 	v := viewOf(arr)
 	if v.kind != kindVector32 || hasNull(&v) {
@@ -80,7 +80,7 @@ func DenseView32(arr arrow.Array) (data []float32, dim int, ok bool) {
 }
 
 // RaggedView returns the rows of a variable vector column: row i is
-// values[indptr[i]:indptr[i+1]]. Memory and ok as in DenseView.
+// values[indptr[i]:indptr[i+1]]. The sharing of memory and ok are as for DenseView.
 func RaggedView(arr arrow.Array) (indptr []int32, values []float64, ok bool) {
 	v := viewOf(arr)
 	if v.kind != kindList || hasNull(&v) {
@@ -89,9 +89,9 @@ func RaggedView(arr arrow.Array) (indptr []int32, values []float64, ok bool) {
 	return v.offs, v.f64, true
 }
 
-// SparseView returns the rows of a sparse column in CSR form. Memory and ok as in DenseView; ok
-// is also false for the rare array whose two lists have different layouts, which no writer here
-// produces.
+// SparseView returns the rows of a sparse column in CSR form. The sharing of memory and ok are
+// as for DenseView. ok is also false if the two lists of the array have different offsets; this
+// package never writes such an array.
 func SparseView(arr arrow.Array) (CSR, bool) {
 	v := viewOf(arr)
 	if v.kind != kindSparse || hasNull(&v) {
@@ -127,8 +127,8 @@ func hasNull(v *view) bool {
 	return false
 }
 
-// VectorDim returns the components per row that a vector or sparse type
-// declares; 0 for a vector type that leaves them open, and for other types.
+// VectorDim returns the number of components per row that a vector or sparse type declares. It
+// returns 0 for a vector type that declares none, and for other types.
 func VectorDim(dt arrow.DataType) int { return dimOf(dt) }
 
 // IsNumber reports whether values of a type are numbers, or bools, which count as 0 and 1.
@@ -141,13 +141,14 @@ func IsNumber(dt arrow.DataType) bool {
 func IsVector(dt arrow.DataType) bool { return kindOf(dt).isVector() }
 
 // NewVectorArray returns a vector[dim] column of the rows in data, row-major. It copies data
-// into memory of mem. It panics if dim is below 1 or the length is not a multiple of dim.
+// into memory of mem. It panics if dim is below 1 or the length of data is not a multiple of
+// dim.
 func NewVectorArray(mem memory.Allocator, data []float64, dim int) arrow.Array {
 	return vectorArray(bufferOf(mem, bytesOf(data)), len(data), dim)
 }
 
-// WrapVectorArray is NewVectorArray without the copy: the column refers to data, which must
-// never change again. The garbage collector keeps data, and no allocator accounts for it.
+// WrapVectorArray is NewVectorArray without the copy: the column refers to data, which must not
+// be modified afterwards. data remains on the Go heap, and no allocator accounts for it.
 func WrapVectorArray(data []float64, dim int) arrow.Array {
 	return vectorArray(memory.NewBufferBytes(bytesOf(data)), len(data), dim)
 }
@@ -162,15 +163,15 @@ func vectorArray(buf *memory.Buffer, n, dim int) arrow.Array {
 	return ownedArray(ownedData(dt, n/dim, []*memory.Buffer{nil}, []arrow.ArrayData{child}, 0))
 }
 
-// WrapArray returns a column of fixed width whose values are those of data, without a copy, as
-// WrapVectorArray does. An element of data is as wide as one of the type.
+// WrapArray returns a column of the fixed-width type dt with the values of data. Like
+// WrapVectorArray, it does not copy data. T must have the width of dt.
 func WrapArray[T any](dt arrow.DataType, data []T) arrow.Array {
 	buf := memory.NewBufferBytes(bytesOf(data))
 	return ownedArray(ownedData(dt, len(data), []*memory.Buffer{nil, buf}, nil, 0))
 }
 
-// NewVariableVectors returns a column of variable vectors: row i has the values offsets[i] to
-// offsets[i+1], copied into memory of mem.
+// NewVariableVectors returns a column of variable vectors, copied into memory of mem. Row i has
+// values[offsets[i]:offsets[i+1]].
 func NewVariableVectors(mem memory.Allocator, offsets []int32, values []float64) (arrow.Array, error) {
 	if len(offsets) == 0 {
 		offsets = []int32{0}
@@ -224,8 +225,8 @@ func (c *CSR) validate() error {
 	return nil
 }
 
-// Vectors reads the rows of a vector column of any kind, which it borrows. For null rows, only
-// the result of Null has a meaning.
+// Vectors gives access to the rows of a vector column of any kind, which it borrows. For a null
+// row, only the result of Null is meaningful.
 type Vectors struct {
 	v   view
 	row []float64
@@ -237,8 +238,8 @@ func VectorsOf(arr arrow.Array) *Vectors { return &Vectors{v: viewOf(arr)} }
 // Null reports whether a row is null.
 func (x *Vectors) Null(i int) bool { return x.v.null(i) }
 
-// Dense returns the components of a row that is not sparse. If they are float64, the result is a
-// view; else it is valid until the next call.
+// Dense returns the components of row i of a column that is not sparse. If they are float64,
+// the result shares the memory of the column; otherwise it is valid until the next call.
 func (x *Vectors) Dense(i int) []float64 {
 	switch x.v.kind {
 	case kindVector, kindList:
@@ -253,8 +254,9 @@ func (x *Vectors) Dense(i int) []float64 {
 	return nil
 }
 
-// Sparse returns the indices and values of a sparse row, unchecked. In a batch made by a program,
-// the indices need not ascend, and may differ in number from the values.
+// Sparse returns the indices and values of row i of a sparse column, without checking them. If
+// user code made the batch, the indices may not ascend, and their number may differ from that
+// of the values.
 func (x *Vectors) Sparse(i int) ([]int32, []float64) {
 	if x.v.kind != kindSparse {
 		return nil, nil
@@ -262,7 +264,8 @@ func (x *Vectors) Sparse(i int) ([]int32, []float64) {
 	return x.v.sparse(i)
 }
 
-// Component returns a component of a row, which is 0 where a sparse row does not have it.
+// Component returns a component of row i. It is 0 if the row is sparse and does not store the
+// component.
 func (x *Vectors) Component(i, component int) float64 {
 	if x.v.kind != kindSparse {
 		return x.Dense(i)[component]
@@ -274,9 +277,9 @@ func (x *Vectors) Component(i, component int) float64 {
 	return 0
 }
 
-// FirstNonFinite finds the first NaN or infinity in a float or vector column, from the given row
-// on, by row and then by component. The component of a sparse vector is its index, that of a
-// scalar is 0. Null rows and columns of other types have none.
+// FirstNonFinite returns the position of the first NaN or infinity in a float or vector column,
+// from row from on. For a sparse vector, component is the index, and for a scalar it is 0. Null
+// rows are skipped. bad is false if there is no such value, and for columns of other types.
 func FirstNonFinite(arr arrow.Array, from int) (row, component int, bad bool) {
 	v := viewOf(arr)
 	for i := from; i < v.n; i++ {
@@ -290,7 +293,7 @@ func FirstNonFinite(arr arrow.Array, from int) (row, component int, bad bool) {
 	return 0, 0, false
 }
 
-// nonFiniteAt returns the first component of row i that is not finite, or -1.
+// nonFiniteAt returns the first component of row i that is not finite, or -1 if all are finite.
 func nonFiniteAt(v *view, i int) int {
 	switch v.kind {
 	case kindFloat64:

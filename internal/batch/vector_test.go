@@ -90,14 +90,15 @@ func TestViewsRefuseNullsAndOtherTypes(t *testing.T) {
 	first, err := batch.Slice(rec, 0, 1)
 	require.NoError(t, err)
 	defer first.Release()
-	require.Equal(t, []bool{true, true, true, true}, ok(first), "the null is outside the slice")
+	require.Equal(t, []bool{true, true, true, true}, ok(first), "the slice does not include the null")
 	turned, err := batch.Select(first, []int{3, 0, 1, 2})
 	require.NoError(t, err)
 	defer turned.Release()
 	require.Equal(t, []bool{false, false, false, false}, ok(turned))
 }
 
-// Another writer may give the two lists of a sparse column different offsets.
+// TestSparseViewOfShiftedLists tests a sparse column whose two lists have different offsets, as
+// other programs may write it.
 func TestSparseViewOfShiftedLists(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	dt, err := batch.SparseType(5)
@@ -204,7 +205,7 @@ func TestFirstNonFinite(t *testing.T) {
 				require.Equal(t, want, [2]int{row, component}, r.ColumnName(c))
 			}
 			next, _, more := batch.FirstNonFinite(r.Column(c), row+1)
-			require.Equal(t, r.ColumnName(c) == "v", more && next == 2, "the rows from the next on")
+			require.Equal(t, r.ColumnName(c) == "v", more && next == 2, "only column v has another NaN or infinity, in row 2")
 		}
 	}
 }
@@ -216,7 +217,7 @@ func TestNormalize(t *testing.T) {
 	values := b.ValueBuilder().(*array.Float64Builder)
 	b.Append(true)
 	values.AppendValues([]float64{1, 2}, nil)
-	b.AppendNull() // with null items in the null row
+	b.AppendNull() // a null row, with null items
 	b.Append(true)
 	values.AppendValues([]float64{3, 4}, nil)
 	arr := b.NewArray()

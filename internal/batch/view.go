@@ -6,8 +6,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 )
 
-// kind is the dense enumeration of supported types; timestamps of all units
-// share one kind, as do vectors of all dimensions.
+// kind enumerates the supported types without their parameters: timestamps of all units have
+// the same kind, and so do vectors of all dimensions.
 type kind uint8
 
 const (
@@ -45,8 +45,8 @@ var kindByID = map[arrow.Type]kind{
 	arrow.TIMESTAMP: kindTimestamp,
 }
 
-// kindOf classifies a type. Items of lists may be declared nullable, as in files of other
-// writers; Validate checks whether one is null.
+// kindOf returns the kind of a type. It accepts lists whose items are declared nullable, as
+// other programs write them; Validate checks that no item is null.
 func kindOf(dt arrow.DataType) kind {
 	switch t := dt.(type) {
 	case nil:
@@ -85,26 +85,27 @@ func isSparseStruct(t *arrow.StructType) bool {
 	return ok1 && ok2 && indices.Elem().ID() == arrow.INT32 && values.Elem().ID() == arrow.FLOAT64
 }
 
-// view is one column in raw form, with the array's offset applied, for loops that cannot afford
-// an interface call per value. It borrows the array's memory.
+// view is one column in raw form, for loops in which an interface call per value would be too
+// slow. The offset of the array is applied. A view borrows the memory of the array.
 type view struct {
 	kind  kind
 	n     int
-	off   int            // first row's bit in valid and bits
-	valid []byte         // validity bits; nil when no row is null
+	off   int            // index of the bit of row 0 in valid and bits
+	valid []byte         // validity bits; nil if no row is null
 	bits  []byte         // bool
 	base  unsafe.Pointer // fixed width: the value of row 0
 	offs  []int32        // utf8, binary, lists, sparse indices: n+1 offsets
-	bytes []byte         // utf8, binary: all text
+	bytes []byte         // utf8, binary: bytes of all rows
 	dim   int            // vector, vector32: components; sparse: size or 0
-	f64   []float64      // vector: from row 0 on; lists, sparse: what offs (voffs) point into
-	f32   []float32      // as f64
-	idx   []int32        // sparse: what offs points into
+	f64   []float64      // vector: values from row 0 on; else all values, to which offs (sparse: voffs) refers
+	f32   []float32      // like f64, for float32
+	idx   []int32        // sparse: indices to which offs refers
 	voffs []int32        // sparse: n+1 offsets into f64
 	dt    arrow.DataType
 }
 
-// viewOf returns the raw form of a supported array; for others its kind is kindInvalid.
+// viewOf returns the view of an array. If the type is not supported, the kind of the view is
+// kindInvalid.
 func viewOf(arr arrow.Array) view { return viewData(arr.Data()) }
 
 func viewData(d arrow.ArrayData) view {
@@ -177,17 +178,17 @@ func (v *view) sparse(i int) ([]int32, []float64) {
 	return v.idx[v.offs[i]:v.offs[i+1]:v.offs[i+1]], v.f64[v.voffs[i]:v.voffs[i+1]:v.voffs[i+1]]
 }
 
-// at loads row i of a fixed-width column whose values are S.
+// at returns the value in row i of a fixed-width column with values of type S.
 func at[S any](v *view, i int) S {
 	var s S
 	return *(*S)(unsafe.Add(v.base, i*int(unsafe.Sizeof(s))))
 }
 
-// unsafeSlice returns all rows of a fixed-width column whose values are S.
+// unsafeSlice returns all rows of a fixed-width column with values of type S.
 func unsafeSlice[S any](v *view) []S { return unsafe.Slice((*S)(v.base), v.n) }
 
-// integer loads row i of an integer, date or timestamp column, widened to 64
-// bits; unsigned values above the signed range wrap.
+// integer returns the value in row i of an integer, date or timestamp column as int64. Values
+// of uint64 that are above the range of int64 wrap around.
 func (v *view) integer(i int) int64 {
 	switch v.kind {
 	case kindInt8:
@@ -207,9 +208,9 @@ func (v *view) integer(i int) int64 {
 	}
 }
 
-// validBits returns the validity bits, nil when it is known that no row is
-// null. It reads the recorded null count without computing it: Arrow's own
-// lazy count writes to shared data.
+// validBits returns the validity bits, or nil if the recorded null count is 0. It does not
+// compute an unknown null count, because Arrow would then write the count to data that
+// goroutines share.
 func validBits(d arrow.ArrayData) []byte {
 	if d.NullN() == 0 {
 		return nil
@@ -227,7 +228,7 @@ func bufferBytes(d arrow.ArrayData, i int) []byte {
 	return nil
 }
 
-// emptyOffsets serves arrays of no rows, which may lack an offsets buffer.
+// emptyOffsets are the offsets of arrays without rows, which may have no offsets buffer.
 var emptyOffsets = []int32{0}
 
 // offsetsOf returns the n+1 offsets of a utf8, binary or list array.
@@ -239,12 +240,12 @@ func offsetsOf(d arrow.ArrayData) []int32 {
 	return raw[d.Offset() : d.Offset()+d.Len()+1]
 }
 
-// valuesOf returns the values of a fixed-width array, its offset applied.
+// valuesOf returns the values of a fixed-width array, from row 0 on.
 func valuesOf[T any](d arrow.ArrayData) []T {
 	return window(castBytes[T](bufferBytes(d, 1)), d.Offset(), d.Len())
 }
 
-// window is s[start:start+n] that allows a missing buffer when n is 0.
+// window returns s[start:start+n]. If n is 0, s may be nil, as for a missing buffer.
 func window[T any](s []T, start, n int) []T {
 	if n == 0 {
 		return nil
@@ -252,7 +253,7 @@ func window[T any](s []T, start, n int) []T {
 	return s[start : start+n : start+n]
 }
 
-// castBytes reinterprets a buffer as values of T, a type without pointers.
+// castBytes returns the memory of raw as a slice of T, which must have no pointers.
 func castBytes[T any](raw []byte) []T {
 	var t T
 	n := len(raw) / int(unsafe.Sizeof(t))
@@ -262,7 +263,7 @@ func castBytes[T any](raw []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(raw))), n)
 }
 
-// bytesOf reinterprets values of T, a type without pointers, as bytes.
+// bytesOf returns the memory of s as bytes. T must have no pointers.
 func bytesOf[T any](s []T) []byte {
 	if len(s) == 0 {
 		return nil
@@ -271,8 +272,8 @@ func bytesOf[T any](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(t)))
 }
 
-// fixedWidth returns the bytes per value of a byte-wide fixed-width type, 0
-// for all others.
+// fixedWidth returns the number of bytes per value of a fixed-width type, or 0 for bool and all
+// other types.
 func fixedWidth(dt arrow.DataType) int {
 	switch t := dt.(type) {
 	case *arrow.FixedSizeListType, *arrow.BooleanType, *arrow.DictionaryType:

@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// TestWidenedRows: vectors of float32 that are read as float64 have the same values in any order
-// of reading, and keep them when other rows are read. They are not widened all at once.
+// TestWidenedRows reads vectors of float32 as float64, in any order. It requires the right
+// values, also after other rows were read, and that not all rows are converted together.
 func TestWidenedRows(t *testing.T) {
 	type single struct {
 		X []float32 `column:"x,dim=8"`
@@ -69,5 +69,5 @@ func TestWidenedRows(t *testing.T) {
 	var row double
 	require.NoError(t, reader.Read(0, &row))
 	runtime.ReadMemStats(&after)
-	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(200_000), "one column of it takes 1.3 MB")
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(200_000), "the whole column takes 1.3 MB as float64, so it was converted at once")
 }

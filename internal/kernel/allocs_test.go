@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestProductsAllocateNothing runs the exported loops on shapes with edges.
+// TestProductsAllocateNothing requires that the exported loops allocate nothing, for shapes
+// that are not multiples of the tiles.
 func TestProductsAllocateNothing(t *testing.T) {
 	const n, d, k = 37, 21, 13
 	rng := rand.New(rand.NewPCG(71, 72))

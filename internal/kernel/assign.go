@@ -7,13 +7,14 @@ import "math"
 // for small d.
 const chunk = 128
 
-// SquaredDistance returns the squared Euclidean distance of x and c, which
-// have the same length: t = x[j]-c[j], acc = acc + t*t from 0 in increasing j.
+// SquaredDistance returns the squared Euclidean distance of x and c, which have the same
+// length. It is computed by the steps t = x[j]-c[j], acc = acc + t*t for j = 0, 1, …, with acc
+// = 0 at the beginning.
 //
-// The direct form is used throughout, not |x|²-2x·c+|c|²: it keeps its relative accuracy for
-// data far from the origin and is exactly 0 only for a row that equals the centre (or differs
-// from it by less than about 1e-162 in every feature). The dot form is used only where it
-// provably gives the same winner: see [Assigner].
+// This form is used and not |x|²-2x·c+|c|², because it keeps its relative accuracy for data far
+// from the origin, and is exactly 0 only for a row that equals the centre (or differs from it
+// by less than about 1e-162 in every feature). The form with dot products is used only where it
+// provably selects the same centre: see [Assigner].
 func SquaredDistance(x, c []float64) float64 { return OneNaNOf(squaredDistance(x, c)) }
 
 func squaredDistance[T Float](x, c []T) T {
@@ -26,10 +27,10 @@ func squaredDistance[T Float](x, c []T) T {
 	return acc
 }
 
-// Nearest returns the centre nearest to x and the Euclidean distance to it:
-// the smallest [SquaredDistance], on a tie of squared distances the lowest
-// index, and the square root of that. A distance that is NaN never wins; if
-// all are, it returns -1 and NaN. x has at least c.D() values.
+// Nearest returns the index of the centre nearest to x, and the Euclidean distance to it. That
+// centre has the smallest [SquaredDistance] to x; of several, it is the one with the lowest
+// index. The distance is the square root of the squared distance. A NaN distance is never the
+// smallest; if all distances are NaN, Nearest returns -1 and NaN. x has at least c.D() values.
 func Nearest(x []float64, c *Centers) (int, float64) {
 	x = x[:c.d]
 	todo, key, near := [1]int32{}, [1]uint64{noKey}, [1]int32{-1}
@@ -45,7 +46,7 @@ func Nearest(x []float64, c *Centers) (int, float64) {
 //
 // The values of assign on entry are used as guesses, which affect only speed: with the
 // assignment of the previous superstep, most rows cost one distance instead of k. Any values
-// will do.
+// are allowed.
 func AssignEuclidean(x []float64, n int, c *Centers, assign []int32, dist []float64) {
 	assignEuclidean(active, x, n, c, assign, dist)
 }
@@ -62,7 +63,7 @@ func assignEuclidean(form dispatch, x []float64, n int, c *Centers, assign []int
 	}
 }
 
-// distance turns the key of a search into a distance.
+// distance returns the Euclidean distance for key, which has the bits of its square.
 func distance(key uint64) float64 { return math.Sqrt(math.Float64frombits(key)) }
 
 // search is the working memory of an assignment, on the stack of the caller.
@@ -70,12 +71,12 @@ type search struct {
 	form dispatch
 	key  [chunk]uint64
 	todo [chunk]int32
-	rest int // chunks in which guesses are not worth trying
+	rest int // number of next chunks in which guesses are not tried
 }
 
 // assign finds the nearest centre of every row of a chunk and leaves the bits of its squared
-// distance in s.key. Trying the guesses costs one distance a row. If few are right, as in the
-// first supersteps or for overlapping clusters, most chunks skip it.
+// distance in s.key. Testing the guesses costs one distance per row. If few guesses are right,
+// as in the first supersteps or for overlapping clusters, they are not tested in most chunks.
 func (s *search) assign(x []float64, c *Centers, assign []int32) {
 	var todo []int32
 	if s.rest == 0 {
@@ -111,8 +112,9 @@ func (s *search) find(x []float64, c *Centers, todo []int32, near []int32) {
 	}
 }
 
-// findQuads is find in assembly, eight or four rows at a time; the last group is filled up by
-// repeating rows. It returns the rows without a distance below +Inf.
+// findQuads is find in assembly, for eight or four rows at a time; the last group is filled up
+// by repeating its first row. It returns the rows for which it found no centre, because none of
+// their distances is below +Inf.
 func (s *search) findQuads(x []float64, c *Centers, todo, near []int32) []int32 {
 	x, near, key := x[:len(near)*c.d], near[:min(len(near), chunk)], &s.key
 	step := max(8*callSize/max(c.k*c.d, 1)&^(quad-1), quad)
@@ -142,8 +144,8 @@ func (s *search) findQuads(x []float64, c *Centers, todo, near []int32) []int32 
 	return todo[:m]
 }
 
-// try computes the distance of each row to its guessed centre, and returns the rows that still
-// have to be searched; see [Centers.setReach].
+// try computes the distance of each row to its guessed centre, and returns the rows for which
+// this does not show that the guess is right; see [Centers.setReach].
 func (s *search) try(x []float64, c *Centers, assign []int32) []int32 {
 	d, n := c.d, len(assign)
 	for i, a := range assign {

@@ -6,18 +6,19 @@ import (
 )
 
 // Assigner finds the nearest of k centres in d dimensions for many rows, in either precision.
-// It is used by one goroutine, which sets the centres with [Assigner.Set] before each round of
+// Only one goroutine may use it; it sets the centres with [Assigner.Set] before each round of
 // searches. All memory is allocated by [NewAssigner].
 //
-// The nearest centre is that of the least squared distance, t = x[j]-c[j], acc = acc + t*t from
-// 0 in increasing j, in the precision of T; on a tie the lowest index wins. A distance that is
-// NaN never wins; if all are, a row gets -1 and NaN. The values of near on entry of a search
-// are used as guesses, which affect only speed: any values will do.
+// The nearest centre is the one with the least squared distance, computed as by
+// [SquaredDistance] but in the precision of T; of several, it is the one with the lowest index.
+// A NaN distance is never the least; if all distances of a row are NaN, the row gets -1 and
+// NaN. The values of near on entry of a search are used as guesses, which affect only speed:
+// any values are allowed.
 type Assigner[T Float] struct {
 	form   dispatch
 	k, d   int
 	rows   []T // rows of the centres
-	reach  []T // see [Centers]; 0 where nothing is known
+	reach  []T // as in [Centers]
 	exact  exactSearch[T]
 	filter *filter[T] // nil if there is no assembly for it
 
@@ -26,30 +27,31 @@ type Assigner[T Float] struct {
 	changed [chunk]int32
 	dist    [chunk]float64
 
-	ahead []T // rows of the next chunk that are not fetched yet
+	ahead []T // rows of the next chunk that are not prefetched yet
 
-	rest        int  // chunks in which guesses are not worth trying
-	guessesFail bool // in the previous chunk most guesses were wrong
-	skip        int  // chunks in which the filter is not worth trying
+	rest        int  // number of next chunks in which guesses are not tried
+	guessesFail bool // whether most guesses were wrong in the previous chunk
+	skip        int  // number of next chunks in which the filter is not used
 }
 
 const (
 	// After every fetchEvery rows, fetched rows of the next chunk are prefetched: as many as
 	// memory delivers in that time.
 	fetchEvery, fetched = 16, 4
-	// cacheLine is in bytes.
+	// cacheLine is the size of a cache line in bytes.
 	cacheLine = 64
 )
 
-// leastFiltered is the number of rows from which the filter is no slower than computing every
-// distance.
+// leastFiltered is the smallest number of rows for which the filter is no slower than computing
+// every distance.
 const leastFiltered = 6
 
 // exactSearch finds nearest centres by computing every distance.
 type exactSearch[T Float] interface {
 	set(rows []T)
-	// find searches for the rows of x listed in todo, which it may reorder, and sets their near
-	// and squares.
+	// find searches the nearest centres of the rows of x listed in todo, which it may reorder.
+	// It writes each centre to near, and the squared distance to the slice square of the
+	// assigner.
 	find(x []T, todo, near []int32)
 }
 
@@ -85,7 +87,7 @@ func (a *Assigner[T]) Set(centers []float64) {
 	a.rest, a.skip, a.guessesFail = 0, 0, false
 }
 
-// setReach finds the distance of each centre to its nearest neighbour; see [Centers].
+// setReach sets a.reach; see [Centers.setReach].
 func (a *Assigner[T]) setReach() {
 	switch s := any(a.exact).(type) {
 	case *search64:
@@ -99,9 +101,9 @@ func (a *Assigner[T]) setReach() {
 	}
 }
 
-// Reach returns a squared distance for each centre: a row whose squared distance to the centre
-// is less has it as its nearest centre. It is 0 where nothing is known. The slice must not be
-// modified, and is valid until the next [Assigner.Set].
+// Reach returns a bound for each centre: if the squared distance of a row to the centre is less
+// than the bound, this centre is the nearest to the row. The bound is 0 if none is known. The
+// slice must not be modified, and is valid until the next [Assigner.Set].
 func (a *Assigner[T]) Reach() []T { return a.reach }
 
 // Effort returns how long the search of all centres takes for a row. The unit is the time for
@@ -124,10 +126,10 @@ func (a *Assigner[T]) Assign(x []T, n int, near []int32, dist []float64) {
 	}
 }
 
-// Accumulate is [Assigner.Assign], [AccumulateCentroids] and [Inertia] in one pass over the
-// rows, with the same bits: the hot loop of k-means. It returns the inertia including that of
-// the rows before. The squared distance in the inertia is the square of the rounded distance,
-// as in Inertia.
+// Accumulate does [Assigner.Assign], [AccumulateCentroids] and [Inertia] in one pass over the
+// rows, with the same bits. It is the hot loop of k-means. It returns inertia plus the inertia
+// of these rows. Each squared distance in the inertia is the square of the rounded distance, as
+// in Inertia.
 func (a *Assigner[T]) Accumulate(x []T, n int, w []float64, near []int32, sums []float64, inertia float64) float64 {
 	d := a.d
 	for lo := 0; lo < n; lo += chunk {
@@ -142,8 +144,8 @@ func (a *Assigner[T]) Accumulate(x []T, n int, w []float64, near []int32, sums [
 		if w != nil {
 			weights = w[lo:hi]
 		}
-		// The rows of the next chunk are fetched while these are in the cache: up to half of
-		// them are there by now.
+		// The rows of the next chunk are prefetched while the rows of this chunk are summed. Up
+		// to half of the next rows were already prefetched by a.assign.
 		accumulateCentroids(a.form, rows, hi-lo, d, weights, own, sums, len(next))
 		dist := a.dist[:hi-lo]
 		a.roots(dist)
@@ -153,7 +155,7 @@ func (a *Assigner[T]) Accumulate(x []T, n int, w []float64, near []int32, sums [
 	return inertia
 }
 
-// roots writes the distances of a chunk.
+// roots writes to dist the square roots of a.square, in float64.
 func (a *Assigner[T]) roots(dist []float64) {
 	square := a.square[:len(dist)]
 	if n := len(dist) &^ 7; a.form.avx512 && n > 0 {
@@ -170,8 +172,9 @@ func (a *Assigner[T]) roots(dist []float64) {
 }
 
 // assign finds the nearest centre of every row of a chunk and leaves its squared distance in
-// a.square. The distance to a right guess is needed in any case, so guesses are tried unless
-// most were wrong lately: rows within the reach of their centre are done.
+// a.square. The guesses are tested first, unless most were wrong in the previous chunks; this
+// costs nothing for a right guess, whose distance is needed anyway. A row within the reach of
+// its guessed centre needs no search.
 func (a *Assigner[T]) assign(x []T, near []int32) {
 	for i, c := range near {
 		if uint(c) >= uint(a.k) {
@@ -212,8 +215,8 @@ func (a *Assigner[T]) assign(x []T, near []int32) {
 	}
 }
 
-// own computes the squared distance of each row of a chunk to its centre, while rows of the
-// next chunk are fetched.
+// own writes to a.square the squared distance of each row of a chunk to centre near[i], and
+// prefetches rows of the next chunk meanwhile.
 func (a *Assigner[T]) own(x []T, near []int32) {
 	for lo := 0; lo < len(near); lo += fetchEvery {
 		hi := min(lo+fetchEvery, len(near))
@@ -222,7 +225,7 @@ func (a *Assigner[T]) own(x []T, near []int32) {
 	}
 }
 
-// fetch prefetches the next rows after this chunk, if any are left.
+// fetch prefetches the next few rows of a.ahead and removes them from it.
 func (a *Assigner[T]) fetch() {
 	n := min(len(a.ahead), fetched*a.d)
 	if n == 0 {
@@ -233,8 +236,10 @@ func (a *Assigner[T]) fetch() {
 	a.ahead = a.ahead[n:]
 }
 
-// score applies the filter to the rows listed in todo, and returns those that it does not
-// settle. known tells whether the squared distances to the guesses are known.
+// score applies the filter to the rows listed in todo. It writes the centres that the scores
+// decide to near, with their squared distances in a.square, and returns the rows for which the
+// scores do not decide. known says whether a.square already has the squared distances to the
+// guesses in near.
 func (a *Assigner[T]) score(x []T, near, todo []int32, known bool) (left []int32) {
 	left = todo[:0]
 	changed := 0
@@ -275,7 +280,7 @@ func (a *Assigner[T]) score(x []T, near, todo []int32, known bool) (left []int32
 	return left
 }
 
-// search64 computes every distance of rows of float64.
+// search64 is the exactSearch for rows of float64.
 type search64 struct {
 	c *Centers
 	search
@@ -285,7 +290,7 @@ func (s *search64) set(rows []float64) { s.c.Set(rows) }
 
 func (s *search64) find(x []float64, todo, near []int32) { s.search.find(x, s.c, todo, near) }
 
-// search32 computes every distance of rows of float32, one row at a time.
+// search32 is the exactSearch for rows of float32; it takes one row at a time.
 type search32 struct {
 	p      *Panels[float32]
 	form   dispatch
@@ -309,5 +314,5 @@ func (s *search32) find(x []float32, todo, near []int32) {
 	}
 }
 
-// noKey32 is noKey for float32.
+// noKey32 is the analogue of noKey for float32.
 const noKey32 = 0x7f800001

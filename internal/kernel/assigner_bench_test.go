@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// uniform returns n rows in the unit cube, and the first k of them as centres.
+// uniform returns n rows from the uniform distribution in the unit cube, and the first k rows
+// as centres.
 func uniform(n, d, k int) (x, centers []float64) {
 	x, _ = blobs(n, d, 1, 0)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -16,8 +17,8 @@ func uniform(n, d, k int) (x, centers []float64) {
 	return x, x[:k*d]
 }
 
-// BenchmarkAssigner is a pass over rows in the second-level caches with right guesses, in
-// cycles of 1 ns: for clusters far apart, near each other, and none.
+// BenchmarkAssigner measures a pass over rows that fit in the second-level cache, with right
+// guesses. The rows form clusters that are far apart or near each other, or no clusters.
 func BenchmarkAssigner(b *testing.B) {
 	for _, s := range []struct{ n, d, k int }{{4096, 16, 10}, {4096, 32, 64}, {1024, 100, 256}} {
 		for _, noise := range []float64{0, 0.3, 0.5, 1} {

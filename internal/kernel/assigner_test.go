@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naiveAssign is the assignment of a row and its squared distance, as documented.
+// naiveAssign returns the nearest centre of row x and its squared distance, by the documented
+// definition.
 func naiveAssign[T Float](x, centers []T, k, d int) (int32, T) {
 	best, at := T(math.NaN()), int32(-1)
 	for a := range k {
@@ -27,8 +28,8 @@ func naiveAssign[T Float](x, centers []T, k, d int) (int32, T) {
 	return at, best
 }
 
-// requireAssigned searches in every form, with guesses that may be wrong and then with right
-// ones, and compares all results with the plainest loops.
+// requireAssigned searches in every form, first with guesses that may be wrong and then with
+// right guesses. It requires the results of the naive loops.
 func requireAssigned[T Float](t require.TestingT, rng *rand.Rand, x []T, centers, w []float64, n, k, d int) {
 	rows := make([]T, k*d)
 	for i, v := range centers {
@@ -81,9 +82,9 @@ func testAssigner[T Float](t *rapid.T) {
 	n := rapid.SampledFrom([]int{0, 1, 5, 6, 7, 16, 31, 32, 33, 67, 127, 128, 129, 300}).Draw(t, "n")
 	draw := func() float64 {
 		switch style {
-		case 7: // at the ends of the range of single precision
+		case 7: // squares at the ends of the range of single precision
 			return rng.NormFloat64() * math.Pow(2, float64(rng.IntN(3)*64-64))
-		case 8: // in its gaps
+		case 8: // values between neighbouring numbers of single precision
 			return 1e8 + float64(rng.IntN(64))*0.01
 		case 9:
 			return rng.NormFloat64() * 0x1p-70
@@ -116,7 +117,8 @@ func TestAssigner(t *testing.T) {
 	t.Run("float32", func(t *testing.T) { rapid.Check(t, testAssigner[float32]) })
 }
 
-// TestAssignerWidths takes every width of panel, with and without padding.
+// TestAssignerWidths compares an Assigner with the naive loops for every width of filter
+// panels, with and without padding.
 func TestAssignerWidths(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	for k := 1; k <= 50; k++ {
@@ -127,7 +129,8 @@ func TestAssignerWidths(t *testing.T) {
 	}
 }
 
-// nextAfter moves v by a few of the smallest steps of its precision.
+// nextAfter returns the number that is steps representable numbers away from v: farther from 0
+// if steps is positive, closer if it is negative.
 func nextAfter[T Float](v T, steps int) T {
 	if is64[T]() {
 		return T(math.Float64frombits(math.Float64bits(float64(v)) + uint64(steps)))
@@ -135,8 +138,9 @@ func nextAfter[T Float](v T, steps int) T {
 	return T(math.Float32frombits(math.Float32bits(float32(v)) + uint32(steps)))
 }
 
-// Rows near the plane between two centres, at distances from it of all orders of magnitude:
-// from those where the scores decide to those where the last bit of a distance does.
+// testNearTies compares an Assigner with the naive loops for rows near the plane between two
+// centres. Their distances from the plane have all orders of magnitude: at the largest the
+// scores decide, at the smallest the last bit of a distance does.
 func testNearTies[T Float](t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
 	const n = 128
@@ -189,8 +193,8 @@ func TestNearTies(t *testing.T) {
 	t.Run("float32", testNearTies[float32])
 }
 
-// Scores settle nearly all ordinary rows, wherever the origin is: this is the purpose of the
-// filter.
+// TestFilterSettlesOrdinaryRows requires that the scores decide for nearly all ordinary rows,
+// wherever the origin is. Otherwise the filter would be correct, but useless.
 func TestFilterSettlesOrdinaryRows(t *testing.T) {
 	if !active.avx512 {
 		require.Nil(t, newAssigner[float64](active, 2, 2).filter)
@@ -222,7 +226,8 @@ func TestFilterSettlesOrdinaryRows(t *testing.T) {
 	}
 }
 
-// The filter must not decide for centres or rows beyond its range.
+// TestFilterKnowsItsLimits requires that the filter does not decide for centres or rows beyond
+// its range.
 func TestFilterKnowsItsLimits(t *testing.T) {
 	f := newFilter[float64](2, 1)
 	for _, c := range []float64{math.NaN(), math.Inf(1), 1e300, 0x1p62} {
@@ -237,7 +242,8 @@ func TestFilterKnowsItsLimits(t *testing.T) {
 	x := []float64{5, math.NaN(), math.Inf(1), 1e30, -1e300, 1e-300, 0, -5}
 	require.Equal(t, uint32(1<<0|1<<7), f.block(x, []int32{0, 1, 2, 3, 4, 5, 6, 7})&0xff)
 	require.Equal(t, []int32{1, 0}, []int32{f.near[0], f.near[7]})
-	// Squared distances in single precision are finite here, and not much farther out.
+	// The squared distances of these rows are still finite in single precision; for rows
+	// slightly farther away they would overflow.
 	g := newFilter[float32](2, 1)
 	g.set([]float32{-1e18, 1e18})
 	require.True(t, g.usable)
@@ -255,8 +261,8 @@ func TestAssignerAllocatesNothing(t *testing.T) {
 	}))
 }
 
-// TestAssignerRests passes from ordinary chunks to chunks in which guesses or scores are
-// useless, and back.
+// TestAssignerRests requires right results when ordinary chunks are followed by chunks in which
+// guesses or scores are useless, and then by chunks in which all rows equal one centre.
 func TestAssignerRests(t *testing.T) {
 	rng := rand.New(rand.NewPCG(15, 16))
 	const d, k = 5, 7

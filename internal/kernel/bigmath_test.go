@@ -2,8 +2,8 @@ package kernel
 
 import "math/big"
 
-// The references: e^x and log x to about 200 bits by power series, sharing no
-// method with the functions under test.
+// The functions of this file are the references: e^x and log x to about 200 bits, by power
+// series. They have no method in common with the functions under test.
 
 const bigPrec = 260
 
@@ -11,7 +11,8 @@ func bf(x float64) *big.Float { return new(big.Float).SetPrec(bigPrec).SetFloat6
 
 func bigNew() *big.Float { return new(big.Float).SetPrec(bigPrec) }
 
-// bigExp halves x until it is below 2^-20, sums the Taylor series, and squares.
+// bigExp returns e^x. It halves x until it is below 2^-20, sums the Taylor series, and squares
+// the sum as often as it halved x.
 func bigExp(x *big.Float) *big.Float {
 	if x.Sign() == 0 {
 		return bf(1)
@@ -32,7 +33,7 @@ func bigExp(x *big.Float) *big.Float {
 	return bigNew().Set(sum)
 }
 
-// bigExpm1 adds the Taylor series without its 1 where that matters.
+// bigExpm1 returns e^x - 1. For small x it sums the Taylor series without the term 1.
 func bigExpm1(x *big.Float) *big.Float {
 	if x.Sign() == 0 || x.MantExp(nil) > -20 {
 		return bigNew().Sub(bigExp(x), bf(1))
@@ -63,7 +64,7 @@ func bigAtanh2(z *big.Float) *big.Float {
 
 var bigLn2 = bigAtanh2(bigNew().Quo(bf(1), bf(3)))
 
-// bigLog is k·ln2 + 2·atanh((m-1)/(m+1)), 2/3 ≤ m < 4/3.
+// bigLog returns log x as k·ln2 + 2·atanh((m-1)/(m+1)), where x = m·2^k and 2/3 ≤ m < 4/3.
 func bigLog(x *big.Float) *big.Float {
 	m := bigNew()
 	k := x.MantExp(m)
@@ -75,7 +76,7 @@ func bigLog(x *big.Float) *big.Float {
 	return bigNew().Add(bigAtanh2(z), bigNew().Mul(bf(float64(k)), bigLn2))
 }
 
-// bigLog1p is 2·atanh(x/(2+x)) for small x.
+// bigLog1p returns log(1+x). For small x it computes 2·atanh(x/(2+x)).
 func bigLog1p(x *big.Float) *big.Float {
 	if x.Sign() == 0 || x.MantExp(nil) > -20 {
 		return bigLog(new(big.Float).SetPrec(2*bigPrec).Add(x, bf(1)))

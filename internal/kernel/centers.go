@@ -11,17 +11,17 @@ type Centers struct {
 	groups []group
 	panels []float64 // for assembly, as in Packed, padded with NaN centres
 
-	// reach[a] has the bits of a squared distance: a row whose computed squared distance to
-	// centre a is below it has a as its nearest centre, whatever the rounding. It is 0 where
-	// nothing is known.
+	// reach[a] has the bits of a bound: if the computed squared distance of a row to centre a
+	// is less than the bound, a is the nearest centre by computed distances. It is 0 if no
+	// bound is known.
 	reach []uint64
 
-	// Work space for reach.
+	// Work space of setReach.
 	nearest, others []float64
 }
 
-// group holds up to eight centres, feature by feature. Exactly one of the
-// lanes fields is used, the one named by width.
+// group holds up to eight centres, feature by feature. Exactly one of the fields lanes4 to
+// lanes8 is used: the one for width.
 type group struct {
 	first  int32 // number of the first centre
 	width  int
@@ -32,8 +32,8 @@ type group struct {
 	lanes8 [][8]float64
 }
 
-// maxReach is the largest k for which Set computes k*k distances for the reach of the centres;
-// for larger k they would cost more than a small block of rows.
+// maxReach is the largest k for which Set computes the reach of the centres. For larger k the
+// k*k distances that this takes would cost more than the search for a small block of rows.
 const maxReach = 512
 
 // NewCenters returns room for k centres in d dimensions; k is at least 1 and d at least 0. All
@@ -75,8 +75,8 @@ func (c *Centers) D() int { return c.d }
 // Row returns centre j. The caller must not modify it.
 func (c *Centers) Row(j int) []float64 { return c.rows[j*c.d : (j+1)*c.d] }
 
-// Set copies the k*d values of centers, row-major, into the layout of the
-// searches. It allocates nothing and must not run beside a search.
+// Set copies the k*d values of centers, row-major, into the layout of the searches. It
+// allocates nothing. It must not run concurrently with a search.
 func (c *Centers) Set(centers []float64) {
 	copy(c.rows, centers[:c.k*c.d])
 	setPanels(c.panels, c.rows, c.k, c.d)
@@ -111,19 +111,18 @@ func (g *group) lane(j int) []float64 {
 	}
 }
 
-// setReach finds, for each centre a, the distance to its nearest neighbour. Let h be half of
-// that. By the triangle inequality a row closer to a than h has a as its nearest centre (Elkan
-// 2003, lemma 1).
+// setReach sets the reach of each centre a. Let h be half of the distance from a to the nearest
+// other centre. By the triangle inequality, a is the nearest centre of every row that is closer
+// to a than h (Elkan 2003, lemma 1).
 //
-// The test must hold for computed distances, whose winner is defined by their
-// bits. Write u = 2^-53 and e = (d+2)u, which bounds the relative error of a
-// computed squared distance. Let D be the squared distance of the row to a and
-// h the true half distance. reach = h²·(1-16(d+8)u), computed from an h² that
-// is wrong by at most e; from D·(1-e) < reach follows √D < h(1-δ) with
-// δ > 6(d+8)u, so every other centre is at least h(1+δ) away and its squared
-// distance exceeds D by the factor ((1+δ)/(1-δ))² > 1+4δ, which the two errors
-// of e cannot undo. Underflow and overflow have absolute errors instead; outside
-// [2^-900, 2^900] the bound is not used.
+// The test must hold for computed distances, as the nearest centre is defined by their bits.
+// Write u = 2^-53 and e = (d+2)u, which bounds the relative error of a computed squared
+// distance. Let D be the squared distance of the row to a and h the true half distance. reach =
+// h²·(1-16(d+8)u), computed from an h² that is wrong by at most e; from D·(1-e) < reach follows
+// √D < h(1-δ) with δ > 6(d+8)u, so every other centre is at least h(1+δ) away and its squared
+// distance exceeds D by the factor ((1+δ)/(1-δ))² > 1+4δ, which is more than the errors of the
+// two computed distances, e each. Underflow and overflow cause absolute errors instead, so a
+// bound outside [2^-900, 2^900] is not used.
 func (c *Centers) setReach() {
 	clear(c.reach)
 	if c.k > maxReach || c.k == 1 {
@@ -135,8 +134,8 @@ func (c *Centers) setReach() {
 	}
 }
 
-// reaches writes the reach of each of k centres, from their panels; distances is work space for
-// k values.
+// reaches writes to out the reach of each of the k centres in rows. panels has the same centres
+// as in Panels, and distances is work space for k values.
 func reaches[T Float](rows []T, k, d int, panels, distances, out []T) {
 	unit, least, most := 0x1p-24, 0x1p-90, 0x1p120
 	if is64[T]() {
@@ -147,7 +146,7 @@ func reaches[T Float](rows []T, k, d int, panels, distances, out []T) {
 		panelDistances(active, rows[a*d:(a+1)*d], panels, distances)
 		nearest := T(math.Inf(1))
 		for b, v := range distances {
-			if v != v { // NaN: nothing is known
+			if v != v { // NaN: no bound is known
 				nearest = v
 				break
 			}

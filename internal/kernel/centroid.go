@@ -2,16 +2,17 @@ package kernel
 
 import "unsafe"
 
-// AccumulateCentroids adds each of the n rows of x to the sums of the centre
-// it is assigned to, in row order. sums holds, for centre a, d sums and then
-// the weight at sums[a*(d+1) : (a+1)*(d+1)]: sum = sum + w*x[j], weight =
-// weight + w, in float64 whatever the rows are. A nil w means that every row
-// weighs 1. A row assigned to no centre (-1) is left out.
+// AccumulateCentroids adds each of the n rows of x, times its weight, to the sums of centre
+// assign[i], in row order. sums[a*(d+1) : (a+1)*(d+1)] holds the d sums of centre a and then
+// its weight: sum = sum + w*x[j], weight = weight + w. The sums are computed in float64 also
+// for rows of float32. A nil w means that every row has weight 1. A row with assign[i] = -1 is
+// skipped.
 func AccumulateCentroids[T Float](x []T, n, d int, w []float64, assign []int32, sums []float64) {
 	accumulateCentroids(active, x, n, d, w, assign, sums, 0)
 }
 
-// accumulateCentroids also prefetches the memory that is ahead elements after x.
+// accumulateCentroids is AccumulateCentroids, and also prefetches memory: for each element of
+// x, the element that is ahead elements after it.
 func accumulateCentroids[T Float](form dispatch, x []T, n, d int, w []float64, assign []int32, sums []float64, ahead int) {
 	x, assign = x[:n*d], assign[:n]
 	if w != nil {
@@ -66,7 +67,7 @@ func accumulateInAssembly[T Float](x []T, n, d int, w []float64, assign []int32,
 	for step, i := rowsPerCall[T](d), 0; i < n; i += step {
 		m := min(step, n-i)
 		switch {
-		case len(sums) == 0: // no row is assigned
+		case len(sums) == 0: // there is no centre, so no row is assigned
 		case is64[T]() && w == nil:
 			accumulate64(of64(x[i*d:]), m, d, &assign[i], &sums[0], ahead)
 		case is64[T]():
@@ -80,8 +81,8 @@ func accumulateInAssembly[T Float](x []T, n, d int, w []float64, assign []int32,
 }
 
 // Inertia returns inertia plus the sum of w[i]*dist[i]*dist[i] over the n rows, in row order:
-// acc = acc + w*(dist*dist). A nil w means that every row weighs 1. inertia is that of the rows
-// before, so that a shard may come in several blocks.
+// acc = acc + w*(dist*dist). A nil w means that every row has weight 1. The argument inertia is
+// the result for the preceding blocks of the same shard, or 0 for the first block.
 func Inertia(n int, w, dist []float64, inertia float64) float64 {
 	if w == nil {
 		for _, v := range dist[:n] {

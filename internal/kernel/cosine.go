@@ -2,14 +2,14 @@ package kernel
 
 import "math"
 
-// Cosine distance is 1 - cos of the angle between a row and a centre. Centres
-// are given with norm 1 (or 0); rows are not, and each is normalised by its own
-// norm as it passes.
+// Cosine distance is 1 - cos of the angle between a row and a centre. Centres have norm 1 (or
+// 0) when they are set. Rows have any norm; each row is divided by its norm when it is
+// processed.
 
 // direction returns the factors that turn row x into its unit vector: u[j] = (x[j]*pre)*inv.
-// pre is a power of two, 1 unless the squares of x overflow or lose precision to underflow; inv
-// is the inverse of the norm of x*pre, or 0 for a row of zeros. ok is false if x holds a NaN or
-// an infinity.
+// pre is a power of two: 1 unless the squares of x overflow, or lose precision by underflow.
+// inv is the inverse of the norm of x*pre, or 0 for a row of zeros. ok is false if x holds a
+// NaN or an infinity.
 func direction(x []float64) (pre, inv float64, ok bool) {
 	pre = 1
 	s := Dot(x, x)
@@ -35,18 +35,18 @@ func direction(x []float64) (pre, inv float64, ok bool) {
 	return pre, 1 / math.Sqrt(s), true
 }
 
-// NearestCosine returns the centre nearest to x by cosine distance, and that
-// distance: the largest inner product of x with a centre ([Dot], of x scaled by
-// a power of two if its squares overflow or underflow), on a tie the lowest
-// index; the distance is 1 - product*(1/norm of x), cut to [0, 2]. A row of
-// zeros is at distance 1 of every centre. A NaN never wins; if all products are
-// NaN, or x holds a NaN or an infinity, it returns -1 and NaN.
+// NearestCosine returns the index of the centre nearest to x by cosine distance, and that
+// distance. The nearest centre has the largest inner product with x ([Dot], of x scaled by a
+// power of two if its squares overflow or underflow); of several, it is the one with the lowest
+// index. The distance is 1 - product*(1/norm of x), clipped to [0, 2]. A row of zeros has
+// distance 1 to every centre. A NaN product is never the largest; if all products are NaN, or x
+// holds a NaN or an infinity, NearestCosine returns -1 and NaN.
 func NearestCosine(x []float64, c *Centers) (int, float64) {
 	near, dist, _, _ := c.nearestCosine(x[:c.d])
 	return near, dist
 }
 
-// nearestCosine is NearestCosine, and also returns the direction of x.
+// nearestCosine returns the results of NearestCosine, and pre and inv of direction(x).
 func (c *Centers) nearestCosine(x []float64) (near int, dist, pre, inv float64) {
 	pre, inv, ok := direction(x)
 	if !ok {
@@ -75,7 +75,8 @@ func (c *Centers) nearestCosine(x []float64) (near int, dist, pre, inv float64) 
 	return near, cosineDistance(near, best, inv), pre, inv
 }
 
-// cosineDistance turns the largest inner product into a distance.
+// cosineDistance returns the cosine distance to centre near for the inner product best, or NaN
+// if near is negative. inv is as in direction.
 func cosineDistance(near int, best, inv float64) float64 {
 	if near < 0 {
 		return math.NaN()
@@ -94,7 +95,7 @@ func dotScaled(x []float64, pre float64, c []float64) float64 {
 }
 
 // AssignCosine writes to assign and dist what [NearestCosine] returns for each of the n rows of
-// x. The values of assign on entry do not matter.
+// x. The values of assign on entry are ignored.
 func AssignCosine(x []float64, n int, c *Centers, assign []int32, dist []float64) {
 	d := c.d
 	dist = dist[:n]
@@ -104,9 +105,9 @@ func AssignCosine(x []float64, n int, c *Centers, assign []int32, dist []float64
 	}
 }
 
-// AccumulateCosine is [AccumulateCentroids] of the unit vectors of the rows:
-// sum = sum + w*((x[j]*pre)*inv), with pre = 1 and inv = 1/norm for rows of
-// ordinary magnitude. A row of zeros adds its weight only.
+// AccumulateCosine does [AccumulateCentroids] for the unit vectors of the rows: sum = sum +
+// w*((x[j]*pre)*inv), with pre = 1 and inv = 1/norm for rows whose squares neither overflow nor
+// underflow. A row of zeros adds only its weight.
 func AccumulateCosine(x []float64, n, d int, w []float64, assign []int32, sums []float64) {
 	for i, a := range assign[:n] {
 		if a >= 0 {
@@ -117,7 +118,7 @@ func AccumulateCosine(x []float64, n, d int, w []float64, assign []int32, sums [
 	}
 }
 
-// weight returns w[i], or 1 without weights.
+// weight returns w[i], or 1 if w is nil.
 func weight(w []float64, i int) float64 {
 	if w == nil {
 		return 1
@@ -125,7 +126,8 @@ func weight(w []float64, i int) float64 {
 	return w[i]
 }
 
-// addDirection adds w times the unit vector of row, and w, to sum.
+// addDirection adds w times the unit vector of row to the first len(row) elements of sum, and w
+// to the next one.
 func addDirection(row []float64, pre, inv, w float64, sum []float64) {
 	sum[len(row)] += w
 	sum = sum[:len(row)]
@@ -134,8 +136,8 @@ func addDirection(row []float64, pre, inv, w float64, sum []float64) {
 	}
 }
 
-// AssignAccumulateCosine is [AssignCosine], [AccumulateCosine] and [Inertia] in
-// one pass, with the same bits. A nil dist is not written.
+// AssignAccumulateCosine does [AssignCosine], [AccumulateCosine] and [Inertia] in one pass,
+// with the same bits. If dist is nil, the distances are not written.
 func AssignAccumulateCosine(x []float64, n int, c *Centers, w []float64, assign []int32, dist, sums []float64, inertia float64) float64 {
 	d := c.d
 	for i := range assign[:n] {
@@ -154,8 +156,8 @@ func AssignAccumulateCosine(x []float64, n int, c *Centers, w []float64, assign 
 	return inertia
 }
 
-// dots writes to out the inner products of x with the centres of the group,
-// each with the bits of [Dot].
+// dots writes to out the inner products of x with the centres of g, each with the bits of
+// [Dot].
 func (g *group) dots(x []float64, out *[8]float64) {
 	switch g.width {
 	case 4:

@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naiveCosine searches by the definition, for rows whose squares are ordinary.
+// naiveCosine is NearestCosine by its definition, for rows whose squares neither overflow nor
+// underflow.
 func naiveCosine(x, centers []float64, k, d int) (int, float64) {
 	var s float64
 	for _, v := range x {
@@ -97,8 +98,8 @@ func TestCosineEqualsDefinition(t *testing.T) {
 	})
 }
 
-// TestCosineOfExtremeRows scales rows so that their squares overflow or underflow; the
-// direction, and so the result, stays the same.
+// TestCosineOfExtremeRows scales rows so that their squares overflow or underflow. It requires
+// the same results as without scaling, because the direction is the same.
 func TestCosineOfExtremeRows(t *testing.T) {
 	const k, d = 11, 6
 	rng := rand.New(rand.NewPCG(25, 26))
@@ -142,7 +143,7 @@ func TestCosineOfExtremeRows(t *testing.T) {
 	require.Equal(t, wantDist, dist)
 }
 
-// csr turns the non-zero values of dense rows into a CSR block.
+// csr returns the non-zero values of the n dense rows of x as a CSR block.
 func csr(x []float64, n, d int) CSR {
 	s := CSR{RowPtr: []int64{0}}
 	for i := range n {
@@ -218,7 +219,7 @@ func TestSparseEqualsDefinition(t *testing.T) {
 	})
 }
 
-// requireClose compares distances with the accuracy of NearestSparse.
+// requireClose requires that two distances agree to the accuracy of NearestSparse.
 func requireClose(t require.TestingT, want, got float64) {
 	if math.IsNaN(want) || math.IsInf(want, 0) || want == 0 {
 		require.Equal(t, math.Float64bits(want), math.Float64bits(got))
@@ -227,8 +228,9 @@ func requireClose(t require.TestingT, want, got float64) {
 	require.InEpsilon(t, want, got, 1e-10)
 }
 
-// TestSparseFarFromTheOrigin: a large common part of rows and centres must not hide their
-// differences. Values such as times in seconds have such a part.
+// TestSparseFarFromTheOrigin adds a large offset to rows and centres, and requires that
+// NearestSparse still finds the nearest centres. Times in seconds, for example, have such an
+// offset.
 func TestSparseFarFromTheOrigin(t *testing.T) {
 	for _, offset := range []float64{0, 1, 1e3, 1e8, 1.7e9, 1e10, 1e15} {
 		const k, d, n = 5, 3, 60
@@ -236,7 +238,7 @@ func TestSparseFarFromTheOrigin(t *testing.T) {
 		for a := range k {
 			centers[a*d], centers[a*d+2] = offset+float64(10*a), -offset
 		}
-		for i := range n { // some exactly between two centres, some on one
+		for i := range n { // some rows are halfway between two centres, some equal a centre
 			x[i*d], x[i*d+2] = offset+float64(i%10)*5, -offset+float64(i%3)
 		}
 		dense, sparse := NewCenters(k, d), NewSparseCenters(k, d)

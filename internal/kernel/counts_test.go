@@ -5,7 +5,8 @@ import "github.com/superstep-ml/superstep/internal/testsize"
 // ulpPoints is the number of rounds of random arguments per function.
 var ulpPoints = testsize.Of(400, 40_000)
 
-// formShapes divides the shapes at which assembly is compared with pure Go.
+// formShapes is 1 if most of the shapes at which assembly could be compared with pure Go are
+// skipped.
 var formShapes = testsize.Of(1, 8)
 
 // formPoints is the number of rounds of arguments for the forms of a function.

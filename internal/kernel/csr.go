@@ -5,8 +5,9 @@ import (
 	"unsafe"
 )
 
-// DotCSR multiplies sparse rows by a vector: out[i] is acc = acc + value*w[column]
-// from 0 over the entries of row i in their order, for each row of x.
+// DotCSR multiplies sparse rows by a vector. For each row i of x, out[i] is computed by the
+// steps acc = acc + value*w[column] for the entries of the row in order, with acc = 0 at the
+// beginning.
 func DotCSR(x CSR, w, out []float64) {
 	dotCSR(active, x, w, out)
 	OneNaN(out[:x.Rows()])
@@ -33,8 +34,8 @@ func dotCSR(k dispatch, x CSR, w, out []float64) {
 }
 
 // AddScaledCSR adds to out the sparse rows of x scaled by coef, in row order and the order of
-// the entries: out[column] = out[column] + coef[i]*value. It is the gradient of a linear model;
-// an absent entry does not change out.
+// the entries: out[column] = out[column] + coef[i]*value. An absent entry does not change out.
+// The result is the gradient of a linear model.
 func AddScaledCSR(x CSR, coef, out []float64) { addScaledCSR(active, x, coef, out) }
 
 func addScaledCSR(k dispatch, x CSR, coef, out []float64) {
@@ -57,13 +58,13 @@ func addScaledCSR(k dispatch, x CSR, coef, out []float64) {
 	}
 }
 
-// mostAhead bounds how many entries ahead of the added ones are prefetched: those are added
-// next, as long as a block of rows stays in the cache.
+// mostAhead bounds how many entries ahead of the current ones are prefetched, so that they are
+// still in the cache when they are used.
 const mostAhead = 1 << 12
 
-// ahead returns the distances in bytes from the columns and the values of rows lo to hi to
-// those that are needed next: the entries after these rows or, if there are none, the first
-// ones of the block given to Before.
+// ahead returns how far ahead, in bytes, columns and values are prefetched while rows lo to
+// hi-1 are added. The prefetched entries are those after row hi-1 or, if there are none, the
+// first entries of the block given to Before.
 func (x CSR) ahead(lo, hi int) (col, val int) {
 	from, to := x.RowPtr[lo], x.RowPtr[hi]
 	count := min(int(to-from), mostAhead, min(len(x.Col), len(x.Val))-int(to))
@@ -76,15 +77,17 @@ func (x CSR) ahead(lo, hi int) (col, val int) {
 	return 4 * count, 8 * count
 }
 
-// Before says that the rows of y are used next after the last entries of x, so that
-// AddScaledCSR prefetches them. It changes no result.
+// Before declares that the rows of y are used after those of x, so that AddScaledCSR prefetches
+// the first entries of y at the end of x. It changes no result.
 func (x *CSR) Before(y *CSR) { x.next = y }
 
-// checked returns how many rows from row i on can go into one call of assembly, which does not
-// check that entries are within the slices and columns below d; 0 if row i is not valid.
+// checked returns how many rows from row i on can be passed to one call of assembly; it is 0 if
+// row i is not valid. The check is needed because the assembly tests neither that entries are
+// within the slices nor that columns are below d.
 func (x CSR) checked(k dispatch, i, d int) int { return x.checkedUpTo(k, i, d, callSize) }
 
-// checkedUpTo is checked for rows with at most size entries in all, or one row with more.
+// checkedUpTo is checked with a limit of size entries for all rows together; a single row may
+// have more.
 func (x CSR) checkedUpTo(k dispatch, i, d, size int) int {
 	if !k.avx2 {
 		return 0
@@ -111,9 +114,10 @@ func (x CSR) checkedUpTo(k dispatch, i, d, size int) int {
 	return m
 }
 
-// Checked returns x with a mark if its columns are below d and its rows in order, so that
-// functions need not check them again. The columns and rows must not be changed afterwards.
-// Columns OnDisk are checked every time.
+// Checked tests whether the columns of x are below d and its rows ordered (see ordered). If so,
+// it returns x with a mark, so that functions need not test this again; the columns and rows
+// must not be changed afterwards. If x.OnDisk is set, columns are tested before every use
+// nevertheless.
 func (x CSR) Checked(d int) CSR { return checkedCSR(active, x, d) }
 
 func checkedCSR(k dispatch, x CSR, d int) CSR {
@@ -123,8 +127,7 @@ func checkedCSR(k dispatch, x CSR, d int) CSR {
 	return x
 }
 
-// ordered reports whether rows begin where those before them end, and all lie within the
-// entries.
+// ordered reports whether RowPtr is ascending and within the lengths of Col and Val.
 func (x CSR) ordered() bool {
 	end := x.RowPtr[0]
 	if end < 0 {
@@ -139,9 +142,9 @@ func (x CSR) ordered() bool {
 	return end <= int64(min(len(x.Col), len(x.Val)))
 }
 
-// CheckedRange sets part to the rows from lo to hi, and checks them unless x is Checked. x
-// becomes Checked once all rows were requested in consecutive ranges from the first. So rows
-// that are processed in pieces are checked while they are in the cache.
+// CheckedRange sets part to the rows lo to hi-1 of x, and checks them as Checked does, unless x
+// has its mark. x gets the mark once all rows were requested in consecutive ranges from the
+// first row. Thus rows that are processed in ranges are checked while they are in the cache.
 func (x *CSR) CheckedRange(part *CSR, lo, hi, d int) {
 	if x.below > 0 && x.below <= d {
 		part.RowPtr, part.Col, part.Val = x.RowPtr[lo:hi+1], x.Col, x.Val
@@ -165,13 +168,13 @@ func checkedRange(k dispatch, x *CSR, lo, hi, d int) CSR {
 	return part
 }
 
-// Range returns the rows from lo to hi.
+// Range returns the rows lo to hi-1.
 func (x CSR) Range(lo, hi int) CSR {
 	x.RowPtr = x.RowPtr[lo : hi+1]
 	return x
 }
 
-// columnsBelow reports, in assembly, whether all columns are from 0 to d-1.
+// columnsBelow reports whether all columns are from 0 to d-1; it uses assembly.
 func columnsBelow(col []int32, d int) bool {
 	const block = 64
 	if len(col) >= block {
@@ -192,12 +195,12 @@ func columnsBelow(col []int32, d int) bool {
 
 // AddMomentsCSR adds to sums the entries of the sparse rows of x and their squares, in row
 // order and the order of the entries: sums[2*column] = sums[2*column] + value and
-// sums[2*column+1] = sums[2*column+1] + value*value; and makes top[column] the largest
-// absolute value. No entry is NaN.
+// sums[2*column+1] = sums[2*column+1] + value*value; and it raises top[column] to the absolute
+// value of each entry. The caller must not pass NaN entries.
 func AddMomentsCSR(x CSR, sums, top []float64) { addMomentsCSR(active, x, sums, top) }
 
-// momentEntries is how many entries AddMomentsCSR takes at a time. The assembly has prefetched
-// their columns, so that checking them does not wait for memory.
+// momentEntries is the number of entries that AddMomentsCSR passes to one call of assembly. The
+// previous call has prefetched their columns, so checking them does not wait for memory.
 const momentEntries = 2048
 
 func addMomentsCSR(k dispatch, x CSR, sums, top []float64) {

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sparseMixed draws n rows of up to most entries in d columns, whose first row begins at
-// an entry that is not the first of the slices.
+// sparseMixed draws n rows of up to most entries in d columns. The first row need not begin at
+// the first entry of the slices.
 func sparseMixed(rng *rand.Rand, n, d, most, style int) CSR {
 	x := CSR{RowPtr: []int64{int64(rng.IntN(3))}}
 	total := int(x.RowPtr[0])
@@ -32,7 +32,7 @@ func sparseMixed(rng *rand.Rand, n, d, most, style int) CSR {
 	return x
 }
 
-// testSparse compares the assembly with pure Go for rows that begin at from.
+// testSparse compares the assembly with pure Go for the rows of x from row from on.
 func testSparse(t *testing.T, rng *rand.Rand, x CSR, d, from, style int) {
 	x.RowPtr = x.RowPtr[from:]
 	n := x.Rows()
@@ -83,7 +83,7 @@ func TestFormsOfSparseRows(t *testing.T) {
 			for style := range 3 {
 				d := []int{1, 7, 300, 2000}[rng.IntN(4)]
 				if n == 13 {
-					d = 70_000 // more than two bytes count
+					d = 70_000 // columns need more than two bytes
 				}
 				x := sparseMixed(rng, n, d, most, style)
 				testSparse(t, rng, x, d, 0, style)
@@ -91,7 +91,7 @@ func TestFormsOfSparseRows(t *testing.T) {
 			}
 		}
 	}
-	// More entries than a call takes, in all and in a row.
+	// There are more entries than one call takes: in all rows together, and in a single row.
 	testSparse(t, rng, sparseMixed(rng, 300, 1000, 1000, 1), 1000, 2, 1)
 	long := sparseMixed(rng, 2, 1000, 3*callSize, 0)
 	long.RowPtr = []int64{1, 3, int64(len(long.Col) - 2), int64(len(long.Col) - 1)}
@@ -108,8 +108,8 @@ func FuzzSparseRows(f *testing.F) {
 	})
 }
 
-// Rows that are requested in pieces are checked in pieces, and the block is checked once all
-// were requested in order.
+// TestCheckedRange requires that the rows of a range are checked when they are requested, and
+// that the block has the mark of Checked once all ranges were requested in order.
 func TestCheckedRange(t *testing.T) {
 	rng := rand.New(rand.NewPCG(75, 76))
 	const n, d = 50, 400
@@ -130,14 +130,14 @@ func TestCheckedRange(t *testing.T) {
 
 		y := sparseMixed(rng, n, d, 30, 0)
 		checkedRange(form, &y, 0, 20, d)
-		checkedRange(form, &y, 30, n, d) // rows in between were not requested
+		checkedRange(form, &y, 30, n, d) // rows before these were not requested
 		require.Zero(t, y.below)
 		checkedRange(form, &y, 20, n, d)
 		require.Equal(t, d, y.below)
 
 		z := sparseMixed(rng, n, d, 30, 0)
 		checkedRange(form, &z, 0, 20, d)
-		checkedRange(form, &z, 20, n, d+1) // the rows before were checked against another limit
+		checkedRange(form, &z, 20, n, d+1) // the preceding rows were checked against another limit
 		require.Zero(t, z.below)
 
 		bad := sparseMixed(rng, n, d, 30, 0)
@@ -153,8 +153,9 @@ func TestCheckedRange(t *testing.T) {
 	}
 }
 
-// Columns in a file are checked every time: a column that changes after the check panics, and
-// nothing is read or written there.
+// TestColumnsOnDiskAreNotBelieved requires that columns in a file are checked before every use.
+// If a column has become invalid after a check, the next use must panic, and must not read or
+// write memory out of range.
 func TestColumnsOnDiskAreNotBelieved(t *testing.T) {
 	rng := rand.New(rand.NewPCG(77, 78))
 	const n, d = 50, 400
@@ -170,7 +171,7 @@ func TestColumnsOnDiskAreNotBelieved(t *testing.T) {
 			dotCSR(form, view, w, out)
 			addScaledCSR(form, view, coef, w)
 		}
-		x.Col[x.RowPtr[n]-1] = 1 << 30 // the disk gives other bytes back
+		x.Col[x.RowPtr[n]-1] = 1 << 30 // as if the page was read again from a changed file
 		for _, view := range append(views, part) {
 			require.Panics(t, func() { dotCSR(form, view, w, out) })
 			require.Panics(t, func() { addScaledCSR(form, view, coef, w) })
@@ -179,7 +180,8 @@ func TestColumnsOnDiskAreNotBelieved(t *testing.T) {
 	}
 }
 
-// A column out of range panics with every form, and nothing is read or written there.
+// TestSparseColumnsOutOfRangePanic requires that a column out of range panics in every form,
+// before memory out of range is read or written.
 func TestSparseColumnsOutOfRangePanic(t *testing.T) {
 	rng := rand.New(rand.NewPCG(73, 74))
 	for _, entries := range []int{3, 64, 200, momentEntries, 3*momentEntries + 7, callSize + 5} {
@@ -195,7 +197,7 @@ func TestSparseColumnsOutOfRangePanic(t *testing.T) {
 					require.Panics(t, func() { addMomentsCSR(form, x, make([]float64, 80), make([]float64, 40)) })
 					require.Panics(t, func() {
 						y := checkedCSR(form, CSR{RowPtr: x.RowPtr, Col: make([]int32, entries), Val: x.Val}, 40)
-						dotCSR(form, y, nil, make([]float64, 2)) // known to be below 40, and there are none
+						dotCSR(form, y, nil, make([]float64, 2)) // columns are known to be below 40, but w has no elements
 					})
 					same(t, w, clone(w))
 				}

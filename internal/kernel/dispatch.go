@@ -16,7 +16,8 @@ type dispatch struct {
 	avx512 bool // in addition to avx2, for the loops that are bound by arithmetic
 }
 
-// active is the form that the exported functions use; it is chosen once.
+// active is the form that the exported functions use. It is chosen when the package is
+// initialised.
 var active = choose(available(), os.Getenv("SUPERSTEP_DEBUG"))
 
 // available returns the form for this processor, without extensions that GODEBUG turns off.
@@ -28,8 +29,8 @@ func available() dispatch {
 // features are the processor extensions that the assembly needs.
 type features struct {
 	avx2, avx512f bool
-	avx512dq      bool // pairs of doubles, masks as numbers
-	avx512vl      bool // the instructions of the other two on registers of half the width
+	avx512dq      bool // instructions on pairs of doubles; masks as vectors of integers
+	avx512vl      bool // the instructions of the other two extensions on registers of 128 and 256 bits
 }
 
 // formOf returns the widest form whose instructions the processor has.
@@ -37,9 +38,9 @@ func formOf(has features) dispatch {
 	return dispatch{avx2: has.avx2, avx512: has.avx2 && has.avx512f && has.avx512dq && has.avx512vl}
 }
 
-// choose returns the form to use. settings are name=value pairs separated by commas. The name
-// of this package is kernel.asm, with the value off, or avx2 for at most AVX2. Under the race
-// detector, which does not see memory accesses of assembly, pure Go is used.
+// choose returns the form to use. settings are name=value pairs separated by commas. The
+// setting of this package is kernel.asm; its value is off, or avx2 for at most AVX2. Under the
+// race detector, which does not see memory accesses of assembly, pure Go is used.
 func choose(form dispatch, settings string) dispatch {
 	for setting := range strings.SplitSeq(settings, ",") {
 		switch strings.TrimSpace(setting) {
@@ -55,12 +56,12 @@ func choose(form dispatch, settings string) dispatch {
 	return form
 }
 
-// callSize bounds the elements that one call of assembly reads: the scheduler cannot interrupt
-// it, and the garbage collector waits for it.
+// callSize bounds the number of elements that one call of assembly reads. The scheduler cannot
+// preempt the call, and the garbage collector waits for its end.
 const callSize = 1 << 16
 
-// rowsPerCall returns the number of rows of d features for one call: a positive multiple of the
-// rows that the loops take in a pass.
+// rowsPerCall returns the number of rows of d features for one call of assembly. It is a
+// positive multiple of the number of rows that one iteration of the loops takes.
 func rowsPerCall[T Float](d int) int {
 	pass := 16
 	if !is64[T]() {

@@ -19,29 +19,30 @@
 //     T(x*y) + z, which forbids the compiler to fuse the two, and no function
 //     of package math with a processor-specific form is called.
 //
-// Processors and compilers differ in which of two NaN an operation returns, and in the sign of
-// a new NaN. So functions that return sums or inner products ([Dot], [DotRows], [DotCSR],
-// [DotLeaves], [RowNorms], [SquaredDistance]) return a single kind of NaN, as
-// [MaxTo] and [MinTo] do. Functions that add to the caller's values ([AddTo], [Axpy],
-// [AddScaledRows] and the like) are steps of a fold: the code that ends the fold calls
-// [OneNaN], as every reduction of package collective does, so that no other NaN is seen.
+// Processors and compilers differ in which of two NaN operands an operation returns, and in the
+// sign of a new NaN. So functions that return sums or inner products ([Dot], [DotRows],
+// [DotCSR], [DotLeaves], [RowNorms], [SquaredDistance]) return a single kind of NaN, as [MaxTo]
+// and [MinTo] do. Functions that add to the caller's values ([AddTo], [Axpy], [AddScaledRows]
+// and the like) are steps of a fold: the code that ends the fold calls [OneNaN], as every
+// reduction of package collective does, so that users see no other NaN.
 //
 // # Assembly
 //
 // On amd64 with AVX2 the inner loops run in assembly, which the module in the directory avo
-// generates; those bound by arithmetic use AVX-512 if it is available. It keeps the contract by
-// construction: the lanes of a register are different outputs (rows for [DotRows], columns for
-// [AddScaledRows], centres for [Panels.To], arguments for [ExpTo]), each goes through
-// the operations of the pure Go form in their order. No instruction is fused, except in the
-// scores with which [Assigner] avoids most distances: they decide only what no rounding could
-// change. Special arguments of the elementary functions go to the scalar form. Tests compare
-// the assembly with the pure Go form, bit for bit. The pure Go form runs on other processors,
-// under the race detector, and with
+// generates; loops bound by arithmetic use AVX-512 if it is available. The assembly keeps the
+// contract by construction: the lanes of a register are different outputs (rows for [DotRows],
+// columns for [AddScaledRows], centres for [Panels.To], arguments for [ExpTo]), and each lane
+// goes through the operations of the pure Go form in the same order. No multiplication is fused
+// with an addition, except in the scores by which [Assigner] avoids computing most distances: a
+// score decides only where its rounding error cannot change the result. Special arguments of
+// the elementary functions are left to the scalar form. Tests compare the assembly with the
+// pure Go form, bit for bit. The pure Go form runs on other processors, under the race
+// detector, and with
 //
 //	SUPERSTEP_DEBUG=kernel.asm=off
 //
-// in the environment when the process starts; kernel.asm=avx2 keeps it from more than AVX2.
-// Each call of assembly is short, as nothing can interrupt it.
+// in the environment when the process starts; kernel.asm=avx2 limits the assembly to AVX2. Each
+// call of assembly is short, because the scheduler cannot preempt it.
 //
 // # Shapes and ownership
 //
@@ -50,7 +51,7 @@
 // source must be the same slice or not overlap. The caller must pass slices of the right
 // lengths: a slice shorter than its stated shape is a bug of the caller and panics like any
 // index out of range. Values never cause a panic: NaN and infinities propagate according to
-// IEEE 754, and each search states what it does with a NaN.
+// IEEE 754, and each search documents how it treats NaN.
 //
 // # A superstep of k-means
 //

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// elementary lists the functions of one argument: their references, the range in which the
-// reference is used, and the documented error in ulp.
+// elementary lists the functions of one argument: for each, its reference, the range of
+// arguments for which the reference is used, and the documented error in ulp.
 var elementary = []struct {
 	name   string
 	f      func(float64) float64
@@ -40,8 +40,8 @@ var elementary = []struct {
 	{"softplus", Softplus, func(x *big.Float) *big.Float { return bigLog1p(bigExp(x)) }, -745, 750, 0.53},
 }
 
-// ulps returns the distance of got to the exact value in units of the last
-// place of a float64 at that value.
+// ulps returns the distance between got and exact, in units of the last place of float64 at
+// exact.
 func ulps(got float64, exact *big.Float) float64 {
 	if exact.Sign() == 0 {
 		if got == 0 {
@@ -55,8 +55,9 @@ func ulps(got float64, exact *big.Float) float64 {
 	return math.Abs(r)
 }
 
-// points draws arguments in [lo, hi]: uniform, of every magnitude, near 0 and 1,
-// near small integers and quotients of the reductions, and the ends.
+// points draws arguments in [lo, hi]: from a uniform distribution, of every magnitude, near 0
+// and 1, near small integers and near the multiples to which the functions reduce arguments. It
+// also includes lo and hi.
 func points(rng *rand.Rand, n int, lo, hi float64) []float64 {
 	x := []float64{lo, hi, math.Nextafter(lo, hi), math.Nextafter(hi, lo)}
 	add := func(v float64) {
@@ -127,7 +128,7 @@ func TestPowWithinUlps(t *testing.T) {
 			continue
 		}
 		logx := math.Log(x)
-		check(x, (rng.Float64()*1450-743)/logx)                                    // results everywhere
+		check(x, (rng.Float64()*1450-743)/logx)                                    // results of all magnitudes
 		check(x, float64(rng.IntN(9)-4)/2)                                         // squares and roots
 		check(1+math.Ldexp(rng.Float64()-0.5, -rng.IntN(50)), 1+rng.Float64()*700) // near 1
 		y := 1 + math.Ldexp(rng.Float64()+0.5, -rng.IntN(40)-8)
@@ -178,8 +179,8 @@ func TestSpecialCases(t *testing.T) {
 	}
 }
 
-// TestPowSpecialCases compares every pair of special arguments with package math, whose special
-// cases are those of IEEE 754.
+// TestPowSpecialCases compares Pow with package math for every pair of special arguments. The
+// special cases of math.Pow are those of IEEE 754.
 func TestPowSpecialCases(t *testing.T) {
 	v := []float64{0, 1, 2, 3, 0.5, 1.5, 2.5, 4, 1e300, 1e-300, 5e-324, math.MaxFloat64, math.Inf(1), math.NaN(), 0x1p53, 0x1p53 - 1, 0x1p52 + 1, 1e18}
 	for _, a := range v {
@@ -233,8 +234,8 @@ func TestSlicesEqualScalars(t *testing.T) {
 	}
 }
 
-// golden renders arguments and results as bit patterns. The arguments come from
-// the file itself once it exists, so that only results can change.
+// golden compares the bits of arguments and results with the golden file of the function. If
+// the file exists, the arguments are read from it, so that only results can differ.
 func golden(t *testing.T, name string, f func([]float64) float64, args [][]float64) {
 	path := filepath.Join("testdata", name+".bits")
 	if *rewrite {
@@ -272,7 +273,7 @@ func golden(t *testing.T, name string, f func([]float64) float64, args [][]float
 	require.GreaterOrEqual(t, lines, 40, path)
 }
 
-// TestGolden fails on any processor or build mode that gives other bits.
+// TestGolden requires the bits in the golden files on every processor and in every build mode.
 func TestGolden(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
 	special := []float64{0, math.Copysign(0, -1), 1, -1, math.Inf(1), math.Inf(-1), math.NaN(), 5e-324, -5e-324, 0.5, 2, 10, math.Pi}

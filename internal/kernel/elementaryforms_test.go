@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// functionNames and ranges of ordinary arguments, by function.
+// functionForms has the name of each function and the range of its ordinary arguments.
 var functionForms = [functionCount]struct {
 	name   string
 	lo, hi float64
@@ -17,8 +17,7 @@ var functionForms = [functionCount]struct {
 	sigmoidOf: {"sigmoid", -60, 60}, softplusOf: {"softplus", -60, 60}, tanhOf: {"tanh", -30, 30},
 }
 
-// testFunction compares the forms of a function over arguments, which may be
-// anything, at an offset.
+// testFunction compares all forms of f for any arguments, in slices that begin at an offset.
 func testFunction(t require.TestingT, f function, args []float64, offset int) {
 	n := len(args)
 	src, dst := make([]float64, offset+n+guard)[offset:offset+n], make([]float64, 7-offset+n+guard)[7-offset:7-offset+n]
@@ -51,8 +50,8 @@ func testFunction(t require.TestingT, f function, args []float64, offset int) {
 	}
 }
 
-// TestElementaryForms compares every bit, NaNs included, at every length and offset, and at the
-// points that are hardest for the functions.
+// TestElementaryForms requires the same bits, including those of NaN, from all forms. It tests
+// every length and offset, and the arguments that are hardest for the functions.
 func TestElementaryForms(t *testing.T) {
 	rng := rand.New(rand.NewPCG(61, 62))
 	for f := range functionCount {

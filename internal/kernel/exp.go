@@ -7,29 +7,30 @@ import "math"
 // every build mode. Package math does not guarantee that: it has assembly for some
 // architectures, and allows fused products and sums on others.
 //
-// They carry their result as an unevaluated sum h + l of two floats until the last addition,
-// which costs a few operations and brings the error close to the half ulp of correct rounding.
-// A NaN among their results is always math.NaN(). The reductions are the table-driven ones of
-// Tang (ACM TOMS 15, 1989, exp; 16, 1990, log; 18, 1992, expm1), with tables so fine that
-// Taylor coefficients are as good as minimax ones.
+// The functions represent intermediate results as an unevaluated sum h + l of two floats until
+// the last addition. This costs a few operations and brings the error close to half an ulp, the
+// error of correct rounding. A NaN result is always math.NaN(). The argument reductions are the
+// table-driven ones of Tang (ACM TOMS 15, 1989, for exp; 16, 1990, for log; 18, 1992, for
+// expm1). The tables are so fine that Taylor polynomials are as accurate as minimax
+// polynomials.
 
 const (
-	// ln2/64 in two parts: the first has 36 bits, so that its product with
-	// any quotient of at most 17 bits is exact.
+	// ln2/64 as the sum of two parts. The first part has 36 bits, so that its product with any
+	// integer of at most 17 bits is exact.
 	ln2by64Hi = 0x1.62e42fefap-7
 	ln2by64Lo = 0x1.cf79abc9e3b398p-46
 	rLn2by64  = 0x1.71547652b82fep+6 // 64/ln2
 
-	// Adding and subtracting it rounds to the nearest integer, ties to even.
+	// Adding and then subtracting roundShift rounds to the nearest integer, ties to even.
 	roundShift = 0x1.8p52
 
-	expMax = 0x1.62e42fefa39efp+9  // above it exp overflows
-	expMin = -0x1.74910d52d3051p+9 // below it exp rounds to 0
+	expMax = 0x1.62e42fefa39efp+9  // exp overflows for larger arguments
+	expMin = -0x1.74910d52d3051p+9 // exp rounds to 0 for smaller arguments
 )
 
-// reduceExp returns e^(x+xl) in parts, for |x| ≤ 800 and |xl| ≤ ulp(x):
-// (s + sl)·(1 + r + t)·2^k with s + sl = 2^(j/64) to about 107 bits,
-// |r| ≤ 0.0055 and |t| ≤ 2e-5.
+// reduceExp returns factors of e^(x+xl), for |x| ≤ 800 and |xl| ≤ ulp(x). e^(x+xl) is (s +
+// sl)·(1 + r + t)·2^k, where s + sl is 2^(j/64) to about 107 bits for an integer j, |r| ≤
+// 0.0055 and |t| ≤ 2e-5.
 func reduceExp(x, xl float64) (s, sl, r, t float64, k int) {
 	n := (float64(x*rLn2by64) + roundShift) - roundShift
 	rh := x - float64(n*ln2by64Hi)
@@ -48,8 +49,8 @@ func expTail(r float64) float64 {
 	return float64(w * p)
 }
 
-// expPair combines the results of reduceExp into an unevaluated sum, without the power of two;
-// h is between 0.99 and 2.
+// expPair returns (s + sl)·(1 + r + t) for the results of reduceExp as an unevaluated sum h +
+// l; h is between 0.99 and 2.
 func expPair(s, sl, r, t float64) (h, l float64) {
 	p := sl + float64(s*(r+t))
 	h = s + p
@@ -64,8 +65,7 @@ func pow2(k int) float64 {
 	return math.Float64frombits(uint64(k+1023) << 52)
 }
 
-// scale returns y·2^k for y near 1 and -1100 ≤ k ≤ 1024, rounded once more if
-// the result is subnormal.
+// scale returns y·2^k for y near 1 and -1100 ≤ k ≤ 1024. A subnormal result is rounded.
 func scale(y float64, k int) float64 {
 	switch {
 	case k > 1023:
@@ -135,9 +135,9 @@ func Expm1(x float64) float64 {
 	return h
 }
 
-// expm1Pair returns e^x - 1 as an unevaluated sum, for 2^-54 ≤ |x| ≤ 44. With
-// a = s·2^k - 1 it is a + (1+a)·p = a + p + a·p, p = r + t, in which every
-// rounding falls on terms much smaller than the result.
+// expm1Pair returns e^x - 1 as an unevaluated sum h + l, for 2^-54 ≤ |x| ≤ 44. With a = s·2^k -
+// 1 and p = r + t, the result is a + (1+a)·p = a + p + a·p. Only terms that are much smaller
+// than the result are rounded.
 func expm1Pair(x float64) (h, l float64) {
 	s, sl, r, t, k := reduceExp(x, 0)
 	z := pow2(k)
@@ -157,8 +157,8 @@ func twoSum(a, b float64) (sum, err float64) {
 	return sum, (a - (sum - v)) + (b - v)
 }
 
-// high returns the leading 26 bits of x, so that the product of two such
-// numbers is exact.
+// high returns x truncated to its leading 26 bits, so that the product of two such numbers is
+// exact.
 func high(x float64) float64 {
 	return math.Float64frombits(math.Float64bits(x) &^ (1<<27 - 1))
 }

@@ -2,46 +2,48 @@ package kernel
 
 import "math"
 
-// A filter finds the nearest centre of most rows by scores in single precision, which take a
-// quarter of the time of distances, and reports the rows for which the scores cannot decide.
+// A filter finds the nearest centre of most rows by scores in single precision. Scores take a
+// quarter of the time of distances. The filter reports the rows for which the scores do not
+// decide.
 //
 // # Which rows are settled, and why
 //
-// For a row x, a centre c and any m, let y = x-m and z = c-m. The true squared
-// distance is |y|² + 2s with the score s = |z|²/2 - y·z, so the least score belongs
-// to the nearest centre. With u = 2^-24, rounding y and z to single precision
-// changes each component by a factor within 1±u(1+2^-28), whether it is taken from
-// double precision or not; starting a sum at |z|²/2 and adding d products to it, in
-// any order, fused or not, is wrong by at most (d+2)u/(1-(d+2)u) of the sum of the
-// magnitudes. A score is therefore wrong by less than
+// For a row x, a centre c and any m, let y = x-m and z = c-m. The true squared distance is |y|²
+// + 2s with the score s = |z|²/2 - y·z, so the nearest centre has the least score. With u =
+// 2^-24, rounding y and z to single precision changes each component by a factor within
+// 1±u(1+2^-28), whether the difference was computed in double or in single precision. Starting
+// a sum at |z|²/2 and adding d products to it, in any order, fused or not, is wrong by at most
+// (d+2)u/(1-(d+2)u) of the sum of the magnitudes. A score is therefore wrong by less than
 //
 //	E = (d+6)u·(|z|²/2 + |y||z|) ≤ (d+6)u·(|y|²/2 + Z²)
 //
-// for d up to 2^16, where Z is the largest |z|. The result is defined by the order of computed
-// squared distances, each wrong by a factor within 1±e with e = (d+2)·2^-53 or, for rows of
-// float32, (d+3)u. They are below 2(|y|²+Z²). So if the second score exceeds the first by more
-// than 2E + 2e(|y|²+Z²) < 4(d+6)u·(|y|²+Z²), the first belongs to the centre with the least
-// computed distance, and no other is equal to it. The code requires that the computed gap
-// exceeds twice that, which covers the rounding of the gap, of the computed |y|² and of the
-// bound.
+// for d up to 2^16, where Z is the largest |z|. The nearest centre is defined by the order of
+// computed squared distances. Each of these is wrong by a factor within 1±e, where e is
+// (d+2)·2^-53 or, for rows of float32, (d+3)u. The distances are below 2(|y|²+Z²). So suppose
+// that the second least score exceeds the least by more than 2E + 2e(|y|²+Z²) <
+// 4(d+6)u·(|y|²+Z²). Then the centre with the least score has the least computed distance, and
+// no other centre has an equal one. The code requires that the computed difference of the
+// scores exceeds twice that bound, which covers the rounding of the difference, of the computed
+// |y|² and of the bound.
 //
-// In addition, underflow makes each product and component wrong by at most 2^-149. Where |y| or
-// |z| is so large that this matters in a product, the bound on their squares has far more room;
-// all other cases are below the least margin, 2^-100, which also covers squares that underflow
-// in double precision. Z² is at most 2^120, or the filter is not used. A margin is computed
-// from 16|y|², so if |y|² is above 2^124 or NaN, the margin is infinite or NaN, and no gap
-// exceeds it. Otherwise no score and no distance overflows, in either precision.
+// In addition, underflow makes each product and component wrong by at most 2^-149. If |y| or
+// |z| is so large that such an error matters in a product, the margin, which is proportional to
+// |y|²+Z², is far larger than the error. In all other cases the errors are below the least
+// margin, 2^-100, which also covers squares that underflow in double precision. The filter is
+// not used if Z² exceeds 2^120. A margin is computed from 16|y|², so if |y|² is above 2^124 or
+// NaN, the margin is infinite or NaN, and no difference exceeds it. In all other cases no score
+// and no distance overflows, in either precision.
 type filter[T Float] struct {
 	k, d   int
 	width  int       // centres of a panel
-	panels []float32 // centre p*width+i in feature j at panels[(p*d+j)*width+i], less the middle
+	panels []float32 // panels[(p*d+j)*width+i] is feature j of centre p*width+i, minus the middle
 	starts []float32 // half the squared norm of each centre; +Inf for padding
-	middle []T       // padded with zeros to a multiple of eight
+	middle []T       // m above; padded with zeros to a multiple of eight values
 	scale  float32   // factor of 16|y|² in a margin
 	base   float32   // constant part of a margin
-	usable bool      // whether it can be used for the present centres
+	usable bool      // whether Z² of the centres is at most filterReach
 
-	y     []float32 // by feature, the values of filterRows rows
+	y     []float32 // y[j*filterRows+r] is the middle minus row r, in feature j
 	norms [filterRows]float32
 	near  [filterRows]int32
 	todo  [filterRows]int32
@@ -71,8 +73,8 @@ func newFilter[T Float](k, d int) *filter[T] {
 	return f
 }
 
-// filterWidth returns the number of centres of a panel that needs the least padding; of several
-// the largest.
+// filterWidth returns the number of centres per panel for which k centres need the least
+// padding; if several need the same, it returns the largest.
 func filterWidth(k int) (width int) {
 	least := math.MaxInt
 	for _, w := range [...]int{4, 6, 8, 10, 12} {
@@ -83,7 +85,7 @@ func filterWidth(k int) (width int) {
 	return width
 }
 
-// set computes the middle of the centres, and their differences from it.
+// set computes the midpoint of the range of each feature over the centres, and the panels.
 func (f *filter[T]) set(centers []T) {
 	d := f.d
 	for j := range d {
@@ -104,7 +106,7 @@ func (f *filter[T]) set(centers []T) {
 		}
 		f.starts[a] = float32(norm / 2)
 		if !(norm <= most) {
-			most = norm // or NaN, which persists
+			most = norm // a NaN is kept
 		}
 	}
 	scale := 8 * float64(d+6) * 0x1p-24
@@ -112,8 +114,8 @@ func (f *filter[T]) set(centers []T) {
 	f.usable = most <= filterReach
 }
 
-// block scores up to filterRows rows of x, which are listed in todo. For rows whose bit is set
-// in the result, f.near has the nearest centre.
+// block scores the rows of x listed in todo, at most filterRows of them. If bit r of the result
+// is set, f.near[r] is the nearest centre of row todo[r].
 func (f *filter[T]) block(x []T, todo []int32) uint32 {
 	n := len(todo)
 	if n < filterRows {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// forms are the forms of every loop, for benchmarks that compare them.
+// forms has all forms that this processor can run, for benchmarks that compare them.
 var forms = func() (list []namedForm) {
 	for i, form := range append([]dispatch{{}}, assembled...) {
 		list = append(list, namedForm{[]string{"go", "avx2", "avx512"}[i], form})
@@ -18,8 +18,8 @@ type namedForm struct {
 	k    dispatch
 }
 
-// benchForms runs a loop in all forms and reports the bytes it reads and the
-// arithmetic it does per second.
+// benchForms runs a loop in all forms and reports the bytes read and the floating-point
+// operations per second.
 func benchForms(b *testing.B, name string, bytes, flops int, run func(k dispatch)) {
 	for _, f := range forms {
 		b.Run(name+"/"+f.name, func(b *testing.B) {

@@ -11,9 +11,9 @@ import (
 
 // The tests of this file compare the assembly with pure Go, bit for bit: at every length, at
 // unaligned offsets, and with values that are infinite, subnormal, zero of either sign or not a
-// number. Slices are guarded: nothing outside of them may change.
+// number. Each slice is followed by guard values, which must not change.
 
-// assembled are the forms in assembly that this processor has.
+// assembled has the forms in assembly that this processor can run.
 var assembled = func() (list []dispatch) {
 	if available().avx2 {
 		list = append(list, dispatch{avx2: true})
@@ -30,8 +30,9 @@ var difficultValues = []float64{
 	math.MaxFloat64, -math.MaxFloat64, 1, -1, 0x1p-149, -0x1p-127, math.MaxFloat32, 1e-30, 1e30,
 }
 
-// mixed draws n values at an offset: ordinary ones in style 0, some strange ones in style 1,
-// otherwise values of many magnitudes. Guard values follow the slice.
+// mixed draws n values in a slice that begins at an offset of its array. They are ordinary
+// values in style 0, include difficult values in style 1, and have many magnitudes in other
+// styles. Guard values follow the slice.
 func mixed[T Float](rng *rand.Rand, n, offset, style int) []T {
 	s := make([]T, offset+n+guard)
 	for i := range s {
@@ -54,21 +55,22 @@ const (
 	guardValue = 12345
 )
 
-// clone copies a slice with its guard and its offset.
+// clone returns a copy of x and of the guard values after it.
 func clone[T Float](x []T) []T {
 	c := make([]T, len(x)+guard)
 	copy(c, x[:len(x)+guard])
 	return c[:len(x)]
 }
 
-// same compares bits, with all NaNs equal, and checks the guards.
+// same requires that want and got have the same bits, where all NaN are equal, and that the
+// guard values of got are unchanged.
 func same[T Float](t require.TestingT, want, got []T, msg ...any) {
 	if !equalBits(want, got) {
 		require.Equal(t, bits(want), bits(got), msg...)
 	}
 	for _, v := range got[:len(got)+guard][len(got):] {
 		if v != guardValue {
-			require.Fail(t, "written beyond the end", msg...)
+			require.Fail(t, "the guard values after the slice were changed", msg...)
 		}
 	}
 }
@@ -85,7 +87,7 @@ func equalBits[T Float](a, b []T) bool {
 	return true
 }
 
-// testElementwise runs every element-wise loop at one length.
+// testElementwise compares all forms of every element-wise loop at one length.
 func testElementwise[T Float](t *testing.T, rng *rand.Rand, n, offset, style int) {
 	x, y := mixed[T](rng, n, offset, style), mixed[T](rng, n, (offset+3)%8, style)
 	scalar := mixed[T](rng, 1, 0, style)[0]
@@ -113,7 +115,7 @@ func testElementwise[T Float](t *testing.T, rng *rand.Rand, n, offset, style int
 	}
 }
 
-// testMargins runs the loops over margins at one length.
+// testMargins compares all forms of the loops over margins at one length.
 func testMargins(t *testing.T, rng *rand.Rand, n, offset, style int) {
 	x, y := mixed[float64](rng, n, offset, style), mixed[float64](rng, n, (offset+3)%8, style)
 	out, class := mixed[float64](rng, n, (offset+5)%8, style), make([]float64, n)
@@ -160,7 +162,7 @@ func testMargins(t *testing.T, rng *rand.Rand, n, offset, style int) {
 	}
 }
 
-// testRows runs every product of a matrix with a vector at one shape.
+// testRows compares all forms of every product of a matrix with a vector at one shape.
 func testRows[T Float](t *testing.T, rng *rand.Rand, n, d, offset, style int) {
 	x, w := mixed[T](rng, n*d, offset, style), mixed[T](rng, d, (offset+1)%8, style)
 	coef, out := mixed[T](rng, n, (offset+5)%8, style), mixed[T](rng, n, offset%3, 0)
@@ -170,7 +172,7 @@ func testRows[T Float](t *testing.T, rng *rand.Rand, n, d, offset, style int) {
 	compare(t, w, "addScaledRows "+at, func(f dispatch, out []T) { addScaledRows(f, x, n, d, coef, out) })
 }
 
-// compare runs a loop over copies of out in all forms.
+// compare runs a loop over copies of out in all forms, and requires the same results.
 func compare[T Float](t require.TestingT, out []T, at string, run func(f dispatch, out []T)) {
 	want := clone(out)
 	run(dispatch{}, want)
@@ -223,8 +225,9 @@ func FuzzForms(f *testing.F) {
 	})
 }
 
-// TestFormOf: AVX-512 is chosen only if the processor has every extension that the assembly
-// uses. Some processors have only the foundation, and hypervisors mask single extensions.
+// TestFormOf requires that AVX-512 is chosen only if the processor has every extension that the
+// assembly uses. Some processors have only AVX-512F, and hypervisors may mask single
+// extensions.
 func TestFormOf(t *testing.T) {
 	all := features{avx2: true, avx512f: true, avx512dq: true, avx512vl: true}
 	require.Equal(t, dispatch{avx2: true, avx512: true}, formOf(all))

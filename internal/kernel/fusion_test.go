@@ -23,8 +23,8 @@ import (
 var fused = regexp.MustCompile(`\b(VFN?M(ADD|SUB)\w*|FN?M(ADD|SUB)[SD]?)\b`)
 
 // instances makes the compiler emit the generic functions for every element type; it is added
-// to the package only for the listing. Otherwise a fusion in a type that nothing instantiates
-// would not show.
+// to the package only for the listing. Otherwise a fusion would not be found for a type with
+// which no function is instantiated.
 const instances = `package kernel
 
 func floats[T Float](a T, x, y []T) T {
@@ -64,7 +64,8 @@ func listing(t *testing.T, extra string, env ...string) string {
 	require.NoError(t, os.WriteFile(over, []byte(extra), 0o644))
 	overlay := filepath.Join(dir, "overlay.json")
 	require.NoError(t, os.WriteFile(overlay, []byte(fmt.Sprintf(`{"Replace":{%q:%q}}`, filepath.Join(wd, "zz_extra.go"), over)), 0o644))
-	// With -trimpath, as tests compiles for these targets, the standard library is compiled once.
+	// Package tests also compiles for these targets with -trimpath, so the build cache has the
+	// standard library.
 	cmd := proctest.Command("go", "build", "-trimpath", "-overlay", overlay, "-gcflags=-S", "-o", filepath.Join(dir, "kernel.a"), ".")
 	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux"), env...)
 	out, err := cmd.CombinedOutput()
@@ -74,24 +75,25 @@ func listing(t *testing.T, extra string, env ...string) string {
 
 var targets = [][]string{{"GOARCH=arm64"}, {"GOARCH=amd64", "GOAMD64=v3"}}
 
-// TestNoFusedMultiplyAdd reads the listing of this package for targets where the compiler may
-// fuse.
+// TestNoFusedMultiplyAdd requires that the listing of this package has no fused multiply-add on
+// targets for which the compiler may use it.
 func TestNoFusedMultiplyAdd(t *testing.T) {
 	for _, env := range targets {
 		t.Run(strings.Join(env, ","), func(t *testing.T) {
 			t.Parallel()
 			out := listing(t, instances, env...)
 			for _, name := range []string{"kernel.logPair STEXT", "kernel.scan8 STEXT", "kernel.DotRows[go.shape.float32]", "kernel.AddScaledRows[go.shape.float64]"} {
-				require.Contains(t, out, name, "the listing does not cover the package")
+				require.Contains(t, out, name, "the listing lacks a function of the package")
 			}
 			for line := range strings.Lines(out) {
-				require.False(t, fused.MatchString(line), "fused: %s", line)
+				require.False(t, fused.MatchString(line), "fused instruction: %s", line)
 			}
 		})
 	}
 }
 
-// TestFusionIsFound shows that the search above finds a fusion if there is one.
+// TestFusionIsFound requires that the search of TestNoFusedMultiplyAdd finds a fusion if there
+// is one.
 func TestFusionIsFound(t *testing.T) {
 	const bad = "package kernel\n\nfunc Fusible(x, y, z float64) float64 { return x*y + z }\n"
 	var wg sync.WaitGroup

@@ -1,17 +1,17 @@
 package kernel
 
-// Gram is the work space of [Gram.AddRows] for 256 features or more, half a megabyte. A loop
-// keeps it to avoid allocations. The zero value is ready to use. One goroutine at a time may
-// use it.
+// Gram is the work space of [Gram.AddRows]. For 256 features or more, AddRows allocates half a
+// megabyte at its first call and reuses that later. The zero value is ready to use. Only one
+// goroutine at a time may use a Gram.
 type Gram struct{ right []float64 }
 
 // AddRows adds to out the weighted products of the features of the n rows of x, in row order:
-// out[a*(a+1)/2+b] = out[a*(a+1)/2+b] + (h[i]*x[i*d+a])*x[i*d+b] for b ≤ a and
-// i = 0, 1, …, n-1. It is the Hessian of a linear model. out is the lower triangle row by row,
-// d*(d+1)/2 values. A nil h means that every row weighs 1.
+// out[a*(a+1)/2+b] = out[a*(a+1)/2+b] + (h[i]*x[i*d+a])*x[i*d+b] for b ≤ a and i = 0, 1, …,
+// n-1. The result is the Hessian of a linear model. out is the lower triangle row by row,
+// d*(d+1)/2 values. A nil h means that every row has weight 1.
 //
-// With very many features, out does not fit in any cache, and every 256 rows need a pass over
-// it: pass at least that many rows at a time.
+// With very many features, out does not fit in any cache, and there is one pass over it for
+// every 256 rows. The caller should therefore pass at least 256 rows at a time.
 func (g *Gram) AddRows(x []float64, n, d int, h, out []float64) {
 	gramRows(active, g, x, n, d, h, out)
 }
@@ -33,11 +33,11 @@ func gramRows(form dispatch, g *Gram, x []float64, n, d int, h, out []float64) {
 	}
 }
 
-// gramPart is how many outputs of a row of the triangle gramParts keeps in the first-level
-// cache while it adds all rows of the data.
+// gramPart is the number of consecutive outputs of a row of the triangle to which gramParts
+// adds all rows of the data before it goes on. They stay in the first-level cache.
 const gramPart = 512
 
-// gramParts is [Gram.AddRows] without assembly.
+// gramParts is the form of [Gram.AddRows] without assembly for matrix tiles.
 func gramParts(form dispatch, x []float64, n, d int, h, out []float64) {
 	for lo := 0; lo < d; lo += gramPart {
 		for a := lo; a < d; a++ {
@@ -65,8 +65,9 @@ func gramParts(form dispatch, x []float64, n, d int, h, out []float64) {
 	}
 }
 
-// gramTiles is [Gram.AddRows] for d of at least eight. The left side of the products is scaled by h
-// into a panel of a tile's rows; the panel is then multiplied with all columns up to its own.
+// gramTiles is the form of [Gram.AddRows] for d of at least eight. It writes the columns of the
+// left factors of a tile, times h, to a panel. Then it multiplies the panel with all columns of
+// the data up to the last column of the panel.
 func gramTiles(form dispatch, x []float64, n, d int, h, out []float64) {
 	var left [blockRows * wide]float64
 	var weights [blockRows]float64
@@ -91,16 +92,18 @@ func gramTiles(form dispatch, x []float64, n, d int, h, out []float64) {
 }
 
 const (
-	// wideGram is the number of features from which gramPanels is used.
+	// wideGram is the smallest number of features for which gramPanels is used.
 	wideGram = 256
-	// The rows and columns of the data that gramPanels packs together. They fit in the
-	// second-level cache, while a column's panel and the left panel fit in the first.
+	// gramPanels packs blocks of panelRows rows and panelColumns columns of the data. A block
+	// fits in the second-level cache. The panel of the left factors and one panel of eight
+	// columns fit in the first-level cache.
 	panelRows, panelColumns = 256, 256
 )
 
-// gramPanels is [Gram.AddRows] for very many features. Then a row of the data is far from the next
-// one, and each step down a column would touch another page, so the columns are packed, eight
-// by eight. The triangle is computed in strips of as many columns as are packed.
+// gramPanels is the form of [Gram.AddRows] for wideGram features or more. Consecutive rows of
+// the data are then so far apart that each step down a column would touch another memory page.
+// So the columns are packed into panels of eight. The triangle is computed in strips of
+// panelColumns columns.
 func gramPanels(form dispatch, g *Gram, x []float64, n, d int, h, out []float64) {
 	if g.right == nil {
 		g.right = make([]float64, panelRows*panelColumns)
@@ -130,8 +133,9 @@ func gramPanels(form dispatch, g *Gram, x []float64, n, d int, h, out []float64)
 	}
 }
 
-// packPanels copies the columns first to last of m rows, eight by eight: the first eight row by
-// row, then the next eight. If fewer than eight are left, it takes the last eight.
+// packPanels copies the columns first to last-1 of the m rows of block to right, in panels of
+// eight columns. A panel is row-major. If fewer than eight columns are left, the panel has the
+// last eight columns of block.
 func packPanels(block []float64, m, d, first, last int, right []float64) {
 	for b := first; b < last; b += lanes {
 		from := min(b, d-lanes)
@@ -142,7 +146,7 @@ func packPanels(block []float64, m, d, first, last int, right []float64) {
 	}
 }
 
-// fillWeights writes the weights of rows from lo on, or 1 without weights.
+// fillWeights copies h[lo:] to weights, or sets all weights to 1 if h is nil.
 func fillWeights(weights, h []float64, lo int) {
 	if h != nil {
 		copy(weights, h[lo:])
@@ -153,7 +157,9 @@ func fillWeights(weights, h []float64, lo int) {
 	}
 }
 
-// scaleLeft writes a panel: the first rows columns of m rows, scaled.
+// scaleLeft writes a panel to left: the first columns of each of the m rows of block, times the
+// weight of the row. The argument rows is the number of columns, four or eight, which are the
+// rows of a tile.
 func scaleLeft(rows int, weights, block []float64, d, m int, left []float64) {
 	if rows == wide {
 		wideScalePanel(&weights[0], &block[0], 8*d, m, &left[0])
@@ -162,9 +168,10 @@ func scaleLeft(rows int, weights, block []float64, d, m int, left []float64) {
 	}
 }
 
-// gramTile computes one tile of a triangle: the rows from from on, except those before a, which
-// are done, and the columns from b on, up to each row's own. The m values of the columns, or of
-// the last eight, are at right, stride bytes from row to row.
+// gramTile adds to one tile of the triangle: rows from to from+rows-1 without those before a,
+// which another tile covers, and eight columns from b on, in each row up to the diagonal. The m
+// rows of the data for these columns (or for the last eight columns of the data) begin at right
+// and are stride bytes apart.
 func gramTile(rows int, left, right *float64, stride, m, d, from, a, b int, out []float64) {
 	if b+lanes <= a+1 && from == a {
 		var at [wide]*float64

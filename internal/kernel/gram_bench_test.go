@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// BenchmarkWideGram computes the matrix of second derivatives of very many features: one for
-// 5,000 features takes 100 MB, so that besides the products the number of passes over it
-// matters.
+// BenchmarkWideGram measures the matrix of second derivatives for very many features. For 5,000
+// features it takes 100 MB, so that the number of passes over it matters as well as the
+// products.
 func BenchmarkWideGram(b *testing.B) {
 	rng := rand.New(rand.NewPCG(61, 62))
 	var g Gram

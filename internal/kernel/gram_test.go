@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWideGramEqualsDefinition compares the triangle of very many features, with whole and
-// partial panels, with sums row by row, in every form.
+// TestWideGramEqualsDefinition compares AddRows for very many features with sums row by row. It
+// tests every form, and numbers of features with full and partial panels.
 func TestWideGramEqualsDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(71, 72))
 	var g Gram
@@ -38,7 +38,7 @@ func TestWideGramEqualsDefinition(t *testing.T) {
 	}
 }
 
-// TestWideGramAllocatesNothing: a Gram allocates nothing after its first use.
+// TestWideGramAllocatesNothing requires that a Gram allocates nothing after its first use.
 func TestWideGramAllocatesNothing(t *testing.T) {
 	const n, d = 3, wideGram
 	x, gram := make([]float64, n*d), make([]float64, d*(d+1)/2)

@@ -6,24 +6,27 @@ import (
 	"unsafe"
 )
 
-// A histogram has a sum for every bin of every column of bytes. The sum of bin b of column c is
-// at c*HistogramStride+b; if sums are pairs of words, at twice that. Sums wrap around: a caller
-// that adds so many rows must fold them in between.
+// A histogram has a sum for every bin of every column of bytes. The sum of bin b of column c
+// has index c*HistogramStride+b or, if a sum is two words, twice that index. Sums wrap around:
+// a caller that adds more rows than a sum can hold must fold the sums (see [FoldPairs]) in
+// between.
 const (
 	// HistogramColumns is the largest number of columns of one histogram.
 	HistogramColumns = 32
-	// HistogramStride is the distance of columns. It is more than the 256 bins, so that equal
-	// bins of neighbouring columns do not have the same offset in a memory page: processors
-	// first compare only these offsets, and would take the addresses for equal.
+	// HistogramStride is the number of sums from one column to the next. It exceeds the 256
+	// bins so that the sums of the same bin in neighbouring columns have different offsets in a
+	// memory page. With equal offsets a load would wait for an earlier store, because
+	// processors first compare only the offsets of their addresses.
 	HistogramStride = 264
-	// PackedRows is how many rows of packed pairs may be added before they are folded.
+	// PackedRows is the number of rows of packed pairs that may be added before the sums must
+	// be folded.
 	PackedRows = 8192
-	// PackedMax is the largest absolute value of either half of a packed pair: sums of
-	// PackedRows of them fit in 32 bits with their sign.
+	// PackedMax is the largest absolute value of either half of a packed pair. The sum of
+	// PackedRows such values fits in 32 bits with sign.
 	PackedMax = 1 << 17
 )
 
-// Pack returns the packed pair of two integers: g·2^32 + h.
+// Pack returns the packed pair of g and h: g·2^32 + h.
 func Pack(g, h int64) int64 { return g<<32 + h }
 
 // Unpack returns the two halves of a packed pair, or of a sum of packed pairs.
@@ -32,18 +35,17 @@ func Unpack(v int64) (g, h int64) {
 	return (v - h) >> 32, h
 }
 
-// histogramAhead is how many entries ahead of the current one the assembly reads in lists of
+// histogramAhead is how many entries after the current one the assembly reads in a list of
 // rows.
 const histogramAhead = 16
 
-// HistogramPacked adds pairs[r] to the sums of the bins of row r, for each r: row r has
-// bins[r*stride:(r+1)*stride], one for each column.
+// HistogramPacked adds pairs[r] to the sums of the bins of row r, for each r. Row r has the
+// bins bins[r*stride:(r+1)*stride], one for each column.
 func HistogramPacked(hist []int64, bins []byte, stride int, pairs []int64) {
 	histogramRows(active, packedSums, hist, bins, stride, pairs, len(pairs))
 }
 
-// HistogramPackedAt is HistogramPacked for the listed rows only; bins and pairs are those of
-// all rows.
+// HistogramPackedAt is HistogramPacked for the listed rows only; bins and pairs hold all rows.
 func HistogramPackedAt(hist []int64, bins []byte, stride int, pairs []int64, rows []int32) {
 	histogramAt(active, packedSums, hist, bins, stride, pairs, rows)
 }
@@ -70,8 +72,8 @@ func HistogramWideAt(hist []int64, bins []byte, stride int, pairs []int64, rows 
 	histogramAt(active, wideSums, hist, bins, stride, pairs, rows)
 }
 
-// FoldPairs adds the halves of each packed sum in from, as Unpack returns them, to two integers
-// of to: those of from[i] to to[2*i] and to[2*i+1].
+// FoldPairs adds the halves of each packed sum from[i], as Unpack returns them, to to[2*i] and
+// to[2*i+1].
 func FoldPairs(to, from []int64) { foldHalves(active, to, from) }
 
 func foldHalves(k dispatch, to, from []int64) {
@@ -113,7 +115,8 @@ const (
 	wideSums
 )
 
-// words returns the number of words of a sum, pairWords that of a row's pair.
+// words returns the number of words of a sum; pairWords returns the number of words of the pair
+// of a row.
 func (s histogramSums) words() int     { return 1 + min(int(s), 1) }
 func (s histogramSums) pairWords() int { return 1 + int(s)/2 }
 
@@ -164,7 +167,8 @@ func histogramAt(k dispatch, s histogramSums, hist []int64, bins []byte, stride 
 	}
 }
 
-// histogramList adds all but the last rows of a list in assembly, and returns the rest.
+// histogramList adds the rows of a list in assembly, except the last histogramAhead, and
+// returns the remaining rows.
 func histogramList(s histogramSums, hist []int64, bins []byte, stride int, pairs []int64, rows []int32) []int32 {
 	n := len(rows) - histogramAhead
 	if n <= 0 {
@@ -186,8 +190,7 @@ func histogramList(s histogramSums, hist []int64, bins []byte, stride int, pairs
 	return rows
 }
 
-// checkList panics unless each number of a list is below n, as the assembly does not check
-// them.
+// checkList panics unless every row number is from 0 to n-1. The assembly does not check that.
 func checkList(rows []int32, n int) {
 	var highest uint32
 	all := len(rows) > 0
@@ -230,10 +233,10 @@ func addTwo(hist []int64, row []byte, v, w int64) {
 	}
 }
 
-// PartitionRows puts each listed row into left if the table has 1 for its byte, and into right
-// if it has 0. It returns the number of rows in left. The byte of row r is bins[r*stride]. left
-// and right keep the order of the list, and each needs the length of the list; left may be the
-// list itself.
+// PartitionRows appends each listed row to left if the table has 1 for the byte of the row, and
+// to right if it has 0. It returns the number of rows in left. The byte of row r is
+// bins[r*stride]. The order of the list is kept. left and right must each have the length of
+// rows; left may be the same slice as rows.
 func PartitionRows(rows []int32, bins []byte, stride int, table *[256]byte, left, right []int32) int {
 	return partitionList(active, rows, bins, stride, table, left, right)
 }

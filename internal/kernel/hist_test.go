@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// histogramForms returns the forms of the loops that run here.
+// histogramForms returns the forms of the loops that this processor can run.
 func histogramForms() map[string]dispatch {
 	return map[string]dispatch{"assembly": available(), "go": {}}
 }
 
-// TestHistograms compares all forms, at all lengths up to a bound and all numbers of columns,
-// with sums computed bin by bin.
+// TestHistograms compares all forms with the sums of sumsByBin, for all numbers of rows up to a
+// bound and all numbers of columns.
 func TestHistograms(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{0, 1, 2, 15, 16, 17, 18, 33, 100, 3000} {
@@ -58,7 +58,7 @@ func TestHistograms(t *testing.T) {
 	}
 }
 
-// sumsByBin goes over columns and bins first.
+// sumsByBin returns start plus the sums of the rows. It adds one pair at a time.
 func sumsByBin(s histogramSums, start []int64, bins []byte, stride int, pairs []int64, rows []int32) []int64 {
 	sums := slices.Clone(start)
 	for _, r := range rows {
@@ -79,7 +79,8 @@ func sumsByBin(s histogramSums, start []int64, bins []byte, stride int, pairs []
 	return sums
 }
 
-// TestHistogramsRefuse: invalid arguments, which the assembly does not check, panic.
+// TestHistogramsRefuse requires a panic for invalid arguments. The assembly itself does not
+// check them.
 func TestHistogramsRefuse(t *testing.T) {
 	hist, bins, pairs := make([]int64, HistogramStride), make([]byte, 20), make([]int64, 20)
 	long := make([]int32, 20)
@@ -183,8 +184,8 @@ func TestPartitionRows(t *testing.T) {
 	}
 }
 
-// BenchmarkHistogram reports ns per update of 1,000,000 rows of 28 columns: all of them in
-// order, and half of them by number.
+// BenchmarkHistogram reports nanoseconds per update of a sum for 1,000,000 rows of 28 columns:
+// for all rows in order, and for a list of half of the rows.
 func BenchmarkHistogram(b *testing.B) {
 	const n, stride = 1_000_000, 28
 	rng := rand.New(rand.NewPCG(1, 2))

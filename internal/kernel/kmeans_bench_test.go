@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// blobs returns n rows around k centres drawn from a normal distribution; with
-// small noise the clusters are well apart.
+// blobs returns n rows around k centres, which it draws from a normal distribution. If noise is
+// small, the clusters are well separated.
 func blobs(n, d, k int, noise float64) (x, centers []float64) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	centers = make([]float64, k*d)
@@ -25,7 +25,7 @@ func blobs(n, d, k int, noise float64) (x, centers []float64) {
 	return x, centers
 }
 
-// reportPair reports nanoseconds for one feature of one (row, centre) pair.
+// reportPair reports the nanoseconds per feature of a (row, centre) pair.
 func reportPair(b *testing.B, pairs int) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(pairs), "ns/pair·feature")
 }

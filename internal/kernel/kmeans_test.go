@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naiveNearest is Lloyd's assignment step as in a textbook.
+// naiveNearest returns the nearest centre of x and its distance, as in a textbook version of
+// Lloyd's algorithm.
 func naiveNearest(x, centers []float64, k, d int) (int, float64) {
 	best, arg := math.NaN(), -1
 	for a := range k {
@@ -71,7 +72,7 @@ func TestAssignEqualsLloyd(t *testing.T) {
 		k := rapid.IntRange(1, 35).Draw(t, "k")
 		d := rapid.IntRange(0, 19).Draw(t, "d")
 		n := rapid.SampledFrom([]int{0, 1, 2, 3, 5, 67, 127, 128, 129, 300}).Draw(t, "n")
-		offset := rapid.IntRange(0, 3).Draw(t, "offset") // unaligned subslices
+		offset := rapid.IntRange(0, 3).Draw(t, "offset") // slices that are not aligned
 		x := fill(rng, make([]float64, offset+n*d), style)[offset:]
 		centers := fill(rng, make([]float64, k*d), style)
 		if rapid.Bool().Draw(t, "centres are rows") && n > 0 {
@@ -85,7 +86,7 @@ func TestAssignEqualsLloyd(t *testing.T) {
 		for i := range assign {
 			assign[i] = int32(rng.IntN(k+4) - 2)
 		}
-		for range 2 { // with wild guesses, then with the right ones
+		for range 2 { // first with arbitrary guesses, then with right guesses
 			AssignEuclidean(x, n, c, assign, dist)
 			for i := range n {
 				row := x[i*d : (i+1)*d]
@@ -129,7 +130,8 @@ func TestReachNearTheBisector(t *testing.T) {
 	}
 }
 
-// TestAssignIsAFunctionOfTheRow permutes the rows of a block.
+// TestAssignIsAFunctionOfTheRow permutes the rows of a block and requires the same result for
+// each row.
 func TestAssignIsAFunctionOfTheRow(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	const n, d, k = 301, 7, 11

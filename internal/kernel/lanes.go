@@ -3,22 +3,23 @@ package kernel
 import "math"
 
 // A lane kernel computes the squared distances of rows to a group of centres, with one register
-// per centre, and keeps the nearest. Groups have 4 to 8 centres: eight accumulators, the
-// feature and a difference fill the registers of amd64, and with these five widths every k of
-// at least 9 can be split into full groups. A narrower last group is padded with NaN centres,
-// which never win.
+// per centre, and records the nearest centre of each row. Groups have 4 to 8 centres: eight
+// accumulators, one feature and one difference fill the registers of amd64. With these five
+// widths every k of at least 9 can be split into full groups. A narrower last group is padded
+// with NaN centres, which never win.
 //
-// Squared distances are compared as unsigned integers, which orders non-negative floats as
-// numbers and puts every NaN after +Inf; integers also let the compiler select without a
-// branch. Branches on the nearest centre could not be predicted.
+// The bits of squared distances are compared as unsigned integers. This orders non-negative
+// floats by value and puts every NaN after +Inf. For integers the compiler can also select the
+// smaller without a branch; the processor could not predict branches on the nearest centre.
 
 // noKey is the initial key of a search. It is greater than the key of every number, +Inf
-// included, and not greater than that of any NaN.
+// included, and no NaN has a smaller key.
 const noKey = 0x7ff0000000000001
 
 // scan compares one group of centres with the rows of x listed in todo. For each row of x, key
-// has the bits of the smallest squared distance so far, and near its centre. Groups are scanned
-// in increasing order, so with a strict comparison the lowest centre wins a tie.
+// has the bits of the smallest squared distance so far, and near has the centre at this
+// distance. Groups are scanned in increasing order and the comparison is strict, so the centre
+// with the lowest index wins a tie.
 func (g *group) scan(x []float64, d int, todo []int32, key []uint64, near []int32) {
 	switch g.width {
 	case 4:

@@ -2,15 +2,16 @@ package kernel
 
 import "unsafe"
 
-// Leaves are rows of different shards, one per shard: eight of them belong to the shards under
-// one node of the tree over shards. A step of stochastic gradient descent uses them. The
-// functions of this file read them in place.
+// Leaves are rows of different shards, one per shard, which a step of stochastic gradient
+// descent uses. Sums over shards are formed along a binary tree; the eight leaves that are
+// processed together belong to the shards below one node of the tree. The functions of this
+// file read the rows without copying them.
 
 // LeafCount is the number of leaves that are processed at a time.
 const LeafCount = 8
 
-// DotLeaves sets out[i] = [Dot](rows[i], w) for rows as long as w, with the bits
-// of Dot.
+// DotLeaves sets out[i] = [Dot](rows[i], w), with the bits of Dot. Each row has the length of
+// w.
 func DotLeaves(rows *[LeafCount][]float64, w []float64, out *[LeafCount]float64) {
 	dotLeaves(active, rows, w, out)
 	OneNaN(out[:])
@@ -46,9 +47,9 @@ const mostLeafFeatures = callSize / LeafCount
 //	((p0+p1) + (p2+p3)) + ((p4+p5) + (p6+p7))
 //	p(i,j) = (coef[i]*rows[i][j] - coef[i]*mean[j]) * scale[j]
 //
-// or without a mean, p(i,j) = coef[i]*rows[i][j] * scale[j]. It is the gradient of a linear
-// model with scaled features, for one row of each shard. mean and scale have the length of out,
-// rows at least that length.
+// If mean is nil, p(i,j) = coef[i]*rows[i][j] * scale[j]. The result is the gradient of a
+// linear model with scaled features, for one row of each shard. mean and scale have the length
+// of out; each row has at least that length.
 func FoldLeaves(rows *[LeafCount][]float64, coef *[LeafCount]float64, mean, scale, out []float64) {
 	foldLeaves(active, rows, coef, mean, scale, out)
 }
@@ -94,12 +95,12 @@ func foldLeaves(k dispatch, rows *[LeafCount][]float64, coef *[LeafCount]float64
 	}
 }
 
-// offCentre returns the part of a leaf with a mean.
+// offCentre returns p(i,j) of FoldLeaves with a mean.
 func offCentre(c, x, mean, by float64) float64 {
 	return float64((float64(c*x) - float64(c*mean)) * by)
 }
 
-// FoldEight returns the sum of eight numbers as FoldLeaves adds them.
+// FoldEight returns the sum of eight numbers, added pairwise as in FoldLeaves.
 func FoldEight(p *[LeafCount]float64) float64 {
 	return ((p[0] + p[1]) + (p[2] + p[3])) + ((p[4] + p[5]) + (p[6] + p[7]))
 }

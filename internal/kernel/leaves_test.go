@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// leafShape draws rows at any offsets, one of them twice, with their coefficients, mean and
-// scale.
+// leafShape draws rows at various offsets, of which two are the same slice, and their
+// coefficients, mean and scale.
 func leafShape(rng *rand.Rand, d, offset, style int) (rows [LeafCount][]float64, coef [LeafCount]float64, mean, scale []float64) {
 	for i := range rows {
 		rows[i] = mixed[float64](rng, d, (offset+3*i)%8, style)
@@ -48,7 +48,8 @@ func FuzzLeafForms(f *testing.F) {
 	})
 }
 
-// The parts are computed for single rows by Axpy and products, and added in pairs by AddTo.
+// TestLeavesByTheirDefinition compares FoldLeaves with parts that are computed row by row, by
+// Axpy and products, and added pairwise by AddTo.
 func TestLeavesByTheirDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(53, 54))
 	for _, d := range []int{1, 3, 28} {

@@ -3,8 +3,8 @@ package kernel
 import "math"
 
 const (
-	// ln2 in two parts: the first is a multiple of 2^-42, as are the first
-	// parts of logTable, so that k·ln2Hi plus one of them is exact.
+	// ln2 as the sum of two parts. The first part is a multiple of 2^-42, like the first parts
+	// of the entries of logTable, so that k·ln2Hi plus the first part of an entry is exact.
 	ln2Hi = 0x1.62e42fefa38p-1
 	ln2Lo = 0x1.ef35793c7673p-45
 
@@ -12,7 +12,7 @@ const (
 	rLn2Hi = 0x1.71547652b82fep+0
 	rLn2Lo = 0x1.777d0ffda0d24p-56
 
-	logTableFirst = 90 // the entry of 90/128, just below √½
+	logTableFirst = 90 // the first entry is log(90/128); 90/128 is just below √½
 )
 
 // split returns m and k with x = m·2^k and √½ < m ≤ √2 approximately, for a
@@ -23,7 +23,7 @@ func split(x float64) (m float64, k int) {
 		b = math.Float64bits(x * 0x1p54)
 		k = -54
 	}
-	const sqrt2 = 0x6a09e667f3bcd // its fraction
+	const sqrt2 = 0x6a09e667f3bcd // the fraction bits of √2
 	k += int(b>>52) - 1023
 	b = b&(1<<52-1) | 1023<<52
 	if b&(1<<52-1) > sqrt2 {
@@ -34,11 +34,11 @@ func split(x float64) (m float64, k int) {
 }
 
 // logPair returns log((m+ml)·2^k) as an unevaluated sum with a relative error below 2^-68, for
-// m as returned by split and |ml| ≤ ulp(m)/2, or m = 1 and |ml| ≤ 2^-53 of any smallness.
+// m as returned by split and |ml| ≤ ulp(m)/2, or for m = 1 and |ml| ≤ 2^-53, however small.
 //
-// With F the multiple of 1/128 nearest to m, log m = log F + 2·atanh(z), z = (m-F)/(m+F), |z| ≤
-// 0.0028. The quotient is computed to about 78 bits from its leading 26 bits and the exact
-// remainder.
+// Let F be the multiple of 1/128 nearest to m. Then log m = log F + 2·atanh(z) with z =
+// (m-F)/(m+F) and |z| ≤ 0.0028. The quotient is computed to about 78 bits from its leading 26
+// bits and the exact remainder.
 func logPair(m, ml float64, k int) (h, l float64) {
 	i := int(float64(m*128) + 0.5)
 	f := float64(float64(i) * (1.0 / 128))
@@ -65,7 +65,7 @@ func logPair(m, ml float64, k int) (h, l float64) {
 	a := float64(kf*ln2Hi) + t[0] // exact
 	b := float64(kf*ln2Lo) + t[1]
 	zh, zl = zh+zh, zl+zl
-	h = a + zh // a is 0 or the larger
+	h = a + zh // the next line has its exact error, as a is 0 or |a| ≥ |zh|
 	l = ((a - h) + zh) + (zl + (tail + b))
 	sum := h + l
 	return sum, (h - sum) + l

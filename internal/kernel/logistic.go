@@ -2,8 +2,8 @@ package kernel
 
 import "math"
 
-// Sigmoid returns the logistic function 1/(1+e^-x). The error is below 1.1 ulp. Sigmoid(-x) is
-// close to 1-Sigmoid(x), but does not have its bits, as both tails are accurate.
+// Sigmoid returns the logistic function 1/(1+e^-x). The error is below 1.1 ulp. Sigmoid(-x) and
+// 1-Sigmoid(x) have different bits in general, because Sigmoid is accurate in both tails.
 //
 //	Sigmoid(+Inf) = 1; Sigmoid(-Inf) = 0; Sigmoid(NaN) = NaN
 func Sigmoid(x float64) float64 {
@@ -19,11 +19,11 @@ func Sigmoid(x float64) float64 {
 	h, l := expPair(s, sl, r, t)
 	z := pow2(k)
 	h, l = float64(h*z), float64(l*z)
-	// h ≤ 1, so the error of the sum is computed exactly.
+	// As h ≤ 1, denLo gets the exact error of den.
 	den := 1 + h
 	denLo := (h - (den - 1)) + l
-	// The quotient of the leading parts, corrected for the errors of numerator and denominator;
-	// 1/den is q or, approximately, 1-q.
+	// The result is the quotient of the leading parts, corrected for the errors of numerator
+	// and denominator. 1/den is q or, approximately, 1-q.
 	if x >= 0 {
 		q := 1 / den
 		return q - float64(float64(q*denLo)*q)
@@ -56,8 +56,8 @@ func Tanh(x float64) float64 {
 	return math.Copysign(q, x)
 }
 
-// Softplus returns log(1+e^x), without overflow and accurate in both tails. The
-// error is below 0.53 ulp, below 1.1 ulp where the result is subnormal.
+// Softplus returns log(1+e^x). It does not overflow and is accurate in both tails. The error is
+// below 0.53 ulp, below 1.1 ulp where the result is subnormal.
 //
 //	Softplus(+Inf) = +Inf; Softplus(-Inf) = 0; Softplus(NaN) = NaN
 func Softplus(x float64) float64 {
@@ -76,7 +76,7 @@ func Softplus(x float64) float64 {
 	h, l = float64(h*z), float64(l*z)
 	var lh, ll float64 // log(1+h+l)
 	if k < -30 {
-		// Three terms of the series, as 1+h+l would lose l.
+		// Three terms of the series of log(1+h+l), because the sum 1+h+l would lose l.
 		lh = h + (l - float64(float64(h*h)*(0.5-float64(h*(1.0/3)))))
 	} else {
 		sum := 1 + h
@@ -89,9 +89,9 @@ func Softplus(x float64) float64 {
 	return sum + (err + ll)
 }
 
-// Softmax turns x into the shares of e^x[i] in their sum. It returns the largest x and the sum of
-// e^(x[i]-largest), so that the logarithm of the sum of all e^x[i] is largest+Log(sum). A NaN, or
-// an infinity that is the largest, makes all of them NaN.
+// Softmax replaces each x[i] by e^x[i] divided by the sum of all e^x[j]. It returns the largest
+// x[i] and the sum of all e^(x[i]-largest), so that the logarithm of the sum of all e^x[i] is
+// largest+Log(sum). If an element is NaN or the largest is infinite, all elements become NaN.
 func Softmax(x []float64) (largest, sum float64) {
 	largest = x[0]
 	for _, v := range x[1:] {

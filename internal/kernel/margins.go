@@ -2,8 +2,8 @@ package kernel
 
 import "unsafe"
 
-// MovedTo sets dst[i] = x[i] + a*y[i]: the margins of rows after a step along a direction. dst
-// may be x or y.
+// MovedTo sets dst[i] = x[i] + a*y[i]. If x are the margins of rows, dst are the margins after
+// a step of length a along a direction. dst may be x or y.
 func MovedTo(dst, x []float64, a float64, y []float64) { movedTo(active, dst, x, a, y) }
 
 func movedTo(k dispatch, dst, x []float64, a float64, y []float64) {
@@ -34,16 +34,16 @@ func opposedTo(k dispatch, dst, class, x []float64) {
 	}
 }
 
-// Drain sets dst[i] = a[i]*scale[i] and a[i] = 0: it passes sums on, and resets them. The
-// slices do not overlap.
+// Drain sets dst[i] = a[i]*scale[i] and a[i] = 0, which moves sums out of a and resets them.
+// The slices do not overlap.
 func Drain(dst, a, scale []float64) { drain(active, dst, a, nil, scale, false) }
 
 // DrainPair sets dst[i] = a[i]*scale[i] + b[i]*scale[i] and a[i] = b[i] = 0. The slices do not
 // overlap.
 func DrainPair(dst, a, b, scale []float64) { drain(active, dst, a, b[:len(dst)], scale, false) }
 
-// DrainPairOnto sets dst[i] = dst[i] + (a[i]*scale[i] + b[i]*scale[i]) and a[i] = b[i] = 0:
-// DrainPair and AddTo in one. The slices do not overlap.
+// DrainPairOnto sets dst[i] = dst[i] + (a[i]*scale[i] + b[i]*scale[i]) and a[i] = b[i] = 0: it
+// is DrainPair followed by AddTo. The slices do not overlap.
 func DrainPairOnto(dst, a, b, scale []float64) { drain(active, dst, a, b[:len(dst)], scale, true) }
 
 func drain(k dispatch, dst, a, b, scale []float64, onto bool) {

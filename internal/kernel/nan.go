@@ -2,17 +2,18 @@ package kernel
 
 import "math"
 
-// The NaN that folds produce is that of math.NaN, which is the most frequent one in user code.
+// The NaN that folds produce has the bits of math.NaN(), which are the most frequent ones in
+// user code.
 var (
 	canonical64 = math.NaN()
 	canonical32 = math.Float32frombits(0x7fc00000)
 )
 
-// OneNaN replaces every NaN in x by that of math.NaN, and changes nothing else; integers have
-// no NaN. Processors and compilers differ in which of two NaN an addition returns, and in the
-// sign of a NaN from infinities. So OneNaN is called at the end of a chain of additions or
-// products whose bits are visible. Without a NaN it costs less than an addition for each
-// element.
+// OneNaN replaces every NaN in x by math.NaN() and changes nothing else; it does nothing for
+// integers. Processors and compilers differ in which of two NaN an addition returns, and in the
+// sign of the NaN that infinities produce. So OneNaN is called at the end of a chain of
+// additions or products whose bits are visible. Without a NaN it costs less than an addition
+// for each element.
 func OneNaN[T Number](x []T) { oneNaN(active, x) }
 
 func oneNaN[T Number](k dispatch, x []T) {
@@ -38,8 +39,9 @@ func oneNaN[T Number](k dispatch, x []T) {
 	}
 }
 
-// SumTo sets dst[i] = x[i] + y[i], with every NaN as in OneNaN. x and y are at least as long as
-// dst, and each is the same memory as dst or does not overlap it; integers wrap around.
+// SumTo sets dst[i] = x[i] + y[i], and replaces each NaN among the sums as OneNaN does. x and y
+// are at least as long as dst. Each of them begins at the same address as dst or does not
+// overlap it. Integers wrap around.
 func SumTo[T Number](dst, x, y []T) { sumTo(active, dst, x, y) }
 
 func sumTo[T Number](k dispatch, dst, x, y []T) {
@@ -66,8 +68,8 @@ func sumTo[T Number](k dispatch, dst, x, y []T) {
 	oneNaN(dispatch{}, dst)
 }
 
-// sumFloats computes as many elements of SumTo as possible in assembly, and returns their
-// number.
+// sumFloats computes the first elements of SumTo in assembly, as many as possible, and returns
+// their number.
 func sumFloats[T Number](dst, x, y []T) int {
 	i := 0
 	switch d := any(dst).(type) {
@@ -93,8 +95,8 @@ func sumFloats[T Number](dst, x, y []T) int {
 
 func replaceNaN[T Float](x []T, nan T) {
 	for len(x) >= 8 {
-		// A sum is NaN if an element is. It also is NaN if infinities cancel out, which costs
-		// only a check of each element.
+		// The sum of the eight elements is NaN if one of them is NaN. It is also NaN if
+		// infinities cancel out; then each element is tested for nothing.
 		p := (*[8]T)(x[:8])
 		if s := ((p[0] + p[1]) + (p[2] + p[3])) + ((p[4] + p[5]) + (p[6] + p[7])); s != s {
 			for i, v := range p {

@@ -14,13 +14,13 @@ import (
 )
 
 // specialFloats are NaN of both signs and several payloads, quiet and signalling, and
-// infinities, whose difference is a NaN that the processor makes.
+// infinities, for whose difference the processor makes a NaN.
 var specialFloats = []float64{
 	math.Float64frombits(0x7ff8000000000000), math.Float64frombits(0xfff8000000000000), math.Float64frombits(0x7ff0000000000abc),
 	math.Float64frombits(0xfffc00000000beef), math.Inf(1), math.Inf(-1), 0, 3,
 }
 
-// requireOneNaN requires that x has NaN, and that all have the same bits.
+// requireOneNaN requires that x has at least one NaN, and that all NaN in x have the same bits.
 func requireOneNaN[T Float](t *testing.T, x []T, what string) {
 	t.Helper()
 	some := false
@@ -34,7 +34,7 @@ func requireOneNaN[T Float](t *testing.T, x []T, what string) {
 			require.Equal(t, want, got, "%s: element %d", what, i)
 		}
 	}
-	require.True(t, some, "%s: no NaN", what)
+	require.True(t, some, "%s: there must be a NaN", what)
 }
 
 func testOneNaN[T Float](t *testing.T) {
@@ -46,8 +46,8 @@ func testOneNaN[T Float](t *testing.T) {
 			values = append(values, T(math.Float32frombits(uint32(math.Float64bits(v)>>32)|1)), T(float32(v)))
 		}
 	}
-	// Three of specialFloats at every place in rows of lengths around those of the unrolled
-	// loops, in every order of every three.
+	// Every ordered triple of specialFloats is placed at every position of rows whose lengths
+	// are around those of the unrolled loops.
 	for d := 3; d <= 19; d++ {
 		for i := range values {
 			for j := range values {
@@ -74,7 +74,7 @@ func testOneNaN[T Float](t *testing.T) {
 						requireOneNaN(t, []T{norm, out[r]}, what)
 					}
 				}
-				// Steps of folds in two orders, followed by OneNaN.
+				// Folds in two orders, each followed by OneNaN.
 				for _, step := range []func(dst, src []T){AddTo[T], ProdTo[T], func(dst, src []T) { Axpy(1, src, dst) }} {
 					up, down := slices.Clone(x[:d]), slices.Clone(x[16*d:])
 					for r := 1; r < 17; r++ {
@@ -92,12 +92,13 @@ func testOneNaN[T Float](t *testing.T) {
 	}
 }
 
-// TestOneNaN: sums, products and inner products of NaN of all sorts, and of infinities that
-// cancel out, give one NaN wherever they are.
+// TestOneNaN requires that sums, products and inner products of various NaN, and of infinities
+// that cancel out, give a NaN with the same bits, at all positions.
 func TestOneNaN(t *testing.T) {
 	testOneNaN[float64](t)
 	testOneNaN[float32](t)
-	// Other values stay: infinities, even if their sum in a block is NaN, and integers.
+	// Other values are not changed: not infinities, even if the sum of a block that contains
+	// them is NaN, and not integers.
 	x := []float64{math.Inf(1), math.Inf(-1), 1, 2, 3, 4, 5, math.Copysign(0, -1), 7}
 	want := slices.Clone(x)
 	OneNaN(x)
@@ -112,8 +113,8 @@ func TestOneNaN(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(10, func() { OneNaN(x) }))
 }
 
-// everyPlace requires that every form finds a NaN at every place in slices of lengths around
-// those of the loops, and does not change infinities.
+// everyPlace requires that every form finds a NaN at every position in slices whose lengths are
+// around those of the loops, and does not change infinities.
 func everyPlace[T Float](t *testing.T) {
 	for name, form := range map[string]dispatch{"assembly": active, "go": {}} {
 		for _, n := range []int{1, 15, 16, 17, 31, 32, 33, 64, 95, callSize, callSize + 33} {
@@ -127,7 +128,7 @@ func everyPlace[T Float](t *testing.T) {
 				requireOneNaN(t, x[at:at+1], name)
 				for i, v := range x {
 					if i != at && v != T(math.Inf(1-2*(i%2))) {
-						t.Fatalf("%s: element %d of %d is %v, with the NaN at %d", name, i, n, v, at)
+						t.Fatalf("%s: element %d of %d was changed to %v; the NaN is element %d", name, i, n, v, at)
 					}
 				}
 			}
@@ -135,8 +136,8 @@ func everyPlace[T Float](t *testing.T) {
 	}
 }
 
-// sumsOfEveryForm tests sums with a NaN at each place, from the operands or from infinities,
-// with the result in its own memory and in that of either operand.
+// sumsOfEveryForm tests sums with a NaN at each position. The NaN comes from an operand or from
+// infinities. The result is written to separate memory, or over either operand.
 func sumsOfEveryForm[T Float](t *testing.T) {
 	for name, form := range map[string]dispatch{"assembly": active, "go": {}} {
 		for _, n := range []int{1, 15, 16, 17, 32, 33, 95, callSize + 33} {
@@ -170,7 +171,8 @@ func sumsOfEveryForm[T Float](t *testing.T) {
 	}
 }
 
-// TestOneNaNOfDistances requires one NaN of distances from every form.
+// TestOneNaNOfDistances requires that every NaN distance has the bits of math.NaN() in every
+// form.
 func TestOneNaNOfDistances(t *testing.T) {
 	const d = 5
 	x, center := make([]float64, d), make([]float64, d)

@@ -3,12 +3,12 @@ package kernel
 // lanes is the number of outputs in one panel of [Packed], [Panels] and [Centers].
 const lanes = 8
 
-// Packed is a k by d matrix laid out for products with rows: eight of its rows form a panel,
-// feature by feature, so that eight outputs advance together. It is built once, filled by
+// Packed is a k by d matrix laid out for products with rows. Eight of its rows form a panel,
+// feature by feature, so that eight outputs are computed together. It is built once, filled by
 // [Packed.Set], and then read by any number of goroutines.
 type Packed struct {
 	k, d   int
-	panels []float64 // row 8p+l in feature j at panels[(p*d+j)*8+l], padded with 0
+	panels []float64 // panels[(p*d+j)*8+l] is feature j of row 8p+l; padded with 0
 }
 
 // NewPacked returns room for k rows of d features, all 0. All memory is allocated here.
@@ -22,8 +22,8 @@ func (w *Packed) K() int { return w.k }
 // D returns the number of features.
 func (w *Packed) D() int { return w.d }
 
-// Set copies the k*d values of rows, row-major. It allocates nothing and must
-// not run beside a product.
+// Set copies the k*d values of rows, row-major. It allocates nothing. It must not run
+// concurrently with a product.
 func (w *Packed) Set(rows []float64) { setPanels(w.panels, rows, w.k, w.d) }
 
 // newPanels returns the panels of k rows of d features, all 0.
@@ -41,8 +41,8 @@ func setPanels[T Float](panels, rows []T, k, d int) {
 	}
 }
 
-// MulRows multiplies the n rows of x by the rows of w: out[i*k+c] = [Dot](row i
-// of x, row c of w), with the bits of Dot, n*k values row by row.
+// MulRows multiplies the n rows of x by the k rows of w: out[i*k+c] = [Dot](row i of x, row c
+// of w), with the bits of Dot. out has n*k values.
 func MulRows(x []float64, n int, w *Packed, out []float64) { mulRows(active, x, n, w, out) }
 
 func mulRows(form dispatch, x []float64, n int, w *Packed, out []float64) {

@@ -1,11 +1,11 @@
 package kernel
 
-// Panels is a k by d matrix of centres laid out for the squared distances of rows to all of
-// them, in either precision: eight centres form a panel, feature by feature, so that eight sums
-// advance together. It is built once, filled by [Panels.Set], and then read by any number of
-// goroutines.
+// Panels is a k by d matrix of centres, in either precision, laid out for the squared distances
+// of a row to all centres. Eight centres form a panel, feature by feature, so that eight
+// distances are computed together. It is built once, filled by [Panels.Set], and then read by
+// any number of goroutines.
 //
-// [Centers] adds the data for the search of the nearest centre.
+// [Centers] also has the data for the search of the nearest centre.
 type Panels[T Float] struct {
 	k, d   int
 	values []T
@@ -22,13 +22,12 @@ func (p *Panels[T]) K() int { return p.k }
 // D returns the number of dimensions.
 func (p *Panels[T]) D() int { return p.d }
 
-// Set copies the k*d values of centers, row-major. It allocates nothing and must
-// not run beside a search.
+// Set copies the k*d values of centers, row-major. It allocates nothing. It must not run
+// concurrently with To.
 func (p *Panels[T]) Set(centers []T) { setPanels(p.values, centers, p.k, p.d) }
 
-// To writes to out the squared distances of x to the k centres: for centre c,
-// t = x[j]-c[j], acc = acc + t*t from 0 in increasing j, in the precision of T.
-// x has at least d values, out at least k.
+// To writes to out the squared distances of x to the k centres, each computed as by
+// [SquaredDistance] but in the precision of T. x has at least d values, and out at least k.
 func (p *Panels[T]) To(x, out []T) { p.to(active, x, out) }
 
 func (p *Panels[T]) to(form dispatch, x, out []T) {
@@ -71,8 +70,8 @@ func panelDistances[T Float](form dispatch, x, panels, out []T) {
 	}
 }
 
-// panelDistancesInAssembly takes as many panels at a time as fill the registers; outputs after
-// the last centre go to a buffer.
+// panelDistancesInAssembly is panelDistances in assembly. One call takes as many panels as fill
+// the registers. The last panels go through a buffer if they have padding.
 func panelDistancesInAssembly[T Float](form dispatch, x, panels, out []T) {
 	d, k := len(x), len(out)
 	var edge [8 * lanes]T
@@ -83,7 +82,7 @@ func panelDistancesInAssembly[T Float](form dispatch, x, panels, out []T) {
 			count = 8
 		}
 		for count&(count-1) != 0 {
-			count &= count - 1 // the largest power of two that is not greater
+			count &= count - 1 // clears low bits until the largest power of two is left
 		}
 		to := edge[:]
 		if p+count*lanes <= k {
@@ -115,9 +114,9 @@ func panelDistancesInAssembly[T Float](form dispatch, x, panels, out []T) {
 	}
 }
 
-// OwnDistances writes to out the squared distance of each of the n rows of x to
-// a centre of its own: row near[i] of centers, which is row-major. Each is that
-// of [SquaredDistance], in the precision of T.
+// OwnDistances writes to out the squared distance of each of the n rows of x to row near[i] of
+// centers, which is row-major. Each is computed as by [SquaredDistance], but in the precision
+// of T.
 func OwnDistances[T Float](x []T, n, d int, centers []T, near []int32, out []T) {
 	ownDistances(active, x, n, d, centers, near, out)
 }
@@ -173,7 +172,8 @@ func ownDistances[T Float](form dispatch, x []T, n, d int, centers []T, near []i
 	}
 }
 
-// checkRows panics, as indexing would, if a row is not below k.
+// checkRows panics if a row number is not from 0 to k-1. Without assembly, indexing would
+// panic.
 func checkRows(rows []int32, k int) {
 	var most uint32
 	for _, a := range rows {

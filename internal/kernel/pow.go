@@ -9,9 +9,9 @@ import "math"
 //	Pow(x, ±0) = 1 and Pow(1, y) = 1 for any x and y, NaN included
 //	Pow(x, y) = NaN if x or y is NaN
 //	Pow(-1, ±Inf) = 1
-//	Pow(x, ±Inf) = +Inf or 0, as |x| > 1 or < 1 says
-//	Pow(±0, y) and Pow(±Inf, y) = ±0 or ±Inf; negative if x is and y is odd
-//	Pow(x, y) = NaN for finite x < 0 and finite y that is no integer
+//	Pow(x, ±Inf) = +Inf if |x| > 1 and y > 0, or |x| < 1 and y < 0; otherwise 0
+//	Pow(±0, y) and Pow(±Inf, y) = ±0 or ±Inf; negative if x is and y is an odd integer
+//	Pow(x, y) = NaN for finite x < 0 and finite y that is not an integer
 func Pow(x, y float64) float64 {
 	switch {
 	case y == 0 || x == 1:
@@ -67,9 +67,9 @@ func parity(y float64) (integer, odd bool) {
 	return float64(n) == a, float64(n) == a && n&1 == 1
 }
 
-// powPositive returns e^(y·log a) for positive finite a and finite y. Logarithm and product
-// have relative errors of 2^-68, so that even the largest exponents leave an error of about
-// 2^-58.
+// powPositive returns e^(y·log a) for positive finite a and finite y. The logarithm and the
+// product have relative errors of 2^-68, so that even for the largest exponents the relative
+// error of the result before rounding is about 2^-58.
 func powPositive(a, y float64) float64 {
 	m, n := split(a)
 	h, l := logPair(m, 0, n)

@@ -1,10 +1,11 @@
 package kernel
 
-// PowTo sets dst[i] = [Pow](x[i], y[i]). The slices have the same length; dst may be one of the
-// others.
+// PowTo sets dst[i] = [Pow](x[i], y[i]). The slices have the same length; dst may be the same
+// slice as x or y.
 func PowTo(dst, x, y []float64) { powTo(active, dst, x, y) }
 
-// PowByTo sets dst[i] = [Pow](x[i], y), like PowTo.
+// PowByTo sets dst[i] = [Pow](x[i], y). dst and x have the same length and may be the same
+// slice.
 func PowByTo(dst, x []float64, y float64) {
 	var powers [64]float64
 	for i := range powers[:min(len(powers), len(dst))] {
@@ -30,7 +31,7 @@ func powTo(k dispatch, dst, x, y []float64) {
 	}
 }
 
-// powInGroups is inGroups for two arguments.
+// powInGroups is the analogue of function.inGroups for Pow, which has two arguments.
 func powInGroups(size int, dst, x, y []float64) (dstLeft, xLeft, yLeft []float64) {
 	for len(dst) >= size {
 		n := min(len(dst), callSize)

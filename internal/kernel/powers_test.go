@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// guarded returns a copy of x at an offset, with a guard behind it.
+// guarded returns a copy of x that begins at an offset of its array, with guard values after
+// it.
 func guarded(x []float64, offset int) []float64 {
 	s := make([]float64, offset+len(x)+guard)
 	copy(s[offset:], x)
@@ -19,8 +20,8 @@ func guarded(x []float64, offset int) []float64 {
 	return s[offset : offset+len(x)]
 }
 
-// testPowers compares the forms of the power with the scalar form, at an offset, apart and in
-// place of each of the arguments.
+// testPowers compares all forms of PowTo with Pow. The slices begin at an offset, and the
+// result is written to separate memory and over each of the arguments.
 func testPowers(t require.TestingT, x, y []float64, offset int) {
 	want := guarded(x, 0)
 	for i, v := range x {
@@ -42,7 +43,7 @@ func TestPowerForms(t *testing.T) {
 		for offset := range 8 {
 			x, y := mixed[float64](rng, n, 0, (n+offset)%3), mixed[float64](rng, n, 0, offset%3)
 			for i := range x {
-				if rng.IntN(4) > 0 { // arguments that the assembly takes
+				if rng.IntN(4) > 0 { // arguments that the assembly processes
 					x[i] = math.Abs(x[i])
 				}
 			}
@@ -77,7 +78,8 @@ func FuzzPowerForms(f *testing.F) {
 	})
 }
 
-// A common exponent gives the same results as an exponent for each element.
+// TestPowByTo requires that PowByTo has the results of PowTo with the same exponent for each
+// element.
 func TestPowByTo(t *testing.T) {
 	rng := rand.New(rand.NewPCG(75, 76))
 	for _, n := range []int{0, 1, 63, 64, 65, 200} {

@@ -1,9 +1,9 @@
 package kernel
 
 // AddOuterRows adds to out the outer products of coefficients and rows, in row order:
-// out[c*d+j] = out[c*d+j] + coef[i*k+c]*x[i*d+j] for i = 0, 1, …, n-1. It is the gradient of a
-// model with k outputs; coef has k values for each row, and out k rows of d features. For k = 1
-// it is [AddScaledRows].
+// out[c*d+j] = out[c*d+j] + coef[i*k+c]*x[i*d+j] for i = 0, 1, …, n-1. The result is the
+// gradient of a model with k outputs. coef has k values for each row of x, and out has k rows
+// of d features. For k = 1 the result is that of [AddScaledRows].
 func AddOuterRows(x []float64, n, d int, coef []float64, k int, out []float64) {
 	addOuterRows(active, x, n, d, coef, k, out)
 }
@@ -32,8 +32,8 @@ func addOuterRows(form dispatch, x []float64, n, d int, coef []float64, k int, o
 	}
 }
 
-// addScaled4 adds four scaled rows to out, one after the other; the rows are at
-// least as long as out.
+// addScaled4 adds k0*r0, k1*r1, k2*r2 and k3*r3 to out, in this order. The rows are at least as
+// long as out.
 func addScaled4[T Float](k0, k1, k2, k3 T, r0, r1, r2, r3, out []T) {
 	r0, r1, r2, r3 = r0[:len(out)], r1[:len(out)], r2[:len(out)], r3[:len(out)]
 	for j, o := range out {

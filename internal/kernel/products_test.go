@@ -67,7 +67,8 @@ func TestProductsEqualDefinition(t *testing.T) {
 	}
 }
 
-// TestSparseProductsEqualDefinition does the same for sparse rows, some empty.
+// TestSparseProductsEqualDefinition compares the products of sparse rows, some of them empty,
+// with the loops that define them.
 func TestSparseProductsEqualDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(33, 34))
 	for _, d := range []int{1, 2, 9, 100} {

@@ -5,8 +5,8 @@ type Number interface {
 	float32 | float64 | int32 | int64 | uint8
 }
 
-// AddTo sets dst[i] = dst[i] + src[i]. src is at least as long as dst, and its rest is ignored;
-// integers wrap around.
+// AddTo sets dst[i] = dst[i] + src[i]. src is at least as long as dst; its elements after
+// len(dst) are ignored. Integers wrap around.
 func AddTo[T Number](dst, src []T) { addTo(active, dst, src) }
 
 func addTo[T Number](k dispatch, dst, src []T) {
@@ -67,8 +67,9 @@ func combineFloats[T Number](dst, src []T, product bool) bool {
 	return true
 }
 
-// addBytes sets dst[i] = x[i] + y[i], eight bytes at a time in one word: the low seven
-// bits of each byte cannot carry out of it, and the top bits are added by exclusive or.
+// addBytes sets dst[i] = x[i] + y[i]. It adds eight bytes at a time in one word: sums of the
+// low seven bits of each byte do not carry into the next byte, and the top bits are added by
+// exclusive or.
 func addBytes(dst, x, y []uint8) {
 	const low = 0x7f7f7f7f7f7f7f7f
 	x, y = x[:len(dst)], y[:len(dst)]
@@ -84,7 +85,7 @@ func addBytes(dst, x, y []uint8) {
 	}
 }
 
-// word reads eight bytes as one little-endian word; the compiler turns it into one load.
+// word returns eight bytes as one little-endian word; the compiler makes it a single load.
 func word(b []uint8) uint64 {
 	_ = b[7]
 	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
@@ -118,8 +119,9 @@ func prodTo[T Number](k dispatch, dst, src []T) {
 }
 
 // MaxTo sets dst[i] to the larger of dst[i] and src[i]. src is at least as long as dst. The
-// rules are those of IEEE 754-2019 maximum: a NaN wins over every number and becomes that of
-// [OneNaN], and -0 < +0. So the bits of the result of a chain do not depend on its order.
+// rules are those of IEEE 754-2019 maximum: if either element is NaN, the result is the NaN of
+// [OneNaN], and -0 is smaller than +0. So the bits of the maximum of several values do not
+// depend on their order.
 func MaxTo[T Number](dst, src []T) {
 	src = src[:len(dst)]
 	switch d := any(dst).(type) {
@@ -150,8 +152,8 @@ func MinTo[T Number](dst, src []T) {
 	}
 }
 
-// maxFloats uses the builtin max, which follows the IEEE rules without a branch on the data;
-// only the bits of its NaN depend on the processor.
+// maxFloats uses the builtin max, which follows the IEEE rules without a branch on the data.
+// Only the bits of a NaN result depend on the processor, so nan replaces it.
 func maxFloats[T Float](dst, src []T, nan T) {
 	dst = dst[:len(src)]
 	for i, s := range src {

@@ -1,7 +1,7 @@
 package kernel
 
-// The slice forms write to dst[i] the function of src[i], with the bits of the
-// scalar form. dst and src have the same length and may be the same slice.
+// The functions of this file set dst[i] to an elementary function of src[i], with the same bits
+// as the function of one number. dst and src have the same length and may be the same slice.
 
 // ExpTo sets dst[i] = [Exp](src[i]).
 func ExpTo(dst, src []float64) { apply(active, expOf, dst, src) }
@@ -18,7 +18,7 @@ func SoftplusTo(dst, src []float64) { apply(active, softplusOf, dst, src) }
 // TanhTo sets dst[i] = [Tanh](src[i]).
 func TanhTo(dst, src []float64) { apply(active, tanhOf, dst, src) }
 
-// function names an elementary function that has a form in assembly.
+// function identifies an elementary function that has a form in assembly.
 type function int
 
 const (
@@ -30,8 +30,9 @@ const (
 	functionCount
 )
 
-// apply runs a function over slices. Assembly takes groups up to the first that holds a special
-// argument; that group goes through the scalar form, and so does the rest at the end.
+// apply sets each dst[i] to f of src[i]. The assembly processes groups of arguments up to the
+// first group that holds a special argument. That group is left to the scalar form, and so are
+// the arguments after the last full group.
 func apply(k dispatch, f function, dst, src []float64) {
 	src = src[:len(dst)]
 	if k.avx512 {
@@ -43,7 +44,7 @@ func apply(k dispatch, f function, dst, src []float64) {
 	f.scalars(dst, src)
 }
 
-// inGroups applies a function to groups of the given size and returns the rest.
+// inGroups applies f to all full groups of the given size, and returns the remaining elements.
 func (f function) inGroups(size int, dst, src []float64) (dstLeft, srcLeft []float64) {
 	for len(dst) >= size {
 		n := min(len(dst), callSize)
@@ -54,7 +55,7 @@ func (f function) inGroups(size int, dst, src []float64) (dstLeft, srcLeft []flo
 			done = n - f.groups(&dst[0], &src[0], n)
 		}
 		if n-done < size {
-			dst, src = dst[done:], src[done:] // all groups are done
+			dst, src = dst[done:], src[done:] // all full groups are done
 			continue
 		}
 		next := done + size
@@ -64,7 +65,8 @@ func (f function) inGroups(size int, dst, src []float64) (dstLeft, srcLeft []flo
 	return dst, src
 }
 
-// groups calls the assembly for n arguments and returns how many it left over.
+// groups calls the assembly of f for n arguments, and returns the number of arguments that it
+// did not process.
 func (f function) groups(dst, src *float64, n int) int {
 	switch f {
 	case expOf:
@@ -80,7 +82,7 @@ func (f function) groups(dst, src *float64, n int) int {
 	}
 }
 
-// wideGroups is groups for AVX-512.
+// wideGroups is the AVX-512 form of groups.
 func (f function) wideGroups(dst, src *float64, n int) int {
 	switch f {
 	case expOf:
@@ -96,7 +98,7 @@ func (f function) wideGroups(dst, src *float64, n int) int {
 	}
 }
 
-// scalars runs the scalar form over slices of one length.
+// scalars applies the scalar form of f to every element. dst and src have the same length.
 func (f function) scalars(dst, src []float64) {
 	scalar := f.scalar()
 	for i, v := range src {
@@ -104,7 +106,7 @@ func (f function) scalars(dst, src []float64) {
 	}
 }
 
-// scalar returns the scalar form.
+// scalar returns the scalar form of f.
 func (f function) scalar() func(float64) float64 {
 	switch f {
 	case expOf:

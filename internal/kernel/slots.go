@@ -2,22 +2,23 @@ package kernel
 
 import "fmt"
 
-// SlotRows lists, for each row, the sums to which it adds: the bins of sparse rows, by their
-// indices in a histogram. It is immutable and may be shared.
+// SlotRows has, for each of many sparse rows, the slots of the row: the indices, in a
+// histogram, of the sums to which the row adds. It is immutable and may be shared by
+// goroutines.
 type SlotRows struct {
-	start []int64  // where the slots of each row begin, and the end of the last
-	slots []uint32 // from first on, below first+size
+	start []int64  // row r has slots[start[r]:start[r+1]]
+	slots []uint32 // each from first to first+size-1
 	first int
 	size  int
-	each  int // rows for one call of assembly
+	each  int // number of rows for one call of assembly
 }
 
-// slotsAhead is how many entries ahead of the current one the assembly reads in lists of rows.
+// slotsAhead is how many entries after the current one the assembly reads in a list of rows.
 const slotsAhead = 32
 
-// NewSlotRows returns rows; the sums of row r are at slots[start[r]:start[r+1]], each minus
-// first, which must be at least 0 and below size. It keeps both slices, which must not be
-// modified any more.
+// NewSlotRows returns SlotRows in which row r has slots[start[r]:start[r+1]]. A slot minus
+// first is the index of a sum; it must be at least 0 and below size. SlotRows keeps both
+// slices, which must not be modified afterwards.
 func NewSlotRows(start []int64, slots []uint32, first, size int) *SlotRows {
 	if len(start) == 0 || start[0] != 0 || start[len(start)-1] != int64(len(slots)) {
 		panic(fmt.Sprintf("kernel: %d starts of rows do not lead through %d slots", len(start), len(slots)))
@@ -38,7 +39,8 @@ func NewSlotRows(start []int64, slots []uint32, first, size int) *SlotRows {
 // Rows returns the number of rows.
 func (s *SlotRows) Rows() int { return len(s.start) - 1 }
 
-// AddPacked adds pairs[r] to the sums of each listed row r. hist has the sums of all slots.
+// AddPacked adds pairs[r], a packed pair, to the sums of each listed row r. hist has at least
+// the size sums from slot first on.
 func (s *SlotRows) AddPacked(hist []int64, pairs []int64, rows []int32) {
 	s.add(active, hist, pairs, rows)
 }
@@ -62,7 +64,7 @@ func (s *SlotRows) add(k dispatch, hist []int64, pairs []int64, rows []int32) {
 }
 
 // TakePairs sets to[2*i] and to[2*i+1] to the halves of the packed sum from[i], as Unpack
-// returns them, and sets from to zeros.
+// returns them, and then sets from[i] to 0.
 func TakePairs(to, from []int64) { takeHalves(active, to, from) }
 
 func takeHalves(k dispatch, to, from []int64) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSlotRows compares both forms with sums computed slot by slot.
+// TestSlotRows compares both forms with sums that are computed slot by slot.
 func TestSlotRows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	for n := range 120 {
@@ -44,7 +44,7 @@ func TestSlotRows(t *testing.T) {
 		}
 		s := NewSlotRows(start, slots, first, size)
 		require.Equal(t, n, s.Rows())
-		s.each = 1 + n/5 // several calls
+		s.each = 1 + n/5 // so that there are several calls of assembly
 		for name, form := range histogramForms() {
 			got := slices.Clone(begin)
 			s.add(form, got, pairs, list)
@@ -53,7 +53,8 @@ func TestSlotRows(t *testing.T) {
 	}
 }
 
-// TestSlotRowsRefuse: invalid arguments, which the assembly does not check, panic.
+// TestSlotRowsRefuse requires a panic for invalid arguments. The assembly itself does not check
+// them.
 func TestSlotRowsRefuse(t *testing.T) {
 	require.Panics(t, func() { NewSlotRows(nil, nil, 0, 1) })
 	require.Panics(t, func() { NewSlotRows([]int64{0, 1}, []uint32{0, 0}, 0, 1) })
@@ -64,12 +65,12 @@ func TestSlotRowsRefuse(t *testing.T) {
 	require.Panics(t, func() { NewSlotRows([]int64{0, 1}, []uint32{8}, 5, 3) })
 	s := NewSlotRows([]int64{0, 1}, []uint32{7}, 5, 3)
 	rows := make([]int32, 50)
-	require.Panics(t, func() { s.AddPacked(make([]int64, 2), []int64{1}, rows) }, "too few sums")
-	require.Panics(t, func() { s.AddPacked(make([]int64, 3), nil, rows) }, "no pairs")
+	require.Panics(t, func() { s.AddPacked(make([]int64, 2), []int64{1}, rows) }, "fewer sums than slots must panic")
+	require.Panics(t, func() { s.AddPacked(make([]int64, 3), nil, rows) }, "fewer pairs than rows must panic")
 	rows[20] = 1
-	require.Panics(t, func() { s.AddPacked(make([]int64, 3), []int64{1, 1}, rows) }, "no such row")
+	require.Panics(t, func() { s.AddPacked(make([]int64, 3), []int64{1, 1}, rows) }, "a row number that is too large must panic")
 	rows[20] = -1
-	require.Panics(t, func() { s.AddPacked(make([]int64, 3), []int64{1, 1}, rows) }, "no row at all")
+	require.Panics(t, func() { s.AddPacked(make([]int64, 3), []int64{1, 1}, rows) }, "a negative row number must panic")
 }
 
 func TestTakePairs(t *testing.T) {
@@ -92,8 +93,8 @@ func TestTakePairs(t *testing.T) {
 	}
 }
 
-// BenchmarkSlotRows reports ns per update of 200,000 rows of 45 slots among 130,000: of all
-// rows, and of some.
+// BenchmarkSlotRows reports nanoseconds per update of a sum for 200,000 rows with 45 slots
+// each, out of 130,000. It adds lists of all rows, of a quarter of them and of a 32nd.
 func BenchmarkSlotRows(b *testing.B) {
 	const n, each, size = 200_000, 45, 130_000
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -4,19 +4,19 @@ import "math"
 
 // CSR is a block of sparse rows: the entries of row i are Col[p] and Val[p] for p from
 // RowPtr[i] to RowPtr[i+1], columns ascending. Results depend on the order of the entries. The
-// caller must pass valid columns: one outside the dimensions of the centres panics, like every
-// index.
+// caller must pass valid columns: a column that is outside of the other operand panics, like
+// any index out of range.
 type CSR struct {
 	RowPtr []int64
 	Col    []int32
 	Val    []float64
-	// OnDisk says that the columns are in a mapped file, so that they may change when they are
-	// read from the disk again: they are checked before every use.
+	// OnDisk says that Col is in a memory-mapped file. Its contents may change when a page is
+	// read from the disk again, so columns are checked before every use.
 	OnDisk bool
 
-	next  *CSR // the rows used next, or nil; see Before
-	below int  // if not 0, columns are known to be below it and rows in order; see Checked
-	seen  int  // number of first rows whose columns are known to be below limit; see CheckedRange
+	next  *CSR // the rows that are used after these, or nil; see Before
+	below int  // if not 0, columns are known to be less than below, and rows in order; see Checked
+	seen  int  // the columns of the first seen rows are known to be less than limit; see CheckedRange
 	limit int
 }
 
@@ -29,15 +29,15 @@ func (x CSR) Row(i int) (col []int32, val []float64) {
 	return x.Col[lo:hi], x.Val[lo:hi]
 }
 
-// SparseCenters is a set of k dense centres in d dimensions, laid out for sparse rows: the
-// values of all centres for one feature are adjacent, so that an entry touches one piece of
-// memory. It is filled by [SparseCenters.Set] before each round of searches and then read by
-// any number of goroutines.
+// SparseCenters is a set of k dense centres in d dimensions, laid out for sparse rows. The
+// values of all centres for one feature are adjacent, so that each entry of a row reads one
+// contiguous range of memory. It is filled by [SparseCenters.Set] before each round of searches
+// and then read by any number of goroutines.
 type SparseCenters struct {
 	k, d, groups int
-	lanes        [][4]float64 // centre 4g+l in feature j at lanes[j*groups+g][l]
+	lanes        [][4]float64 // lanes[j*groups+g][l] is feature j of centre 4g+l
 	norms        []float64    // squared norms, padded to 4*groups
-	most         float64      // the largest of them
+	most         float64      // the largest of norms
 	slack        float64      // bound of the relative error of a difference of scores
 }
 
@@ -49,8 +49,8 @@ func NewSparseCenters(k, d int) *SparseCenters {
 		lanes: make([][4]float64, d*groups),
 		norms: make([]float64, 4*groups),
 		// A sum of n products has an error of at most n·2^-53 times the sum of their
-		// magnitudes. A score and a distance have two such sums each, two scores are compared,
-		// and the rest is a safety margin.
+		// magnitudes. A score consists of two such sums, and so does a distance. Two scores are
+		// compared. The rest of the factor is a safety margin.
 		slack: float64(d+16) * 0x1p-50,
 	}
 }
@@ -61,9 +61,8 @@ func (c *SparseCenters) K() int { return c.k }
 // D returns the number of dimensions.
 func (c *SparseCenters) D() int { return c.d }
 
-// Set copies the k*d values of centers, row-major. It allocates nothing and
-// must not run beside a search. For the cosine functions the centres have norm
-// 1 or 0.
+// Set copies the k*d values of centers, row-major. It allocates nothing. It must not run
+// concurrently with a search. For the cosine functions the centres must have norm 1 or 0.
 func (c *SparseCenters) Set(centers []float64) {
 	c.most = 0
 	for a := range c.k {
@@ -76,8 +75,9 @@ func (c *SparseCenters) Set(centers []float64) {
 	}
 }
 
-// dots returns the inner products of a row with the centres of group g, each
-// acc = acc + val*centre from 0 in the order of the entries.
+// dots returns the inner products of a sparse row with the four centres of group g. Each is
+// computed by the steps acc = acc + val*centre for the entries in order, with acc = 0 at the
+// beginning.
 func (c *SparseCenters) dots(col []int32, val []float64, g int) (a0, a1, a2, a3 float64) {
 	col = col[:len(val)]
 	for p, v := range val {
@@ -90,16 +90,18 @@ func (c *SparseCenters) dots(col []int32, val []float64, g int) (a0, a1, a2, a3 
 	return a0, a1, a2, a3
 }
 
-// NearestSparse returns the centre nearest to a sparse row, whose columns ascend,
-// and the Euclidean distance to it: the centre that [Nearest] returns for the same
-// row given dense. A NaN never wins; if all distances are, it returns -1 and NaN.
+// NearestSparse returns the index of the centre nearest to a sparse row, whose columns ascend,
+// and the Euclidean distance to it. It is the centre that [Nearest] returns for the same row in
+// dense form. A NaN distance is never the smallest; if all distances are NaN, NearestSparse
+// returns -1 and NaN.
 //
-// With the inner product p of the row and a centre, the score |c|² - 2p orders centres like the
-// distance, and costs only the entries. But if rows and centres are close together compared
-// with their norms, the score loses precision by cancellation. So scores decide only if they
-// differ by more than their rounding errors, and the distance |x|² + score is used only if it
-// is not small compared with |x|² and |c|². Otherwise the distances of the remaining centres
-// are computed feature by feature.
+// Let x be the row, c a centre and p their inner product. The score |c|² - 2p orders centres
+// like the distance, and takes time only for the entries of the row. But if rows and centres
+// are close together compared with their norms, the score loses precision by cancellation. So
+// scores decide only if the two least scores differ by more than their rounding errors.
+// Otherwise the distances to the centres with scores in that range are computed feature by
+// feature. The squared distance is |x|² + score unless this is small compared with |x|² and
+// |c|²; then it is computed feature by feature, too.
 func NearestSparse(col []int32, val []float64, c *SparseCenters) (int, float64) {
 	best, second, near := math.Inf(1), math.Inf(1), -1
 	for g := range c.groups {
@@ -110,7 +112,7 @@ func NearestSparse(col []int32, val []float64, c *SparseCenters) (int, float64) 
 			if s < best {
 				best, second, near = s, best, 4*g+l
 			} else {
-				second = min(second, s) // NaN if s is
+				second = min(second, s) // NaN if s is NaN
 			}
 		}
 	}
@@ -119,7 +121,7 @@ func NearestSparse(col []int32, val []float64, c *SparseCenters) (int, float64) 
 	if !(second-best > margin) {
 		return c.nearestAmong(col, val, best+margin)
 	}
-	const exact = 0x1p-16 // leaves a relative error of about 1e-11 of the squared distance
+	const exact = 0x1p-16 // then the relative error of the squared distance is about 1e-11
 	square := norm + best
 	if !(square > exact*(norm+c.norms[near])) {
 		square = c.squaredDistance(col, val, near)
@@ -127,8 +129,8 @@ func NearestSparse(col []int32, val []float64, c *SparseCenters) (int, float64) 
 	return near, math.Sqrt(square)
 }
 
-// nearestAmong is NearestSparse by the distances themselves, for the centres with a score up to
-// limit.
+// nearestAmong is NearestSparse for the centres whose score is not above limit. It compares
+// their squared distances, computed feature by feature.
 func (c *SparseCenters) nearestAmong(col []int32, val []float64, limit float64) (int, float64) {
 	best, near := math.Inf(1), -1
 	for g := range c.groups {
@@ -150,7 +152,7 @@ func (c *SparseCenters) nearestAmong(col []int32, val []float64, limit float64) 
 	return near, math.Sqrt(best)
 }
 
-// squaredDistance is [SquaredDistance] of a sparse row and centre a.
+// squaredDistance returns the [SquaredDistance] of a sparse row and centre a.
 func (c *SparseCenters) squaredDistance(col []int32, val []float64, a int) float64 {
 	g, l := a/4, a%4
 	var acc float64
@@ -167,14 +169,14 @@ func (c *SparseCenters) squaredDistance(col []int32, val []float64, a int) float
 	return acc
 }
 
-// NearestSparseCosine is [NearestCosine] for a sparse row, with the inner
-// products and the norm taken over its entries.
+// NearestSparseCosine is [NearestCosine] for a sparse row. The inner products and the norm are
+// sums over the entries of the row.
 func NearestSparseCosine(col []int32, val []float64, c *SparseCenters) (int, float64) {
 	near, dist, _, _ := c.nearestCosine(col, val)
 	return near, dist
 }
 
-// nearestCosine is NearestSparseCosine, and also returns the direction of the row.
+// nearestCosine returns the results of NearestSparseCosine, and pre and inv of direction(val).
 func (c *SparseCenters) nearestCosine(col []int32, val []float64) (near int, dist, pre, inv float64) {
 	pre, inv, ok := direction(val)
 	if !ok {
@@ -202,8 +204,7 @@ func (c *SparseCenters) nearestCosine(col []int32, val []float64) (near int, dis
 	return near, cosineDistance(near, best, inv), pre, inv
 }
 
-// AssignSparse writes to assign and dist what [NearestSparse] returns for each
-// row.
+// AssignSparse writes to assign and dist the results of [NearestSparse] for each row of x.
 func AssignSparse(x CSR, c *SparseCenters, assign []int32, dist []float64) {
 	for i := range x.Rows() {
 		col, val := x.Row(i)
@@ -212,8 +213,8 @@ func AssignSparse(x CSR, c *SparseCenters, assign []int32, dist []float64) {
 	}
 }
 
-// AssignSparseCosine writes to assign and dist what [NearestSparseCosine]
-// returns for each row.
+// AssignSparseCosine writes to assign and dist the results of [NearestSparseCosine] for each
+// row of x.
 func AssignSparseCosine(x CSR, c *SparseCenters, assign []int32, dist []float64) {
 	for i := range x.Rows() {
 		col, val := x.Row(i)
@@ -222,8 +223,8 @@ func AssignSparseCosine(x CSR, c *SparseCenters, assign []int32, dist []float64)
 	}
 }
 
-// addSparse adds w times the row, scaled to (val*pre)*inv, and w, to sum. A product with a
-// factor of 1 is its other operand, bit for bit.
+// addSparse adds w*((val*pre)*inv) for each entry to the sum of its column, and w to the last
+// element of sum. If pre or inv is 1, the multiplication by it changes no bits.
 func addSparse(col []int32, val []float64, pre, inv, w float64, sum []float64) {
 	col = col[:len(val)]
 	sum[len(sum)-1] += w
@@ -233,9 +234,9 @@ func addSparse(col []int32, val []float64, pre, inv, w float64, sum []float64) {
 	}
 }
 
-// AssignAccumulateSparse is [AssignSparse], [AccumulateCentroids] and [Inertia] in one pass,
-// with the same bits. The entries of each row are added in their order, and an absent entry
-// does not change a sum. A nil dist is not written.
+// AssignAccumulateSparse does [AssignSparse], [AccumulateCentroids] and [Inertia] in one pass,
+// with the same bits. The entries of each row are added in order, and an absent entry does not
+// change a sum. If dist is nil, the distances are not written.
 func AssignAccumulateSparse(x CSR, c *SparseCenters, w []float64, assign []int32, dist, sums []float64, inertia float64) float64 {
 	for i := range x.Rows() {
 		col, val := x.Row(i)
@@ -245,8 +246,8 @@ func AssignAccumulateSparse(x CSR, c *SparseCenters, w []float64, assign []int32
 	return inertia
 }
 
-// AssignAccumulateSparseCosine is [AssignAccumulateSparse] by cosine distance:
-// the sums are of unit vectors, as in [AccumulateCosine].
+// AssignAccumulateSparseCosine is [AssignAccumulateSparse] for the cosine distance. The sums
+// are those of unit vectors, as in [AccumulateCosine].
 func AssignAccumulateSparseCosine(x CSR, c *SparseCenters, w []float64, assign []int32, dist, sums []float64, inertia float64) float64 {
 	for i := range x.Rows() {
 		col, val := x.Row(i)
@@ -256,7 +257,8 @@ func AssignAccumulateSparseCosine(x CSR, c *SparseCenters, w []float64, assign [
 	return inertia
 }
 
-// account adds row i, at distance v of centre near, to the sums and the inertia.
+// account records that centre near is the nearest to row i, at distance v: it sets assign[i]
+// and dist[i], adds the row to the sums of the centre, and returns the inertia with the row.
 func (c *SparseCenters) account(i, near int, v, pre, inv float64, col []int32, val []float64, w []float64, assign []int32, dist, sums []float64, inertia float64) float64 {
 	assign[i] = int32(near)
 	if dist != nil {

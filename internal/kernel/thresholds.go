@@ -1,24 +1,25 @@
 package kernel
 
-// Thresholds scores the thresholds of a feature one after the other and keeps the best. Left of
-// a threshold the sums of gradients and hessians are G and H; right of it they are the rest of
-// the totals. The score of a threshold is
+// Thresholds computes the scores of the thresholds of a feature one after the other and keeps
+// the best. The sums of gradients and hessians left of the current threshold are G and H; the
+// sums right of it are the totals minus G and H. The score of a threshold is the value of
 //
 //	(G·UnitG)² / (H·UnitH + Lambda)
 //
-// left of it plus the same right of it. A threshold counts only if, on both sides, the sums are
-// not both 0, the hessian is at least Least and the divisor is positive. Of equal scores the
-// first is kept.
-type Thresholds struct { // the assembly knows its fields
+// for the left side plus its value for the right side. A threshold is eligible only if, on each
+// side, G and H are not both 0, H·UnitH is at least Least and the divisor is positive. Among
+// equal scores the first is kept.
+type Thresholds struct { // the assembly uses the offsets of the fields
 	G, H          int64 // sums of the bins so far
 	AllG, AllH    int64
 	UnitG, UnitH  float64
 	Lambda, Least float64
-	Score         float64 // score of the best so far, or the score to exceed
-	Place         int     // number of the best by the caller's count; unchanged if there is none
+	Score         float64 // best score so far; initially the score to exceed
+	Place         int     // number of the threshold with that score; unchanged if no threshold exceeds the initial Score
 }
 
-// Add adds a bin with sums g and h, and tries the threshold after it, which has number place.
+// Add adds a bin with sums g and h, and scores the threshold after the bin, which has number
+// place.
 func (t *Thresholds) Add(g, h int64, place int) {
 	t.G, t.H = t.G+g, t.H+h
 	g, h = t.G, t.H
@@ -33,7 +34,7 @@ func (t *Thresholds) Add(g, h int64, place int) {
 	}
 }
 
-// Scan is Add for consecutive pairs of sums; first is the number of the first threshold.
+// Scan calls Add for each consecutive pair of sums. Thresholds are numbered from first.
 func (t *Thresholds) Scan(sums []int64, first int) { t.scan(active, sums, first) }
 
 func (t *Thresholds) scan(k dispatch, sums []int64, first int) {
@@ -42,13 +43,13 @@ func (t *Thresholds) scan(k dispatch, sums []int64, first int) {
 		sums, first = sums[2*n:], first+n
 	}
 	for i := 0; i+1 < len(sums); i += 2 {
-		if i == 0 || sums[i]|sums[i+1] != 0 { // otherwise its score is that of the threshold before
+		if i == 0 || sums[i]|sums[i+1] != 0 { // a bin of zeros gives the same score as the bin before
 			t.Add(sums[i], sums[i+1], first+i/2)
 		}
 	}
 }
 
-// scanWide scans n bins, a multiple of eight.
+// scanWide scans n bins in assembly; n is a multiple of eight.
 func (t *Thresholds) scanWide(sums []int64, n, first int) {
 	var scores [8]float64
 	var places [8]int64
@@ -67,7 +68,8 @@ func (t *Thresholds) scanWide(sums []int64, n, first int) {
 	}
 }
 
-// SumPairs returns the sums of consecutive pairs, and whether any value is not 0.
+// SumPairs returns the sum g of the first elements of all consecutive pairs, the sum h of the
+// second elements, and whether any element is not 0.
 func SumPairs(pairs []int64) (g, h int64, some bool) { return sumPairs(active, pairs) }
 
 func sumPairs(k dispatch, pairs []int64) (g, h int64, some bool) {

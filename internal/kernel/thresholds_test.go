@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// thresholdProblem draws sums of bins, many of them 0 or repeated, so that equal scores are
-// common.
+// thresholdProblem draws the sums of bins. Many sums are 0 or repeated, so that equal scores
+// are common.
 func thresholdProblem(rng *rand.Rand) (Thresholds, []int64) {
 	n, most := rng.IntN(70), int64(1)<<rng.IntN(50)
 	sums := make([]int64, 2*n)
@@ -40,7 +40,8 @@ func thresholdProblem(rng *rand.Rand) (Thresholds, []int64) {
 	return t, sums
 }
 
-// bestThreshold is the definition: all thresholds, each from its own sums.
+// bestThreshold returns the result of Scan by the definition of Thresholds: it computes the
+// sums and the score of each threshold separately.
 func bestThreshold(t Thresholds, sums []int64, first int) Thresholds {
 	at := t
 	for i := range len(sums) / 2 {
@@ -72,7 +73,7 @@ func TestThresholds(t *testing.T) {
 		want := bestThreshold(start, sums, first)
 		if want.Place >= 0 {
 			some++
-			if rng.IntN(3) == 0 { // equal scores do not count as better
+			if rng.IntN(3) == 0 { // a score equal to the initial one must not be taken
 				start.Score = want.Score
 				want = bestThreshold(start, sums, first)
 			}
@@ -88,7 +89,7 @@ func TestThresholds(t *testing.T) {
 	require.Greater(t, some, 1000)
 }
 
-// TestThresholdsFarAway takes more bins than one call does.
+// TestThresholdsFarAway tests more bins than one call of assembly takes.
 func TestThresholdsFarAway(t *testing.T) {
 	const n = callSize + 40
 	sums := make([]int64, 2*n)
@@ -129,7 +130,7 @@ func TestSumPairs(t *testing.T) {
 	}
 }
 
-// BenchmarkThresholds reports ns per threshold of features of 254.
+// BenchmarkThresholds reports nanoseconds per threshold, for features with 254 thresholds.
 func BenchmarkThresholds(b *testing.B) {
 	const n = 254
 	rng := rand.New(rand.NewPCG(1, 2))

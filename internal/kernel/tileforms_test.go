@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testTiles runs every product of matrices at one shape.
+// testTiles compares all forms of every product of matrices at one shape.
 func testTiles(t *testing.T, rng *rand.Rand, n, d, k, offset, style int) {
 	at := fmt.Sprintf("n=%d d=%d k=%d offset=%d style=%d", n, d, k, offset, style)
 	x, rows := mixed[float64](rng, n*d, offset, style), mixed[float64](rng, k*d, offset%3, style)
@@ -28,7 +28,7 @@ func testTiles(t *testing.T, rng *rand.Rand, n, d, k, offset, style int) {
 	compare(t, gram, "gramRows "+at, func(f dispatch, out []float64) { gramRows(f, new(Gram), x, n, d, h, out) })
 }
 
-// testCentres runs the distances and sums of k-means in one precision.
+// testCentres compares all forms of the distances and sums of k-means at one shape.
 func testCentres[T Float](t *testing.T, rng *rand.Rand, n, d, k, offset, style int) {
 	at := fmt.Sprintf("n=%d d=%d k=%d offset=%d style=%d", n, d, k, offset, style)
 	x, rows := mixed[T](rng, n*d, offset, style), mixed[T](rng, k*d, (offset+1)%8, style)
@@ -82,7 +82,8 @@ func testCentres[T Float](t *testing.T, rng *rand.Rand, n, d, k, offset, style i
 	}
 }
 
-// TestWrongCentre: the assembly never gets an index out of range.
+// TestWrongCentre requires a panic for the index of a centre that is out of range, in every
+// form.
 func TestWrongCentre(t *testing.T) {
 	for _, form := range append([]dispatch{{}}, assembled...) {
 		x, out, centers := make([]float64, 16), make([]float64, 8), make([]float64, 6)
@@ -97,7 +98,7 @@ func TestWrongCentre(t *testing.T) {
 	}
 }
 
-// testSearch runs the search of the nearest centre at one shape, from guesses that
+// testSearch compares all forms of the search of the nearest centre at one shape. Its guesses
 // may be wrong.
 func testSearch(t *testing.T, rng *rand.Rand, n, d, k, offset, style int) {
 	at := fmt.Sprintf("n=%d d=%d k=%d offset=%d style=%d", n, d, k, offset, style)

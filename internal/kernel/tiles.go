@@ -3,27 +3,28 @@ package kernel
 // The functions of this file apply the assembly of tile_amd64.s to whole matrices. Tiles of
 // four or eight rows of outputs by eight columns stay in registers during the innermost loop,
 // which runs over rows of the data for outer products, and over features for inner products. At
-// the edges full tiles are computed, and their surplus is dropped.
+// the edges of a matrix a full tile is computed, and the outputs outside of the matrix are
+// dropped.
 
 const (
 	quad     = 4 // rows of a tile
 	wide     = 8 // rows of a tile with AVX-512
 	tileSize = wide * lanes
 
-	// blockRows is the most rows of data that tiles process at a time, blockBytes their bytes
-	// that should stay in the first-level cache, and blockColumns the number of columns that
-	// are combined with all others before the next ones.
+	// Tiles process at most blockRows rows of the data at a time, and so few that these take
+	// about blockBytes bytes, which stay in the first-level cache. blockColumns is the number
+	// of columns that are combined with all other columns before the next blockColumns columns.
 	blockRows    = 128
 	blockBytes   = 32 << 10
 	blockColumns = 64
 )
 
-// rowBlock returns the number of rows of d columns that tiles take at a time.
+// rowBlock returns the number of rows of d columns that tiles process at a time.
 func rowBlock(d int) int {
 	return max(min(blockBytes/(8*min(d, blockColumns)), blockRows), quad)
 }
 
-// tileRows returns the rows of the largest tiles.
+// tileRows returns the number of rows of the largest tiles.
 func (form dispatch) tileRows() int {
 	if form.avx512 {
 		return wide
@@ -31,8 +32,8 @@ func (form dispatch) tileRows() int {
 	return quad
 }
 
-// outerTileOf adds outer products to a tile whose rows are at out: eight rows, or
-// the first four.
+// outerTileOf adds outer products to a tile. out has the addresses of its rows, of which there
+// are four or eight.
 func outerTileOf(rows int, left *float64, gs int, x *float64, xs, n int, out *[wide]*float64) {
 	if rows == wide {
 		wideOuterTile(left, gs, x, xs, n, out)
@@ -41,7 +42,7 @@ func outerTileOf(rows int, left *float64, gs int, x *float64, xs, n int, out *[w
 	}
 }
 
-// rowsAt returns where the rows of a tile begin in a buffer.
+// rowsAt returns the addresses of the rows of a tile in edge.
 func rowsAt(edge *[tileSize]float64) (at [wide]*float64) {
 	for r := range at {
 		at[r] = &edge[r*lanes]
@@ -49,7 +50,8 @@ func rowsAt(edge *[tileSize]float64) (at [wide]*float64) {
 	return at
 }
 
-// addOuterTiles is [AddOuterRows]. Outputs that do not fill tiles are computed row by row.
+// addOuterTiles is [AddOuterRows] in assembly. The outputs after the last full tile are
+// computed row by row.
 func addOuterTiles(form dispatch, x []float64, n, d int, coef []float64, k int, out []float64) {
 	tiled := k &^ (quad - 1)
 	if d < lanes {
@@ -76,7 +78,7 @@ func addOuterTiles(form dispatch, x []float64, n, d int, coef []float64, k int, 
 	}
 }
 
-// addOuterTile computes one tile of addOuterTiles: its rows are to, its columns begin at b.
+// addOuterTile computes one tile of addOuterTiles: the rows in to, from column b on.
 func addOuterTile(rows int, coef []float64, k int, block []float64, m, d, b int, to []float64) {
 	if b+lanes <= d {
 		var at [wide]*float64
@@ -98,7 +100,8 @@ func addOuterTile(rows int, coef []float64, k int, block []float64, m, d, b int,
 	}
 }
 
-// innerTiles is [MulRows] for n of at least four. The last rows may be computed twice.
+// innerTiles is [MulRows] in assembly for n of at least four. The last rows may be computed
+// twice.
 func innerTiles(form dispatch, x []float64, n, d int, panels []float64, k int, out []float64) {
 	const block = 64
 	for lo := 0; lo < n; lo += block {
@@ -115,8 +118,8 @@ func innerTiles(form dispatch, x []float64, n, d int, panels []float64, k int, o
 	}
 }
 
-// innerTile computes one tile of innerTiles: its outputs begin at out, and their rows are k
-// apart; left columns of them are wanted.
+// innerTile computes one tile of innerTiles. Its rows begin in out at distances of k. If left
+// is less than eight, only the first left columns are written.
 func innerTile(rows int, x []float64, d int, panel []float64, left int, out []float64, k int) {
 	var edge [tileSize]float64
 	to, stride := &edge[0], lanes

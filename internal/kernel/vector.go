@@ -7,13 +7,13 @@ type Float interface {
 	float32 | float64
 }
 
-// is64 reports whether the element type is float64; the compiler evaluates it.
+// is64 reports whether the element type is float64; the compiler evaluates it to a constant.
 func is64[T Float]() bool {
 	var v T
 	return unsafe.Sizeof(v) == 8
 }
 
-// lanesOf returns the number of elements of a register.
+// lanesOf returns the number of elements of an AVX2 register.
 func lanesOf[T Float]() int {
 	if is64[T]() {
 		return 4
@@ -21,13 +21,14 @@ func lanesOf[T Float]() int {
 	return 8
 }
 
-// of64 and of32 return the first element of a slice for assembly.
+// of64 and of32 return a pointer to the first element of a slice, for assembly.
 func of64[T Float](x []T) *float64 { return (*float64)(unsafe.Pointer(unsafe.SliceData(x))) }
 func of32[T Float](x []T) *float32 { return (*float32)(unsafe.Pointer(unsafe.SliceData(x))) }
 
-// Dot returns the inner product of x and y, which have the same length: acc = acc + x[i]*y[i]
-// from 0 in increasing i. It is one chain of additions, so its speed is bound by the latency of
-// an addition; for several inner products at a time use [DotRows].
+// Dot returns the inner product of x and y, which have the same length. It is computed by the
+// steps acc = acc + x[i]*y[i] for i = 0, 1, …, with acc = 0 at the beginning. This is one chain
+// of additions, so the latency of an addition bounds the speed. Use [DotRows] for several inner
+// products at a time.
 func Dot[T Float](x, y []T) T {
 	y = y[:len(x)]
 	var acc T
@@ -101,7 +102,7 @@ func rowNorms[T Float](k dispatch, x []T, d int, dst []T) {
 		}
 		i += m
 	}
-	left := dst[i:] // assembly has one NaN
+	left := dst[i:] // the assembly returns only one kind of NaN
 	for ; i+4 <= n; i += 4 {
 		r0, r1, r2, r3 := rows4(x, i, d)
 		var a0, a1, a2, a3 T
@@ -121,7 +122,8 @@ func rowNorms[T Float](k dispatch, x []T, d int, dst []T) {
 	oneNaN(k, left)
 }
 
-// rows4 returns rows i..i+3 of x with lengths the compiler knows to be equal.
+// rows4 returns rows i to i+3 of x, in a form that tells the compiler that their lengths are
+// equal.
 func rows4[T Float](x []T, i, d int) (r0, r1, r2, r3 []T) {
 	b := x[i*d : (i+4)*d]
 	r0 = b[:d]
@@ -131,9 +133,9 @@ func rows4[T Float](x []T, i, d int) (r0, r1, r2, r3 []T) {
 	return r0, r1, r2, r3
 }
 
-// DotRows multiplies a matrix by a vector: out[i] = [Dot](row i of x, w) for
-// the n rows of x, with the bits of Dot. Several rows advance together, so that
-// their chains of additions hide each other's latency.
+// DotRows multiplies a matrix by a vector: out[i] = [Dot](row i of x, w) for the n rows of x,
+// with the bits of Dot. Several rows are processed together, so that the additions of one row
+// hide the latency of those of the others.
 func DotRows[T Float](x []T, n, d int, w, out []T) {
 	dotRows(active, x, n, d, w, out)
 }
@@ -152,7 +154,7 @@ func dotRows[T Float](k dispatch, x []T, n, d int, w, out []T) {
 		}
 		i += m
 	}
-	left := out[i:] // assembly has one NaN
+	left := out[i:] // the assembly returns only one kind of NaN
 	for ; i+4 <= n; i += 4 {
 		r0, r1, r2, r3 := rows4(x, i, d)
 		w := w[:len(r0)]
@@ -174,9 +176,9 @@ func dotRows[T Float](k dispatch, x []T, n, d int, w, out []T) {
 }
 
 // AddScaledRows adds to out the rows of x scaled by coef, in row order: out[j] = out[j] +
-// coef[i]*x[i][j] for i = 0, 1, …, n-1. It is the gradient of a linear model, with one
-// coefficient a row. Several rows are added in one pass over out; each out[j] still gets them
-// one after the other.
+// coef[i]*x[i][j] for i = 0, 1, …, n-1. The result is the gradient of a linear model, with one
+// coefficient per row. Several rows are added in one pass over out; they are still added to
+// each out[j] one after the other.
 func AddScaledRows[T Float](x []T, n, d int, coef, out []T) {
 	addScaledRows(active, x, n, d, coef, out)
 }

@@ -23,7 +23,7 @@ func matrix[T Float](rng *rand.Rand, n, d, offset int) (x, w, c []T) {
 	return draw(n * d), draw(d), draw(n)
 }
 
-// bits makes bit-for-bit comparisons readable, with all NaNs equal.
+// bits returns x as text with all bits, for readable comparisons. All NaN have the same text.
 func bits[T Float](x []T) []string {
 	s := make([]string, len(x))
 	for i, v := range x {
@@ -119,7 +119,7 @@ func testReduce[T Number](t *testing.T, draw func() T) {
 			for i := range want {
 				want[i] = op.one(a[i], b[i])
 			}
-			op.to(got, append(b[:n:n], 1)) // a longer source is allowed
+			op.to(got, append(b[:n:n], 1)) // src may be longer than dst
 			require.Equal(t, want, got, "%s n=%d", name, n)
 		}
 	}
@@ -134,7 +134,8 @@ func TestReduce(t *testing.T) {
 	t.Run("uint8", func(t *testing.T) { testReduce(t, func() uint8 { return uint8(rng.Uint32()) }) })
 }
 
-// TestMaxMinDoNotDependOnOrder reduces awkward values in random orders.
+// TestMaxMinDoNotDependOnOrder reduces NaN, zeros and other special values in random orders,
+// and requires the same bits.
 func TestMaxMinDoNotDependOnOrder(t *testing.T) {
 	negZero := math.Copysign(0, -1)
 	strange := math.Float64frombits(0xfff0dead0000beef)

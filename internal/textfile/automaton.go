@@ -4,9 +4,8 @@ import (
 	"bytes"
 )
 
-// A state of the quoting automaton says what the bytes so far mean for the
-// next one. Only a byte read in stateRecord begins a record (or an empty line
-// or a comment), so that state alone decides where records begin.
+// A state of the quoting automaton determines how the next byte is interpreted. A record, an
+// empty line or a comment begins exactly at a byte that is read in stateRecord.
 type state uint8
 
 const (
@@ -14,15 +13,14 @@ const (
 	stateField                // at the first byte of a further cell
 	stateText                 // inside an unquoted cell
 	stateQuoted               // inside quotes
-	stateQuote                // after a quote inside quotes: doubled, or the end
+	stateQuote                // after a closing quote, or the first byte of a doubled quote
 	stateComment              // inside a comment line
 	numStates
 )
 
-// Transition maps the state before a range of bytes to the state after it, for
-// every state. Transitions of neighbouring ranges compose, which is what lets
-// ranges be scanned independently of each other (Ladner and Fischer, "Parallel
-// Prefix Computation", 1980).
+// Transition maps the state before a range of bytes to the state after it, for every state.
+// Transitions of adjacent ranges can be composed, so that ranges can be scanned independently
+// of each other (Ladner and Fischer, "Parallel Prefix Computation", 1980).
 type Transition [numStates]uint8
 
 // identity returns the transition of the empty range.
@@ -34,7 +32,8 @@ func identity() Transition {
 	return t
 }
 
-// then returns the transition of the receiver's range followed by next's.
+// then returns the transition of a range that consists of the range of t and the range of next
+// after it.
 func (t Transition) then(next Transition) Transition {
 	for s := range t {
 		t[s] = next[t[s]]
@@ -42,10 +41,10 @@ func (t Transition) then(next Transition) Transition {
 	return t
 }
 
-// automaton is the table of a dialect's quoting rules. It is total: bytes that
-// make a record malformed have a successor too (a quote inside an unquoted cell
-// is text; text after a closing quote is unquoted text), so that where records
-// begin is defined for any input whatever the parser thinks of it.
+// automaton has the transitions of the quoting automaton of a dialect. They are defined for all
+// bytes, also for bytes that make a record malformed: a quote inside an unquoted cell is text,
+// and text after a closing quote is unquoted text. So the beginnings of records are defined for
+// any input, even if the tokenizer rejects it.
 type automaton struct {
 	next    [numStates][256]state
 	quote   byte
@@ -96,9 +95,9 @@ func (a *automaton) run(s state, b []byte) state {
 	return s
 }
 
-// recordStart returns the index in b of the first byte before which the
-// automaton, started in s, is at the start of a record; len(b) may be that
-// index. Without one it returns -1 and the state after b.
+// recordStart returns the index in b of the first byte before which the automaton, if it begins
+// in state s, is in stateRecord. The index may be len(b). If there is none, recordStart returns
+// -1 and the state after b.
 func (a *automaton) recordStart(s state, b []byte) (int, state) {
 	for i, c := range b {
 		if s == stateRecord {
@@ -112,12 +111,12 @@ func (a *automaton) recordStart(s state, b []byte) (int, state) {
 	return -1, s
 }
 
-// scanBlock is the granularity at which a range is searched for quotes.
+// scanBlock is the size in bytes of the blocks in which a range is searched for quotes.
 const scanBlock = 16 << 10
 
-// transition returns the transition of b. Blocks without a quote are skipped with a search for
-// the last newline; elsewhere all states that are still distinct are run side by side; after a
-// newline there are at most two.
+// transition returns the transition of b. In a block without quotes, only the text after the
+// last newline matters. In other blocks, the automaton is run from each state that is still
+// possible; after a newline, at most two states are possible.
 func (a *automaton) transition(b []byte) Transition {
 	t := identity()
 	for len(b) > 0 {
@@ -152,8 +151,8 @@ func (a *automaton) runUnquoted(block []byte) Transition {
 	return t
 }
 
-// runAll returns the transition of a block for the states to which t can lead; the entries of
-// other states are never used.
+// runAll returns the transition of a block for the states to which t can lead. Its entries for
+// other states are not used.
 func (a *automaton) runAll(t Transition, block []byte) Transition {
 	var live [numStates]bool
 	for _, s := range t {
@@ -167,7 +166,8 @@ func (a *automaton) runAll(t Transition, block []byte) Transition {
 	}
 	step := identity()
 	if len(starts) == 2 {
-		// Two chains of table look-ups in one loop hide each other's latency.
+		// In one loop, the table look-ups for one state hide the latency of those for the
+		// other.
 		x, y := starts[0], starts[1]
 		for _, c := range block {
 			x, y = a.next[x][c], a.next[y][c]

@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// readText infers with the options and reads everything in S shards.
+// readText infers the layout with opt, and reads all shards.
 func readText(t *testing.T, files map[string]string, d Dialect, opt InferOptions, cfg Config) ([][]string, *CSV, error) {
 	resolved := resolve(t, write(t, files))
 	l, err := InferCSV(t.Context(), resolved, d, opt)
@@ -55,7 +55,7 @@ func TestBadRecords(t *testing.T) {
 		{"a,b\n1,2\n,2\n", `a.csv:3: column "a": the value is missing (""), but the column is not nullable`, header,
 			InferOptions{Columns: []batch.Column{{Name: "a", Type: "int64"}}}},
 		{"a,b\nx,y\n\n\xff\"z,y\n", `a.csv:4: column "a": cannot read "\xff\"z": the byte 0xff at offset 9 is not UTF-8: if the text is in another encoding, such as latin1, set Encoding; or set ReplaceInvalidUTF8`, header, InferOptions{}},
-		// Of several faults the first by row, then by column, is reported.
+		// If there are several faults, the first by row and then by column is reported.
 		{"a,b\n1,2\n1,y\nx,2\nx,y\n", `a.csv:3: column "b": cannot read "y"`, header, InferOptions{Types: map[string]string{"a": "int64", "b": "int64"}}},
 		{"a,b\n1,2\nx,y\n1\n", `a.csv:3: column "a": cannot read "x"`, header, InferOptions{Types: map[string]string{"a": "int64", "b": "int64"}}},
 		{"a,b\n1,2\n\"" + long + long + "\n", "a.csv:3: field 1 is larger than 150 bytes; a quote opened here that is never closed?",
@@ -94,7 +94,7 @@ func TestCellsAreNotAllocated(t *testing.T) {
 		require.NoError(t, c.ReadShard(t.Context(), 0, 1000, func(rec arrow.Record) error { seen += rec.NumRows(); return nil }))
 	})
 	require.EqualValues(t, 3*rows, seen)
-	require.Less(t, perRun, float64(rows/5), "far fewer than one a row; what there is belongs to batches")
+	require.Less(t, perRun, float64(rows/5), "allocations must be per batch, so far fewer than one per row")
 	require.NoError(t, c.Close())
 }
 
@@ -114,7 +114,7 @@ func TestSkip(t *testing.T) {
 		require.ErrorContains(t, c.FirstSkipped(), "a.csv:3: row has 2 fields, the header has 3")
 		_, err = rows(t.Context(), c, 0, 1)
 		require.NoError(t, err)
-		require.EqualValues(t, 7, c.Skipped(), "reading a shard again counts once")
+		require.EqualValues(t, 7, c.Skipped(), "a shard that is read again must be counted once")
 		var each int64
 		for s := range shards {
 			each += c.SkippedIn(s)
@@ -140,7 +140,8 @@ func TestNullsAndQuotes(t *testing.T) {
 	require.Equal(t, [][]string{{null, null, null}, {"", null, null}, {null, null, null}, {null, null, "true"}, {"x", "5", "false"}}, got)
 }
 
-// An empty line in a file of one column is a missing value, except for the last line.
+// TestEmptyLinesOfOneColumn requires that an empty line in a file of one column is a missing
+// value, unless it is the last line.
 func TestEmptyLinesOfOneColumn(t *testing.T) {
 	const null = "<null>"
 	for text, want := range map[string][]string{
@@ -186,7 +187,7 @@ func TestReplaceInvalidUTF8(t *testing.T) {
 }
 
 func TestLongRecordsAndSmallChunks(t *testing.T) {
-	big := strings.Repeat("0123456789\n", 60_000) // longer than a chunk, and than a batch
+	big := strings.Repeat("0123456789\n", 60_000) // longer than readChunk and than batchBytes
 	text := fmt.Sprintf("1,\"%s\"\n2,b\n3,\"%s\"\n", big, big)
 	for _, shards := range []int{1, 8, 128} {
 		c := opened(t, resolve(t, write(t, map[string]string{"a.csv": text})), Dialect{}, textLayout(2), Config{Shards: shards})

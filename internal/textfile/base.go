@@ -7,16 +7,16 @@ import (
 	"sync"
 )
 
-// base is what readers of every text format have in common: the text, its
-// cut, the index, and the count of skipped records.
+// base has the common parts of the readers of all text formats: the text, its plan, the index,
+// and the counts of skipped records.
 type base struct {
 	cfg  Config
 	text *text
 	auto *automaton
 	plan *Plan
 
-	// gate admits one goroutine to computing the index; a channel, so that
-	// waiting for it can be cancelled.
+	// gate is a lock for the computation of the index. It is a channel, so that waiting for it
+	// can be cancelled.
 	gate    chan struct{}
 	index   *Index
 	indexed bool
@@ -25,7 +25,8 @@ type base struct {
 	counts map[int]shardCounts
 }
 
-// open opens the text, lets prepare move its bodies, and plans the cut.
+// open opens the text, calls prepare, which may move the beginnings of bodies, and plans the
+// cut.
 func (s *base) open(ctx context.Context, files []File, cfg Config, f form, auto *automaton, prepare func(*text) error) error {
 	s.cfg, s.auto = cfg.normal(), auto
 	s.gate, s.counts = make(chan struct{}, 1), map[int]shardCounts{}
@@ -46,15 +47,15 @@ func (s *base) open(ctx context.Context, files []File, cfg Config, f form, auto 
 	return nil
 }
 
-// Plan returns the cut.
+// Plan returns the plan of the cut into shards.
 func (s *base) Plan() *Plan { return s.plan }
 
 // Close frees the disk space of unpacked files.
 func (s *base) Close() error { return s.text.close() }
 
-// Index scans the text once to find where records begin, with the configured number of workers;
-// later calls and readers share the result. ReadShard calls it when needed. If a scan was
-// cancelled or failed, the next call repeats it.
+// Index scans the text with the configured number of workers, to find where records begin. The
+// result is kept for later calls. ReadShard calls Index if needed. If a scan was cancelled or
+// failed, the next call repeats it.
 func (s *base) Index(ctx context.Context) error {
 	_, err := s.needIndex(ctx)
 	return err
@@ -85,22 +86,23 @@ func (s *base) checkShard(shard int) error {
 	return nil
 }
 
-// batchBytes is the number of bytes of text after which a batch is delivered even with few
-// rows, so that memory is bounded by bytes and not by rows.
+// batchBytes is the number of bytes of text after which a batch is delivered even if it has few
+// rows. So the memory for a batch is bounded also if rows are long.
 const batchBytes = 1 << 20
 
-// consumer turns the records in a scanner into batches of one format.
+// consumer converts the records in a scanner to batches.
 type consumer interface {
-	// begin says that the next records are from part p.
+	// begin sets the part of the next records.
 	begin(p *part)
 	// flush delivers the records since the scanner's last cut, at least one.
 	flush(rows int) error
-	// malformed returns the complaint about what the tokenizer found at an offset of the part.
+	// malformed returns the complaint about a malformed record, with the outcome of the
+	// tokenizer and the offset of the record in the part.
 	malformed(what outcome, at int64) complaint
 }
 
-// readShard hands the records of a shard to the consumer and, when all is read,
-// settles its counts.
+// readShard passes the records of a shard to the consumer. After the last record it stores t,
+// the counts of the shard.
 func (s *base) readShard(ctx context.Context, shard, batchRows int, sc *scanner, to consumer, t *shardCounts) error {
 	if err := s.checkShard(shard); err != nil {
 		return err
@@ -124,8 +126,7 @@ func (s *base) readShard(ctx context.Context, shard, batchRows int, sc *scanner,
 	return nil
 }
 
-// readPiece puts the scanner at the first record that begins in the piece and
-// reads to the last one that does.
+// readPiece passes the records that begin in p to the consumer.
 func (s *base) readPiece(ctx context.Context, p piece, index *Index, shard, batchRows int, sc *scanner, to consumer, t *shardCounts) (err error) {
 	h, err := p.part.open()
 	if err != nil {
@@ -155,7 +156,8 @@ func (s *base) readPiece(ctx context.Context, p piece, index *Index, shard, batc
 	return s.records(ctx, p, batchRows, sc, to, t)
 }
 
-// records reads the records that begin before the end of a piece.
+// records passes records to the consumer: those from the position of the scanner on that begin
+// before the end of p.
 func (s *base) records(ctx context.Context, p piece, batchRows int, sc *scanner, to consumer, t *shardCounts) error {
 	rows := 0
 	flush := func() error {
@@ -180,7 +182,7 @@ func (s *base) records(ctx context.Context, p piece, batchRows int, sc *scanner,
 		case foundRecord:
 			rows++
 		default:
-			// Errors in the records before come first.
+			// Errors in the preceding records must be reported first.
 			bad := to.malformed(what, at)
 			if err := flush(); err != nil {
 				return err
@@ -202,8 +204,8 @@ func (s *base) records(ctx context.Context, p piece, batchRows int, sc *scanner,
 	return flush()
 }
 
-// firstRecord finds where the first record begins in the piece, given the state
-// before it; ok is false if none does.
+// firstRecord returns the offset of the first record that begins in p; before is the state
+// before p. ok is false if no record begins in p.
 func (s *base) firstRecord(ctx context.Context, h handle, p piece, before state) (from int64, ok bool, err error) {
 	if before == stateRecord {
 		return p.from, true, nil
@@ -214,7 +216,7 @@ func (s *base) firstRecord(ctx context.Context, h handle, p piece, before state)
 		if err := ctx.Err(); err != nil {
 			return 0, false, err
 		}
-		// The next record is near as a rule, so begin with a small block.
+		// The next record is usually near, so begin with a small block.
 		if int64(len(buf)) < size {
 			buf = make([]byte, size)
 		}
@@ -233,17 +235,18 @@ func (s *base) firstRecord(ctx context.Context, h handle, p piece, before state)
 	return 0, false, nil
 }
 
-// complaint is an error about a record, before its line is known.
+// complaint is an error about a record whose line number was not determined yet.
 type complaint struct {
 	part   *part
 	offset int64
 	text   string
 }
 
-// error finds the line.
+// error returns the error with file and line. It reads the file to count lines.
 func (c complaint) error() error { return c.part.errorAt(c.offset, "%s", c.text) }
 
-// shardCounts counts the records skipped in a shard and remembers the first.
+// shardCounts has the counts of a shard, such as that of skipped records, and the complaint
+// about the first skipped record.
 type shardCounts struct {
 	shard   int
 	skipped int64
@@ -252,16 +255,18 @@ type shardCounts struct {
 	rounded []Rounded
 }
 
-// Spelled is a usual spelling of missing values in a column that is not text.
+// Spelled is one of the usual spellings of missing values, and a column in which it occurs. The
+// column is not text.
 type Spelled struct{ Column, Word string }
 
-// Compare orders by column and word.
+// Compare compares columns, and then words.
 func (s Spelled) Compare(t Spelled) int {
 	return cmp.Or(cmp.Compare(s.Column, t.Column), cmp.Compare(s.Word, t.Word))
 }
 
-// SpelledIn returns, for each of the usual spellings, how many cells of a shard it marks as
-// missing. The shard must have been read to its end. The caller must not modify the map.
+// SpelledIn returns, for each column and usual spelling, how many cells of a shard are missing
+// by that spelling. The shard must have been read to its end. The caller must not modify the
+// map.
 func (s *base) SpelledIn(shard int) map[Spelled]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -275,15 +280,16 @@ func (t *shardCounts) add(c complaint) {
 	t.skipped++
 }
 
-// settle records the counts of a shard; reading a shard again does not count twice.
+// settle stores the counts of a shard. If the shard is read again, its counts are replaced, not
+// added.
 func (s *base) settle(t shardCounts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.counts[t.shard] = t
 }
 
-// Skipped returns the number of records left out of the shards that have been
-// read to their end.
+// Skipped returns the number of records that were skipped in the shards that have been read to
+// their end.
 func (s *base) Skipped() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -294,16 +300,16 @@ func (s *base) Skipped() int64 {
 	return n
 }
 
-// SkippedIn returns the number of records left out of one shard.
+// SkippedIn returns the number of records that were skipped in one shard, if it has been read
+// to its end.
 func (s *base) SkippedIn(shard int) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counts[shard].skipped
 }
 
-// FirstSkipped returns what was wrong with the first record, in file order,
-// that was left out of the shards read so far; nil if none was. It may be
-// called until Close.
+// FirstSkipped returns the error of the first skipped record, in file order, of the shards that
+// have been read to their end, or nil if there is none. It may be called until Close.
 func (s *base) FirstSkipped() error {
 	s.mu.Lock()
 	var first complaint

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// numericFile writes about size bytes of ten numeric columns.
+// numericFile writes a file of ten numeric columns with about size bytes.
 func numericFile(b *testing.B, size int, digits int) (path string, written int64) {
 	path = filepath.Join(b.TempDir(), "n.csv")
 	f, err := os.Create(path)
@@ -51,8 +51,8 @@ func floatLayout(n int) Layout {
 	return l
 }
 
-// BenchmarkNumeric compares one goroutine of this package, index included, with encoding/csv
-// and strconv.
+// BenchmarkNumeric compares this package in one goroutine, including the index, with
+// encoding/csv and strconv.
 func BenchmarkNumeric(b *testing.B) {
 	for _, digits := range []int{6, 17} {
 		path, size := numericFile(b, 8<<20, digits)
@@ -120,7 +120,7 @@ func stdlibFloats(b *testing.B, path string) {
 	require.NoError(b, f.Close())
 }
 
-// BenchmarkScan measures only the index, without and with quotes in the text.
+// BenchmarkScan measures the computation of the index, for text without and with quotes.
 func BenchmarkScan(b *testing.B) {
 	plain := strings.Repeat("12.5,abc,-7,xyz\n", 64<<10)
 	quoted := strings.Repeat("12.5,\"abc\",-7,x\n", 64<<10)

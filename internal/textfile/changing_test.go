@@ -19,8 +19,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk"
 )
 
-// meanwhile is a disk that calls a function when a spool is made, or at the first write to a
-// spool. A spool is made after the files were verified and before they are read.
+// meanwhile is a disk that calls a function when a spool is created, or at the first write to a
+// spool. A spool is created after the files were verified and before they are read.
 type meanwhile struct {
 	disk.FS
 	made  func()
@@ -48,15 +48,15 @@ func (f *meanwhileFile) Write(b []byte) (int, error) {
 	return f.File.Write(b)
 }
 
-// TestUnpackedFilesAreChecked: text that is unpacked or converted to UTF-8 comes from the
-// verified file. As with text that is read directly, it is an error if the file is another one
-// or changes while it is read.
+// TestUnpackedFilesAreChecked requires an error if a file that is unpacked or converted to
+// UTF-8 was replaced after it was verified and before it is opened, or changes while it is
+// read. The same holds for text that is read directly.
 func TestUnpackedFilesAreChecked(t *testing.T) {
 	lines := strings.Repeat("1 1:2\n", 20_000)
 	one, other := gz(t, lines), zst(t, lines)
 	for name, c := range map[string]struct {
 		data     []byte
-		cut      int // length of a shorter text that can be read too
+		cut      int // length of a shorter text that is also valid
 		encoding Encoding
 	}{
 		"gzip":         {append(bytes.Clone(one), one...), len(one), UTF8},
@@ -93,7 +93,7 @@ func TestUnpackedFilesAreChecked(t *testing.T) {
 					}
 					r, err := open(resolve(t, path), Config{Shards: 1, Disk: on, SpoolDir: dir})
 					if late && change == "another one" {
-						require.NoError(t, err, "%s: the file that was opened is as it was", name)
+						require.NoError(t, err, "%s: the open file has not changed", name)
 						require.NoError(t, r.Close())
 						return
 					}
@@ -113,10 +113,10 @@ func TestUnpackedFilesAreChecked(t *testing.T) {
 	}
 }
 
-// endingFS has files that end at byte at, whatever size they report.
+// endingFS is a file system whose files end after at bytes, whatever size they report.
 type endingFS struct {
 	fs.FS
-	at int64 // 0: at their real end
+	at int64 // 0 means their real end
 }
 
 func (e *endingFS) Open(name string) (fs.File, error) {
@@ -134,8 +134,8 @@ type endingFile struct {
 
 func (f *endingFile) Read(b []byte) (int, error) { return f.r.Read(b) }
 
-// TestUnpackedFilesThatEndEarly: an archive that is cut at the end of a member has changed,
-// even though only its length shows it.
+// TestUnpackedFilesThatEndEarly requires an error for an archive that is cut at the end of a
+// member. It still is a valid archive, so that only its length shows the change.
 func TestUnpackedFilesThatEndEarly(t *testing.T) {
 	one := gz(t, "1\n2\n")
 	for encoding, data := range map[Encoding][]byte{UTF8: append(bytes.Clone(one), one...), Latin1: bytes.Repeat([]byte("1\n"), len(one))} {

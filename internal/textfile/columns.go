@@ -18,35 +18,35 @@ var (
 	errUTF8    = errors.New("it is not valid UTF-8")
 )
 
-// cells are the wanted cells of a batch of records, by row.
+// cells has the wanted cells of a batch of records, row by row.
 type cells struct {
-	text  []byte // what offsets refer to
+	text  []byte // text to which the offsets of cells refer
 	all   []cell // rows × width
 	width int
 	rows  int
 	quote byte
 }
 
-// fault is a cell that could not be read.
+// fault is a cell whose value could not be read.
 type fault struct {
 	row, slot int
 	err       error
-	told      complaint // in place of err, for a cell that may not be a wanted one
+	told      complaint // replaces err for a cell that is possibly not a wanted cell
 }
 
-// column turns one cell of every record into a value of an Arrow column.
+// column reads one cell of every record into an Arrow column.
 type column struct {
 	name    string
-	slot    int // place among the wanted cells of a record
+	slot    int // index among the wanted cells of a record
 	typ     arrow.DataType
-	null    bool // a value may be missing
+	null    bool // whether values may be missing
 	tokens  *nullTokens
-	replace bool // invalid UTF-8 becomes U+FFFD instead of an error
+	replace bool // whether invalid UTF-8 is replaced by U+FFFD and is not an error
 	builder array.Builder
-	// spelled counts the cells that were missing by each of the usual spellings.
+	// spelled has the number of missing cells for each of the usual spellings.
 	spelled map[string]int64
 
-	// scratch space, reused from batch to batch
+	// scratch memory, reused for every batch
 	floats []float64
 	ints   []int64
 	bools  []bool
@@ -59,9 +59,9 @@ func newColumn(b array.Builder, f arrow.Field, slot int, tokens *nullTokens, rep
 		replace: replace, builder: b}
 }
 
-// read appends the column's cells of all rows to its builder and hands every
-// cell that cannot be read to bad, which returns whether to go on. After a bad
-// cell the builder holds values that must be discarded.
+// read appends the column's cells of all rows to its builder. It calls bad for every cell that
+// cannot be read; if bad returns false, read returns. After a bad cell the contents of the
+// builder must be discarded.
 func (c *column) read(in *cells, bad func(fault) bool) {
 	c.valid = grow(c.valid, in.rows)
 	switch b := c.builder.(type) {
@@ -85,7 +85,7 @@ func (c *column) read(in *cells, bad func(fault) bool) {
 	}
 }
 
-// grow returns a slice of length n, in the same memory if it is large enough.
+// grow returns a slice of length n, which uses the memory of s if that is large enough.
 func grow[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)
@@ -93,8 +93,8 @@ func grow[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// readFixed parses the cells into out and returns their validity, nil if none
-// is missing.
+// readFixed parses the cells into out. It returns whether each cell has a value, or nil if no
+// cell is missing.
 func readFixed[T any](c *column, in *cells, out []T, parse func([]byte) (T, error), bad func(fault) bool) []bool {
 	var zero T
 	missing := false
@@ -130,7 +130,7 @@ func readFixed[T any](c *column, in *cells, out []T, parse func([]byte) (T, erro
 	return c.valid
 }
 
-// spell counts a cell that is missing by a usual spelling.
+// spell counts a cell that is missing by the usual spelling word.
 func (c *column) spell(word string) {
 	if c.spelled == nil {
 		c.spelled = map[string]int64{}
@@ -138,7 +138,8 @@ func (c *column) spell(word string) {
 	c.spelled[word]++
 }
 
-// text returns the cell's text; that of an escaped cell is in the column's scratch space.
+// text returns the text of the cell. If the cell is escaped, the result is in scratch memory of
+// c.
 func (k cell) text(in *cells, c *column) []byte {
 	b := in.text[k.off:][:k.n&cellLength]
 	if k.escaped() {
@@ -148,7 +149,8 @@ func (k cell) text(in *cells, c *column) []byte {
 	return b
 }
 
-// readText is read for a utf8 column. Its quoted cells are mostly text, not missing values.
+// readText is read for a utf8 column. Here quoted cells are text, not missing values, unless
+// the dialect has QuotedNulls.
 func (c *column) readText(b *array.StringBuilder, in *cells, bad func(fault) bool) {
 	b.Reserve(in.rows)
 	size := 0
@@ -178,7 +180,7 @@ func (c *column) readText(b *array.StringBuilder, in *cells, bad func(fault) boo
 	}
 }
 
-// readOther is read for types whose values are parsed one by one.
+// readOther is read for types whose values are parsed one at a time by package batch.
 func (c *column) readOther(in *cells, bad func(fault) bool) {
 	c.builder.Reserve(in.rows)
 	for row, i := 0, c.slot; row < in.rows; row, i = row+1, i+in.width {
@@ -193,7 +195,7 @@ func (c *column) readOther(in *cells, bad func(fault) bool) {
 			batch.AppendNull(c.builder)
 			c.spell(notANumber)
 		} else if err = batch.ParseInto(c.builder, text); err != nil {
-			// The message names the value and the type elsewhere, so only the reason is kept.
+			// The complaint names the value and the type, so only the reason is kept.
 			if reason := errors.Unwrap(err); reason != nil {
 				err = reason
 			}
@@ -211,7 +213,7 @@ func (c *column) readOther(in *cells, bad func(fault) bool) {
 	}
 }
 
-// shorten quotes a value for a message, at most some forty bytes of it.
+// shorten returns a value in quotes for a message, cut after about 40 bytes.
 func shorten(b []byte) string {
 	const most = 40
 	if len(b) <= most {

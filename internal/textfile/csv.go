@@ -22,14 +22,14 @@ import (
 type OnError uint8
 
 const (
-	// Fail ends reading with an error that names file, line and column.
+	// Fail stops reading with an error that names file, line and column.
 	Fail OnError = iota
-	// Skip leaves the record out and counts it. A cell beyond the largest size fails all the
-	// same, since the end of its record is not known.
+	// Skip skips the record and counts it. A cell that exceeds the largest size is an error
+	// nevertheless, because the end of its record is not known.
 	Skip
 )
 
-// String returns the policy's name.
+// String returns the name of the policy.
 func (o OnError) String() string {
 	if o == Skip {
 		return "skip"
@@ -41,20 +41,21 @@ func (o OnError) String() string {
 type Config struct {
 	// Shards is S, the number of ranges into which the text is cut.
 	Shards int
-	// OnError is what to do with a bad record; the zero value fails.
+	// OnError says what to do with a bad record; the zero value is Fail.
 	OnError OnError
-	// ReplaceInvalidUTF8 puts U+FFFD in place of bytes that are not UTF-8 in
-	// utf8 columns, which are an error otherwise.
+	// ReplaceInvalidUTF8 says that bytes in utf8 columns that are not UTF-8 are replaced by
+	// U+FFFD. Otherwise they are an error.
 	ReplaceInvalidUTF8 bool
-	// FS is the file system in which the files were resolved; nil means the machine's.
+	// FS is the file system in which the files were resolved; nil means that of the operating
+	// system.
 	FS fs.FS
-	// SpoolDir is where compressed files are unpacked; empty means the
-	// system's directory for temporary files. Nothing is left in it.
+	// SpoolDir is the directory in which compressed files are unpacked; empty means the
+	// system's directory for temporary files. After Close no files remain in it.
 	SpoolDir string
-	// Disk holds the unpacked files; nil means the machine's.
+	// Disk is the disk on which files are unpacked; nil means that of the operating system.
 	Disk disk.FS
-	// Workers bounds the goroutines that unpack and scan; 0 means as many as
-	// there are processors. It changes no result.
+	// Workers bounds the number of goroutines that unpack and scan; 0 means the number of
+	// processors. Results do not depend on it.
 	Workers int
 	// Allocator allocates the batches; nil means the Go heap.
 	Allocator memory.Allocator
@@ -73,25 +74,25 @@ func (c Config) normal() Config {
 	return c
 }
 
-// CSV reads delimited text shard by shard. Its methods may be called by any
-// number of goroutines at the same time, except Close, which comes last.
+// CSV reads delimited text shard by shard. Its methods are safe for concurrent use, except
+// Close, which must be the last call.
 type CSV struct {
 	dialect Dialect
 	layout  Layout
 	schema  *arrow.Schema
-	// keep says which columns of the file are read; slots are the indices of the delivered
-	// columns among those.
+	// keep says which columns of the file are read. slots[i] is the index of delivered column i
+	// among the columns that are read.
 	keep   []bool
 	slots  []int
 	tokens *nullTokens
-	// idle keeps *csvReader whose builders are empty, for their buffers.
+	// idle is a pool of *csvReader, whose buffers are reused. Their builders are empty.
 	idle sync.Pool
 	base
 }
 
-// OpenCSV verifies the files, unpacks compressed ones, checks every header and
-// plans the cut. The layout is InferCSV's, possibly after Select. The caller
-// closes the reader.
+// OpenCSV verifies the files, unpacks compressed ones, checks every header and plans the cut.
+// The layout comes from InferCSV, possibly with Select applied to it. The caller must close the
+// reader.
 func OpenCSV(ctx context.Context, files []File, d Dialect, l Layout, cfg Config) (_ *CSV, err error) {
 	c := &CSV{layout: l}
 	if c.dialect, err = d.normal(); err != nil {
@@ -117,7 +118,7 @@ func OpenCSV(ctx context.Context, files []File, d Dialect, l Layout, cfg Config)
 	return c, nil
 }
 
-// project finds the wanted columns among the file's.
+// project sets c.schema, c.keep and c.slots from the layout.
 func (c *CSV) project() (err error) {
 	if c.schema, err = batch.Schema(c.layout.Columns); err != nil {
 		return err
@@ -148,10 +149,9 @@ func (c *CSV) project() (err error) {
 // Schema returns the schema of the batches.
 func (c *CSV) Schema() *arrow.Schema { return c.schema }
 
-// ReadShard hands the records of a shard to emit in file order, in batches of at most batchRows
-// rows. A batch is borrowed by emit. Batches may be shorter where files meet or rows are long;
-// their boundaries have no meaning. The first error ends reading: an error of emit is returned
-// unchanged.
+// ReadShard passes the records of a shard to emit in file order, in batches of at most
+// batchRows rows, which emit borrows. Batches may be shorter at the ends of files and if rows
+// are long. ReadShard returns at the first error. An error of emit is returned unchanged.
 func (c *CSV) ReadShard(ctx context.Context, shard, batchRows int, emit func(arrow.Record) error) error {
 	r, ok := c.idle.Get().(*csvReader)
 	if !ok {
@@ -205,10 +205,11 @@ type csvReader struct {
 	faults  []fault
 }
 
-// begin prepares for the records of a part.
+// begin sets the part of the next records.
 func (r *csvReader) begin(p *part) { r.part = p }
 
-// malformed returns the complaint about a malformed record that begins at an offset.
+// malformed returns the complaint about a malformed record that begins at offset at of the
+// part.
 func (r *csvReader) malformed(what outcome, at int64) complaint {
 	bad := complaint{part: r.part, offset: r.sc.place(r.sc.tok.at), text: r.sc.tok.problem(what, r.c.dialect.Header)}
 	if what == badFields {
@@ -241,7 +242,8 @@ func (r *csvReader) flush(rows int) error {
 	return r.emit(rec)
 }
 
-// count counts the cells that the columns took for missing, and the numbers that are rounded.
+// count adds the missing cells and the rounded numbers of the current records to the counts of
+// the shard.
 func (r *csvReader) count() {
 	for _, c := range r.columns {
 		r.countRounded(c)
@@ -255,7 +257,8 @@ func (r *csvReader) count() {
 	}
 }
 
-// record takes the batch out of the builders; without columns it has only a number of rows.
+// record returns the contents of the builders as a batch. A batch without columns has only a
+// number of rows.
 func (r *csvReader) record() (arrow.Record, error) {
 	if len(r.columns) == 0 {
 		return array.NewRecord(r.c.schema, nil, int64(r.in.rows)), nil
@@ -263,9 +266,9 @@ func (r *csvReader) record() (arrow.Record, error) {
 	return r.builder.NewRecord()
 }
 
-// read fills every column. It returns false if a cell could not be read or there are faults
-// already; then all faults are sorted by row and column, and the builders are empty. With the
-// policy Fail, the first fault of each column is enough.
+// read reads the cells of every column. It returns false if a cell could not be read, or if the
+// argument already has faults. Then r.faults has all faults, sorted by row and column, and the
+// builders are empty. With the policy Fail, r.faults has only the first fault of each column.
 func (r *csvReader) read(faults []fault) bool {
 	r.faults = append(r.faults[:0], faults...)
 	goOn := r.c.cfg.OnError == Skip
@@ -288,7 +291,7 @@ func (r *csvReader) read(faults []fault) bool {
 	return false
 }
 
-// dropFaulty counts the rows with faults and removes them from the batch.
+// dropFaulty counts the rows with faults as skipped, and removes them from r.in.
 func (r *csvReader) dropFaulty() {
 	width, rows := r.in.width, r.in.rows
 	kept, next := 0, 0
@@ -306,7 +309,7 @@ func (r *csvReader) dropFaulty() {
 	r.in.rows = kept
 }
 
-// complain turns a fault into a complaint.
+// complain returns the complaint for a fault.
 func (r *csvReader) complain(f fault) complaint {
 	if f.told.part != nil {
 		return f.told

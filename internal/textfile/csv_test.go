@@ -20,7 +20,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// write puts files into a fresh directory and returns it.
+// write creates a directory with the given files and returns its path.
 func write(t testing.TB, files map[string]string) string {
 	dir := t.TempDir()
 	for name, text := range files {
@@ -36,7 +36,7 @@ func resolve(t require.TestingT, pattern string) []File {
 	return files
 }
 
-// textLayout types all n columns as utf8.
+// textLayout returns a layout of n utf8 columns.
 func textLayout(n int) Layout {
 	var l Layout
 	for i := range n {
@@ -46,8 +46,8 @@ func textLayout(n int) Layout {
 	return l
 }
 
-// opened returns a CSV that is closed when the test ends. By then all memory of the allocator
-// must be released.
+// opened returns a CSV that is closed at the end of the test. All memory of its allocator must
+// be released by then.
 func opened(t testing.TB, files []File, d Dialect, l Layout, cfg Config) *CSV {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	cfg.Allocator = mem
@@ -60,7 +60,7 @@ func opened(t testing.TB, files []File, d Dialect, l Layout, cfg Config) *CSV {
 	return c
 }
 
-// rows renders every row of a shard as its cells, "<null>" for missing ones.
+// rows returns the cells of every row of a shard as text, with "<null>" for missing values.
 func rows(ctx context.Context, c interface {
 	ReadShard(context.Context, int, int, func(arrow.Record) error) error
 }, shard, batchRows int) ([][]string, error) {
@@ -81,7 +81,7 @@ func rows(ctx context.Context, c interface {
 	return out, err
 }
 
-// allRows concatenates the shards in order.
+// allRows returns the rows of all shards, in order.
 func allRows(t require.TestingT, c *CSV, batchRows int) [][]string {
 	var out [][]string
 	for s := range c.Plan().Shards() {
@@ -92,7 +92,8 @@ func allRows(t require.TestingT, c *CSV, batchRows int) [][]string {
 	return out
 }
 
-// tableText draws delimited text with everything that makes it hard to cut into shards.
+// tableText draws delimited text that is difficult to cut into shards, with quotes, newlines in
+// quotes, comments and empty lines.
 func tableText(rt *rapid.T) (text string, columns int) {
 	columns = rapid.IntRange(1, 4).Draw(rt, "columns")
 	eol := rapid.SampledFrom([]string{"\n", "\r\n"})
@@ -129,8 +130,8 @@ func tableText(rt *rapid.T) (text string, columns int) {
 	return b.String(), columns
 }
 
-// reference reads with the standard library, which skips empty lines. With one column, empty
-// lines except for the last are records, and reference adds them.
+// reference returns the records as encoding/csv reads them. encoding/csv skips empty lines; if
+// there is one column, reference adds a record for every empty line except the last line.
 func reference(text string, columns int) (records [][]string, err error) {
 	r := csv.NewReader(strings.NewReader(text))
 	r.Comment = '#'
@@ -197,7 +198,7 @@ func TestShardsConcatenateToTheRecords(t *testing.T) {
 }
 
 func TestRecordBelongsToTheRangeOfItsFirstByte(t *testing.T) {
-	// 8 bytes a record, 4 records, the second with a newline in quotes.
+	// There are 4 records of 8 bytes; the second has a newline in quotes.
 	text := "a,00001\n\"b\n\",002\nc,003\nd,00004\n"
 	require.Len(t, text, 32-1)
 	dir := write(t, map[string]string{"t.csv": text})
@@ -253,7 +254,7 @@ func FuzzCSV(f *testing.F) {
 		for s := range shards {
 			part, err := rows(t.Context(), c, s, 3)
 			if err != nil {
-				require.Error(t, wantErr, "refused what the standard library reads: %v", err)
+				require.Error(t, wantErr, "the standard library reads this text, but this package returns the error: %v", err)
 				return
 			}
 			got = append(got, part...)

@@ -11,19 +11,19 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// maxShards bounds the shard count, which sizes the index.
+// maxShards bounds the number of shards, to which the size of the index is proportional.
 const maxShards = 1 << 20
 
-// Plan cuts the bodies of files, one after another, into S ranges of equal bytes. It depends
-// only on the number of bytes and S. A record belongs to the range in which its first byte
-// lies.
+// Plan cuts the bodies of files, one after another, into S ranges of equal numbers of bytes.
+// The ranges depend only on the number of bytes and S. A record belongs to the range in which
+// its first byte lies.
 type Plan struct {
 	parts  []part
 	ends   []int64 // ends[i] is the virtual offset after part i
 	shards int
 }
 
-// newPlan plans the cut of a text whose bodies are known.
+// newPlan returns the plan for a text. The bodies of its parts must have been set.
 func newPlan(t *text, shards int) (*Plan, error) {
 	if shards < 1 || shards > maxShards {
 		return nil, fmt.Errorf("the number of shards must be between 1 and %d, not %d", maxShards, shards)
@@ -40,7 +40,7 @@ func newPlan(t *text, shards int) (*Plan, error) {
 // Shards returns S.
 func (p *Plan) Shards() int { return p.shards }
 
-// Bytes returns the number of bytes that are cut.
+// Bytes returns the total number of bytes in the bodies.
 func (p *Plan) Bytes() int64 { return p.ends[len(p.ends)-1] }
 
 // bound returns the virtual offset at which range i begins.
@@ -50,20 +50,20 @@ func (p *Plan) bound(i int) int64 {
 	return int64(q)
 }
 
-// piece is the intersection of a range with a file: the bytes [from, to) of
-// the part, as offsets in the file.
+// piece is the intersection of a range with a file. It has the bytes of the part at offsets
+// from to to-1.
 type piece struct {
 	part     *part
 	from, to int64
 }
 
-// atStart says that the piece begins where its file's records begin.
+// atStart reports whether the piece begins at the body of its file.
 func (c piece) atStart() bool { return c.from == c.part.body }
 
-// atEnd says that the piece ends where its file ends.
+// atEnd reports whether the piece ends at the end of its file.
 func (c piece) atEnd() bool { return c.to == c.part.size }
 
-// pieces lists the non-empty pieces of range i in order.
+// pieces returns the pieces of range i that are not empty, in order.
 func (p *Plan) pieces(i int) []piece {
 	from, to := p.bound(i), p.bound(i+1)
 	var out []piece
@@ -79,20 +79,20 @@ func (p *Plan) pieces(i int) []piece {
 	return out
 }
 
-// Index knows the state of the quoting automaton before every range. It is
-// computed once and may be used by any number of readers at the same time.
+// Index has the state of the quoting automaton before every range. It is immutable and may be
+// used by any number of goroutines.
 type Index struct {
 	before []state
 }
 
-// scan computes the transition of range i; ranges may be scanned in any order
-// and at the same time. The end of a file ends its last record, so a range that
-// crosses one leads to the same state from everywhere.
+// scan returns the transition of range i. Ranges may be scanned in any order and concurrently.
+// The end of a file ends its last record, so a range that includes the end of a file leads to
+// the same state from every state.
 func (p *Plan) scan(ctx context.Context, a *automaton, i int) (Transition, error) {
 	t := identity()
 	for _, c := range p.pieces(i) {
 		if c.atEnd() {
-			// Nothing in a file affects the next one.
+			// The next file begins in stateRecord, whatever this file contains.
 			t = Transition{}
 			continue
 		}
@@ -111,7 +111,7 @@ func (p *Plan) scan(ctx context.Context, a *automaton, i int) (Transition, error
 // scanChunk is the number of bytes read at a time when a range is scanned.
 const scanChunk = 256 << 10
 
-// transition reads the piece and returns its transition.
+// transition reads the piece and returns the transition of its bytes.
 func (c piece) transition(ctx context.Context, a *automaton) (t Transition, err error) {
 	t = identity()
 	h, err := c.part.open()
@@ -134,11 +134,11 @@ func (c piece) transition(ctx context.Context, a *automaton) (t Transition, err 
 	return t, nil
 }
 
-// readError adds the file's name to an error; an early end means that the file shrank
-// meanwhile.
+// readError adds the name of the file to an error. If the file ends too early, it has changed
+// since it was verified.
 func (p *part) readError(err error) error {
 	switch {
-	case errors.Is(err, ErrChanged): // the error names the file already
+	case errors.Is(err, ErrChanged): // the error already names the file
 		return err
 	case err == io.EOF || err == io.ErrUnexpectedEOF:
 		return fmt.Errorf("input %s %w: it ends before its %d bytes were read", p.path, ErrChanged, p.size)
@@ -146,7 +146,7 @@ func (p *part) readError(err error) error {
 	return fmt.Errorf("cannot read input %s: %w", p.path, err)
 }
 
-// compose composes the transitions of all ranges in order.
+// compose returns the index, for which it composes the transitions of all ranges in order.
 func compose(ts []Transition) *Index {
 	x := &Index{before: make([]state, len(ts))}
 	s := stateRecord
@@ -157,8 +157,8 @@ func compose(ts []Transition) *Index {
 	return x
 }
 
-// index scans every range with the given number of workers and composes the
-// results. Without quoting nothing is read: newlines alone end records.
+// index scans every range, with the given number of workers, and composes the transitions.
+// Without quoting every newline ends a record, so index reads nothing and returns nil.
 func (p *Plan) index(ctx context.Context, a *automaton, workers int) (*Index, error) {
 	if !a.quoting {
 		return nil, nil

@@ -15,8 +15,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Several files are one text, although each has a header and a byte order mark and no newline
-// at its end. Concurrent readers of one CSV see the same shards.
+// TestShardsOfManyFilesReadAtOnce requires that several files are read as one text, although
+// each has a header and a byte order mark and no newline at its end, and that concurrent
+// readers of one CSV read the same shards.
 func TestShardsOfManyFilesReadAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	n := 0
@@ -73,7 +74,7 @@ func TestShardsOfManyFilesReadAtOnce(t *testing.T) {
 	})
 }
 
-// Without quoting a record is a line.
+// TestShardsWithoutQuoting requires that every line is a record if there is no quoting.
 func TestShardsWithoutQuoting(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.csv")
 	rapid.Check(t, func(rt *rapid.T) {
@@ -91,14 +92,15 @@ func TestShardsWithoutQuoting(t *testing.T) {
 	})
 }
 
-// TestReadErrors: a file that ends early has changed, whatever error the read returns.
+// TestReadErrors requires ErrChanged for a file that ends too early, whatever error the read
+// returns.
 func TestReadErrors(t *testing.T) {
 	p := part{path: "a.csv", size: 9}
 	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF} {
 		err := p.readError(end)
 		require.ErrorIs(t, err, ErrChanged)
 		require.EqualError(t, err, "input a.csv changed between building and reading: it ends before its 9 bytes were read")
-		require.Equal(t, err, p.readError(err), "it is told once")
+		require.Equal(t, err, p.readError(err), "the name of the file must not be added twice")
 	}
 	other := errors.New("no such device")
 	require.EqualError(t, p.readError(other), "cannot read input a.csv: no such device")

@@ -23,7 +23,8 @@ func TestTransitionIsTheAutomatonFromEveryState(t *testing.T) {
 		a := newAutomaton(d)
 		text := specialBytes.Draw(t, "text")
 		if rapid.Bool().Draw(t, "long") {
-			// Longer than a block, so that the results of blocks are composed.
+			// The text is longer than scanBlock, so that transitions of several blocks are
+			// composed.
 			filler := rapid.SampledFrom([]string{"a", ",", "\n", "\"x\"", "\"\"", "\"a\n"}).Draw(t, "filler")
 			var long []byte
 			for len(long) < 2*scanBlock {

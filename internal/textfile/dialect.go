@@ -5,49 +5,49 @@ import (
 	"slices"
 )
 
-// NoByte switches a byte of a Dialect off: Quote: NoByte reads quotes as text.
+// NoByte is the value of a field of Dialect, such as Quote, that disables the field: with
+// Quote: NoByte, quotes are text.
 const NoByte byte = '\n'
 
-// DefaultMaxCell is the largest cell in bytes that is accepted unless the
-// dialect says otherwise.
+// DefaultMaxCell is the largest size of a cell in bytes, unless Dialect.MaxCell is set.
 const DefaultMaxCell = 64 << 20
 
-// Dialect says how delimited text is written. The zero value is a comma-separated file with
+// Dialect describes the syntax of delimited text. The zero value is a comma-separated file with
 // double quotes, no comments and no header; empty cells and the usual spellings are missing
 // values.
 type Dialect struct {
 	// Delimiter separates cells; 0 means a comma.
 	Delimiter byte
-	// Quote encloses cells that contain delimiters, newlines or quotes. A quote inside is
-	// doubled. 0 means '"', NoByte means that quoting is off.
+	// Quote encloses cells that contain delimiters, newlines or quotes. A quote inside such a
+	// cell is doubled. 0 means '"'; NoByte means that there is no quoting.
 	Quote byte
-	// Comment begins a line to ignore when it is the line's first byte; 0
-	// means that there are no comments.
+	// Comment is the first byte of lines that are ignored; 0 means that there are no comments.
 	Comment byte
 	// Header says that the first record of every file names its columns.
 	Header bool
-	// TrimSpace removes blanks and tabs around unquoted cells and around the
-	// quotes of quoted ones, and takes a line of blanks as an empty line.
+	// TrimSpace says that blanks and tabs around unquoted cells, and around the quotes of
+	// quoted cells, are removed. A line of blanks is then an empty line.
 	TrimSpace bool
 	// NullTokens are the spellings of a missing value, in every column; an empty list means
 	// that no value is missing. In a utf8 column only an unquoted cell can be missing, unless
-	// QuotedNulls is set. Nil means the empty cell and, in columns of other types, NA, N/A,
-	// NaN, null, ? and their like, in any case.
+	// QuotedNulls is set. Nil means that the empty cell is missing and that, in columns of
+	// other types, so are the usual spellings such as NA, N/A, NaN, null and ?, in upper or
+	// lower case.
 	NullTokens []string
 	// QuotedNulls says that a token of NullTokens, except for the empty cell, means a missing
-	// value in quotes too, as in files that quote every cell.
+	// value also in quotes. Files in which every cell is quoted need this.
 	QuotedNulls bool
 	// SkipLines is the number of lines to skip at the beginning of every file, before the
 	// header.
 	SkipLines int
 	// Encoding is the character encoding; the zero value is UTF-8.
 	Encoding Encoding
-	// MaxCell bounds the bytes of a cell, against a quote that is never
-	// closed; 0 means DefaultMaxCell.
+	// MaxCell is the largest size of a cell in bytes; 0 means DefaultMaxCell. It limits the
+	// memory for a quote that is never closed.
 	MaxCell int
 }
 
-// normal returns the dialect with defaults filled in, or says what is wrong.
+// normal returns the dialect with its defaults set, or an error if it is not valid.
 func (d Dialect) normal() (Dialect, error) {
 	if d.Delimiter == 0 {
 		d.Delimiter = ','

@@ -1,5 +1,5 @@
-// Package textfile reads delimited text, LibSVM lines and plain lines as Arrow batches, cut
-// into S shards of equal bytes.
+// Package textfile reads delimited text, LibSVM lines and plain lines as Arrow batches. The
+// text is cut into S shards of equal numbers of bytes.
 //
 // # The caller's loop
 //
@@ -13,43 +13,44 @@
 //		err = c.ReadShard(ctx, shard, 1024, func(rec arrow.Record) error { ... })
 //	}
 //
-// The facts found when the job is built ([File], [Layout], [LibSVMLayout]) are plain data.
-// Opening verifies them: a file that has changed is an error, and so is one that changes while
-// it is read.
+// The facts that are determined when the job is built ([File], [Layout], [LibSVMLayout]) are
+// plain data. Opening verifies the files: a file that has changed since then is an error, and
+// so is a file that changes while it is read.
 //
 // # Cutting
 //
-// The files are one text in the order of their paths, without byte order marks and headers; the
-// end of a file ends its last record. Range i of S holds the bytes from i·n/S to (i+1)·n/S, and
-// a record belongs to the range in which its first byte lies. The cut depends on nothing else:
-// not on the number of workers, nor on the batch size.
+// The files are read as one text, in the order of their paths, without byte order marks and
+// headers. The end of a file ends its last record. Range i of S holds the bytes from i·n/S to
+// (i+1)·n/S, and a record belongs to the range in which its first byte lies. The cut depends on
+// nothing else; in particular, it does not depend on the number of workers or the batch size.
 //
-// The beginnings of records cannot be found locally, since a newline may be in quotes. So every
-// range is first scanned for its transition: the state of the quoting automaton after the
-// range, for each possible state before it. The transitions are composed in order, and then
-// every range can be parsed by itself from its first record on. [CSV.Index] does so once for
-// all readers of a process. Without quoting there is nothing to scan, and a block without
-// quotes costs a search for a byte.
+// A newline may be in quotes, so the beginnings of records cannot be found from the bytes of a
+// range alone. Therefore every range is first scanned for its transition: the state of the
+// quoting automaton after the range, for each possible state before it. The transitions are
+// composed in order, and then every range can be parsed separately from its first record on.
+// [CSV.Index] does that once for all goroutines of a process. Without quoting there is no scan,
+// and for a block without quotes the scan only searches for a byte.
 //
 // # Records
 //
-// Records are those of encoding/csv: either line end, also inside quotes, where it reads as a
-// newline; empty lines do not count; a comment is a line that begins with the comment byte. It
-// differs in two points: a quote inside an unquoted cell is text, and in files of one column an
-// empty line behind the header is a record with an empty cell, unless it is the last line of
-// the file. In such files an empty text, or a missing value in the last line, is written as ""
-// in quotes, as encoding/csv and others do. A CR alone ends no line: a header with a CR outside
-// quotes is an error, and so is a file without header that is a single line because its lines
-// end in CR.
+// Records are defined as in encoding/csv. Lines end in LF or CR LF; inside quotes, both are
+// read as a newline. Empty lines are ignored. A comment is a line that begins with the comment
+// byte. There are two differences from encoding/csv: a quote inside an unquoted cell is text,
+// and in files of one column an empty line after the header is a record with an empty cell,
+// unless it is the last line of the file. In such files an empty text, or a missing value in
+// the last line, must be written as "", which encoding/csv and other programs do. A CR alone
+// does not end a line: a header with a CR outside quotes is an error, and so is a file without
+// header that is a single line because its lines end in CR.
 //
 // # Errors
 //
-// Errors about a record begin with file and line. Lines are not counted while reading; the file
-// is read again up to the place when an error needs it. A record with a byte of 0 is bad, even
-// if that cell is not read.
+// Errors about a record begin with file and line. Lines are not counted while records are read;
+// for an error, the file is read again up to the record to count lines. A record with a byte of
+// 0 is bad, even if the byte is in a cell that is not read.
 //
-// The files of the package: files.go and tree.go (which files), text.go and unpack.go (their plain bytes),
-// automaton.go and cut.go (where records begin), tokenizer.go and scanner.go
-// (cells), columns.go, number.go and zeros.go (values), header.go and infer.go (which
-// columns), csv.go, libsvm.go and lines.go (the formats), base.go (what these share).
+// The source files of the package are: files.go and tree.go (list of input files), text.go and
+// unpack.go (plain bytes of the input), automaton.go and cut.go (beginnings of records),
+// tokenizer.go and scanner.go (cells), columns.go, number.go and zeros.go (values), header.go
+// and infer.go (columns and types), csv.go, libsvm.go and lines.go (the formats), and base.go
+// (common parts of the formats).
 package textfile

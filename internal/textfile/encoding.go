@@ -9,24 +9,25 @@ import (
 	"unicode/utf8"
 )
 
-// Encoding is a character encoding. Text in any other than UTF-8 is converted to UTF-8 in the
-// spool, where archives are unpacked.
+// Encoding is a character encoding. Text that is not UTF-8 is converted to UTF-8 in a spool
+// file, like an archive that is unpacked.
 type Encoding string
 
 const (
 	// UTF8 is the zero value. The text may begin with a byte order mark.
 	UTF8 Encoding = ""
-	// UTF16 has two or four bytes for a character. A mark tells their order; without a mark it
-	// is found from the first characters.
+	// UTF16 has two or four bytes per character. A byte order mark determines their order;
+	// without a mark, the order is inferred from the first characters.
 	UTF16 Encoding = "utf-16"
-	// Latin1 is ISO 8859-1: one byte for each of the first 256 characters of Unicode.
+	// Latin1 is ISO 8859-1: it has one byte per character, for the first 256 characters of
+	// Unicode.
 	Latin1 Encoding = "latin1"
 	// Windows1252 is Latin1 with quotes, dashes, the euro and other characters in place of 27
 	// control characters.
 	Windows1252 Encoding = "windows-1252"
 )
 
-// normal turns the name of UTF-8 into the zero value, and refuses unknown encodings.
+// normal returns the zero value for the name of UTF-8, and an error for unknown encodings.
 func (e Encoding) normal() (Encoding, error) {
 	switch e {
 	case "utf-8":
@@ -37,29 +38,29 @@ func (e Encoding) normal() (Encoding, error) {
 	return e, fmt.Errorf("the encoding %q is not known: want utf-8, utf-16, latin1 or windows-1252", string(e))
 }
 
-// windows1252 are the characters of the bytes 0x80 to 0x9f; 0 means none.
+// windows1252 has the characters for the bytes 0x80 to 0x9f; 0 means that there is none.
 var windows1252 = [32]rune{
 	'€', 0, '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', 0, 'Ž', 0,
 	0, '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', 0, 'ž', 'Ÿ',
 }
 
-// decoder turns text of an encoding into UTF-8.
+// decoder converts text in an encoding to UTF-8.
 type decoder struct {
 	src      io.Reader
 	encoding Encoding
-	order    binary.ByteOrder // of UTF-16, nil before the first bytes
-	in       []byte           // read and not yet decoded
+	order    binary.ByteOrder // of UTF-16; nil as long as it is not determined
+	in       []byte           // bytes that were read but not decoded yet
 	at       int64            // offset of in[0]
-	out      []byte           // decoded and not yet returned
+	out      []byte           // bytes that were decoded but not returned yet
 	buffers  [2][]byte
-	end      error // of src
+	end      error // error of src; io.EOF at its end
 }
 
 func newDecoder(src io.Reader, e Encoding) *decoder {
 	return &decoder{src: src, encoding: e, buffers: [2][]byte{make([]byte, 0, 32<<10), make([]byte, 0, 96<<10)}}
 }
 
-// Read returns UTF-8.
+// Read reads UTF-8.
 func (d *decoder) Read(b []byte) (int, error) {
 	for len(d.out) == 0 {
 		if d.end != nil && len(d.in) == 0 {
@@ -74,7 +75,7 @@ func (d *decoder) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// fill reads bytes and decodes the complete characters.
+// fill reads bytes from src and decodes the complete characters.
 func (d *decoder) fill() error {
 	kept := copy(d.buffers[0][:cap(d.buffers[0])], d.in)
 	n, err := d.src.Read(d.buffers[0][kept:cap(d.buffers[0])])
@@ -103,7 +104,7 @@ func (d *decoder) fill() error {
 	return nil
 }
 
-// units decodes UTF-16, and leaves an incomplete character at the end.
+// units decodes UTF-16. An incomplete character at the end remains in d.in.
 func (d *decoder) units() error {
 	if d.order == nil {
 		if err := d.decide(); err != nil || d.order == nil {
@@ -135,10 +136,12 @@ func (d *decoder) units() error {
 	return nil
 }
 
-// enoughUnits is how many bytes of UTF-16 without a mark are examined to find the byte order.
+// enoughUnits is the number of bytes of UTF-16 without a mark from which the byte order is
+// inferred.
 const enoughUnits = 4096
 
-// decide finds the byte order of UTF-16, unless more bytes are needed first.
+// decide determines the byte order of UTF-16, or returns without an order if it needs more
+// bytes.
 func (d *decoder) decide() (err error) {
 	switch {
 	case isMark16(d.in, binary.LittleEndian):
@@ -154,12 +157,13 @@ func (d *decoder) decide() (err error) {
 	return err
 }
 
-// orderOf returns the byte order of UTF-16 without a mark. It is the order in which the text has
-// line ends. If it has none in either order, it is the order with more ASCII characters; every
-// delimited text has some. In the wrong order a line end is no character, and most ASCII
-// characters become rare ones. Bytes that are clearly not UTF-16 are an error.
+// orderOf returns the byte order of UTF-16 without a mark. It is the order in which the text
+// has line ends. If the text has line ends in neither order, it is the order in which it has
+// more ASCII characters; every delimited text has some. In the wrong order a line end is not a
+// character, and most ASCII characters become rare characters. Bytes that are clearly not
+// UTF-16 are an error.
 func orderOf(b []byte) (binary.ByteOrder, error) {
-	var lines, ascii [2]int // with the little end first, and with the big end first
+	var lines, ascii [2]int // little-endian, and big-endian
 	orders := []binary.ByteOrder{binary.LittleEndian, binary.BigEndian}
 	zeros := 0
 	for i := 0; i+1 < len(b); i += 2 {
@@ -178,7 +182,7 @@ func orderOf(b []byte) (binary.ByteOrder, error) {
 	switch {
 	case len(b) >= 2 && notWide(b):
 		return nil, errors.New("it is not UTF-16, as it is read, since no byte is 0: leave Encoding out if it is UTF-8, or set it to what the text is in, such as latin1")
-	// In UTF-32 text every other unit is 0.
+	// In UTF-32 every second unit of most texts is 0.
 	case zeros > 0 && 3*zeros >= len(b)/2:
 		return nil, errors.New("a third or more of its units of two bytes are 0, so that it is not UTF-16, as it is read, but perhaps UTF-32: convert it to UTF-8")
 	case lines[1] > lines[0] || lines[1] == lines[0] && ascii[1] > ascii[0]:
@@ -187,9 +191,9 @@ func orderOf(b []byte) (binary.ByteOrder, error) {
 	return binary.LittleEndian, nil
 }
 
-// notWide reports whether text is UTF-8 or has one byte for each character. Such text has no byte
-// of 0, and most of its bytes are ASCII. In UTF-16, every second byte of ASCII text is 0, and
-// text of other scripts has fewer ASCII bytes.
+// notWide reports whether text seems to be UTF-8, or to have one byte per character, rather
+// than UTF-16. Such text has no byte of 0, and most of its bytes are ASCII. In UTF-16, every
+// second byte of ASCII text is 0, and text in other scripts has fewer ASCII bytes.
 func notWide(b []byte) bool {
 	ascii := 0
 	for _, c := range b {
@@ -202,14 +206,14 @@ func notWide(b []byte) bool {
 	}
 	whole := b
 	for i := 0; i < utf8.UTFMax && len(whole) > 0 && !utf8.Valid(whole[len(whole)-1:]); i++ {
-		whole = whole[:len(whole)-1] // drops a character that may be cut off
+		whole = whole[:len(whole)-1] // the last character may be incomplete
 	}
 	return 5*ascii >= 4*len(b) || utf8.Valid(whole)
 }
 
 func isMark16(b []byte, order binary.ByteOrder) bool { return len(b) >= 2 && order.Uint16(b) == 0xfeff }
 
-// checkStart refuses text that begins like UTF-16 but is read as UTF-8.
+// checkStart returns an error if text that is read as UTF-8 begins like UTF-16.
 func checkStart(b []byte) error {
 	if isMark16(b, binary.LittleEndian) || isMark16(b, binary.BigEndian) {
 		return errors.New("it begins with the byte order mark of UTF-16, and is read as UTF-8: set Encoding to utf-16")
@@ -217,8 +221,8 @@ func checkStart(b []byte) error {
 	return nil
 }
 
-// notUTF8 returns an error for the first byte of text that is not UTF-8, nil if there is none.
-// offset is that of the first byte of text.
+// notUTF8 returns an error for the first byte of text that is not UTF-8, or nil if all of it
+// is. offset is the offset of text in its file.
 func notUTF8(text []byte, offset int64) error {
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRune(text[i:])

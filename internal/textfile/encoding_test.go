@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Any text is unchanged after encoding and decoding, whatever the sizes of the reads.
+// FuzzDecoder requires that any text is unchanged after encoding and decoding, whatever the
+// sizes of the reads are.
 func FuzzDecoder(f *testing.F) {
 	f.Add("plain", true)
 	f.Add("Größe, 漢字 😀\ufeff", false)
@@ -36,7 +37,8 @@ func FuzzDecoder(f *testing.F) {
 	})
 }
 
-// The expected characters are those of Python for the bytes 0x80 to 0xff in latin-1 and cp1252.
+// TestSingleByteEncodings requires the characters that Python has for the bytes 0x80 to 0xff in
+// latin-1 and cp1252.
 func TestSingleByteEncodings(t *testing.T) {
 	var all []byte
 	for c := 0x80; c < 0x100; c++ {
@@ -65,8 +67,8 @@ func TestSingleByteEncodings(t *testing.T) {
 	}
 }
 
-// The byte order of UTF-16 without a mark is found from its first characters, in any script,
-// whatever the sizes of the reads.
+// TestOrderOfUTF16 requires that the byte order of UTF-16 without a mark is inferred from its
+// first characters, in any script, whatever the sizes of the reads are.
 func TestOrderOfUTF16(t *testing.T) {
 	for _, text := range []string{
 		"", "a", "a,b\n1,2\n", "a;b\r\n", "x", "größe,名\n一,二\n", "一一一一,一\n", "名前\n", "имя,число\nа,1\n", "\n", "ਊ,ਊ\nਊ\n", "😀,b\n",
@@ -78,7 +80,7 @@ func TestOrderOfUTF16(t *testing.T) {
 				coded = order.AppendUint16(coded, u)
 			}
 			if order == binary.BigEndian && strings.HasPrefix(text, "長") {
-				continue // no line end or comma is among the first characters
+				continue // there is no line end or comma among the first characters
 			}
 			for _, r := range []io.Reader{bytes.NewReader(coded), iotest.OneByteReader(bytes.NewReader(coded)), iotest.DataErrReader(bytes.NewReader(coded))} {
 				got, err := io.ReadAll(newDecoder(r, UTF16))
@@ -99,8 +101,8 @@ func TestOrderOfUTF16(t *testing.T) {
 	}
 }
 
-// The rows of a file and the places of errors do not depend on the number of shards, with
-// skipped lines and in any encoding.
+// TestCutsOfOtherText requires that the rows of a file and the positions of errors do not
+// depend on the number of shards, with skipped lines and in any encoding.
 func TestCutsOfOtherText(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("made by \"nobody\n\nname,n\n")

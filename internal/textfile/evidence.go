@@ -9,39 +9,40 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// evidence is what the sample shows about the type of a column.
+// evidence has the facts about the values of a column in the sample that determine its type.
 type evidence struct {
 	notBool, notWhole, notFloat bool
-	values, missing, quoted     bool // quoted cells are missing unless the column is text
-	spelled, nan                bool // a cell is missing by a usual spelling; by NaN
-	// numbers counts the values that are numbers, and texts counts the others; odd is the first
-	// of the others.
+	values, missing, quoted     bool // quoted: there are quoted null tokens, which are missing values unless the column is text
+	spelled, nan                bool // spelled: a cell is missing by a usual spelling; nan: by NaN
+	// numbers is the number of values that are numbers, and texts is the number of other
+	// values. odd is the first of the other values.
 	numbers, texts int
 	odd            quotedCell
-	// wide says that a whole number is beyond int64. altered counts the whole numbers that
-	// would change as float64.
+	// wide says that a whole number is outside the range of int64. altered is the number of
+	// whole numbers that a conversion to float64 would change; firstAltered is the first of
+	// them.
 	wide         bool
 	altered      int
 	firstAltered quotedCell
 }
 
-// place is the place of a cell: the offset of its first byte in a file.
+// place is the position of a cell: a file, and the offset of the first byte of the cell.
 type place struct {
 	path   string
 	offset int64
 }
 
-// quotedCell is a cell for a message, quoted.
+// quotedCell is the position of a cell and its text in quotes, for a message.
 type quotedCell struct {
 	place
 	value string
 }
 
-// add adds a cell.
+// add adds the cell b to the evidence.
 func (e *evidence) add(b []byte, quoted bool, tokens *nullTokens, at place) {
 	if tokens.match(b) {
-		// A quoted null token is text in a utf8 column, and missing in any other column. A column
-		// with only such cells becomes utf8.
+		// A quoted null token is text if the column is utf8, and a missing value if it has
+		// another type. A column that has only such cells becomes utf8.
 		e.missing = e.missing || tokens.matchText(b, quoted)
 		e.quoted = e.quoted || quoted
 		return
@@ -63,7 +64,8 @@ func (e *evidence) add(b []byte, quoted bool, tokens *nullTokens, at place) {
 		}
 		e.notWhole = true
 	}
-	// For columns with many texts, the number of numbers is not reported.
+	// If a column has many texts, the number of numbers is not reported, so it need not be
+	// counted.
 	if e.notFloat && e.texts > maxOdd {
 		return
 	}
@@ -77,7 +79,8 @@ func (e *evidence) add(b []byte, quoted bool, tokens *nullTokens, at place) {
 	}
 }
 
-// whole adds a whole number.
+// whole adds a whole number with the text b. wide says that it is outside the range of int64;
+// otherwise its value is v.
 func (e *evidence) whole(b []byte, v int64, wide bool, at place) {
 	e.numbers++
 	if !wide && -1<<53 <= v && v <= 1<<53 {
@@ -91,8 +94,8 @@ func (e *evidence) whole(b []byte, v int64, wide bool, at place) {
 	}
 }
 
-// writtenBack reports whether a whole number is unchanged by a conversion to float64 and back
-// to the shortest decimal, except for leading zeros.
+// writtenBack reports whether a conversion of a whole number to float64, and back to the
+// shortest decimal, gives the same digits, except for leading zeros.
 func writtenBack(digits []byte) bool {
 	f, err := parseFloat(digits)
 	if err != nil {
@@ -103,23 +106,25 @@ func writtenBack(digits []byte) bool {
 	return bytes.Equal(strconv.AppendFloat(buf[:0], math.Abs(f), 'f', -1, 64), digits)
 }
 
-// maxOdd bounds the texts in a column that is reported as numbers with a few exceptions.
+// maxOdd is the largest number of texts in a column that is reported as numbers with a few
+// exceptions.
 const maxOdd = 1000
 
-// mixed reports whether a column is text because of at most a tenth of its values.
+// mixed reports whether a column is text although at least nine tenths of its values are
+// numbers.
 func (e *evidence) mixed() bool {
 	return e.notWhole && e.typeName() == "utf8" && e.texts > 0 && e.texts <= maxOdd && e.numbers >= 9*e.texts
 }
 
-// long reports whether a column is text because its whole numbers are too long.
+// long reports whether a column is text because float64 would change some of its whole numbers.
 func (e *evidence) long() bool {
 	return e.values && e.notBool && !e.notWhole && e.wide && e.altered > 0
 }
 
-// typeName returns the narrowest type that fits all evidence.
+// typeName returns the narrowest type that all values of the sample have.
 func (e *evidence) typeName() string {
 	switch {
-	case !e.values && e.nan: // only columns of numbers have NaN
+	case !e.values && e.nan: // a column that has only NaN is numeric
 		return "float64"
 	case !e.values, e.long():
 		return "utf8"
@@ -133,7 +138,7 @@ func (e *evidence) typeName() string {
 	return "utf8"
 }
 
-// nullable reports whether a value is missing in a column of the type.
+// nullable reports whether the sample has a missing value, given the type of the column.
 func (e *evidence) nullable() bool {
 	if e.typeName() == "utf8" {
 		return e.missing
@@ -144,18 +149,19 @@ func (e *evidence) nullable() bool {
 // Mixed is a column that is text although most or all of its values are numbers.
 type Mixed struct {
 	Column string
-	// Texts is the number of Values in the sample that are not numbers. If Long is set, some
-	// whole numbers are beyond int64, and Texts is the number of whole numbers that float64
-	// would change.
+	// Values is the number of values in the sample, and Texts is the number of them that are
+	// not numbers. If Long is set, some whole numbers are outside the range of int64, and Texts
+	// is the number of whole numbers that a conversion to float64 would change.
 	Texts, Values int
 	Long          bool `json:",omitempty"`
-	// Path and Line are the place of the first of these, and Value is its text, quoted.
+	// Path and Line are the position of the first of the Texts values, and Value is its text,
+	// in quotes.
 	Path  string
 	Line  int64
 	Value string
 }
 
-// String describes the column in a sentence.
+// String returns a sentence that describes the column.
 func (m Mixed) String() string {
 	are := "are no numbers"
 	switch {
@@ -169,7 +175,7 @@ func (m Mixed) String() string {
 	return fmt.Sprintf("column %q is text as %d of %s %s, the first at %s:%d: %s", m.Column, m.Texts, plural(m.Values, "value"), are, m.Path, m.Line, m.Value)
 }
 
-// tell adds the messages about a column to a layout.
+// tell adds the message about a column, if there is one, to l.
 func (s *sample) tell(l *Layout, c batch.Column, e *evidence, inferred bool) error {
 	if inferred && (e.mixed() || e.long()) {
 		m := Mixed{Column: c.Name, Texts: e.texts, Values: e.texts + e.numbers}
@@ -187,17 +193,18 @@ func (s *sample) tell(l *Layout, c batch.Column, e *evidence, inferred bool) err
 	return nil
 }
 
-// lateColumn is a column without a value in the sample. Records after the sample are examined
-// for it; once it has a value, until is the row where this ends.
+// lateColumn is a column that has no value in the sample. Records after the sample are examined
+// for it, until it has a value and then as many records as in a sample.
 type lateColumn struct {
 	at    int
-	until int // rows
+	until int // number of rows after which no more are examined; 0 before the first value
 }
 
-// full reports whether no more records are examined.
+// full reports whether no more records need to be examined.
 func (s *sample) full() bool { return s.rows >= s.limit && len(s.late) == 0 }
 
-// lateCells says which cells are examined after the sample; nil means all.
+// lateCells returns, by column, which cells of a record are examined after the sample; nil
+// means all.
 func (s *sample) lateCells() []bool {
 	if s.rows < s.limit || len(s.late) == 0 {
 		return nil
@@ -211,8 +218,8 @@ func (s *sample) lateCells() []bool {
 	return s.wanted
 }
 
-// advance finds, when the sample is full, the columns that need more records, and later those
-// that are done.
+// advance is called after each record. At the end of the sample it sets s.late to the columns
+// that need more records. Later it removes those that have enough.
 func (s *sample) advance() {
 	if s.rows == s.limit {
 		for i := range s.seen {

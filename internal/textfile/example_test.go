@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/textfile"
 )
 
-// Two files are resolved, their columns inferred, and their records read from four shards. One
-// record spans two lines.
+// The example resolves two files, infers their columns, and reads their records from four
+// shards. One record spans two lines.
 func Example() {
 	dir, err := os.MkdirTemp("", "textfile")
 	if err != nil {
@@ -30,7 +30,7 @@ func Example() {
 		}
 	}
 
-	// Where the job is built: the files and their columns.
+	// When the job is built, the files and their columns are determined.
 	ctx, dialect := context.Background(), textfile.Dialect{Header: true}
 	files, err := textfile.Resolve(filepath.Join(dir, "*.csv"))
 	if err != nil {
@@ -42,7 +42,7 @@ func Example() {
 	}
 	fmt.Println(layout.Columns)
 
-	// Where the job runs: the rows.
+	// When the job runs, the rows are read.
 	csv, err := textfile.OpenCSV(ctx, files, dialect, layout, textfile.Config{Shards: 4})
 	if err != nil {
 		log.Fatal(err)

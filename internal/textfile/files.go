@@ -15,25 +15,24 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// HashLimit is the size in bytes up to which a file's content is hashed when
-// it is resolved. Larger files are recognised by size and modification time
-// alone, because reading them twice would cost more than the check is worth.
+// HashLimit is the largest size in bytes of a file whose content is hashed when it is resolved.
+// Changes of larger files are detected only by size and modification time, because it would
+// take too long to read such files twice.
 const HashLimit = 1 << 20
 
 var (
-	// ErrChanged marks the error of a file that is no longer the one that was
-	// resolved.
+	// ErrChanged is the error for a file that has changed since it was resolved.
 	ErrChanged = errors.New("changed between building and reading")
-	// ErrEmpty marks the error of input without a single record or header.
+	// ErrEmpty is the error for input that has no record and no header.
 	ErrEmpty = errors.New("is empty")
 )
 
-// File is what is known of an input file when a job is built: enough to notice later that the
-// file has changed.
+// File has the facts about an input file that are determined when a job is built. They suffice
+// to detect later that the file has changed.
 type File struct {
-	// Path is the path as found: the pattern's directory and the name.
+	// Path is the path of the file: the directory in the pattern, and the name.
 	Path string
-	// Size is the length in bytes as stored, so of the archive if compressed.
+	// Size is the size in bytes of the stored file, which may be compressed.
 	Size int64
 	// ModTime is the modification time in nanoseconds since 1970 UTC.
 	ModTime int64
@@ -42,17 +41,16 @@ type File struct {
 	Hash string
 }
 
-// Resolve lists the files a pattern names, sorted by the bytes of their paths.
-// The pattern is a file, a directory (its files, not those of its
-// subdirectories) or a glob as in path/filepath. Names that begin with '.' or
-// '_' are hidden, in a directory always and in a glob unless its last element
-// begins that way itself. A pattern that names nothing is an error, which lists
-// similar names.
+// Resolve returns the files that match a pattern, sorted by the bytes of their paths. The
+// pattern is a file, a directory or a glob as in path/filepath. A directory stands for its
+// files, without those of its subdirectories. Names that begin with '.' or '_' are hidden: in a
+// directory they are always ignored, and for a glob unless its last element itself begins with
+// '.' or '_'. If nothing matches, the error lists similar names.
 func Resolve(pattern string) ([]File, error) { return ResolveIn(nil, pattern) }
 
-// ResolveIn is Resolve within a file system such as an embedded one. Its files are identified
-// by their content: each is hashed, and modification times do not count. With a nil file system
-// it is Resolve.
+// ResolveIn is Resolve for files in fsys, such as an embedded file system. Changes of such
+// files are detected by content: files of any size are hashed, and modification times are
+// ignored. If fsys is nil, ResolveIn is the same as Resolve.
 func ResolveIn(fsys fs.FS, pattern string) ([]File, error) {
 	d := tree{fsys}
 	if pattern == "" {
@@ -120,7 +118,7 @@ func (d tree) listDir(dir string) ([]string, error) {
 	return paths, nil
 }
 
-// listGlob returns the visible files a glob matches.
+// listGlob returns the visible files that match a glob.
 func (d tree) listGlob(pattern string) ([]string, error) {
 	matches, err := d.glob(pattern)
 	if err != nil {
@@ -151,7 +149,7 @@ func isHidden(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_")
 }
 
-// fact looks at one file.
+// fact returns the facts about one file.
 func (d tree) fact(path string) (File, error) {
 	info, err := d.stat(path)
 	if err != nil {
@@ -183,9 +181,10 @@ func (d tree) hashFile(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// VerifyIn checks the files of ResolveIn again, and reports the first one that has changed.
-// Where a content hash is known it decides, so that a copy of a small file with another time
-// passes; otherwise size and modification time must both be as they were.
+// VerifyIn checks files that ResolveIn returned, and returns an error for the first file that
+// has changed. If the hash of the content is known, a file with the same content is unchanged,
+// so that a copy of a small file may have another modification time. Otherwise size and
+// modification time must be the same.
 func VerifyIn(fsys fs.FS, files []File) error {
 	for _, f := range files {
 		if _, err := (tree{fsys}).verify(f); err != nil {
@@ -195,8 +194,8 @@ func VerifyIn(fsys fs.FS, files []File) error {
 	return nil
 }
 
-// verify returns the modification time of the file, read before the content: a file that has
-// the same time later is the one that was verified.
+// verify is VerifyIn for one file. It returns the modification time of the file, which it reads
+// before the content: if the file has the same time later, it is the file that was verified.
 func (d tree) verify(f File) (mtime int64, err error) {
 	info, err := d.stat(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -222,7 +221,7 @@ func (d tree) verify(f File) (mtime int64, err error) {
 	return mtime, nil
 }
 
-// changed returns the error that names a file and both of its states.
+// changed returns the error for a file that has changed, with its old and new size and time.
 func changed(path string, oldSize, oldTime, newSize, newTime int64) error {
 	return fmt.Errorf("input %s %w: it had %d bytes of %s, now it has %d bytes of %s; run the job again",
 		path, ErrChanged, oldSize, stamp(oldTime), newSize, stamp(newTime))

@@ -65,7 +65,7 @@ func TestVerify(t *testing.T) {
 	files := resolve(t, path)
 	require.NoError(t, VerifyIn(nil, files))
 
-	// A small file with the same content and another time counts as unchanged.
+	// A small file with the same content and another modification time is unchanged.
 	later := time.Unix(2_000_000_000, 5)
 	require.NoError(t, os.Chtimes(path, later, later))
 	require.NoError(t, VerifyIn(nil, files))
@@ -77,9 +77,9 @@ func TestVerify(t *testing.T) {
 	large.ModTime = later.UnixNano()
 	require.NoError(t, VerifyIn(nil, []File{large}))
 	large.Size--
-	require.ErrorIs(t, VerifyIn(nil, []File{large}), ErrChanged, "of another length at the same time")
+	require.ErrorIs(t, VerifyIn(nil, []File{large}), ErrChanged, "a file with another size and the same modification time has changed")
 
-	// A file with other content of the same size and time does not.
+	// A file with other content, but the same size and modification time, has changed.
 	require.NoError(t, os.WriteFile(path, []byte("a,b\n1,3\n"), 0o600))
 	require.NoError(t, os.Chtimes(path, time.Unix(0, files[0].ModTime), time.Unix(0, files[0].ModTime)))
 	require.ErrorIs(t, VerifyIn(nil, files), ErrChanged)
@@ -105,8 +105,8 @@ func TestChangeAfterOpeningIsNoticed(t *testing.T) {
 	require.ErrorContains(t, err, "it had 8 bytes")
 }
 
-// TestPartsAreChecked: another length or time of a file is an error when reading begins. A
-// change during reading is an error when it ends.
+// TestPartsAreChecked requires an error when reading begins if the length or modification time
+// of a file has changed, and an error when reading ends if the file has changed meanwhile.
 func TestPartsAreChecked(t *testing.T) {
 	const content = "1,2\n3,4\n"
 	for name, change := range map[string]func(path string, was time.Time) error{
@@ -155,7 +155,7 @@ func TestCompressedFilesAreUnpackedOnce(t *testing.T) {
 		"1.csv":     mark + "a,b\n1,2\n3,\"4\n\"",
 		"2.csv.gz":  string(append(gz(t, mark+"a,b\r\n5,6\r\n"), gz(t, "7,8")...)), // two members
 		"3.csv.zst": string(zst(t, "\n\na,b\n9,10\n")),
-		"4.csv":     string(gz(t, "a,b\n11,12\n")), // compressed, without a suffix that says so
+		"4.csv":     string(gz(t, "a,b\n11,12\n")), // compressed, but without the suffix of an archive
 		"5.csv":     "",
 	})
 	files := resolve(t, dir)
@@ -169,7 +169,7 @@ func TestCompressedFilesAreUnpackedOnce(t *testing.T) {
 			require.Equal(t, [][]string{{"1", "2"}, {"3", "4\n"}, {"5", "6"}, {"7", "8"}, {"9", "10"}, {"11", "12"}}, allRows(t, c, 2))
 			left, err := os.ReadDir(spool)
 			require.NoError(t, err)
-			require.Empty(t, left, "the spool has no name")
+			require.Empty(t, left, "the spool must be unlinked")
 		}
 	}
 }

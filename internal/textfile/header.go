@@ -18,9 +18,9 @@ type header struct {
 	body int64
 }
 
-// readHeader reads a header from the scanner's position. Blanks around unquoted names are
-// dropped whatever the dialect says about cells: they are never intended. ok is false if the
-// stream has no record.
+// readHeader reads a header at the position of the scanner. Blanks around unquoted names are
+// removed even if the dialect keeps those around cells, because in names they are never
+// intended. ok is false if the stream has no record.
 func readHeader(path string, sc *scanner) (h header, ok bool, err error) {
 	for {
 		from := sc.held()
@@ -53,7 +53,8 @@ func readHeader(path string, sc *scanner) (h header, ok bool, err error) {
 	}
 }
 
-// texts returns the cells since the last cut; unquoted ones without surrounding blanks.
+// texts returns the cells since the last cut. Unquoted cells are returned without surrounding
+// blanks.
 func (s *scanner) texts() []string {
 	names := make([]string, len(s.tok.cells))
 	for i, c := range s.tok.cells {
@@ -69,8 +70,8 @@ func (s *scanner) texts() []string {
 	return names
 }
 
-// loneCR reports whether a record has a CR outside quotes. The CR of a line end, or at the end
-// of a last line without LF, does not count.
+// loneCR reports whether a record has a CR outside quotes. The CR of a CR LF, and a CR at the
+// end of a last line without LF, are ignored.
 func (a *automaton) loneCR(record []byte) bool {
 	at := stateRecord
 	for i, c := range record {
@@ -82,15 +83,15 @@ func (a *automaton) loneCR(record []byte) bool {
 	return false
 }
 
-// errLoneCR returns the error for lines that seem to end in CR. They are not supported: where a
-// shard begins would depend on the line ends of the whole file.
+// errLoneCR returns the error for lines that seem to end in CR alone. Such lines are not
+// supported, because the beginning of a shard would depend on the line ends of the whole file.
 func errLoneCR(path, where string) error {
 	return fmt.Errorf("%s: the %s has a CR outside quotes with no LF behind it: if lines end in CR alone, "+
 		"as old Macintosh files have them, convert the line ends to LF; a CR within text must be in quotes", path, where)
 }
 
-// readable refuses a header that is not UTF-8 or has a byte of 0. offset is that of the
-// header's first byte in the file.
+// readable returns an error if a header is not UTF-8 or has a byte of 0. offset is the offset
+// of the header in the file.
 func (h header) readable(record []byte, offset int64) error {
 	if err := notUTF8(record, offset); err != nil {
 		return fmt.Errorf("%s: the header cannot be read: %w", h.path, err)
@@ -102,7 +103,7 @@ func (h header) readable(record []byte, offset int64) error {
 	return nil
 }
 
-// check refuses names that could not be used to ask for a column.
+// check returns an error if the names do not identify columns.
 func (h header) check() error {
 	return checkNames(h.names, h.path+": the header")
 }
@@ -122,7 +123,8 @@ func checkNames(names []string, where string) error {
 	return nil
 }
 
-// agree reports how the header differs from that of the first file.
+// agree returns an error that describes how the header differs from names, the header of the
+// first file.
 func (h header) agree(path string, names []string) error {
 	if slices.Equal(h.names, names) {
 		return nil
@@ -137,7 +139,7 @@ func (h header) agree(path string, names []string) error {
 		path, h.path, plural(len(names), "column"), len(h.names))
 }
 
-// start begins reading a file, after its byte order mark and the lines to skip.
+// start begins to read a file, and skips its byte order mark and the given number of lines.
 func (s *scanner) start(src io.Reader, expect int64, skip int) error {
 	s.reset(src, 0, expect)
 	if err := s.read(); err != nil {
@@ -175,8 +177,8 @@ func (s *scanner) skipLine() error {
 	}
 }
 
-// takeHeaders moves the body of every part behind its header and checks that
-// the headers are those of the layout. A file without any record has no body.
+// takeHeaders sets the body of every part to the byte after its header, and checks that the
+// headers are those of the layout. The body of a file without a record is empty.
 func (t *text) takeHeaders(ctx context.Context, sc *scanner, names []string) error {
 	first := ""
 	for i := range t.parts {
@@ -217,7 +219,7 @@ func (p *part) header(sc *scanner) (h header, ok bool, err error) {
 	return readHeader(p.path, sc)
 }
 
-// nameList shows at most a dozen names.
+// nameList returns a list of at most a dozen names for a message.
 func nameList(names []string) string {
 	quoted := make([]string, 0, 13)
 	for i, n := range names {

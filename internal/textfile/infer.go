@@ -17,56 +17,58 @@ import (
 // DefaultSampleRows is the default number of records from which types are inferred.
 const DefaultSampleRows = 10_000
 
-// InferOptions says what is known about the columns beforehand.
+// InferOptions has what the caller already knows about the columns, which is then not inferred.
 type InferOptions struct {
 	// SampleRows is the number of records to examine; 0 means DefaultSampleRows.
 	SampleRows int
-	// Names names the columns in the order of the file, in place of the header
-	// if there is one. Nil means the header's names, or c0, c1 and so on.
+	// Names are the names of the columns in the order of the file. If there is a header, they
+	// replace its names. Nil means the names in the header or, without header, c0, c1 and so
+	// on.
 	Names []string
-	// Columns is the schema, if it is known: nothing is inferred then. With a
-	// header (or Names) these are columns to pick by name, in this order;
-	// without, they are all the columns in the order of the file. Not together
-	// with Types.
+	// Columns is the schema, if it is known; then nothing is inferred. With a header or Names,
+	// these columns are selected by name and delivered in this order. Otherwise they must be
+	// all columns in the order of the file. Columns and Types must not both be set.
 	Columns []batch.Column
-	// Types gives the types of some columns, in their text form ("float64");
-	// those of the others are inferred. A column typed here may be null.
+	// Types has the types of some columns, in text form such as "float64". The types of the
+	// other columns are inferred. A column with a type given here is nullable.
 	Types map[string]string
-	// OrBool names columns that are bool, whatever Types says, if all values in the sample
-	// are true or false.
+	// OrBool has names of columns that get the type bool instead of that in Types if all their
+	// values in the sample are true or false.
 	OrBool []string
-	// Others is the type of the columns that are not in Types or Infer, if it is not to be
-	// inferred.
+	// Others, if not empty, is the type of all columns that are neither in Types nor in Infer;
+	// then their types are not inferred.
 	Others string
 	Infer  []string
-	// FS is the file system in which the files were resolved; nil means the machine's.
+	// FS is the file system in which the files were resolved; nil means that of the operating
+	// system.
 	FS fs.FS
 }
 
-// Layout says which columns the files have and which of them to read. It is
-// plain data and rests on the files' content, so it is a fact of the job.
+// Layout says which columns the files have and which of them to read. It is plain data. It
+// depends on the contents of the files, so it is a fact of the job.
 type Layout struct {
-	// Header are the names that every file's header must have; nil if files
-	// have none.
+	// Header has the names in the header that every file must have; nil if files have no
+	// header.
 	Header []string
 	// Names are the names of all columns in the order of the file.
 	Names []string
-	// Columns are those to read, in the order in which to deliver them.
+	// Columns are the columns to read, in the order in which they are delivered.
 	Columns []batch.Column
 	// Inferred are the names of the columns whose types were inferred.
 	Inferred []string
-	// SampleRows is the number of records from which they were inferred. The columns of Later
-	// had no value in those; Later has their numbers of records.
+	// SampleRows is the number of records from which types were inferred. Later has the columns
+	// that had no value in these records, and for each the number of records that were examined
+	// for it.
 	SampleRows int
 	Later      map[string]int `json:",omitempty"`
-	// Mixed are the inferred columns that are text because of a few values, or because of whole
-	// numbers that are too long.
+	// Mixed describes the inferred columns that are text although most of their values are
+	// numbers, or because of whole numbers that are too long.
 	Mixed []Mixed `json:",omitempty"`
-	// Trouble says what is wrong with the first row, if no row could be read.
+	// Trouble describes the error in the first row if no row of the sample could be read.
 	Trouble string `json:",omitempty"`
 }
 
-// Select returns the layout with the named columns only, in that order.
+// Select returns the layout with only the named columns, in that order.
 func (l Layout) Select(names ...string) (Layout, error) {
 	cols := make([]batch.Column, 0, len(names))
 	for _, n := range names {
@@ -84,7 +86,7 @@ func (l Layout) Select(names ...string) (Layout, error) {
 	return l, nil
 }
 
-// noColumn returns the error for a name that the files do not have.
+// noColumn returns the error for the name of a column that the files do not have.
 func noColumn(name string, have []string) error {
 	if near := spelling.Near(name, have); len(near) > 0 {
 		return fmt.Errorf("there is no column %q; did you mean %s?", name, nameList(near))
@@ -94,13 +96,14 @@ func noColumn(name string, have []string) error {
 
 // InferCSV reads the headers of all files and the first records, and returns the columns. A
 // column is bool if all its values are true or false, else int64, else float64, else utf8. If a
-// whole number is beyond int64, the column is float64 if every whole number is unchanged by it,
-// and else utf8: such numbers are often identifiers, which rounding would confuse. Only values
-// count; missing ones fit every type. If a column has no value in the sample, records are read
-// on to its first value, and from there as many as in a sample; it is utf8 if there is no value
-// at all. A column may be null if a value is missing in the sample, or if the sample does not
-// cover the input. Malformed records are reported by reading, not here. Empty files are
-// skipped, but if all are empty, it is an error.
+// whole number is outside the range of int64, the column is float64 if float64 represents every
+// whole number in it exactly; otherwise it is utf8, because such numbers are often identifiers,
+// which rounding could make equal. Missing values fit every type. If a column has no value in
+// the sample, more records are read until its first value, and from there as many as in a
+// sample. A column without any value is utf8. A column is nullable if a value is missing in the
+// sample, or if the sample does not include all records of the input. Malformed records are
+// ignored here; reading reports them. Empty files are skipped, but it is an error if all files
+// are empty.
 func InferCSV(ctx context.Context, files []File, d Dialect, opt InferOptions) (Layout, error) {
 	d, err := d.normal()
 	if err != nil {
@@ -133,12 +136,12 @@ func InferCSV(ctx context.Context, files []File, d Dialect, opt InferOptions) (L
 	return s.layout(opt)
 }
 
-// known reports whether nothing about a column is to be inferred.
+// known reports whether the type of a column is given, so that it is not inferred.
 func (o *InferOptions) known(column string) bool {
 	return o.typeOf(column) != "" || o.Columns != nil
 }
 
-// typeOf returns the given type of a column, "" if it is to be inferred.
+// typeOf returns the given type of a column, or "" if its type must be inferred.
 func (o *InferOptions) typeOf(column string) string {
 	if text, ok := o.Types[column]; ok {
 		return text
@@ -149,7 +152,8 @@ func (o *InferOptions) typeOf(column string) string {
 	return o.Others
 }
 
-// explicit checks a given schema; one record is then enough to find the number of columns.
+// explicit checks o.Columns, if it is set. Then it limits the sample to one record, which
+// suffices to determine the number of columns.
 func (o *InferOptions) explicit(d Dialect) error {
 	if o.Columns == nil {
 		return nil
@@ -169,7 +173,7 @@ func (o *InferOptions) explicit(d Dialect) error {
 	return nil
 }
 
-// emptyInput returns the error for files without anything to read.
+// emptyInput returns the error for files without a record or header.
 func emptyInput(files []File, header bool) error {
 	what := "records"
 	if header {
@@ -185,7 +189,7 @@ func emptyInput(files []File, header bool) error {
 		ErrEmpty, len(files), files[0].Path, files[len(files)-1].Path, what)
 }
 
-// sample collects the evidence of the first records.
+// sample collects evidence from the first records.
 type sample struct {
 	ctx     context.Context
 	dialect Dialect
@@ -193,8 +197,8 @@ type sample struct {
 	tokens  *nullTokens
 	limit   int
 
-	started bool // a header or record was seen
-	passed  bool // lines before the first record were skipped
+	started bool // a header or record was found
+	passed  bool // lines before the first record were passed over
 	header  []string
 	from    string // the file with the header
 	names   []string
@@ -204,13 +208,13 @@ type sample struct {
 	problem string // what is wrong with the first record, if it is bad
 	scratch []byte
 
-	known  func(column string) bool // whether its type need not be inferred
+	known  func(column string) bool // whether the type of the column is given
 	late   []lateColumn             // columns that are still examined after the sample
-	wanted []bool                   // the same, by column
-	later  map[string]int           // the examined rows of late columns with values
+	wanted []bool                   // late as a list of flags by column
+	later  map[string]int           // for each late column with a value, the number of rows that were examined
 }
 
-// file examines one file: its header, and records while more are needed.
+// file examines the header of one file, and its records as long as more records are needed.
 func (s *sample) file(sc *scanner, path string) (err error) {
 	if !s.dialect.Header && s.full() {
 		s.partial = true
@@ -251,7 +255,7 @@ func (s *sample) takeHeader(h header) error {
 	return s.start(len(h.names), h.path)
 }
 
-// start sets the number of columns.
+// start sets the number of columns, and their names if there are none yet.
 func (s *sample) start(n int, path string) error {
 	if s.names == nil {
 		for i := range n {
@@ -263,13 +267,13 @@ func (s *sample) start(n int, path string) error {
 	}
 	s.started = true
 	s.seen = make([]evidence, n)
-	if n == 1 && s.passed { // empty lines are records, which do not show the number of columns
+	if n == 1 && s.passed { // the lines passed over are records with an empty cell
 		s.seen[0].missing = true
 	}
 	return checkNames(s.names, "the list of names")
 }
 
-// namesAre writes a number of names as the subject of a sentence, with its verb.
+// namesAre returns a subject and a verb for n names, for a sentence.
 func namesAre(n int) string {
 	if n == 1 {
 		return "1 name is"
@@ -277,10 +281,10 @@ func namesAre(n int) string {
 	return fmt.Sprintf("%d names are", n)
 }
 
-// records examines records. Bad ones, such as those with a byte of 0, are no evidence for
-// types: reading reports or skips them.
+// records examines records. It ignores bad records, such as those with a byte of 0, because
+// reading reports or skips them.
 func (s *sample) records(sc *scanner, path string) error {
-	// After a header, which was checked, a CR is text.
+	// After a header, which was checked for a lone CR, a CR in a cell is text.
 	first := !s.dialect.Header
 	for {
 		if s.started {
@@ -291,8 +295,8 @@ func (s *sample) records(sc *scanner, path string) error {
 		what, err := sc.next()
 		if err == nil && first && what != foundNothing && what != foundEnd {
 			first = false
-			// Text may contain a CR, but if a file is a single line with CRs, its lines end in
-			// CR.
+			// A CR may be part of the text of a cell. But if a file is a single line with a CR,
+			// its lines end in CR.
 			if row := sc.since(from); !bytes.HasSuffix(row, []byte{'\n'}) && sc.tok.auto.loneCR(row) {
 				return errLoneCR(path, "first row")
 			}
@@ -354,7 +358,7 @@ func (s *sample) record(sc *scanner, path string) {
 	s.advance()
 }
 
-// layout makes the layout from the evidence.
+// layout returns the layout that follows from the evidence.
 func (s *sample) layout(opt InferOptions) (Layout, error) {
 	l := Layout{Header: s.header, Names: s.names, SampleRows: min(s.rows, s.limit), Later: s.later}
 	if s.rows == 0 {
@@ -398,7 +402,8 @@ func (s *sample) layout(opt InferOptions) (Layout, error) {
 	return l, nil
 }
 
-// lineOf returns the line, from 1, of the byte at an offset of a file's plain text.
+// lineOf returns the line number, counted from 1, of the byte at an offset in the plain text of
+// a file.
 func (s *sample) lineOf(path string, offset int64) (line int64, err error) {
 	r, err := openPlain(s.tree, s.dialect.Encoding, path)
 	if err != nil {
@@ -412,7 +417,7 @@ func (s *sample) lineOf(path string, offset int64) (line int64, err error) {
 	return int64(lines), nil
 }
 
-// lineCounter is the number of the line in which the bytes written so far end.
+// lineCounter is the number of the line in which the next byte written to it lies.
 type lineCounter int64
 
 func (n *lineCounter) Write(b []byte) (int, error) {
@@ -420,7 +425,7 @@ func (n *lineCounter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// unknownTyped returns an error that names every column with a given type that does not exist.
+// unknownTyped returns an error that lists all columns in types that do not exist.
 func unknownTyped(types map[string]string, names []string) error {
 	var unknown []string
 	for name := range types {

@@ -13,7 +13,7 @@ func infer(t *testing.T, text string, d Dialect, opt InferOptions) (Layout, erro
 	return InferCSV(t.Context(), resolve(t, write(t, map[string]string{"a.csv": text})), d, opt)
 }
 
-// columns renders a layout's columns.
+// columns returns the columns of a layout as text.
 func columns(l Layout) string {
 	var out []string
 	for _, c := range l.Columns {
@@ -75,11 +75,12 @@ func TestExplicitSchema(t *testing.T) {
 	require.ErrorIs(t, err, ErrEmpty)
 }
 
-// Lines that end in CR alone would be read as one header or row.
+// TestLinesOfCRAlone requires an error for text whose lines end in CR alone, because it would
+// be read as one header or row.
 func TestLinesOfCRAlone(t *testing.T) {
 	columns := InferOptions{Columns: []batch.Column{{Name: "a", Type: "int64"}, {Name: "b", Type: "int64"}}}
 	for _, c := range []struct {
-		text, where string // "": the text is read
+		text, where string // "" means that the text can be read
 		opt         InferOptions
 	}{
 		{"a,b\r1,2\r", "header", InferOptions{}},
@@ -99,7 +100,7 @@ func TestLinesOfCRAlone(t *testing.T) {
 		{"1,x\ry\n3,4\n", "", InferOptions{}},
 		{"1,\"x\ry\"", "", InferOptions{}},
 	} {
-		// A text that begins with a name has a header.
+		// A text that begins with the name a has a header.
 		header := strings.Contains(c.text[:2], "a")
 		_, err := infer(t, c.text, Dialect{Header: header, MaxCell: 100}, c.opt)
 		if c.where == "" {
@@ -193,8 +194,9 @@ func TestSelect(t *testing.T) {
 	require.Equal(t, [][]string{{}, {}}, allRows(t, opened(t, files, d, none, Config{Shards: 2}), 10))
 }
 
-// Different whole numbers stay different. A column with numbers beyond int64 is text, unless
-// float64 represents all its numbers exactly.
+// TestLongWholeNumbers requires that different whole numbers remain different: a column with
+// numbers outside the range of int64 is text, unless float64 represents all its numbers
+// exactly.
 func TestLongWholeNumbers(t *testing.T) {
 	for _, c := range []struct{ cells, kind, told string }{
 		{"1 12345678901234567890 12345678901234567891", "utf8", `column "a" is text as 2 of 3 values are whole numbers that float64 would change, some beyond int64, the first at a.csv:3: "12345678901234567890"`},
@@ -224,7 +226,8 @@ func TestLongWholeNumbers(t *testing.T) {
 	require.Empty(t, l.Inferred)
 }
 
-// A column without a value in the sample has the type of the values after it.
+// TestLateColumns requires that a column without a value in the sample gets the type of its
+// values after the sample.
 func TestLateColumns(t *testing.T) {
 	text := "a,b,c,d\n" + strings.Repeat("1,,NA,\n", 4) + "1,2,,\n1,x,NA,\n1,3,,\n2.5,4.5,,\n1,7,true,\n1,8,1,\n"
 	for _, c := range []struct {
@@ -243,14 +246,14 @@ func TestLateColumns(t *testing.T) {
 		require.Equal(t, c.want, columns(l), c.sample)
 		require.Equal(t, c.later, l.Later, c.sample)
 	}
-	// Over several files, and without a header.
+	// The same holds for several files, and without a header.
 	for _, header := range []string{"", "x,y\n"} {
 		files := resolve(t, write(t, map[string]string{"a.csv": header + "1,\n2,\n", "b.csv": header + "x,\n", "c.csv": header + "3,4.5\n3,\n"}))
 		l, err := InferCSV(t.Context(), files, Dialect{Header: header != ""}, InferOptions{SampleRows: 2, Names: []string{"x", "y"}})
 		require.NoError(t, err)
 		require.Equal(t, "x int64 null, y float64 null", columns(l))
 	}
-	// The error about a value that does not fit counts the rows that were examined.
+	// The error about a value that does not fit states the number of rows that were examined.
 	text = "a,b\n1,\n2,\n3,4\n5,x\n"
 	_, _, err := readText(t, map[string]string{"a.csv": text}, Dialect{Header: true}, InferOptions{SampleRows: 1}, Config{Shards: 1})
 	require.ErrorContains(t, err, `a.csv:5: column "b": cannot read "x" as int64: it is not a whole number; the type was inferred from the first 3 rows`)

@@ -16,29 +16,30 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Names of the columns of LibSVM lines.
+// The names of the columns of LibSVM files.
 const (
 	LabelColumn    = "label"
 	QueryColumn    = "qid"
 	FeaturesColumn = "features"
 )
 
-// LibSVMOptions says how LibSVM lines are written:
+// LibSVMOptions describes the syntax of LibSVM lines:
 //
 //	label [qid:n] index:value index:value ... # comment
 //
-// with ascending indices. Empty lines and lines with only a comment do not count.
+// with ascending indices. Empty lines, and lines with only a comment, are not rows.
 type LibSVMOptions struct {
-	// ZeroBased says that indices count from 0. By default they count from 1, as in LIBSVM's
-	// own data, and index 0 is an error: the two cannot be distinguished by a part of the data.
+	// ZeroBased says that indices count from 0. By default they count from 1, as in the data
+	// sets of LIBSVM, and index 0 is an error. This option is necessary because the two cannot
+	// be distinguished by a part of the data.
 	ZeroBased bool
-	// Size is the number of components of a row; 0 means one more than the
-	// largest (zero-based) index in the data, which takes a scan.
+	// Size is the number of components of a row; 0 means one more than the largest (zero-based)
+	// index in the data, for which all data must be scanned.
 	Size int
 }
 
-// LibSVMLayout describes the contents of the lines. It is plain data and depends on the files'
-// content, so it is a fact of the job.
+// LibSVMLayout describes the contents of LibSVM files. It is plain data. It depends on the
+// contents of the files, so it is a fact of the job.
 type LibSVMLayout struct {
 	// ZeroBased says that indices count from 0 instead of 1.
 	ZeroBased bool
@@ -62,10 +63,10 @@ func (l LibSVMLayout) Schema() (*arrow.Schema, error) {
 	return arrow.NewSchema(append(fields, arrow.Field{Name: FeaturesColumn, Type: features}), nil), nil
 }
 
-// ScanLibSVM finds the layout: whether there are query ids by the first line, and, if not
-// given, the size by reading everything with cfg.Workers goroutines. A scan fails on bad lines
-// or skips them, according to cfg. If the size is given, indices are checked when the lines are
-// read.
+// ScanLibSVM returns the layout of LibSVM files. The first line decides whether there are query
+// ids. If opt has no size, ScanLibSVM reads all lines with cfg.Workers goroutines to determine
+// it; a bad line is then an error or is skipped, according to cfg. If opt has a size, indices
+// are checked only when the lines are read.
 func ScanLibSVM(ctx context.Context, files []File, opt LibSVMOptions, cfg Config) (_ LibSVMLayout, err error) {
 	if opt.Size < 0 || opt.Size > batch.MaxDim {
 		return LibSVMLayout{}, fmt.Errorf("the size %d is not between 0 and %d", opt.Size, batch.MaxDim)
@@ -93,7 +94,8 @@ func ScanLibSVM(ctx context.Context, files []File, opt LibSVMOptions, cfg Config
 	return l, nil
 }
 
-// firstLine looks for a query id in the first line that is not empty.
+// firstLine reports whether the first row of the files has a query id; found is false if there
+// is no row.
 func firstLine(ctx context.Context, d tree, files []File) (query, found bool, err error) {
 	sc := &scanner{tok: lineTokenizer(newLineAutomaton())}
 	for _, f := range files {
@@ -136,30 +138,31 @@ func firstLineOf(sc *scanner, d tree, path string) (query, found bool, err error
 	}
 }
 
-// newLineAutomaton returns an automaton that knows only newlines.
+// newLineAutomaton returns an automaton for text without quotes and comments, in which every
+// line is a record.
 func newLineAutomaton() *automaton {
 	return newAutomaton(Dialect{Delimiter: '\n', Quote: NoByte, Comment: NoByte})
 }
 
-// lineTokenizer takes every line as a record of one cell.
+// lineTokenizer returns a tokenizer for which every line is a record of one cell.
 func lineTokenizer(a *automaton) *tokenizer {
 	t := newTokenizer(Dialect{Delimiter: '\n', Quote: NoByte, Comment: NoByte, MaxCell: DefaultMaxCell}, a)
 	t.fields = 1
 	return t
 }
 
-// LibSVM reads LibSVM lines shard by shard. Its methods may be called by any
-// number of goroutines at the same time, except Close, which comes last.
+// LibSVM reads LibSVM lines shard by shard. Its methods are safe for concurrent use, except
+// Close, which must be the last call.
 type LibSVM struct {
 	layout LibSVMLayout
 	schema *arrow.Schema
-	// idle keeps *svmReader for their buffers.
+	// idle is a pool of *svmReader, whose buffers are reused.
 	idle sync.Pool
 	base
 }
 
-// OpenLibSVM verifies the files, unpacks compressed ones and plans the cut. The
-// caller closes the reader.
+// OpenLibSVM verifies the files, unpacks compressed ones and plans the cut. The caller must
+// close the reader.
 func OpenLibSVM(ctx context.Context, files []File, l LibSVMLayout, cfg Config) (*LibSVM, error) {
 	schema, err := l.Schema()
 	if err != nil {
@@ -202,8 +205,8 @@ func (s *LibSVM) readShard(ctx context.Context, shard, batchRows int, deliver fu
 	return err
 }
 
-// size reads all shards to find the largest index. Of several errors it returns that of the
-// lowest shard.
+// size returns the size of the data, for which it reads all shards. If several shards have
+// errors, it returns that of the shard with the lowest number.
 func (s *LibSVM) size(ctx context.Context) (int, error) {
 	var largest, failed atomic.Int64
 	largest.Store(-1)
@@ -228,7 +231,7 @@ func (s *LibSVM) size(ctx context.Context) (int, error) {
 			return nil
 		})
 	}
-	_ = g.Wait() // the functions put their errors into errs
+	_ = g.Wait() // errors are in errs
 	for _, err := range errs {
 		if err != nil {
 			return 0, err
@@ -247,8 +250,8 @@ func lower(a *atomic.Int64, v int64) {
 	}
 }
 
-// svmReader reads one shard at a time. Rows are collected as compressed sparse rows, so that a
-// bad line can be undone by truncating the lists.
+// svmReader reads one shard at a time. It collects rows in compressed sparse row form. If a
+// line turns out to be bad, the lists are truncated to remove its part.
 type svmReader struct {
 	s       *LibSVM
 	sc      *scanner
@@ -269,7 +272,7 @@ func (r *svmReader) malformed(_ outcome, at int64) complaint {
 	return complaint{r.part, at, fmt.Sprintf("line is larger than %d bytes", r.sc.tok.maxCell)}
 }
 
-// flush parses the lines since the last cut and delivers the rows.
+// flush parses the lines since the last cut, and delivers their rows.
 func (r *svmReader) flush(int) error {
 	r.labels, r.queries, r.indptr = r.labels[:0], r.queries[:0], append(r.indptr[:0], 0)
 	r.indices, r.values = r.indices[:0], r.values[:0]
@@ -279,7 +282,7 @@ func (r *svmReader) flush(int) error {
 		rows, pairs := len(r.labels), len(r.indices)
 		line := text[c.off:][:c.size()]
 		var err error
-		if zeros && bytes.IndexByte(line, 0) >= 0 { // even in a comment: they may have been other lines
+		if zeros && bytes.IndexByte(line, 0) >= 0 { // also in a comment, as the zeros may replace other lines
 			err = errors.New("the line has a byte of " + noText)
 		} else {
 			err = r.line(stripComment(line))
@@ -301,8 +304,8 @@ func (r *svmReader) flush(int) error {
 	return r.deliver(r)
 }
 
-// line adds the row of a line, if it has one. After an error the lists may hold a part of the
-// row.
+// line adds the row of a line, if it is not empty. After an error the lists may have a part of
+// the row.
 func (r *svmReader) line(b []byte) error {
 	word, b := nextWord(b)
 	if len(word) == 0 {
@@ -334,7 +337,7 @@ func (r *svmReader) line(b []byte) error {
 	return nil
 }
 
-// pairs adds the components.
+// pairs adds the components in b.
 func (r *svmReader) pairs(b []byte) error {
 	first := int64(1)
 	if r.s.layout.ZeroBased {
@@ -370,7 +373,8 @@ func (r *svmReader) pairs(b []byte) error {
 	}
 }
 
-// badIndex says which rule an index breaks.
+// badIndex returns the error for an index that is not allowed. first and last are the smallest
+// and the largest allowed index.
 func (r *svmReader) badIndex(index, first, last int64) error {
 	switch {
 	case index == 0 && first == 1:
@@ -385,7 +389,7 @@ func (r *svmReader) badIndex(index, first, last int64) error {
 	return fmt.Errorf("index %d is beyond the size %d (indices count from %d)", index, r.s.layout.Size, first)
 }
 
-// record makes a batch of the rows; it is owned by the caller.
+// record returns the rows as a batch, owned by the caller.
 func (r *svmReader) record() (arrow.Record, error) {
 	mem, rows := r.s.cfg.Allocator, len(r.labels)
 	features, err := batch.NewSparseArray(mem, batch.CSR{Size: r.s.layout.Size, Indptr: r.indptr, Indices: r.indices, Values: r.values})
@@ -412,7 +416,7 @@ func (r *svmReader) record() (arrow.Record, error) {
 	return array.NewRecord(r.s.schema, columns, int64(rows)), nil
 }
 
-// nextWord cuts the first word off b; it is empty if there is none.
+// nextWord returns the first word of b, which is empty if there is none, and the rest of b.
 func nextWord(b []byte) (word, rest []byte) {
 	i := 0
 	for i < len(b) && isBlank(b[i]) {
@@ -425,7 +429,7 @@ func nextWord(b []byte) (word, rest []byte) {
 	return b[i:j], b[j:]
 }
 
-// stripComment cuts off what follows a '#'.
+// stripComment returns b up to the first '#'.
 func stripComment(b []byte) []byte {
 	if i := bytes.IndexByte(b, '#'); i >= 0 {
 		return b[:i]

@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// svmRows scans and reads everything. A row has the label, the qid if there is one, and the
-// features as package batch prints them.
+// svmRows scans the files and returns all rows. A row has the label, the qid if there is one,
+// and the features, as text.
 func svmRows(t require.TestingT, files []File, opt LibSVMOptions, cfg Config) ([][]string, LibSVMLayout, error) {
 	l, err := ScanLibSVM(context.Background(), files, opt, cfg)
 	if err != nil {

@@ -11,31 +11,33 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 )
 
-// Names of the columns of lines.
+// The names of the columns of lines.
 const (
 	FileColumn = "file"
 	LineColumn = "value"
 )
 
-// maxLine bounds LinesOptions.MaxLine, so that a batch with one such line whose invalid
-// bytes are replaced fits what Arrow can address.
+// maxLine bounds LinesOptions.MaxLine. A batch with one line of this size does not exceed the 2
+// GiB of text that Arrow can address, even if invalid bytes of the line are replaced.
 const maxLine = maxRecord / 2
 
-// LinesOptions says how lines of text are read. A line ends in "\n" or "\r\n", which are not
-// part of it, or at the end of its file. There is no further line after a line end at the end
-// of a file. Every line is a row, even an empty one.
+// LinesOptions describes how lines of text are read. A line ends in "\n" or "\r\n", which are
+// not part of the line, or at the end of its file. If a file ends with a line end, no further
+// line follows. Every line is a row, even an empty line.
 type LinesOptions struct {
-	// File adds the column file, with the path of the line's file, before the text.
+	// File adds the column file before the text. Its values are the paths of the files of the
+	// lines.
 	File bool
 	// SkipLines is the number of lines to skip at the beginning of every file.
 	SkipLines int
 	// Encoding is the character encoding; the zero value is UTF-8.
 	Encoding Encoding
-	// MaxLine bounds the bytes of a line, at most 512 MiB; 0 means DefaultMaxCell.
+	// MaxLine is the largest size of a line in bytes. It must be at most 512 MiB; 0 means
+	// DefaultMaxCell.
 	MaxLine int
 }
 
-// Schema returns the columns: file, if wanted, and value, both utf8 and never null.
+// Schema returns the columns: file, if o.File is set, and value. Both are utf8 and never null.
 func (o LinesOptions) Schema() *arrow.Schema {
 	fields := []arrow.Field{{Name: LineColumn, Type: arrow.BinaryTypes.String}}
 	if o.File {
@@ -44,7 +46,7 @@ func (o LinesOptions) Schema() *arrow.Schema {
 	return arrow.NewSchema(fields, nil)
 }
 
-// Validate says what is wrong with the options.
+// Validate returns an error if the options are not valid.
 func (o LinesOptions) Validate() error {
 	if o.MaxLine < 0 || o.MaxLine > maxLine {
 		return fmt.Errorf("the largest line must be between 1 and %d bytes, not %d", maxLine, o.MaxLine)
@@ -53,24 +55,24 @@ func (o LinesOptions) Validate() error {
 	return err
 }
 
-// dialect returns the options that lines share with delimited text.
+// dialect returns the options that lines have in common with delimited text.
 func (o LinesOptions) dialect() Dialect {
 	return Dialect{SkipLines: o.SkipLines, Encoding: o.Encoding, MaxCell: o.MaxLine}
 }
 
-// Lines reads lines of text shard by shard. Its methods may be called by any number of
-// goroutines at the same time, except Close, which comes last.
+// Lines reads lines of text shard by shard. Its methods are safe for concurrent use, except
+// Close, which must be the last call.
 type Lines struct {
 	schema  *arrow.Schema
 	file    bool
 	maxLine int
-	// idle keeps *linesReader for their buffers.
+	// idle is a pool of *linesReader, whose buffers are reused.
 	idle sync.Pool
 	base
 }
 
-// OpenLines verifies the files, unpacks compressed ones and plans the cut. The caller
-// closes the reader.
+// OpenLines verifies the files, unpacks compressed ones and plans the cut. The caller must
+// close the reader.
 func OpenLines(ctx context.Context, files []File, o LinesOptions, cfg Config) (*Lines, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -90,7 +92,8 @@ func OpenLines(ctx context.Context, files []File, o LinesOptions, cfg Config) (*
 // Schema returns the schema of the batches.
 func (l *Lines) Schema() *arrow.Schema { return l.schema }
 
-// tokenizer takes every line as a record of one cell, even an empty line.
+// tokenizer returns a tokenizer for which every line is a record of one cell, even an empty
+// line.
 func (l *Lines) tokenizer() *tokenizer {
 	t := lineTokenizer(l.auto)
 	t.whole, t.maxCell = true, l.maxLine
@@ -164,7 +167,7 @@ func (r *linesReader) flush(rows int) error {
 	return r.deliver(lines)
 }
 
-// deliver passes on the lines in a builder.
+// deliver passes the lines in a builder to emit, as a batch.
 func (r *linesReader) deliver(lines *array.StringBuilder) error {
 	columns := []arrow.Array{lines.NewArray()}
 	defer func() {

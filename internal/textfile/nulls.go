@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// usualNulls are the spellings of missing values in columns that are not text, unless the
-// dialect has a list: those of pandas, R and the UCI data sets. Case does not matter. In a
-// float column without missing values NaN is a number.
+// usualNulls are the usual spellings of missing values: those of pandas, R and the UCI data
+// sets, in upper or lower case. They apply to columns that are not text, unless
+// Dialect.NullTokens is set. In a float column that is not nullable, NaN is a number.
 var usualNulls = []string{notANumber, "NA", "N/A", "n.a.", "#N/A", "#NA", "<NA>", "#N/A N/A", "null", "none", "nil", "-nan", "1.#QNAN", "-1.#QNAN", "1.#IND", "-1.#IND", "?"}
 
 const notANumber = "NaN"
@@ -15,14 +15,14 @@ const notANumber = "NaN"
 // nullTokens recognises the spellings of a missing value.
 type nullTokens struct {
 	empty   bool
-	typical bool // the usual spellings count
-	quoted  bool // a quoted cell can be missing in text too
+	typical bool // the usual spellings mean missing values
+	quoted  bool // a quoted cell can be missing also in a utf8 column
 	first   [256]bool
 	words   []string
 }
 
-// newNullTokens returns the null tokens of a dialect; nil means the empty cell and the usual
-// spellings.
+// newNullTokens returns the null tokens of a dialect. Without NullTokens they are the empty
+// cell and the usual spellings.
 func newNullTokens(d Dialect) *nullTokens {
 	if d.NullTokens == nil {
 		return &nullTokens{empty: true, typical: true}
@@ -51,8 +51,9 @@ func (n *nullTokens) matchText(b []byte, quoted bool) bool {
 	return (!quoted || n.quoted && len(b) > 0) && n.match(b)
 }
 
-// usual returns the usual spelling of a missing value in a cell that is no value of its column.
-// It returns "" if there is none, or if these spellings do not count.
+// usual returns the usual spelling that b equals, except for case. It returns "" if there is
+// none, or if the dialect has other null tokens. It is called for cells that are no values of
+// the type of their column.
 func (n *nullTokens) usual(b []byte) string {
 	if !n.typical || len(b) > len("#N/A N/A") {
 		return ""

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A word is a missing value here, in upper or lower case, if read_csv of pandas 3.1.1 takes it
-// for missing in "a\n1.5\nWORD\n3\n" with na_values=["?", "nil", "n.a."]. Words that are text
-// there are text here.
+// TestUsualNulls requires that a word is a missing value, in upper or lower case, if read_csv
+// of pandas 3.1.1 reads it as one from "a\n1.5\nWORD\n3\n" with na_values=["?", "nil", "n.a."].
+// Words that pandas reads as text must be text.
 func TestUsualNulls(t *testing.T) {
 	missing := []string{"", "NA", "N/A", "n/a", "null", "NULL", "None", "<NA>", "#N/A", "#NA", "#N/A N/A", "1.#QNAN", "-1.#QNAN", "1.#IND", "-1.#IND", "-nan", "-NaN",
 		"na", "Null", "none", "?", "nil", "n.a."}
@@ -30,7 +30,7 @@ func TestUsualNulls(t *testing.T) {
 				require.Equal(t, 1, rec.Column(i).NullN(), cell)
 				require.True(t, rec.Column(i).IsNull(1), cell)
 			}
-			require.Equal(t, word == "" && quoted == 0, rec.Column(3).IsNull(1), "text keeps %q", word)
+			require.Equal(t, word == "" && quoted == 0, rec.Column(3).IsNull(1), "in a text column only an unquoted empty cell is missing; the word is %q", word)
 			if word == "" {
 				require.Empty(t, spelled)
 			} else {
@@ -43,13 +43,13 @@ func TestUsualNulls(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "a utf8, b utf8", columns(l), word)
 	}
-	// NaN is missing like other such words and does not make a column float64. But a column of
-	// NaN alone has numbers.
+	// NaN is missing like the other words, and does not make a column float64. But a column
+	// that has only NaN is numeric.
 	l, err := infer(t, "a,b,c,d,e\n1,1.5,true,nan,x\nNaN,nan,NAN,NaN,nan\n2,2,false,nan,y\n", Dialect{Header: true}, InferOptions{})
 	require.NoError(t, err)
 	require.Equal(t, "a int64 null, b float64 null, c bool null, d float64 null, e utf8", columns(l))
 
-	// With a list, the usual spellings do not count.
+	// If NullTokens is set, the usual spellings are not missing values.
 	for _, list := range [][]string{{}, {""}, {"NA"}} {
 		l, err := infer(t, "a\n1\n?\n2\n", Dialect{Header: true, NullTokens: list}, InferOptions{})
 		require.NoError(t, err)
@@ -57,10 +57,11 @@ func TestUsualNulls(t *testing.T) {
 	}
 	l, err = infer(t, "a,b\nNA,NA\nNone,?\n", Dialect{Header: true}, InferOptions{})
 	require.NoError(t, err)
-	require.Equal(t, "a utf8, b utf8", columns(l), "no number makes them columns of numbers")
+	require.Equal(t, "a utf8, b utf8", columns(l), "columns with only missing values must be utf8")
 }
 
-// read returns all rows of a text in one batch, and the counts of missing values by spelling.
+// read returns all rows of a text as one batch, and the number of missing values by column and
+// spelling.
 func read(t *testing.T, text string, d Dialect, l Layout) (arrow.Record, map[Spelled]int64) {
 	c := opened(t, resolve(t, write(t, map[string]string{"a.csv": text})), d, l, Config{Shards: 1})
 	var rec arrow.Record
@@ -74,8 +75,8 @@ func read(t *testing.T, text string, d Dialect, l Layout) (arrow.Record, map[Spe
 	return rec, c.SpelledIn(0)
 }
 
-// Missing values after the sample are missing too. They are counted in the rows that are kept,
-// and are an error in a column that is not nullable.
+// TestNullsBehindTheSample requires that values are missing also after the sample. They must be
+// counted in the rows that are not skipped, and be an error in a column that is not nullable.
 func TestNullsBehindTheSample(t *testing.T) {
 	text := "a,b\n1,true\nNA,?\nnan,null\n4,false\n"
 	l, err := infer(t, text, Dialect{Header: true}, InferOptions{SampleRows: 1})
@@ -85,7 +86,7 @@ func TestNullsBehindTheSample(t *testing.T) {
 	require.Equal(t, "[1 (null) (null) 4] [true (null) (null) false]", fmt.Sprintf("%v %v", rec.Column(0), rec.Column(1)))
 	require.Equal(t, map[Spelled]int64{{"a", "NA"}: 1, {"a", "NaN"}: 1, {"b", "?"}: 1, {"b", "null"}: 1}, spelled)
 
-	// A skipped row is not counted, and does not make other rows count twice.
+	// A skipped row must not be counted, and must not cause other rows to be counted twice.
 	files := resolve(t, write(t, map[string]string{"a.csv": text + "x,NA\n"}))
 	c := opened(t, files, Dialect{Header: true}, l, Config{Shards: 1, OnError: Skip})
 	require.NoError(t, c.ReadShard(t.Context(), 0, 1<<20, func(arrow.Record) error { return nil }))
@@ -98,14 +99,15 @@ func TestNullsBehindTheSample(t *testing.T) {
 	require.ErrorContains(t, err, `a.csv:3: column "a": the value is missing ("NA"), but the column is not nullable`)
 }
 
-// A column that is text because of a few cells is reported with the first of them.
+// TestMixedColumns requires that a column that is text because of a few cells is reported with
+// the first of these cells.
 func TestMixedColumns(t *testing.T) {
 	rows := "# no row\n\"a\nb\",b,c,d\n" + strings.Repeat("1,1,x,\n2.5,true,7,NA\n", 9)
 	text := rows + "oops,2,3,4\n1,2,3,\"\"\"4\"\n"
 	l, err := infer(t, text, Dialect{Header: true, Comment: '#'}, InferOptions{})
 	require.NoError(t, err)
 	require.Equal(t, "a\nb utf8, b utf8, c utf8, d utf8 null", columns(l))
-	require.Len(t, l.Mixed, 1, "of the others too many are text, or too few numbers")
+	require.Len(t, l.Mixed, 1, "the other columns have too many texts or too few numbers")
 	m := l.Mixed[0]
 	require.Regexp(t, `a\.csv$`, m.Path)
 	m.Path = "a.csv"

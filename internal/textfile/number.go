@@ -16,19 +16,20 @@ var (
 	errNaN      = errors.New("it is not a number")
 )
 
-// pow10 are the powers of ten that are exact as float64.
+// pow10 has the powers of ten that float64 represents exactly.
 var pow10 = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
 	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
-// whole10 are the powers of ten that fit 64 bits.
+// whole10 has the powers of ten that fit in 64 bits.
 var whole10 = [...]uint64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
 	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19}
 
-// parseFloat reads a decimal number, "inf", "infinity" or "nan" in any case. A number of at
-// most 53 bits times or over an exact power of ten needs a single rounding and so is exact at
-// once (Clinger, "How to Read Floating Point Numbers Accurately", 1990); one of up to 19 digits
-// over a power that fits in 64 bits is divided as an integer. The rest is left to
-// batch.ParseFloat, which gives the same bits in all cases.
+// parseFloat parses a decimal number, "inf", "infinity" or "nan", in upper or lower case. If
+// the digits form an integer of at most 53 bits, one multiplication or division by a power of
+// ten that float64 represents exactly gives the correctly rounded result (Clinger, "How to Read
+// Floating Point Numbers Accurately", 1990). Up to 19 digits with a divisor that fits in 64
+// bits are divided as integers. All other numbers are left to batch.ParseFloat, which gives the
+// same bits in all cases.
 func parseFloat(b []byte) (float64, error) {
 	i, neg := 0, false
 	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
@@ -52,7 +53,7 @@ func parseFloat(b []byte) (float64, error) {
 		exp = point - i
 		digits -= exp
 	}
-	// Up to 19 digits cannot have overflowed mant.
+	// Up to 19 digits cannot overflow mant.
 	if digits == 0 || digits > 19 {
 		return batch.ParseFloat(b, 64)
 	}
@@ -89,10 +90,10 @@ func parseNumber(b []byte) (float64, error) {
 	return f, err
 }
 
-// quotient returns mant / 10^k, correctly rounded, for mant > 0 and 1 <= k <= 19. Both are
-// shifted to 64 significant bits and divided as integers. This gives at least 62 bits of
-// quotient, and a last bit that says whether there is a remainder: enough for a single rounding
-// to 53 bits.
+// quotient returns mant / 10^k, correctly rounded, for mant > 0 and 1 <= k <= 19. Both numbers
+// are shifted to 64 significant bits and divided as integers. The quotient has at least 62
+// bits, and its last bit is set if there is a remainder. So a single rounding to 53 bits is
+// correct.
 func quotient(mant uint64, k int) float64 {
 	divisor := whole10[k]
 	a, b := bits.LeadingZeros64(mant), bits.LeadingZeros64(divisor)
@@ -101,11 +102,12 @@ func quotient(mant uint64, k int) float64 {
 	if rest != 0 {
 		q |= 1
 	}
-	// The scale is a power of two far from the ends of the exponent's range.
+	// The factor is a power of two. Its exponent is far from the ends of the range of float64,
+	// so the product is exact.
 	return float64(q) * math.Float64frombits(uint64(1023+b-a-63)<<52)
 }
 
-// parseExponent reads "e-7" and the like, of at most three digits.
+// parseExponent parses an exponent of at most three digits, such as "e-7".
 func parseExponent(b []byte) (int, bool) {
 	if b[0]|0x20 != 'e' {
 		return 0, false
@@ -132,7 +134,7 @@ func parseExponent(b []byte) (int, bool) {
 	return e, true
 }
 
-// parseInt reads a decimal whole number with an optional sign.
+// parseInt parses a decimal whole number with an optional sign.
 func parseInt(b []byte) (int64, error) {
 	i, neg := 0, false
 	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
@@ -162,7 +164,8 @@ func parseInt(b []byte) (int64, error) {
 	return 0, errRange
 }
 
-// overflow distinguishes a number that is too long from text that begins with digits.
+// overflow returns the error for text with too many digits: it is a number out of range, or
+// text that begins with digits.
 func overflow(b []byte) error {
 	for _, c := range b {
 		if c-'0' > 9 {
@@ -172,7 +175,7 @@ func overflow(b []byte) error {
 	return errRange
 }
 
-// parseBool reads the spellings of batch.ParseInto.
+// parseBool parses the spellings of bool that batch.ParseInto accepts.
 func parseBool(b []byte) (bool, error) {
 	switch string(b) {
 	case "true", "True", "TRUE", "1":
@@ -183,11 +186,11 @@ func parseBool(b []byte) (bool, error) {
 	return false, errNotBool
 }
 
-// isBoolWord reports whether b is a truth value that is not also a number.
+// isBoolWord reports whether b is a bool but not a number, such as 0 or 1.
 func isBoolWord(b []byte) bool {
 	_, err := parseBool(b)
 	return err == nil && len(b) > 1
 }
 
-// view returns b as a string, valid as long as b is not modified.
+// view returns b as a string, which is valid as long as b is not modified.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

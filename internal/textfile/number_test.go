@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// decimals draws texts that are numbers or nearly so.
+// decimals draws texts that are numbers, or similar to numbers.
 var decimals = rapid.OneOf(
 	rapid.Map(rapid.Float64(), func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }),
 	rapid.Map(rapid.Float64Range(-1e4, 1e4), func(x float64) string { return strconv.FormatFloat(x, 'f', 17, 64) }),
@@ -41,7 +41,8 @@ func TestParseFloatIsStrconv(t *testing.T) {
 	})
 }
 
-// For a number halfway between two floats, any error in rounding changes the result.
+// TestParseFloatRoundsHalfwayToEven tests numbers halfway between two floats, for which any
+// rounding error changes the result.
 func TestParseFloatRoundsHalfwayToEven(t *testing.T) {
 	for _, text := range []string{"9007199254740993", "900719925474099.3", "9007199254740992.5", "9007199254740993.5", "4503599627370496.5",
 		"4503599627370497.5", "1801439850948199.25", "1152921504606846.976", "0.5000000000000000001"} {
@@ -53,15 +54,15 @@ func TestParseFloatRoundsHalfwayToEven(t *testing.T) {
 	}
 }
 
-// A number of 19 digits can be so close to the middle between two floats that only the
-// remainder of the division shows on which side it is.
+// TestParseFloatBesideHalfway tests numbers of 19 digits that are so close to the middle
+// between two floats that only the remainder of the division shows on which side they are.
 func TestParseFloatBesideHalfway(t *testing.T) {
 	x, seen := uint64(12345), 0
 	for range 20_000 {
 		x = x*6364136223846793005 + 1442695040888963407
-		middle := new(big.Int).SetUint64(x>>11 | 1<<53 | 1) // 54 bits, the last set
+		middle := new(big.Int).SetUint64(x>>11 | 1<<53 | 1) // 54 bits, the last of which is 1
 		k := int(x>>3%18) + 1
-		// The first whole number of 19 digits above middle·10^k·2^shift.
+		// n is the first whole number of 19 digits above middle·10^k·2^shift.
 		n := new(big.Int).Mul(middle, new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(k)), nil))
 		shift := n.BitLen() - 63
 		if shift > 0 {

@@ -6,9 +6,10 @@ import (
 	"fmt"
 )
 
-// Place returns where a row of a shard begins, "file:line", counting rows from 0 and lines from
-// 1. Rows are the records of the shard, so Place is not for readers that skip bad ones. It
-// reads the shard up to the row, and the file up to there to count lines.
+// Place returns the position "file:line" at which a row of a shard begins. Rows are counted
+// from 0, and lines from 1. All records of the shard count as rows, so the result is wrong for
+// readers that skip bad records. Place reads the shard up to the row, and the file up to the
+// row to count lines.
 func (c *CSV) Place(ctx context.Context, shard int, row int64) (string, error) {
 	tok := newTokenizer(c.dialect, c.auto)
 	tok.fields = len(c.keep)
@@ -23,7 +24,8 @@ func (s *LibSVM) Place(ctx context.Context, shard int, row int64) (string, error
 	})
 }
 
-// place finds a row. isRow says, by the first cell of a record, whether the record is a row.
+// place returns the position of a row. isRow reports, by the first cell of a record, whether
+// the record is a row.
 func (s *base) place(ctx context.Context, shard int, row int64, tok *tokenizer, isRow func(cell []byte) bool) (string, error) {
 	f := &finder{sc: &scanner{tok: tok}, left: row, isRow: isRow}
 	err := s.readShard(ctx, shard, 1, f.sc, f, &shardCounts{shard: shard})
@@ -40,14 +42,14 @@ func (s *base) place(ctx context.Context, shard int, row int64, tok *tokenizer, 
 	return fmt.Sprintf("%s:%d", f.part.path, line), nil
 }
 
-// errFound ends the reading once the row is found.
+// errFound stops reading when the row was found.
 var errFound = errors.New("found")
 
-// finder is a consumer of batches of one record, which counts rows up to the one to be found.
+// finder is a consumer that finds a row. It counts rows, and needs batches of one record.
 type finder struct {
 	sc    *scanner
 	isRow func(cell []byte) bool
-	left  int64 // rows still before it
+	left  int64 // number of rows between the next record and the row to find
 	part  *part
 	// offset is the offset of the row's first cell.
 	offset int64

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Place returns the line of every row of every shard, in text with a byte order mark, a header,
-// comments, empty lines, either line end, and newlines in quotes.
+// TestPlaces requires that Place returns the line of every row of every shard, in text with a
+// byte order mark, a header, comments, empty lines, both line ends, and newlines in quotes.
 func TestPlaces(t *testing.T) {
 	dir := t.TempDir()
 	paths := []string{filepath.Join(dir, "a.csv"), filepath.Join(dir, "b.csv")}
@@ -50,7 +50,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// Lines without a row count as lines but not as rows.
+// TestPlacesOfLibSVM requires that lines without a row are counted as lines, but not as rows.
 func TestPlacesOfLibSVM(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.libsvm")
 	require.NoError(t, os.WriteFile(path, []byte("1 1:2\n\n # nothing\n0 2:3\r\n-1\n"), 0o600))
@@ -62,7 +62,8 @@ func TestPlacesOfLibSVM(t *testing.T) {
 	require.NoError(t, r.Close())
 }
 
-// placesOf returns the places of all rows, and checks that there are no more.
+// placesOf returns the positions of all rows, and requires that place returns an error for the
+// row after the last.
 func placesOf(t *testing.T, shards int, read func(context.Context, int, int, func(arrow.Record) error) error, place func(context.Context, int, int64) (string, error)) []string {
 	t.Helper()
 	var places []string

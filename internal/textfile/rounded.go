@@ -7,22 +7,23 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 )
 
-// Rounded describes the whole numbers in a column, beyond 2^53, that float64 cannot represent:
-// they are rounded when they are read, or used in computations, as float64.
+// Rounded describes the whole numbers in a column that float64 cannot represent; they are
+// larger than 2^53. They are rounded when they are read as float64, or converted to float64 for
+// computations.
 type Rounded struct {
 	Column  string
 	Numbers int64
-	// Path and Value are those of the first.
+	// Path and Value are the file and the text of the first of these numbers.
 	Path, Value string
 
 	first complaint
 }
 
-// Line returns the line of the first. It reads the file to count lines.
+// Line returns the line of the first of these numbers. It reads the file to count lines.
 func (r Rounded) Line() (int64, error) { return r.first.part.lineOf(r.first.offset) }
 
-// RoundedIn returns the rounded numbers of a shard that has been read to its end, one entry per
-// column, in the order of the columns. The caller must not modify it.
+// RoundedIn describes the rounded numbers of a shard that has been read to its end, with one
+// element per column, in the order of the columns. The caller must not modify the result.
 func (s *base) RoundedIn(shard int) []Rounded {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +55,7 @@ func (r *csvReader) countRounded(c *column) {
 	}
 }
 
-// round counts the cell of a column in a row as rounded.
+// round counts the cell of column c in a row as rounded.
 func (r *csvReader) round(c *column, row int) {
 	for i := range r.counts.rounded {
 		if r.counts.rounded[i].Column == c.name {
@@ -67,8 +68,8 @@ func (r *csvReader) round(c *column, row int) {
 		complaint{part: r.part, offset: r.sc.place(int(k.off))}})
 }
 
-// holds reports whether float64 represents the number exactly.
+// holds reports whether float64 represents v exactly.
 func holds(v int64) bool {
 	f := float64(v)
-	return f < math.MaxInt64 && int64(f) == v // the conversion of 2^63 would depend on the processor
+	return f < math.MaxInt64 && int64(f) == v // the result of int64(f) for f = 2^63 depends on the processor
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// In all rows that are read, whole numbers that float64 cannot represent are counted, with the
-// place of the first.
+// TestRoundedWholeNumbers requires that whole numbers that float64 cannot represent are counted
+// in all rows that are read, and that the position of the first is reported.
 func TestRoundedWholeNumbers(t *testing.T) {
 	rows := strings.Repeat("1,2,3\n", 50)
 	text := "a,b,c\n" + rows + "9007199254740993,9007199254740993,9007199254740993\n" + rows +
@@ -23,7 +23,7 @@ func TestRoundedWholeNumbers(t *testing.T) {
 		c := opened(t, resolve(t, dir), Dialect{Header: true}, l, Config{Shards: shards})
 		counts, first := map[string]int64{}, map[string]int64{}
 		for s := range shards {
-			for range 2 { // reading again does not count twice
+			for range 2 { // if a shard is read again, its numbers must not be counted twice
 				_, err := readAll(t, c, s)
 				require.NoError(t, err)
 			}
@@ -41,7 +41,7 @@ func TestRoundedWholeNumbers(t *testing.T) {
 		require.Equal(t, map[string]int64{"a": 4, "b": 2}, counts, shards)
 		require.Equal(t, map[string]int64{"a": 52, "b": 52}, first, shards)
 	}
-	// Skipped rows do not count.
+	// Numbers in skipped rows must not be counted.
 	c := opened(t, resolve(t, dir), Dialect{Header: true}, Layout{Header: l.Header, Names: l.Names, Columns: []batch.Column{
 		{Name: "a", Type: "int64", Nullable: true}, {Name: "c", Type: "float64", Nullable: true},
 	}}, Config{Shards: 1, OnError: Skip})

@@ -10,33 +10,33 @@ import (
 // readChunk is the usual number of bytes read at a time.
 const readChunk = 256 << 10
 
-// scanner feeds a tokenizer from a stream and keeps the bytes of the records
-// since the last cut, so that their cells stay valid until the next one.
+// scanner passes the bytes of a stream to a tokenizer. It keeps the bytes of the records since
+// the last cut, so that the cells of these records are valid until the next cut.
 type scanner struct {
 	tok *tokenizer
 	src io.Reader
 
 	buf  []byte
-	base int // buf[base:] is the batch that cells refer to
-	pos  int // next unread byte
+	base int // buf[base:] is the batch to which cells refer
+	pos  int // index of the next byte for the tokenizer
 	fill int // end of the valid bytes
 	eof  bool
 
 	// origin is the offset in the file of buf[0].
 	origin int64
-	// expect is the number of bytes that will probably be needed; it keeps short ranges from
-	// reading full chunks.
+	// expect is the number of bytes that will probably be needed. For a short range it is less
+	// than readChunk, so that not too much is read.
 	expect int64
 }
 
-// reset starts at a stream whose first byte has that offset in its file.
+// reset sets the stream. origin is the offset in the file of the first byte of src.
 func (s *scanner) reset(src io.Reader, origin, expect int64) {
 	*s = scanner{tok: s.tok, buf: s.buf, src: src, origin: origin, expect: expect}
 	s.tok.cells = s.tok.cells[:0]
 }
 
-// idle releases the stream, and a buffer that an unusual record has made large, before the
-// scanner is put into the pool.
+// idle is called before the scanner is put into a pool. It releases the stream, and the buffer
+// if an unusual record has made it large.
 func (s *scanner) idle() {
 	s.src = nil
 	if len(s.buf) > 4*batchBytes {
@@ -47,25 +47,25 @@ func (s *scanner) idle() {
 // offset returns the offset of the next record in the file.
 func (s *scanner) offset() int64 { return s.origin + int64(s.pos) }
 
-// batch returns the bytes to which cells refer.
+// batch returns the bytes to which the offsets of cells refer.
 func (s *scanner) batch() []byte { return s.buf[s.base:s.fill] }
 
-// held returns the number of bytes in the records since the last cut.
+// held returns the number of bytes of the records since the last cut.
 func (s *scanner) held() int { return s.pos - s.base }
 
-// since returns the bytes read from an index on, relative to the batch.
+// since returns the bytes from an index of the batch to the end of the last record.
 func (s *scanner) since(from int) []byte { return s.buf[s.base+from : s.pos] }
 
-// cut forgets the records so far.
+// cut ends the batch: the next record begins a new one.
 func (s *scanner) cut() {
 	s.base = s.pos
 	s.tok.cells = s.tok.cells[:0]
 }
 
-// place returns the offset in the file of an index relative to the batch.
+// place returns the offset in the file of the byte with index rel of the batch.
 func (s *scanner) place(rel int) int64 { return s.origin + int64(s.base+rel) }
 
-// next reads one record, empty line or comment.
+// next reads the next record, empty line or comment.
 func (s *scanner) next() (outcome, error) {
 	for {
 		if s.pos == s.fill {
@@ -88,8 +88,8 @@ func (s *scanner) next() (outcome, error) {
 	}
 }
 
-// read appends bytes of the stream, moving the batch to the front of the buffer
-// and doubling it when it is full.
+// read appends bytes of the stream to the buffer. It moves the batch to the beginning of the
+// buffer first, and doubles the buffer if it is full.
 func (s *scanner) read() error {
 	if s.base > 0 {
 		copy(s.buf, s.buf[s.base:s.fill])
@@ -116,7 +116,8 @@ func (s *scanner) read() error {
 }
 
 // lineOf returns the number of the line that contains the byte at an offset, counting from 1.
-// It reads the file from the start, since it is needed only for error messages.
+// It reads the file from the beginning, which is acceptable because only error messages need
+// line numbers.
 func (p *part) lineOf(offset int64) (line int64, err error) {
 	h, err := p.open()
 	if err != nil {

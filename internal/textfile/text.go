@@ -14,16 +14,16 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk"
 )
 
-// text is an ordered list of plain files, read as one. Compressed files have
-// been unpacked to a spool.
+// text is an ordered list of plain files that are read as one. Compressed files have been
+// unpacked to spools.
 type text struct {
 	parts  []part
-	disk   disk.FS // of the spools
+	disk   disk.FS // disk with the spools
 	spools []spool
-	held   []fs.File // files of a file system, which are opened once
+	held   []fs.File // open files of a file system given in Config; each is opened once
 }
 
-// spool holds the plain bytes of archives, one after the other.
+// spool is a file with the plain bytes of unpacked archives, one after the other.
 type spool struct {
 	*disk.Spool
 	file disk.File
@@ -31,17 +31,17 @@ type spool struct {
 
 // part is one file of a text.
 type part struct {
-	// path is the file as the user knows it.
+	// path is the path of the input file.
 	path string
-	// spool holds the plain bytes, from base on. It is nil if the machine has a file with these
-	// bytes that can be opened again.
+	// spool has the plain bytes, from offset base on. It is nil if the input file itself has
+	// the plain bytes and can be opened by path.
 	spool io.ReaderAt
 	base  int64
-	// size is the number of plain bytes, or the file's size if it is not unpacked yet.
+	// size is the number of plain bytes or, before the file is unpacked, the size of the file.
 	size int64
-	// mtime is the modification time when the text was opened.
+	// mtime is the modification time of the file when the text was opened.
 	mtime int64
-	// body is the offset of the first byte after byte order mark and header.
+	// body is the offset of the first byte after the byte order mark, skipped lines and header.
 	body int64
 }
 
@@ -66,8 +66,8 @@ func (p *part) open() (handle, error) {
 	return handle{f, func() error { return also(p.check(tree{}, f), f.Close()) }}, nil
 }
 
-// check compares the open file with its state when the text was opened; it is called before and
-// after reading.
+// check returns an error if the open file f has changed since the text was opened. It is called
+// before and after reading.
 func (p *part) check(d tree, f fs.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -79,8 +79,8 @@ func (p *part) check(d tree, f fs.File) error {
 	return nil
 }
 
-// section reads a part from an offset to its end. If the file ends before that, it has changed;
-// this is never taken for its end.
+// section reads a part from an offset to its end. If the file ends earlier, it has changed, and
+// Read returns an error and not io.EOF.
 type section struct {
 	part *part
 	from handle
@@ -101,14 +101,14 @@ func (s *section) Read(b []byte) (int, error) {
 	return n, s.part.readError(err)
 }
 
-// form is the format of a text from which bodies are cut.
+// form has the properties of a text that determine its plain bytes and where bodies begin.
 type form struct {
 	encoding Encoding
 	skip     int // lines to skip at the beginning of each file
 }
 
-// openText verifies the files and unpacks compressed ones, and those that are not UTF-8, into
-// files without a name. The caller closes the text.
+// openText verifies the files. It unpacks compressed files, and converts files that are not
+// UTF-8, into spools, which are files without a name. The caller must close the text.
 func openText(ctx context.Context, files []File, f form, cfg Config) (_ *text, err error) {
 	d := tree{cfg.FS}
 	if len(files) == 0 {
@@ -153,8 +153,8 @@ func openText(ctx context.Context, files []File, f form, cfg Config) (_ *text, e
 	return t, nil
 }
 
-// hold opens a file of a file system for random access; a file without random access is read
-// into memory.
+// hold opens a file of a file system for random access. If the file does not support random
+// access, hold reads it into memory.
 func (t *text) hold(d tree, p *part) error {
 	f, err := d.open(p.path)
 	if err != nil {
@@ -176,7 +176,8 @@ func (t *text) hold(d tree, p *part) error {
 	return nil
 }
 
-// unpack writes the plain bytes of the parts listed to spools, one per worker.
+// unpack writes the plain bytes of the parts with the numbers in packed to spools, one spool
+// per worker.
 func (t *text) unpack(ctx context.Context, packed []int, d tree, e Encoding, dir string, workers int) error {
 	workers = min(workers, len(packed))
 	for range workers {
@@ -208,8 +209,8 @@ func (t *text) unpack(ctx context.Context, packed []int, d tree, e Encoding, dir
 	return g.Wait()
 }
 
-// createSpool makes a file for unpacking and removes its name at once, so that nothing is left
-// behind however the process ends. If an open file cannot be unlinked, close removes it.
+// createSpool creates a file for unpacking and unlinks it at once, so that no file remains,
+// however the process ends. If an open file cannot be unlinked, close removes it.
 func createSpool(on disk.FS, dir string) (disk.File, error) {
 	if dir == "" {
 		dir = os.TempDir()
@@ -223,7 +224,7 @@ func createSpool(on disk.FS, dir string) (disk.File, error) {
 	return f, nil
 }
 
-// skipMark sets the body after a UTF-8 byte order mark.
+// skipMark moves the body past a UTF-8 byte order mark, if there is one.
 func (p *part) skipMark() error {
 	h, err := p.open()
 	if err != nil {
@@ -240,7 +241,7 @@ func (p *part) skipMark() error {
 	return h.close()
 }
 
-// skipLines moves the body past n lines, or to the end of a file that has fewer.
+// skipLines moves the body past n lines, or to the end of the file if it has fewer lines.
 func (p *part) skipLines(ctx context.Context, n int) (err error) {
 	if n == 0 {
 		return nil
@@ -274,8 +275,8 @@ func (p *part) skipLines(ctx context.Context, n int) (err error) {
 
 func hasMark(b []byte) bool { return bytes.HasPrefix(b, []byte("\xef\xbb\xbf")) }
 
-// also returns err or, if closing failed too, both errors. Unlike errors.Join it returns a
-// single error unchanged.
+// also returns both errors, joined, or the only one that is not nil. Unlike errors.Join it
+// returns a single error unchanged.
 func also(err, closing error) error {
 	switch {
 	case closing == nil:
@@ -286,7 +287,7 @@ func also(err, closing error) error {
 	return errors.Join(err, closing)
 }
 
-// close releases the spools; it may be called once.
+// close closes the spools and files. It must be called only once.
 func (t *text) close() error {
 	var errs []error
 	for _, s := range t.spools {

@@ -7,16 +7,17 @@ import (
 	"math/bits"
 )
 
-// maxRecord bounds a record in bytes, so that a cell's place fits in 32 bits.
+// maxRecord is the largest size of a record in bytes. It ensures that the offset of a cell fits
+// in 32 bits.
 const maxRecord = 1 << 30
 
-// cell is the place of a cell's text, relative to the start of its batch. The
-// top bits of n say how the cell was written.
+// cell is the position of the text of a cell: its offset from the start of the batch, and its
+// length n. The top bits of n say how the cell was written.
 type cell struct{ off, n uint32 }
 
 const (
-	cellQuoted  uint32 = 1 << 31 // enclosed in quotes, which off and n exclude
-	cellEscaped uint32 = 1 << 30 // has doubled quotes or CR LF to replace
+	cellQuoted  uint32 = 1 << 31 // enclosed in quotes, which are not part of the text
+	cellEscaped uint32 = 1 << 30 // has doubled quotes or CR LF, which must be replaced
 	cellLength  uint32 = cellEscaped - 1
 )
 
@@ -24,23 +25,23 @@ func (c cell) quoted() bool  { return c.n&cellQuoted != 0 }
 func (c cell) escaped() bool { return c.n&cellEscaped != 0 }
 func (c cell) size() int     { return int(c.n & cellLength) }
 
-// outcome is what the tokenizer found at a position.
+// outcome says what the tokenizer found at a position.
 type outcome uint8
 
 const (
 	foundRecord  outcome = iota // a record; its cells were appended
-	foundNothing                // an empty line that is no record, or a comment
-	foundEnd                    // the end of the file (from a scanner)
+	foundNothing                // an empty line that is not a record, or a comment
+	foundEnd                    // the end of the file; only a scanner returns it
 	needMore                    // the bytes end inside a record
 	badFields                   // a record with a wrong number of cells
 	badQuote                    // a record with text after a closing quote
-	badUnclosed                 // a quote that the file does not close
+	badUnclosed                 // a quote that is not closed before the end of the file
 	badSize                     // a cell beyond the limit
-	badLength                   // a record beyond maxRecord
+	badLength                   // a record larger than maxRecord
 )
 
-// tooLarge reports whether the rest of the record cannot be found within the limits, so that
-// reading cannot go on after it.
+// tooLarge reports whether the end of the record was not found within the limits, so that the
+// next record cannot be read.
 func (o outcome) tooLarge() bool { return o == badSize || o == badLength }
 
 // tokenizer splits bytes into records and cells by the rules of encoding/csv
@@ -53,19 +54,19 @@ type tokenizer struct {
 	comment   byte
 	quoting   bool
 	trim      bool
-	whole     bool // every line is a record of one cell, even an empty line and the last one
+	whole     bool // every line is a record of one cell, even an empty line at the end
 	maxCell   int
 	maxRecord int
 
 	// fields is the number of cells a record must have; 0 accepts any.
 	fields int
-	// keep says which cells are wanted; nil keeps all. Its length is fields.
+	// keep says which cells of a record are wanted; nil means all. Its length is fields.
 	keep []bool
 	// cells are the wanted cells of the records so far.
 	cells []cell
 
-	// found and at describe a bad record: its number of cells, and the place of the error
-	// relative to the given bytes.
+	// found and at describe a bad record: found is its number of cells, and at is the index of
+	// the error in buf.
 	found int
 	at    int
 }
@@ -77,7 +78,7 @@ func newTokenizer(d Dialect, a *automaton) *tokenizer {
 	}
 }
 
-// problem says what is wrong with the last bad record.
+// problem returns the message about the last bad record.
 func (t *tokenizer) problem(what outcome, header bool) string {
 	switch what {
 	case badFields:
@@ -96,9 +97,9 @@ func (t *tokenizer) problem(what outcome, header bool) string {
 	return fmt.Sprintf("field %d is larger than %d bytes; a quote opened here that is never closed?", t.found+1, t.maxCell)
 }
 
-// next reads the record at buf[pos], pos < len(buf), and returns the position after it. final
-// says that the file ends with buf. After needMore and after bad records no cells have been
-// appended.
+// next reads the record, empty line or comment at buf[pos], where pos < len(buf), and returns
+// the position after it. final says that the file ends with buf. For needMore and for bad
+// records, no cells are appended to t.cells.
 func (t *tokenizer) next(buf []byte, pos int, final bool) (int, outcome) {
 	mark := len(t.cells)
 	end, what := t.line(buf, pos, final)
@@ -106,7 +107,7 @@ func (t *tokenizer) next(buf []byte, pos int, final bool) (int, outcome) {
 		what, t.at = badFields, pos
 	}
 	if what == badQuote {
-		// Only the automaton knows where a malformed record ends.
+		// The end of a malformed record is defined only by the automaton.
 		i, _ := t.auto.recordStart(t.auto.next[stateRecord][buf[pos]], buf[pos+1:])
 		switch {
 		case i >= 0:
@@ -126,7 +127,7 @@ func (t *tokenizer) next(buf []byte, pos int, final bool) (int, outcome) {
 	return end, what
 }
 
-// line is next without the treatment of bad records.
+// line is next without the handling of bad records.
 func (t *tokenizer) line(buf []byte, pos int, final bool) (int, outcome) {
 	if t.whole {
 		return t.wholeLine(buf, pos, final)
@@ -189,7 +190,7 @@ func (t *tokenizer) line(buf []byte, pos int, final bool) (int, outcome) {
 	}
 }
 
-// wholeLine is line for texts without cells.
+// wholeLine is line for t.whole.
 func (t *tokenizer) wholeLine(buf []byte, pos int, final bool) (int, outcome) {
 	size, end := len(buf)-pos, len(buf)
 	if j := bytes.IndexByte(buf[pos:], '\n'); j >= 0 {
@@ -206,8 +207,9 @@ func (t *tokenizer) wholeLine(buf []byte, pos int, final bool) (int, outcome) {
 	return end, foundRecord
 }
 
-// emptyLine returns the outcome of an empty line; end is the position after it. If records have
-// one cell, the line is a record with an empty cell, unless the file ends after it.
+// emptyLine returns the outcome for an empty line that ends before position end. If records
+// have one cell, the line is a record with an empty cell, unless it is the last line of the
+// file.
 func (t *tokenizer) emptyLine(buf []byte, pos, end int, final bool) (int, outcome) {
 	switch {
 	case t.fields != 1 || final && end == len(buf):
@@ -221,7 +223,7 @@ func (t *tokenizer) emptyLine(buf []byte, pos, end int, final bool) (int, outcom
 	return end, foundRecord
 }
 
-// short returns the outcome if the bytes end inside a cell that began at start.
+// short returns the outcome if buf ends inside a cell that began at start.
 func (t *tokenizer) short(buf []byte, pos, start int, final bool) (int, outcome) {
 	switch {
 	case final:
@@ -234,8 +236,9 @@ func (t *tokenizer) short(buf []byte, pos, start int, final bool) (int, outcome)
 }
 
 // unquotedEnd returns the index of the first delimiter or newline at or after i, or len(buf).
-// It examines eight bytes at a time: x has a zero byte where the word equals the byte sought,
-// and (x−0x01…)&^x&0x80… marks the lowest zero byte exactly (Mycroft's test), which is enough.
+// It examines eight bytes at a time. In x, the bytes that equal the wanted byte are zero.
+// (x−0x01…)&^x&0x80… marks the lowest zero byte exactly (Mycroft's test); it may also mark
+// higher bytes, which does not matter.
 func (t *tokenizer) unquotedEnd(buf []byte, i int) int {
 	const low, high = 0x0101010101010101, 0x8080808080808080
 	d := low * uint64(t.delimiter)
@@ -254,8 +257,8 @@ func (t *tokenizer) unquotedEnd(buf []byte, i int) int {
 	return i
 }
 
-// plainCell returns the unquoted cell buf[start:end], without the CR of its line end, and
-// without blanks if they are trimmed.
+// plainCell returns the unquoted cell buf[start:end], without the CR of a line end and, with
+// the option TrimSpace, without blanks around it.
 func (t *tokenizer) plainCell(buf []byte, start, end int) cell {
 	if (end == len(buf) || buf[end] == '\n') && end > start && buf[end-1] == '\r' {
 		end--
@@ -268,8 +271,8 @@ func (t *tokenizer) plainCell(buf []byte, start, end int) cell {
 	return cell{uint32(start), uint32(end - start)}
 }
 
-// quotedCell reads the cell whose opening quote is buf[open]. It returns the
-// index of the delimiter or newline behind it, or len(buf) at the file's end.
+// quotedCell reads the cell whose opening quote is buf[open]. It returns the cell, and the
+// index of the delimiter or newline after it, or len(buf) at the end of the file.
 func (t *tokenizer) quotedCell(buf []byte, open int, final bool) (cell, int, outcome) {
 	i, escaped := open+1, false
 	for {
@@ -314,7 +317,7 @@ func (t *tokenizer) quotedCell(buf []byte, open int, final bool) (cell, int, out
 	return c, i, what
 }
 
-// afterQuote checks that nothing but a cell's end follows a closing quote.
+// afterQuote checks that a closing quote is followed by the end of the cell.
 func (t *tokenizer) afterQuote(buf []byte, i int, final bool) (int, outcome) {
 	if t.trim {
 		for i < len(buf) && isBlank(buf[i]) && buf[i] != t.delimiter {
@@ -335,7 +338,7 @@ func (t *tokenizer) afterQuote(buf []byte, i int, final bool) (int, outcome) {
 	return i, badQuote
 }
 
-// hasCRLF reports whether b has a CR LF, which reads as one newline.
+// hasCRLF reports whether b has a CR LF.
 func hasCRLF(b []byte) bool {
 	for {
 		i := bytes.IndexByte(b, '\r')
@@ -349,8 +352,8 @@ func hasCRLF(b []byte) bool {
 	}
 }
 
-// unescape appends the text of an escaped cell to dst: doubled quotes are one
-// quote, CR LF is a newline.
+// unescape appends the text of an escaped cell to dst, in which doubled quotes are replaced by
+// one quote, and CR LF by a newline.
 func unescape(dst, b []byte, quote byte) []byte {
 	for i := 0; i < len(b); i++ {
 		c := b[i]

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// tree is the file system that has the files: fsys, such as an embedded one, or the machine's if
-// fsys is nil.
+// tree is the file system with the input files: fsys, such as an embedded file system or, if
+// fsys is nil, that of the operating system.
 type tree struct{ fsys fs.FS }
 
 func (d tree) stat(name string) (fs.FileInfo, error) {
@@ -46,7 +46,7 @@ func (d tree) join(dir, name string) string {
 	return path.Join(dir, name)
 }
 
-// clean returns a path in the form of package fs, without "./".
+// clean returns a path in the form that package io/fs requires, without "./".
 func (d tree) clean(name string) string {
 	if d.fsys == nil {
 		return name
@@ -54,7 +54,8 @@ func (d tree) clean(name string) string {
 	return path.Clean(name)
 }
 
-// modTime returns 0 for files of a given file system, as their times have no meaning.
+// modTime returns the modification time, or 0 for files in fsys, whose modification times are
+// ignored.
 func (d tree) modTime(info fs.FileInfo) int64 {
 	if d.fsys == nil {
 		return info.ModTime().UnixNano()

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sealed hides the random access of a file system's files.
+// sealed is a file system whose files do not support random access.
 type sealed struct{ fstest.MapFS }
 
 func (s sealed) Open(name string) (fs.File, error) {

@@ -14,8 +14,9 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// unpack appends the plain bytes of a part, which is an archive or not UTF-8, to w and counts
-// them. Before and after, it checks that the open file is the one that was verified.
+// unpack writes the plain bytes of a part, which is an archive or not UTF-8, to w and returns
+// their number. Before and after reading, it checks that the open file is the file that was
+// verified.
 func (p *part) unpack(ctx context.Context, d tree, e Encoding, w io.Writer) (n int64, err error) {
 	f, err := d.open(p.path)
 	if err != nil {
@@ -44,7 +45,7 @@ func (p *part) unpack(ctx context.Context, d tree, e Encoding, w io.Writer) (n i
 			return n, p.check(d, f)
 		}
 		if rerr != nil {
-			// A file that changes meanwhile is mostly no valid archive.
+			// A file that changes while it is read is usually not a valid archive.
 			if changed := p.check(d, f); changed != nil {
 				return n, changed
 			}
@@ -53,8 +54,8 @@ func (p *part) unpack(ctx context.Context, d tree, e Encoding, w io.Writer) (n i
 	}
 }
 
-// stored reads a file up to the size in its part. If the file ends before that, it has changed,
-// even if the rest is a valid archive.
+// stored reads a file up to the size in its part. If the file ends earlier, it has changed,
+// even if it still is a valid archive.
 type stored struct {
 	part *part
 	from io.Reader
@@ -72,7 +73,7 @@ func (s *stored) Read(b []byte) (int, error) {
 	return n, s.part.readError(err)
 }
 
-// compression is how a file is packed.
+// compression is the compression format of a file.
 type compression uint8
 
 const (
@@ -81,16 +82,16 @@ const (
 	zstandard
 )
 
-// magic numbers by RFC 1952 §2.3.1 and RFC 8878 §3.1.1.
+// magic has the magic numbers of RFC 1952 §2.3.1 and RFC 8878 §3.1.1.
 var magic = map[compression][]byte{
 	gzipped:   {0x1f, 0x8b},
 	zstandard: {0x28, 0xb5, 0x2f, 0xfd},
 }
 
-// magicSize is how many of the first bytes identify a file's compression.
+// magicSize is the number of first bytes of a file that identify its compression.
 const magicSize = 4
 
-// compressionOf finds the compression of a file by its first bytes.
+// compressionOf returns the compression of a file.
 func compressionOf(d tree, path string) (compression, error) {
 	f, err := d.open(path)
 	if err != nil {
@@ -105,8 +106,8 @@ func compressionOf(d tree, path string) (compression, error) {
 	return compressionBy(head[:n], path)
 }
 
-// compressionBy decides by the first bytes, whatever the file's name. A file that is named like
-// an archive, but is none, is an error.
+// compressionBy returns the compression of a file by its first bytes, whatever its name is. If
+// the name is that of an archive, but the file is not an archive, it returns an error.
 func compressionBy(head []byte, path string) (compression, error) {
 	for _, c := range []compression{gzipped, zstandard} {
 		if bytes.HasPrefix(head, magic[c]) {
@@ -126,7 +127,7 @@ func compressionBy(head []byte, path string) (compression, error) {
 	return plain, nil
 }
 
-// plainReader streams the plain bytes of a file and names it in its errors.
+// plainReader reads the plain bytes of a file. Its errors name the file.
 type plainReader struct {
 	io.Reader
 	path string
@@ -134,7 +135,8 @@ type plainReader struct {
 	done []func() error
 }
 
-// openPlain opens a file for streaming; its bytes are unpacked and converted to UTF-8.
+// openPlain opens a file and returns a reader of its bytes, which are unpacked and converted to
+// UTF-8.
 func openPlain(d tree, e Encoding, path string) (*plainReader, error) {
 	f, err := d.open(path)
 	if err != nil {
@@ -148,7 +150,8 @@ func openPlain(d tree, e Encoding, path string) (*plainReader, error) {
 	return r, nil
 }
 
-// newPlainReader reads a file from its beginning. Its Close leaves the file open.
+// newPlainReader returns a reader of the plain bytes of an open file, from its beginning. Close
+// of the reader does not close the file.
 func newPlainReader(file io.Reader, path string, e Encoding) (*plainReader, error) {
 	from := &counted{Reader: file}
 	buffered := bufio.NewReaderSize(from, 64<<10)
@@ -191,10 +194,10 @@ func (r *plainReader) Read(b []byte) (int, error) {
 	return n, r.named(err)
 }
 
-// named adds the file's name to an error.
+// named adds the name of the file to an error.
 func (r *plainReader) named(err error) error {
 	switch {
-	case errors.Is(err, ErrChanged): // the error names the file already
+	case errors.Is(err, ErrChanged): // the error already names the file
 		return err
 	case errors.Is(err, io.ErrUnexpectedEOF) || err == io.EOF:
 		return fmt.Errorf("input %s: %s is truncated: %w", r.path, r.kind, io.ErrUnexpectedEOF)
@@ -213,7 +216,7 @@ func (r *plainReader) Close() error {
 	return errors.Join(errs...)
 }
 
-// counted counts bytes.
+// counted counts the bytes that are read.
 type counted struct {
 	io.Reader
 	n int64
@@ -225,12 +228,12 @@ func (c *counted) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// members reads the members of a gzip archive, one after another. Package gzip could do so
-// itself, but would report anything after the last member as a truncated member.
+// members reads the members of a gzip archive, one after another. Package gzip could do that,
+// but it reports any bytes after the last member as a truncated member.
 type members struct {
 	*gzip.Reader
 	from *bufio.Reader
-	file *counted // the source of from
+	file *counted // the reader from which from reads
 }
 
 func newMembers(from *bufio.Reader, file *counted) (*members, error) {
@@ -242,7 +245,7 @@ func newMembers(from *bufio.Reader, file *counted) (*members, error) {
 	return &members{z, from, file}, nil
 }
 
-// Read implements io.Reader; after the end of a member it goes on with the next.
+// Read implements io.Reader. At the end of a member it continues with the next member.
 func (m *members) Read(b []byte) (int, error) {
 	n, err := m.Reader.Read(b)
 	if err != io.EOF {

@@ -12,15 +12,15 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Form is the format in which delimited text is written: lines end in "\n", and cells are
-// quoted if they could not be read back otherwise.
+// Form is the format in which delimited text is written. Lines end in "\n". Cells are quoted if
+// reading would otherwise give another value.
 type Form struct {
 	Delimiter byte
-	// Null is the spelling of a missing value. Text with the same spelling is quoted.
+	// Null is the spelling of missing values. Text that is equal to Null is quoted.
 	Null string
 }
 
-// Header returns the line of column names.
+// Header returns the line with the column names.
 func (o Form) Header(schema *arrow.Schema) []byte {
 	var line []byte
 	for i, f := range schema.Fields() {
@@ -36,8 +36,8 @@ func (o Form) Header(schema *arrow.Schema) []byte {
 	return append(line, '\n')
 }
 
-// mustQuote reports whether a cell must be quoted to be read back unchanged. The first cell of
-// a line must not look like a comment or a byte order mark either.
+// mustQuote reports whether a cell must be quoted so that reading gives the same text. The
+// first cell of a line must be quoted, too, if it looks like a comment or a byte order mark.
 func (o Form) mustQuote(cell []byte, first bool) bool {
 	if len(cell) == 0 || string(cell) == o.Null {
 		return true
@@ -56,7 +56,7 @@ func (o Form) mustQuote(cell []byte, first bool) bool {
 	return false
 }
 
-// quote puts the text from an offset on into quotes.
+// quote returns line with the text from offset from on in quotes.
 func quote(line []byte, from int) []byte {
 	inner := bytes.Count(line[from:], []byte{'"'})
 	n := len(line)
@@ -84,20 +84,21 @@ type Writer struct {
 	cols []writtenColumn
 }
 
-// writtenColumn writes the cells of a column.
+// writtenColumn appends the cells of a column.
 type writtenColumn struct {
 	batch.Printer
-	null bool // the column has nulls in this batch
-	scan bool // cells may have to be quoted
+	null bool // whether the column has nulls in the current batch
+	scan bool // whether cells may need quotes
 }
 
-// lineBuffer is how much text is collected before it is passed on.
+// lineBuffer is the number of bytes of text that are collected before they are written.
 const lineBuffer = 64 << 10
 
-// NewWriter returns a writer to w.
+// NewWriter returns a Writer that writes to w.
 func NewWriter(w io.Writer, o Form) *Writer { return &Writer{w: w, o: o} }
 
-// Write writes the rows of a batch, which is borrowed. Text with a byte of 0 is a *ZeroError.
+// Write writes the rows of a batch, which is borrowed. If a text has a byte of 0, the error is
+// a *ZeroError.
 func (w *Writer) Write(rows arrow.Record) error {
 	w.cols = w.cols[:0]
 	for _, col := range rows.Columns() {
@@ -114,9 +115,9 @@ func (w *Writer) Write(rows arrow.Record) error {
 	return w.flush(rows)
 }
 
-// mayQuote reports whether values of a type may need quotes. Values that are not text may need
-// them, as the letters and signs of numbers and times may have been chosen as the delimiter or
-// in the spelling of a missing value.
+// mayQuote reports whether values of a type may need quotes. Values that are not text need
+// quotes if a character of theirs is the delimiter, or if they are equal to the spelling of
+// missing values.
 func (o Form) mayQuote(t arrow.DataType) bool {
 	common := o.Null == "" && strings.IndexByte(",;|\t", o.Delimiter) >= 0
 	return !common || t.ID() == arrow.STRING || t.ID() == arrow.BINARY
@@ -130,7 +131,7 @@ func (w *Writer) row(i int) {
 		}
 		if col.null && col.Null(i) {
 			if w.text = append(w.text, w.o.Null...); w.o.Null == "" && len(w.cols) == 1 {
-				w.text = append(w.text, '"', '"') // an empty line would not be a row
+				w.text = append(w.text, '"', '"') // an empty line would not be read as a row
 			}
 			continue
 		}
@@ -143,7 +144,7 @@ func (w *Writer) row(i int) {
 	w.text = append(w.text, '\n')
 }
 
-// flush passes on the lines collected so far; rows is the batch being written.
+// flush writes the lines collected so far. rows is the current batch.
 func (w *Writer) flush(rows arrow.Record) error {
 	if bytes.IndexByte(w.text, 0) >= 0 {
 		return w.zeros(rows)
@@ -153,19 +154,18 @@ func (w *Writer) flush(rows arrow.Record) error {
 	return err
 }
 
-// ZeroError says that a text has a byte of 0, so that it could not be read back from a text
-// file.
+// ZeroError is the error for a text with a byte of 0, which could not be read from a text file.
 type ZeroError struct {
 	Column string
-	Text   string // its beginning, quoted
+	Text   string // its beginning, in quotes
 }
 
-// Error says what to do.
+// Error describes the error and says what to do.
 func (e *ZeroError) Error() string {
 	return fmt.Sprintf("column %q: the text %s has a byte of 0, which no file of text can have: take it out, or write Arrow or Parquet", e.Column, e.Text)
 }
 
-// zeros returns an error that names the first cell with a byte of 0.
+// zeros returns a *ZeroError for the first cell with a byte of 0.
 func (w *Writer) zeros(rows arrow.Record) error {
 	for i := range int(rows.NumRows()) {
 		for c := range w.cols {
@@ -180,5 +180,5 @@ func (w *Writer) zeros(rows arrow.Record) error {
 	return errors.New("the spelling of a missing value has a byte of 0, which no file of text can have")
 }
 
-// Close does nothing: every Write passes on all its lines.
+// Close does nothing, because every Write writes all its lines.
 func (w *Writer) Close() error { return nil }

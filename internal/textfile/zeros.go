@@ -5,13 +5,15 @@ import (
 	"fmt"
 )
 
-// No text has bytes of 0. If a disk or file system has lost a page of a file, there are zeros
-// in its place. They become one cell with thousands of zeros in place of the lost lines, whose
-// rows would be missing silently. So a row with a byte of 0 in any cell is bad.
+// Text has no bytes of 0. If a disk or file system has lost a page of a file, the page is read
+// as zeros. The zeros, and the incomplete lines around them, would be read as one row with a
+// cell of thousands of zeros, and the rows of the lost lines would be missing without an error.
+// So a row with a byte of 0 in any cell is bad.
 
-// zeros returns a fault for each of the current rows that has a byte of 0. Mostly this is a
-// search for a byte, whose cost is negligible beside parsing. If there is one, the records are
-// read again for all their cells, including those that are not wanted.
+// zeros returns a fault for each of the current rows that has a byte of 0. If there is none, it
+// only searches the text for the byte, which takes a negligible time compared with parsing.
+// Otherwise the records are split again into all their cells, including those that are not
+// wanted.
 func (r *csvReader) zeros() (faults []fault) {
 	text := r.sc.since(0)
 	if bytes.IndexByte(text, 0) < 0 {
@@ -38,5 +40,5 @@ func (r *csvReader) zeros() (faults []fault) {
 	return faults
 }
 
-// noText says in an error what is wrong with a byte.
+// noText is the end of messages about a byte of 0.
 const noText = "0, which no text has: the file is damaged, or in another encoding, such as utf-16, for which set Encoding"

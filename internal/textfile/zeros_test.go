@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// TestZeroedPage: a page of zeros replaces several lines by one cell. Reading returns an error
-// with its place, whether the column is read or not.
+// TestZeroedPage requires an error with its position for a page of zeros, which replaces
+// several lines by one cell, whether the column of the cell is read or not.
 func TestZeroedPage(t *testing.T) {
 	var text bytes.Buffer
 	for i := range 2000 {
@@ -21,7 +21,7 @@ func TestZeroedPage(t *testing.T) {
 	at := bytes.Index(whole, []byte("\n500,word")) + len("\n500,w")
 	clear(whole[at : at+4096])
 	rest := whole[at+4096:]
-	clear(rest[:bytes.Index(rest, []byte("word"))]) // so that the row has three cells again
+	clear(rest[:bytes.Index(rest, []byte("word"))]) // so that the row has three cells, as all rows
 	good := 500 + bytes.Count(rest, []byte{'\n'}) - 1
 	require.Less(t, good, 1800)
 
@@ -69,7 +69,8 @@ func TestZeroBytes(t *testing.T) {
 	}
 }
 
-// A row with a byte of 0 does not make a column text. Reading refuses it with its place.
+// TestZeroBytesTellNoTypes requires that a row with a byte of 0 does not make a column text.
+// Reading must return an error with its position.
 func TestZeroBytesTellNoTypes(t *testing.T) {
 	for text, want := range map[string]string{
 		"a,b\n1,2\n3,4\x00\n5,6\n": "a int64, b int64",
@@ -86,7 +87,8 @@ func TestZeroBytesTellNoTypes(t *testing.T) {
 	require.Contains(t, l.Trouble, "a.csv: the byte at offset 3 is 0, which no text has")
 }
 
-// A page of zeros in the comment of a line replaces the lines after it.
+// TestZeroedPageOfLibSVM requires an error for zeros in the comment of a line, which may
+// replace the lines after it.
 func TestZeroedPageOfLibSVM(t *testing.T) {
 	files := resolve(t, write(t, map[string]string{"a.svm": "1 1:1\n0 1:2 # re\x00\x00\x00\x00mark\n1 1:3\n"}))
 	s, err := OpenLibSVM(t.Context(), files, LibSVMLayout{Size: 1}, Config{Shards: 1})

@@ -1,6 +1,6 @@
-// Package batchtest helps tests that touch batches: an allocator that fails
-// the test on a leak, batches from literal rows, the same rows laid out
-// differently, and streams of batches.
+// Package batchtest has helpers for tests that use batches: an allocator that fails the test on
+// a leak, batches from literal rows, copies of batches with another layout in memory, and
+// streams of batches.
 package batchtest
 
 import (
@@ -15,9 +15,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Allocator returns an allocator that fails the test when memory taken from it
-// is not released by the time the test's cleanups have run, and names where it
-// was allocated.
+// Allocator returns an allocator. The test fails if some of its memory is not released when the
+// cleanups of the test have run; the message names where that memory was allocated.
 func Allocator(t testing.TB) memory.Allocator {
 	t.Helper()
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
@@ -25,8 +24,8 @@ func Allocator(t testing.TB) memory.Allocator {
 	return mem
 }
 
-// Schema returns the schema written as "name type" pairs, each optionally with
-// " null" behind: Schema(t, "id int64", "features vector[4] null").
+// Schema returns the schema with columns given as "name type", or "name type null" for a
+// nullable column: Schema(t, "id int64", "features vector[4] null").
 func Schema(t testing.TB, columns ...string) *arrow.Schema {
 	t.Helper()
 	cols := make([]batch.Column, len(columns))
@@ -45,10 +44,10 @@ func Schema(t testing.TB, columns ...string) *arrow.Schema {
 	return schema
 }
 
-// Record returns a batch of rows written as a JSON array of objects, in the
-// form that Arrow reads: `[{"id": 1, "features": [0.5, 1]}, {"id": 2}]`. An
-// absent or null member is null; "NaN" and "+Inf" are floats. The batch is
-// owned by the caller and must be released before the allocator's check.
+// Record returns a batch of rows that are given as a JSON array of objects, as Arrow's JSON
+// reader expects them: `[{"id": 1, "features": [0.5, 1]}, {"id": 2}]`. An absent or null member
+// is null; "NaN" and "+Inf" are floats. The caller owns the batch, and must release it before
+// the check of Allocator runs.
 func Record(t testing.TB, mem memory.Allocator, schema *arrow.Schema, jsonRows string) arrow.Record {
 	t.Helper()
 	var rows []map[string]json.RawMessage
@@ -81,9 +80,9 @@ func Record(t testing.TB, mem memory.Allocator, schema *arrow.Schema, jsonRows s
 	return rec
 }
 
-// WithOffset returns the same rows as a slice out of a larger batch, so that
-// every buffer is used from an odd offset on. The batch is owned by the
-// caller. Code that reads buffers must give the same results for both.
+// WithOffset returns the rows of rec as a slice of a larger batch, so that the used part of
+// every buffer begins at an odd offset. The caller owns the batch. Code that reads buffers must
+// give the same results for rec and this batch.
 func WithOffset(t testing.TB, mem memory.Allocator, rec arrow.Record) arrow.Record {
 	t.Helper()
 	if rec.NumRows() == 0 {
@@ -111,8 +110,8 @@ func WithOffset(t testing.TB, mem memory.Allocator, rec arrow.Record) arrow.Reco
 	return part
 }
 
-// Rows prints a batch, one line per row and values separated by " | ", null as
-// "null", for comparison with literal text.
+// Rows returns the text of each row of a batch, for comparison with literal text. Values are
+// separated by " | ", and null is "null".
 func Rows(rec arrow.Record) []string {
 	lines := make([]string, rec.NumRows())
 	for i := range lines {
@@ -127,8 +126,8 @@ func Rows(rec arrow.Record) []string {
 	return lines
 }
 
-// Equal fails the test unless both batches have equal schemas and the same
-// rows, floats compared by bits.
+// Equal fails the test unless both batches have equal schemas and the same rows. Floats are
+// compared by bits.
 func Equal(t testing.TB, want, got arrow.Record) {
 	t.Helper()
 	if diff := batch.Diff(want, got); diff != "" {
@@ -136,7 +135,7 @@ func Equal(t testing.TB, want, got arrow.Record) {
 	}
 }
 
-// Stream returns rows, one batch of them if there are any, as a stream of batches.
+// Stream returns rows as an Arrow stream of one batch, or of no batch if there are no rows.
 func Stream[T any](t testing.TB, rows ...T) []byte {
 	t.Helper()
 	codec, err := batch.NewCodec[T]()

@@ -10,7 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// recorder is a test that keeps its failures and cleanups to itself.
+// recorder is a testing.TB that records failures and cleanups instead of passing them to the
+// test.
 type recorder struct {
 	testing.TB
 	cleanups []func()

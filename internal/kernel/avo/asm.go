@@ -10,20 +10,21 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// a is where the functions of this program write.
+// a is the context of the file that is being generated; all functions of this program append
+// instructions to it.
 var a *build.Context
 
 func use(context *build.Context) { a = context }
 
 // float is one of the two element types and the instructions for it.
 type float struct {
-	suffix string // of function names
-	size   int    // in bytes
-	lanes  int    // in a YMM register
+	suffix string // suffix of function names
+	size   int    // of an element, in bytes
+	lanes  int    // elements of a YMM register
 	elem   string // Go type
 
-	move, add, sub, mul     func(ops ...op.Op) // packed
-	move1, add1, mul1, sub1 func(ops ...op.Op) // of one element
+	move, add, sub, mul     func(ops ...op.Op) // on packed elements
+	move1, add1, mul1, sub1 func(ops ...op.Op) // on one element
 	broadcast               func(ops ...op.Op)
 }
 
@@ -45,7 +46,7 @@ func float32s() float {
 	}
 }
 
-// function opens a function that keeps no reference to its arguments.
+// function begins a generated function, which does not let its arguments escape.
 func function(name, doc, signature string) {
 	labels = 0
 	a.Function(name)
@@ -55,28 +56,28 @@ func function(name, doc, signature string) {
 	a.Doc(strings.Split(name+" "+doc, "\n")...)
 }
 
-// done closes it.
+// done ends the generated function.
 func done() {
 	a.VZEROUPPER()
 	a.RET()
 }
 
-// argument loads an argument of eight bytes.
+// argument returns a register with the value of an argument of eight bytes.
 func argument(name string) reg.GPVirtual { return a.Load(a.Param(name), a.GP64()).(reg.GPVirtual) }
 
-// at is the memory at a pointer plus bytes.
+// at returns the memory operand at p plus bytes.
 func at(p reg.Register, bytes int) op.Mem { return op.Mem{Base: p, Disp: bytes} }
 
-// atIndex is the memory at a pointer plus an index times its scale plus bytes.
+// atIndex returns the memory operand at p + index*scale + bytes.
 func atIndex(p, index reg.Register, scale uint8, bytes int) op.Mem {
 	return op.Mem{Base: p, Index: index, Scale: scale, Disp: bytes}
 }
 
-// labels counts the labels of a function.
+// labels is the number of labels so far in the current generated function.
 var labels int
 
-// while runs body as long as at least step of the elements that n counts are
-// left, and takes them off.
+// while writes a loop that runs body as long as n is at least step, and subtracts step from n
+// after each iteration.
 func while(n reg.GPVirtual, step int, body func()) {
 	labels++
 	loop, end := fmt.Sprintf("loop%d", labels), fmt.Sprintf("end%d", labels)
@@ -90,7 +91,7 @@ func while(n reg.GPVirtual, step int, body func()) {
 	a.Label(end)
 }
 
-// ifNotZero runs body if n is not zero.
+// ifNotZero writes body so that it is skipped if n is zero.
 func ifNotZero(n reg.GPVirtual, body func()) {
 	labels++
 	end := fmt.Sprintf("end%d", labels)
@@ -100,14 +101,14 @@ func ifNotZero(n reg.GPVirtual, body func()) {
 	a.Label(end)
 }
 
-// copyOf returns a new register with the value of another.
+// copyOf returns a new register with the value of r.
 func copyOf(r reg.GPVirtual) reg.GPVirtual {
 	c := a.GP64()
 	a.MOVQ(r, c)
 	return c
 }
 
-// ymms returns n registers.
+// ymms returns n new YMM registers.
 func ymms(n int) []reg.VecVirtual {
 	v := make([]reg.VecVirtual, n)
 	for i := range v {
@@ -116,7 +117,7 @@ func ymms(n int) []reg.VecVirtual {
 	return v
 }
 
-// zero clears registers.
+// zero sets the registers in v to zero.
 func zero(v ...reg.VecVirtual) {
 	for _, r := range v {
 		a.VXORPD(r, r, r)

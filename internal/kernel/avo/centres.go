@@ -7,8 +7,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// distancePanels writes the loop over features for one row and several panels,
-// whose centres are lanes.
+// distancePanels writes the loop over features that computes the distances of one row to the
+// centres of several panels. Centres are lanes.
 func distancePanels(f float, panels int) {
 	function(fmt.Sprintf("distance%dPanels%s", panels, f.suffix), fmt.Sprintf("sets %d values of out to the squared distances of x\n", 8*panels)+
 		"and the rows of panels of d features each.", "func(x *"+f.elem+", d int, panel, out *"+f.elem+")")
@@ -21,7 +21,7 @@ func distancePanels(f float, panels int) {
 		a.LEAQ(atIndex(panel, s, 4, 0), next)
 		g.p = append(g.p, next)
 	}
-	parts := 8 / f.lanes // registers to a panel
+	parts := 8 / f.lanes // registers per panel
 	acc := ymms(parts * panels)
 	zero(acc...)
 	while(d, 1, func() {
@@ -42,8 +42,8 @@ func distancePanels(f float, panels int) {
 	done()
 }
 
-// ownDistances writes the distance of each row to a centre of its own: four
-// columns of four rows are squared and transposed, so that the rows are lanes.
+// ownDistances writes the function for the distance of each row to one centre given for the
+// row. The squares of four columns of four rows are transposed, so that rows are lanes.
 func ownDistances(f float) {
 	function("ownDistances"+f.suffix, "sets out[i] to the squared distance of row i of x and row near[i] of centers, for\n"+
 		"at least four rows.", "func(x *"+f.elem+", n, d int, centers *"+f.elem+", near *int32, out *"+f.elem+")")
@@ -97,7 +97,7 @@ func ownDistances(f float) {
 	}
 	while(n, 4, func() {
 		pass()
-		// The argument is read again: pass counts it down.
+		// d is loaded again for each pass, because the pass decrements the register.
 		bytes := argument("d")
 		a.SHLQ(op.Imm(uint64(shift(f.size)+2)), bytes)
 		a.ADDQ(bytes, x)
@@ -107,7 +107,8 @@ func ownDistances(f float) {
 	done()
 }
 
-// columnsOf transposes four registers of four elements.
+// columnsOf returns the columns of the matrix whose rows are the four registers t; they have
+// four elements each.
 func columnsOf(f float, t [4]reg.VecVirtual) [4]reg.VecVirtual {
 	vector, low, high := a.YMM, a.VUNPCKLPD, a.VUNPCKHPD
 	if f.lanes == 8 {
@@ -133,7 +134,7 @@ func columnsOf(f float, t [4]reg.VecVirtual) [4]reg.VecVirtual {
 	return c
 }
 
-// joined makes one register of the first elements of four.
+// joined returns a register with the first elements of the four registers t.
 func joined(f float, t [4]reg.VecVirtual) reg.VecVirtual {
 	if f.lanes == 8 {
 		a.VUNPCKLPS(t[1], t[0], t[0])
@@ -148,8 +149,8 @@ func joined(f float, t [4]reg.VecVirtual) reg.VecVirtual {
 	return v
 }
 
-// accumulate writes the sums of the rows of each centre; sums are float64
-// whatever the rows are.
+// accumulate writes the function that adds rows to the sums of their centres. The sums are
+// float64 also for rows of float32.
 func accumulate(f float, weighted bool) {
 	name, weight, doc := "accumulate", "", "adds the n rows of x, and 1 each,"
 	if weighted {

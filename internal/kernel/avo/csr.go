@@ -7,13 +7,14 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// momentEntries is how many entries package kernel has addMomentsCSR64 take at a time, whose
-// columns it looks at before.
+// momentEntries is the number of entries that package kernel passes to one call of
+// addMomentsCSR64; it checks their columns before.
 const momentEntries = 2048
 
-// sparseRows writes the products of sparse rows with vectors. Entries of a row lie
-// anywhere, so that registers have one element each; what is gained is that several rows
-// advance together, and that columns are looked at before and not one by one.
+// sparseRows writes the products of sparse rows with vectors. The columns of the entries of a
+// row are not adjacent, so a register holds only one element. The assembly is faster than Go
+// because it processes several rows together, and because columns are checked beforehand and
+// not one by one.
 func sparseRows() {
 	highestColumn()
 	dotCSR()
@@ -21,8 +22,8 @@ func sparseRows() {
 	addMomentsCSR()
 }
 
-// highestColumn writes the search for the largest of some columns, as unsigned numbers,
-// so that a negative one is larger than all others.
+// highestColumn writes the search for the largest of n columns. Columns are compared as
+// unsigned numbers, so that a negative column is larger than every valid one.
 func highestColumn() {
 	function("highestColumn64", "returns the largest of n columns as unsigned numbers, n a multiple of 64 and not 0.",
 		"func(col *int32, n int) uint32")
@@ -53,11 +54,12 @@ func highestColumn() {
 	a.RET()
 }
 
-// entries are the rows of a CSR as the loops see them: one index goes through columns
-// and values.
+// entries has the pointers to the columns, the values and the vector w. The loops use one index
+// for columns and values.
 type entries struct{ col, val, w reg.GPVirtual }
 
-// product loads the entry bytes behind an index and multiplies it with its element of w.
+// product returns the product of the entry that is ahead entries after the index p and the
+// element of w for its column.
 func (e entries) product(p reg.GPVirtual, ahead int) reg.VecVirtual {
 	j, v := a.GP64(), a.XMM()
 	a.MOVLQSX(atIndex(e.col, p, 4, 4*ahead), j)
@@ -66,8 +68,9 @@ func (e entries) product(p reg.GPVirtual, ahead int) reg.VecVirtual {
 	return v
 }
 
-// dotCSR writes the inner products of rows with a vector, four rows at a time as far as
-// the shortest of them goes: the chain of additions of a row hides those of the others.
+// dotCSR writes the inner products of rows with a vector. It processes four rows together up to
+// the length of the shortest, so that the additions of one row hide the latency of those of the
+// others.
 func dotCSR() {
 	function("dotCSR64", "sets out[i] to the inner product of row i and w, for n rows whose entries begin at ptr[i].\n"+
 		"It does not look at columns.", "func(ptr *int64, n int, col *int32, val, w, out *float64)")
@@ -138,9 +141,9 @@ func dotCSR() {
 	done()
 }
 
-// addScaledCSR writes the sum of scaled rows. Entries go one after the other: the next row
-// may have the same columns. Meanwhile what lies behind the rows is fetched from memory: it
-// is where the caller goes next, and where products would otherwise wait for it.
+// addScaledCSR writes the sum of scaled rows. Entries are added one after the other, because
+// the next row may have the same columns. Meanwhile the loop prefetches the entries after these
+// rows, which the caller uses next; otherwise the products would wait for memory.
 func addScaledCSR() {
 	function("addScaledCSR64", "adds row i times coef[i] to out, for n rows whose entries begin at ptr[i]. It does not\n"+
 		"look at columns. It has what lies aheadCol bytes from each column, and aheadVal from each value, fetched.",
@@ -178,8 +181,8 @@ func addScaledCSR() {
 	done()
 }
 
-// addMomentsCSR writes the sums of entries and of their squares, which stand side by side
-// and are added by one instruction. Absolute values are compared as integers.
+// addMomentsCSR writes the sums of entries and of their squares. The two sums of a column are
+// adjacent and are updated by one instruction. Absolute values are compared as integers.
 func addMomentsCSR() {
 	function("addMomentsCSR64", "adds entries and their squares to sums, and makes top the largest absolute values,\n"+
 		"for n rows whose entries begin at ptr[i]. It does not look at columns.",

@@ -8,21 +8,21 @@ import (
 	op "github.com/mmcloughlin/avo/operand"
 )
 
-// elementaries writes the elementary functions, four arguments at a time, each
-// by the operations of the scalar form in the same order. A group with an
-// argument for which the scalar form takes another way is left to it.
+// elementaries writes the elementary functions for four arguments at a time. Each lane goes
+// through the operations of the scalar form in the same order. A group is left to the scalar
+// form if one of its arguments takes another branch there.
 func elementaries() {
 	everyFunction("")
 }
 
-// wideElementaries writes them for eight arguments at a time.
+// wideElementaries writes the elementary functions for eight arguments at a time.
 func wideElementaries() {
 	vectorLanes = 8
 	defer func() { vectorLanes = 4 }()
 	everyFunction("wide")
 }
 
-// named is a name with a prefix, in camel case.
+// named returns name with a prefix, in camel case.
 func named(prefix, name string) string {
 	if prefix == "" {
 		return name
@@ -63,11 +63,11 @@ func everyFunction(prefix string) {
 	powGroups(named(prefix, "powGroups"))
 }
 
-// functions are the tables that the elementary functions need.
+// functions has the tables that the elementary functions read.
 type functions struct{ exp, log table }
 
-// groupLoop writes the loop over groups. bad sets the lanes that are for the
-// scalar form.
+// groupLoop writes the loop over groups of arguments. bad returns the lanes whose arguments
+// must be left to the scalar form.
 func groupLoop(name, what string, bad func(x vec) mask, body func(f functions, x vec) vec) {
 	function(name, fmt.Sprintf("sets dst[i] to %s of src[i] in groups of %d until a group has an argument that is\n", what, vectorLanes)+
 		"for the scalar form, or less than a group is left. It returns the number left.",
@@ -101,15 +101,15 @@ const (
 	ln2Lo      = 0x1.ef35793c7673p-45
 )
 
-// reduced is what reduceExp returns: (s + sl)·(1 + r + t)·z.
+// reduced is the result of reduceExp: e^x is (s + sl)·(1 + r + t)·z.
 type reduced struct{ s, sl, r, t, z vec }
 
-// reduceExp is for |x| ≤ 708, so that z is a normal power of two. Adding
-// roundShift leaves the quotient in the low bits of the sum: its last six are the
-// place in the table, the others the exponent.
+// reduceExp requires |x| ≤ 708, so that z is a normal power of two. After the addition of
+// roundShift, the low bits of the sum hold the quotient as an integer. Its last six bits are
+// the index in the table, and the other bits are the exponent.
 func (f functions) reduceExp(x vec) reduced { return f.reduceExpSum(x, nothing()) }
 
-// reduceExpSum is reduceExp of x + xl.
+// reduceExpSum is reduceExp for the argument x + xl.
 func (f functions) reduceExpSum(x, xl vec) reduced {
 	shifted := add(mul(x, num(rLn2by64)), num(roundShift))
 	n := sub(shifted, num(roundShift))
@@ -129,7 +129,7 @@ func expTail(r vec) vec {
 	return mul(w, p)
 }
 
-// pair joins the parts, without z.
+// pair returns (s + sl)·(1 + r + t) as an unevaluated sum h + l.
 func (r reduced) pair() (h, l vec) {
 	p := add(r.sl, mul(r.s, add(r.r, r.t)))
 	h = add(r.s, p)
@@ -150,20 +150,21 @@ func (f functions) expm1Pair(x vec) (h, l vec) {
 // split returns m and k with x = m·2^k and √½ < m ≤ √2 approximately, for positive
 // normal x.
 func split(x vec) (m, k vec) {
-	const sqrt2 = 0x6a09e667f3bcd // its fraction
+	const sqrt2 = 0x6a09e667f3bcd // the fraction bits of √2
 	fraction := and(x, bitsOf(1<<52-1))
-	beyond := above(fraction, bitsOf(sqrt2)) // -1 where it is
+	beyond := above(fraction, bitsOf(sqrt2)) // -1 in lanes where fraction exceeds that of √2, else 0
 	m = plus(or(fraction, bitsOf(1023<<52)), shiftLeft(beyond, 52))
 	k = minus(minus(shiftRight(x, 52), bitsOf(1023)), beyond)
 	return m, k
 }
 
-// numbers turns small integers into numbers.
+// numbers converts small integers to float64.
 func numbers(k vec) vec {
 	return sub(plus(k, num(roundShift)), num(roundShift))
 }
 
-// logPair is the logarithm of (m+ml)·2^k, kf being k.
+// logPair returns the logarithm of (m+ml)·2^kf as an unevaluated sum; kf holds integers as
+// float64.
 func (f functions) logPair(m, ml, kf vec) (h, l vec) {
 	whole := truncated(add(mul(m, num(128)), num(0.5)))
 	first, second := f.log.pairs(minus(add(whole, num(roundShift)), plus(load(num(roundShift)), bitsOf(90))))
@@ -195,14 +196,15 @@ func (f functions) logPair(m, ml, kf vec) (h, l vec) {
 	return sum, add(sub(h, sum), l)
 }
 
-// logPairSum is logPair of s + c.
+// logPairSum returns the logarithm of s + c as an unevaluated sum.
 func (f functions) logPairSum(s, c vec) (h, l vec) {
 	m, k := split(s)
 	power := shiftLeft(minus(load(bitsOf(1023)), k), 52)
 	return f.logPair(m, mul(c, power), numbers(k))
 }
 
-// scaledPair is the pair of e^x times its power of two.
+// scaledPair returns e^x as an unevaluated sum h + l, both multiplied by z, and the power of
+// two z.
 func (f functions) scaledPair(x vec) (h, l, z vec) {
 	r := f.reduceExp(x)
 	h, l = r.pair()
@@ -254,8 +256,9 @@ func twoProduct(x, y vec) (prod, err vec) {
 	return prod, add(err, mul(xl, yl))
 }
 
-// powGroups writes the loop for two arguments. Positive normal x are taken whose power
-// is a normal number; a NaN among the products of logarithms stops it, too.
+// powGroups writes the loop over groups for pow, which has two arguments. It processes a group
+// only if each x is positive and normal and each result is a normal number. It also stops at a
+// group in which a product of a logarithm and an exponent is NaN.
 func powGroups(name string) {
 	function(name, fmt.Sprintf("sets dst[i] to x[i] to the power of y[i] in groups of %d until a group has a pair that is\n", vectorLanes)+
 		"for the scalar form, or less than a group is left. It returns the number left.",

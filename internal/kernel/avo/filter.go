@@ -8,18 +8,20 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The filter of the search for the nearest centre, in single precision: rows are
-// lanes, sixteen to a register and two registers of them at a time, so that the
-// comparisons need no look across lanes and no k wastes any.
+// The functions of this file write the filter of the search for the nearest centre, which
+// computes in single precision. Rows are lanes: a register holds sixteen rows, and two
+// registers are processed together. So scores are never compared across lanes, and no lanes are
+// unused, whatever k is.
 
-// filterRows is how many rows one call takes.
+// filterRows is the number of rows of one call.
 const filterRows = 32
 
-// filterWidths are the numbers of centres that a panel may have: so many sums of
-// two registers of rows stay in registers.
+// filterWidths are the numbers of centres that a panel may have. With at most twelve centres,
+// the sums for two registers of rows stay in registers.
 var filterWidths = []int{4, 6, 8, 10, 12}
 
-// filters writes what the filter's rows go through before and after it.
+// filters writes the functions that prepare rows for the filter, and those that compute
+// distances after it.
 func filters() {
 	constants = map[uint64]op.Mem{}
 	for _, f := range []float{float64s(), float32s()} {
@@ -38,10 +40,12 @@ func scores() {
 	}
 }
 
-// singles are the constants of single precision, one lane each.
+// singles has the single-precision constants of the file that is being generated, by their
+// bits. Each is stored once, not once for each lane.
 var singles map[uint32]op.Mem
 
-// single is a number for instructions that broadcast it.
+// single returns the memory of a single-precision constant, for instructions that broadcast
+// their operand.
 func single(bits uint32) op.Mem {
 	m, ok := singles[bits]
 	if !ok {
@@ -53,8 +57,8 @@ func single(bits uint32) op.Mem {
 	return m
 }
 
-// packRows writes the conversion of sixteen rows: eight columns at a time are taken
-// from the middle, rounded to single precision and transposed.
+// packRows writes the conversion of sixteen rows. Eight columns at a time are subtracted from
+// the middle, rounded to single precision and transposed.
 func packRows(f float) {
 	function("packRows"+f.suffix, "sets y[32*j+r] to middle[j]-x[todo[r]*d+j], in single precision, for sixteen rows\n"+
 		"and d columns rounded up to a multiple of eight, of which middle has as many, and norms[r] to\n"+
@@ -81,7 +85,7 @@ func packRows(f float) {
 			centre = a.YMM()
 		}
 		f.move(at(middle, 0), centre)
-		// difference returns eight columns of a row as single precision.
+		// difference returns the middle minus eight columns of row r, in single precision.
 		difference := func(r int) reg.VecVirtual {
 			p := a.GP64()
 			a.MOVQ(rows.Offset(8*r), p)
@@ -122,7 +126,7 @@ func packRows(f float) {
 	done()
 }
 
-// maskOf returns a mask of the first n lanes, n being less than sixteen.
+// maskOf returns a mask of the first n lanes; n is less than sixteen.
 func maskOf(n reg.GPVirtual) reg.Register {
 	bits, mask := a.GP64(), a.K()
 	a.MOVQ(op.I32(-1), bits)
@@ -133,8 +137,8 @@ func maskOf(n reg.GPVirtual) reg.Register {
 	return mask
 }
 
-// columnsOf16 transposes sixteen rows of eight values of single precision; row returns
-// the one of a number in a register that it gives away.
+// columnsOf16 transposes sixteen rows of eight single-precision values. row(r) returns a
+// register with row r, which columnsOf16 may overwrite.
 func columnsOf16(row func(r int) reg.VecVirtual) (columns [8]reg.VecVirtual) {
 	// quads holds, for each of four columns and the four after them, rows r to r+3 and
 	// r+4 to r+7.
@@ -167,10 +171,10 @@ func columnsOf16(row func(r int) reg.VecVirtual) (columns [8]reg.VecVirtual) {
 	return columns
 }
 
-// columnsOf8 transposes eight rows of eight values, which it overwrites.
+// columnsOf8 transposes eight rows of eight values. It overwrites the registers in rows.
 func columnsOf8(rows [8]reg.VecVirtual) (columns [8]reg.VecVirtual) {
 	for odd, unpack := range []func(ops ...op.Op){a.VUNPCKLPD, a.VUNPCKHPD} {
-		var pairs [4]reg.VecVirtual // of rows: columns odd, odd+2, odd+4, odd+6
+		var pairs [4]reg.VecVirtual // columns odd, odd+2, odd+4, odd+6 of two rows each
 		for i := range pairs {
 			pairs[i] = a.ZMM()
 			unpack(rows[2*i+1], rows[2*i], pairs[i])
@@ -188,8 +192,9 @@ func columnsOf8(rows [8]reg.VecVirtual) (columns [8]reg.VecVirtual) {
 	return columns
 }
 
-// wideOwnDistances is ownDistances for as many rows at a time as a register has lanes;
-// columns that are missing to the last eight count as zeros, which add nothing.
+// wideOwnDistances is the AVX-512 form of ownDistances. It takes as many rows at a time as a
+// register has lanes. If fewer than eight columns are left, the missing columns are zeros,
+// which add nothing.
 func wideOwnDistances(f float) {
 	count := 64 / f.size
 	function("wideOwnDistances"+f.suffix, fmt.Sprintf("is ownDistances%s for n a multiple of %d.", f.suffix, count),
@@ -261,7 +266,7 @@ func wideOwnDistances(f float) {
 	done()
 }
 
-// fetch writes what has memory fetched into the cache.
+// fetch writes the function that prefetches memory into the cache.
 func fetch() {
 	function("fetchLines", "has count lines of 64 bytes fetched into the cache, from p on.", "func(p *byte, count int)")
 	p, count := argument("p"), argument("count")
@@ -272,7 +277,7 @@ func fetch() {
 	done()
 }
 
-// wideRoots writes square roots, eight at a time.
+// wideRoots writes the loop of square roots, eight at a time.
 func wideRoots(f float) {
 	function("wideRoots"+f.suffix, "sets out[i] to the root of x[i] in float64, for n a multiple of eight.",
 		"func(x *"+f.elem+", n int, out *float64)")
@@ -292,9 +297,10 @@ func wideRoots(f float) {
 	done()
 }
 
-// filterPanels writes the scores of 32 rows for panels of a width, and the least. It alone
-// multiplies and adds in one instruction, which takes half the time where a processor does both
-// in the same units: a score decides nothing that its error could change.
+// filterPanels writes the function that computes the scores of 32 rows for panels of width
+// centres, and the least of them. It is the only function that uses fused multiply-add, which
+// takes half the time on processors that multiply and add in the same units. This is allowed
+// because scores decide only where their errors cannot change the result.
 func filterPanels(width int) {
 	function(fmt.Sprintf("filter%d", width), fmt.Sprintf("computes scores of 32 rows for count panels of %d centres: that at starts, and\n", width)+
 		"for each of the d features the product of y and the panel's value more. near[r] becomes the centre\n"+

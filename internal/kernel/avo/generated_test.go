@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCommittedFilesAreGenerated compares what the program writes with what the
-// package holds.
+// TestCommittedFilesAreGenerated requires that the files in the package directory are those
+// that the program writes.
 func TestCommittedFilesAreGenerated(t *testing.T) {
 	dir := t.TempDir()
 	if err := generate(dir); err != nil {
@@ -33,11 +33,12 @@ func TestCommittedFilesAreGenerated(t *testing.T) {
 	}
 }
 
-// TestRefusals makes sure that the checks of the output can fail.
+// TestRefusals requires that onlyAVX2 refuses instructions and registers that only AVX-512 or
+// FMA has.
 func TestRefusals(t *testing.T) {
 	for _, line := range []string{"\tVADDPD X16, X1, X2", "\tVADDPD Y1, Y31, Y2", "\tVMOVUPD Z1, (AX)", "\tKMOVQ K1, AX", "\tVFMADD231PD Y1, Y2, Y3", "\tVFNMADD132SD X1, X2, X3"} {
 		if onlyAVX2([]byte("TEXT\n"+line+"\n")) == nil {
-			t.Errorf("%q passed", line)
+			t.Errorf("%q was accepted", line)
 		}
 	}
 	if err := onlyAVX2([]byte("\tVADDPD Y15, Y1, Y2\n\tKORQ AX, BX\n")); err != nil {

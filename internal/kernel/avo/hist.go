@@ -5,13 +5,13 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The layout of the sums that histograms are collected in, as package kernel has it.
+// The layout of histograms; package kernel has the same constants.
 const (
-	histogramStride = 264 // sums of a column
-	histogramAhead  = 16  // rows between the one that is fetched and the one that is added
+	histogramStride = 264 // number of sums from one column to the next
+	histogramAhead  = 16  // rows between the one that is prefetched and the one that is added
 )
 
-// histograms writes the sums of pairs by bins, and the partition of rows.
+// histograms writes the functions that add pairs to histograms, and the partition of rows.
 func histograms() {
 	for _, form := range []addition{onePacked, oneCounted, oneWide} {
 		histogram(form, false)
@@ -23,18 +23,18 @@ func histograms() {
 	subtractIntegers()
 }
 
-// addition is what a row adds to each of its bins.
+// addition is the kind of value that a row adds to each of its bins.
 type addition int
 
 const (
 	onePacked  addition = iota // a packed pair
-	oneCounted                 // a packed pair, and one behind it
+	oneCounted                 // a packed pair, and 1 in the next word
 	oneWide                    // two integers
 )
 
 func (f addition) name() string { return [...]string{"Packed", "Counted", "Wide"}[f] }
 
-// size is the bytes of a sum.
+// size returns the size of a sum in bytes.
 func (f addition) size() int {
 	if f == onePacked {
 		return 8
@@ -42,8 +42,9 @@ func (f addition) size() int {
 	return 16
 }
 
-// histogram adds rows to the sums of each column's bins: those that stand one behind the
-// other, or those of a list, which it fetches into the cache some rows ahead.
+// histogram writes the function that adds rows to the sums of their bins. The rows are
+// consecutive or, if listed is set, given by a list; listed rows are prefetched histogramAhead
+// rows before they are added.
 func histogram(f addition, listed bool) {
 	name, signature := "histogram"+f.name(), "func(hist *int64, bins *byte, stride int, pairs *int64, n int)"
 	doc := "adds the pairs of n rows to the sums of their bins, for stride columns."
@@ -93,7 +94,7 @@ func histogram(f addition, listed bool) {
 	done()
 }
 
-// pairSize is the bytes of a row's pair.
+// pairSize returns the size of the pair of a row in bytes.
 func (f addition) pairSize() int {
 	if f == oneWide {
 		return 16
@@ -101,14 +102,14 @@ func (f addition) pairSize() int {
 	return 8
 }
 
-// scaled makes the number of a row an index of eight bytes into the pairs.
+// scaled converts a row number to the index of its pair in words of eight bytes.
 func (f addition) scaled(row reg.GPVirtual) {
 	if f == oneWide {
 		a.ADDQ(row, row)
 	}
 }
 
-// addRow adds one row, whose bins begin at start.
+// addRow writes the addition of one row, whose bins begin at start.
 func addRow(f addition, hist, start, stride reg.GPVirtual, pair op.Mem, ones reg.VecVirtual) {
 	sums, bin, left := copyOf(hist), copyOf(start), copyOf(stride)
 	value := a.GP64()
@@ -146,7 +147,8 @@ func addRow(f addition, hist, start, stride reg.GPVirtual, pair op.Mem, ones reg
 	}
 }
 
-// partition sends rows to one of two lists, by the entry of a table for a byte of theirs.
+// partition writes the function that appends each row to one of two lists, according to the
+// table entry for a byte of the row.
 func partition() {
 	function("partitionRows", "appends each of the n listed rows to left where the table has 1 for its byte, else, where it has\n"+
 		"0, to right, and returns how many went left. The list goes on for 16 rows. left may be the list.",
@@ -177,7 +179,7 @@ func partition() {
 	done()
 }
 
-// highestRow is the largest number of a list.
+// highestRow writes the search for the largest row number of a list.
 func highestRow() {
 	function("highestRow", "returns the largest of n numbers, a multiple of eight and not 0, taken as unsigned.", "func(rows *int32, n int) uint32")
 	rows, n := argument("rows"), argument("n")
@@ -201,7 +203,7 @@ func highestRow() {
 	done()
 }
 
-// subtractIntegers subtracts integers.
+// subtractIntegers writes the loop that subtracts integers.
 func subtractIntegers() {
 	function("subtractIntegers", "does dst[i] -= src[i] for n integers, a multiple of four.", "func(dst *int64, src *int64, n int)")
 	dst, src, n := argument("dst"), argument("src"), argument("n")

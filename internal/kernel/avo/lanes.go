@@ -9,20 +9,20 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The functions of this file are the vocabulary of the elementary functions:
-// each returns a new register of float64, or 64-bit integers: four with AVX2,
-// eight with AVX-512. Operands are registers or constants in memory.
+// The functions of this file write the operations of which the elementary functions consist.
+// Most return a new register of float64 or of 64-bit integers, with four lanes for AVX2 and
+// eight for AVX-512. Operands are registers or constants in memory.
 
 type vec = reg.VecVirtual
 
-// mask says which lanes a condition holds in: a register of all ones and zeros,
-// or with AVX-512 one of bits.
+// mask is the register that says in which lanes a condition holds: a vector whose lanes have
+// all bits 1 or all bits 0 or, with AVX-512, a mask register with one bit per lane.
 type mask = reg.Register
 
-// vectorLanes is the number of lanes that are being written for.
+// vectorLanes is the number of lanes per register in the file that is being generated.
 var vectorLanes = 4
 
-// newVec returns a register of that width.
+// newVec returns a new register of vectorLanes lanes.
 func newVec() vec {
 	if vectorLanes == 8 {
 		return a.ZMM()
@@ -30,12 +30,12 @@ func newVec() vec {
 	return a.YMM()
 }
 
-// constants are the data of the file being written, by the bits of the value.
+// constants has the memory of the constants in the file that is being generated, by their bits.
 var constants map[uint64]op.Mem
 
 const rodata = attr.RODATA | attr.NOPTR
 
-// bitsOf is a 64-bit constant for all lanes.
+// bitsOf returns the memory of a constant that has the given 64 bits in each lane.
 func bitsOf(bits uint64) op.Mem {
 	if m, ok := constants[bits]; ok {
 		return m
@@ -49,10 +49,10 @@ func bitsOf(bits uint64) op.Mem {
 	return m
 }
 
-// num is a number for all lanes.
+// num returns the memory of a constant that is x in each lane.
 func num(x float64) op.Mem { return bitsOf(math.Float64bits(x)) }
 
-// load returns a register with an operand.
+// load returns a register with the value of operand x.
 func load(x op.Op) vec {
 	if v, ok := x.(vec); ok {
 		return v
@@ -69,7 +69,7 @@ func binary(instruction func(ops ...op.Op), x, y op.Op) vec {
 	return v
 }
 
-// commuting is binary where a constant may stand on either side.
+// commuting is binary for commutative operations: x or y may be in memory.
 func commuting(instruction func(ops ...op.Op), x, y op.Op) vec {
 	if _, ok := x.(op.Mem); ok {
 		x, y = y, x
@@ -84,7 +84,7 @@ func div(x, y op.Op) vec { return binary(a.VDIVPD, x, y) }
 func and(x, y op.Op) vec { return commuting(a.VANDPD, x, y) }
 func or(x, y op.Op) vec  { return commuting(a.VORPD, x, y) }
 
-// plus and minus are of 64-bit integers.
+// plus and minus add and subtract 64-bit integers.
 func plus(x, y op.Op) vec  { return commuting(a.VPADDQ, x, y) }
 func minus(x, y op.Op) vec { return binary(a.VPSUBQ, x, y) }
 
@@ -100,13 +100,13 @@ func shiftRight(x vec, bits int) vec {
 	return v
 }
 
-// abs clears the signs.
+// abs returns x with its sign bits cleared.
 func abs(x vec) vec { return and(x, bitsOf(1<<63-1)) }
 
-// high keeps the leading 26 bits of each number.
+// high returns x with each number truncated to its leading 26 bits.
 func high(x vec) vec { return and(x, bitsOf(^uint64(1<<27-1))) }
 
-// The predicates of compare. The negated ones hold where an operand is NaN.
+// The predicates of compare. Those whose names begin with not also hold if an operand is NaN.
 const (
 	equal     = 0x00
 	unordered = 0x03
@@ -116,7 +116,7 @@ const (
 	atMost    = 0x12
 )
 
-// newMask returns a register for a condition.
+// newMask returns a new register for a mask.
 func newMask() mask {
 	if vectorLanes == 8 {
 		return a.K()
@@ -124,14 +124,14 @@ func newMask() mask {
 	return a.YMM()
 }
 
-// compare returns the lanes where the predicate holds.
+// compare returns a mask of the lanes in which the predicate holds.
 func compare(predicate int, x vec, y op.Op) mask {
 	m := newMask()
 	a.VCMPPD(op.Imm(uint64(predicate)), y, x, m)
 	return m
 }
 
-// either and both combine conditions.
+// either returns the lanes that are in x or y; both returns the lanes that are in x and y.
 func either(x, y mask) mask {
 	m := newMask()
 	if vectorLanes == 8 {
@@ -152,7 +152,7 @@ func both(x, y mask) mask {
 	return m
 }
 
-// choose returns yes in the lanes where m holds, no in the others.
+// choose returns the values of yes in the lanes of m, and the values of no in the other lanes.
 func choose(m mask, yes, no op.Op) vec {
 	v := newVec()
 	if vectorLanes == 8 {
@@ -163,7 +163,7 @@ func choose(m mask, yes, no op.Op) vec {
 	return v
 }
 
-// ifAny jumps if a condition holds in some lane.
+// ifAny writes a jump to label that is taken if m has any lane.
 func ifAny(m mask, label string) {
 	if vectorLanes == 8 {
 		a.KORTESTW(m, m)
@@ -173,7 +173,7 @@ func ifAny(m mask, label string) {
 	a.JNZ(op.LabelRef(label))
 }
 
-// above returns -1 in the lanes where the integer x is greater than y, else 0.
+// above returns -1 in the lanes where the integer x is greater than y, and 0 in the others.
 func above(x vec, y op.Op) vec {
 	v := newVec()
 	if vectorLanes == 8 {
@@ -186,7 +186,7 @@ func above(x vec, y op.Op) vec {
 	return v
 }
 
-// truncated drops the fractions.
+// truncated returns x converted to 64-bit integers, without the fractions.
 func truncated(x vec) vec {
 	v := newVec()
 	if vectorLanes == 8 {
@@ -215,10 +215,10 @@ func twoSum(x, y op.Op) (sum, err vec) {
 	return sum, add(sub(x, sub(sum, v)), sub(y, v))
 }
 
-// table is a table of pairs of numbers.
+// table is a table of pairs of float64 in memory.
 type table struct{ at reg.GPVirtual }
 
-// pairs returns the first and second parts of entries; index holds their places.
+// pairs returns the first and the second parts of the table entries with the indices in index.
 // Loads of whole entries are faster than two gathers.
 func (t table) pairs(index vec) (first, second vec) {
 	offsets := shiftLeft(index, 4)
@@ -245,8 +245,7 @@ func (t table) pairs(index vec) (first, second vec) {
 	return first, second
 }
 
-// entry loads the entry at an offset into a part of a register, the first part
-// into all of it.
+// entry loads the entry at offset into the given 128-bit part of v. Part 0 overwrites all of v.
 func (t table) entry(offset reg.GPVirtual, part int, v vec) {
 	entry := atIndex(t.at, offset, 1, 0)
 	switch {

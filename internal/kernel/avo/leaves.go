@@ -5,20 +5,20 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// leafCount is the number of rows that are taken at a time.
+// leafCount is the number of rows that one call takes.
 const leafCount = 8
 
-// leaves writes what is done to eight rows that lie anywhere.
+// leaves writes the functions on eight rows that are not adjacent in memory.
 func leaves() {
 	dotLeaves()
 	foldLeaves("foldLeaves64", false)
 	foldLeaves("foldCentredLeaves64", true)
 }
 
-// sliceHeader is the size of a slice: pointer, length and capacity.
+// sliceHeader is the size in bytes of a slice value: pointer, length and capacity.
 const sliceHeader = 24
 
-// leafRows loads the pointers of eight slices.
+// leafRows returns registers with the data pointers of the eight slices.
 func leafRows() (p [leafCount]reg.GPVirtual) {
 	rows := argument("rows")
 	for i := range p {
@@ -28,7 +28,8 @@ func leafRows() (p [leafCount]reg.GPVirtual) {
 	return p
 }
 
-// dotLeaves has the rows as lanes of two registers, four each.
+// dotLeaves writes the inner products of eight rows with w. The rows are lanes of two
+// registers, four in each.
 func dotLeaves() {
 	function("dotLeaves64", "sets out[i] to the inner product of rows[i] and w, for d > 0 features.",
 		"func(rows *[]float64, d int, w *float64, out *[8]float64)")
@@ -80,7 +81,7 @@ func dotLeaves() {
 	done()
 }
 
-// foldLeaves has the columns as lanes.
+// foldLeaves writes the sums over eight rows. Columns are lanes.
 func foldLeaves(name string, centred bool) {
 	doc, extra := "sets out[j] to the sum up the tree of the parts of eight rows, from bytes from on, without a mean.", ""
 	if centred {
@@ -103,7 +104,8 @@ func foldLeaves(name string, centred bool) {
 	}
 	a.XORQ(j, j)
 	f := float64s()
-	// columns folds as many columns as a register has, by the instructions for all of it.
+	// columns writes the sums for as many columns as the registers that register returns have
+	// lanes, with the given instructions.
 	columns := func(register func() reg.VecVirtual, of func(vec) reg.Register, move, mul, sub, add func(ops ...op.Op)) {
 		middle, by := register(), register()
 		if centred {
@@ -121,7 +123,7 @@ func foldLeaves(name string, centred bool) {
 			mul(by, v, v)
 			return v
 		}
-		// As few parts as may be wait at a time: registers are scarce.
+		// The sums are formed depth first, so that few partial sums occupy registers at a time.
 		var node func(lo, n int) vec
 		node = func(lo, n int) vec {
 			if n == 1 {

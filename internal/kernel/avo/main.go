@@ -1,11 +1,11 @@
-// Command avo writes the AVX2 forms of the loops of package kernel: the
-// assembly, its Go declarations, and declarations for other processors. It is a
-// module of its own, so that the library does not depend on what generates it.
+// Command avo writes the AVX2 and AVX-512 forms of the loops of package kernel: the assembly,
+// its Go declarations, and declarations for other processors. It is a separate module, so that
+// the library does not depend on the packages that generate the assembly.
 //
-// Every loop computes each of its outputs by the sequence of operations that
-// the pure Go form has, each rounded separately: a product is one instruction
-// and the addition to it another. Lanes of a register always belong to
-// different outputs.
+// Every loop computes each of its outputs by the same sequence of operations as the pure Go
+// form. Each operation is rounded separately: a multiplication and the following addition are
+// two instructions. The lanes of a register always belong to different outputs. Only the filter
+// of package kernel uses fused multiply-add, because its scores are not outputs.
 //
 //	go generate ./internal/kernel
 package main
@@ -68,8 +68,8 @@ func generate(dir string) error {
 	return nil
 }
 
-// write compiles what a context holds and writes it as name_amd64.s,
-// name_amd64.go and name_other.go.
+// write compiles the functions in context and writes them to name_amd64.s, name_amd64.go and
+// name_other.go in dir. It returns the error of refuse for the assembly, if there is one.
 func write(context *build.Context, dir, name string, refuse func(assembly []byte) error) error {
 	file, err := context.Result()
 	if err != nil {
@@ -103,13 +103,13 @@ func write(context *build.Context, dir, name string, refuse func(assembly []byte
 }
 
 var (
-	// Registers that only AVX-512 has; the allocator hands them out when the
-	// first sixteen are in use.
+	// beyondAVX2 matches registers that only AVX-512 has. The register allocator uses them when
+	// the first sixteen are in use.
 	beyondAVX2 = regexp.MustCompile(`\b([XY](1[6-9]|2[0-9]|3[01])|Z[0-9]+|K[0-7])\b`)
 	fused      = regexp.MustCompile(`\bVFN?M(ADD|SUB)\w*`)
 )
 
-// onlyAVX2 refuses what a processor with no more than AVX2 cannot run.
+// onlyAVX2 returns an error if the assembly needs more than AVX2, or has fused operations.
 func onlyAVX2(assembly []byte) error {
 	for i, line := range bytes.Split(assembly, []byte("\n")) {
 		if m := beyondAVX2.Find(line); m != nil {
@@ -119,7 +119,8 @@ func onlyAVX2(assembly []byte) error {
 	return notFused(assembly)
 }
 
-// notFused refuses what would round once where the definition rounds twice.
+// notFused returns an error if the assembly has a fused multiply-add, which rounds once where
+// the definition rounds twice.
 func notFused(assembly []byte) error {
 	if m := fused.Find(assembly); m != nil {
 		return fmt.Errorf("the fused instruction %s", m)
@@ -127,11 +128,12 @@ func notFused(assembly []byte) error {
 	return nil
 }
 
-// anyRounding takes what decides nothing that a rounding could change.
+// anyRounding accepts all assembly. It is for the filter, whose rounding errors cannot change a
+// result.
 func anyRounding([]byte) error { return nil }
 
-// elsewhere returns the declarations for processors without this assembly. They
-// are never called there: the dispatch is off.
+// elsewhere returns declarations of the functions for other architectures, where they are never
+// called.
 func elsewhere(config printer.Config, file *ir.File) ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "// %s\n\n//go:build !amd64\n\npackage %s\n", config.GeneratedWarning(), config.Pkg)

@@ -14,7 +14,7 @@ func searches() {
 	nearestRows()
 }
 
-// sequence is a constant of 64-bit integers that ascend by one.
+// sequence returns the memory of a constant that holds the 64-bit integers 0, 1, …, count-1.
 func sequence(name string, count int) op.Mem {
 	m := a.StaticGlobal(name)
 	a.DataAttributes(rodata)
@@ -24,11 +24,11 @@ func sequence(name string, count int) op.Mem {
 	return m
 }
 
-// nearestRows keeps the squared distances of four rows to eight centres in
-// registers while it goes over the features. Between panels it keeps, in memory
-// and for each row, the least distance of four interleaved sets of centres and
-// its centre; a strict comparison in ascending order leaves the lowest centre of
-// a tie, and never a NaN.
+// nearestRows writes the search of the nearest centre. The squared distances of four rows to
+// eight centres stay in registers during the loop over features. Centres are divided into four
+// interleaved sets. For each row and set, the least distance so far and its centre are in
+// memory between panels. Centres are compared in ascending order and strictly, so that the
+// lowest centre wins a tie and NaN never wins.
 func nearestRows() {
 	function("nearestRows", "finds the nearest of k centres for n rows of x, a multiple of four, which todo lists:\n"+
 		"the squared distance goes to key and the centre to near, at the row's place. Where no distance is\n"+
@@ -57,7 +57,8 @@ func nearestRows() {
 		centre := a.YMM()
 		a.VMOVDQU(ascending, centre)
 
-		// scan goes over one panel, eight or four lanes of it.
+		// scan writes the loop over one panel, of which it uses the first width lanes, eight or
+		// four.
 		scan := func(width int) {
 			acc := ymms(4 * width)
 			zero(acc...)
@@ -104,7 +105,8 @@ func nearestRows() {
 		scan(1)
 		a.Label("found")
 
-		// Rows become lanes, and the four sets of centres are compared.
+		// The results are transposed so that rows are lanes, and those of the four sets of
+		// centres are compared.
 		values := transposed([4]op.Mem{part(best, 0), part(best, 1), part(best, 2), part(best, 3)})
 		places := transposed([4]op.Mem{part(place, 0), part(place, 1), part(place, 2), part(place, 3)})
 		value, at4 := leastOf(values[:], places[:])
@@ -124,8 +126,8 @@ func nearestRows() {
 	done()
 }
 
-// leastOf returns, lane by lane, the least of several values and its place, of
-// equal ones the lowest place.
+// leastOf returns, for each lane, the least of several values and its place. If several values
+// are the least, it returns the lowest of their places.
 func leastOf(values, places []vec) (value, place vec) {
 	value, place = values[0], places[0]
 	for l := 1; l < len(values); l++ {
@@ -136,7 +138,7 @@ func leastOf(values, places []vec) (value, place vec) {
 	return value, place
 }
 
-// features runs body for j from 0 to d, which may be 0.
+// features writes a loop that runs body for j from 0 to d-1; d may be 0.
 func features(label string, j, d reg.GPVirtual, body func()) {
 	a.CMPQ(j, d)
 	a.JGE(op.LabelRef(label + "end"))
@@ -148,7 +150,7 @@ func features(label string, j, d reg.GPVirtual, body func()) {
 	a.Label(label + "end")
 }
 
-// transposed loads a matrix of four by four and returns its columns.
+// transposed loads the rows of a matrix of four by four, and returns its columns.
 func transposed(rows [4]op.Mem) [4]vec {
 	r0, r2 := load(rows[0]), load(rows[2])
 	lo01, hi01, lo23, hi23 := a.YMM(), a.YMM(), a.YMM(), a.YMM()

@@ -17,18 +17,18 @@ func rows() {
 	}
 }
 
-// A quad is four columns of a group of rows, the rows as lanes: a group of four
-// rows in float64, eight in float32. It is reached by two pointers of float32,
-// one of float64, which stand at rows 0 and 4 of the group.
+// A group is as many rows as a register has lanes: four rows of float64, or eight of float32.
+// Rows are lanes. Four columns of a group, a quad, are loaded and transposed at a time. A group
+// of float64 has one pointer, to row 0; a group of float32 has two, to rows 0 and 4.
 type group struct {
 	f        float
-	p        []reg.GPVirtual // rows 0–3, rows 4–7
-	s, s3    reg.GPVirtual   // bytes from row to row, and three times that
+	p        []reg.GPVirtual // to rows 0 and 4
+	s, s3    reg.GPVirtual   // s is the distance of rows in bytes, s3 is three times s
 	acc      reg.VecVirtual
-	withSelf bool // the products are of each row with itself
+	withSelf bool // the second factor of the products is the row itself
 }
 
-// oneNaN makes every NaN of the sums that of math.NaN.
+// oneNaN replaces every NaN among the sums by math.NaN().
 func (g *group) oneNaN() {
 	is := a.YMM()
 	if g.f.size == 8 {
@@ -41,7 +41,8 @@ func (g *group) oneNaN() {
 	a.VBLENDVPS(is, bitsOf(nan<<32|nan), g.acc, g.acc)
 }
 
-// row is the memory of row r of the group, bytes after its pointer.
+// row returns the memory operand of row r of the group at an offset of bytes from the current
+// column.
 func (g *group) row(r, bytes int) op.Mem {
 	p := g.p[r/4]
 	switch r % 4 {
@@ -56,8 +57,8 @@ func (g *group) row(r, bytes int) op.Mem {
 	}
 }
 
-// pair loads sixteen bytes of row r into the low half of a register and of row q
-// into the high half.
+// pair returns a register with sixteen bytes of row r in the low half and sixteen bytes of row
+// q in the high half.
 func (g *group) pair(r, q, bytes int) reg.VecVirtual {
 	v := a.YMM()
 	a.VBROADCASTF128(g.row(r, bytes), v)
@@ -65,7 +66,8 @@ func (g *group) pair(r, q, bytes int) reg.VecVirtual {
 	return v
 }
 
-// times multiplies a pair by the same columns of the vector, or by itself.
+// times multiplies v, a pair, by the same columns w of the vector or, if withSelf is set, by
+// itself.
 func (g *group) times(v reg.VecVirtual, w reg.VecVirtual) {
 	if g.withSelf {
 		g.f.mul(v, v, v)
@@ -74,8 +76,8 @@ func (g *group) times(v reg.VecVirtual, w reg.VecVirtual) {
 	}
 }
 
-// four adds the products of four columns, one after the other. w holds the
-// columns of the vector, sixteen bytes each, in both halves.
+// four adds the products of four columns to the sums, one column after the other. Each register
+// in w holds sixteen bytes of the vector, in both halves.
 func (g *group) four(w []reg.VecVirtual) {
 	if g.f.lanes == 8 {
 		g.four32(w[0])
@@ -119,7 +121,7 @@ func (g *group) four32(w reg.VecVirtual) {
 	a.VADDPS(v[0], g.acc, g.acc)
 }
 
-// one adds the products of one column.
+// one adds the products of one column to the sums.
 func (g *group) one(w reg.VecVirtual) {
 	v := a.YMM()
 	if g.f.lanes == 8 {
@@ -143,9 +145,10 @@ func (g *group) one(w reg.VecVirtual) {
 	g.f.add(v, g.acc, g.acc)
 }
 
-// dotRows writes the loop over groups of rows: several groups at a time, whose
-// chains of additions hide each other's latency, then one at a time, and last a
-// group that ends with the last row and may repeat rows of the one before.
+// dotRows writes the loops over groups of rows. The first loop processes several groups
+// together, so that the additions of one group hide the latency of those of the others. The
+// second loop processes one group at a time. Finally, a group that ends with the last row is
+// processed; it may repeat rows of the previous group.
 func dotRows(f float, name, doc string, vector bool) {
 	signature := "func(x *" + f.elem + ", n, d int, out *" + f.elem + ")"
 	if vector {
@@ -221,19 +224,19 @@ func dotRows(f float, name, doc string, vector bool) {
 	}
 	forward := func(groups int) {
 		a.ADDQ(op.Imm(uint64(32*groups)), out)
-		skipped := a.GP64() // bytes of the rows done
+		skipped := a.GP64() // bytes of the rows that are done
 		a.MOVQ(s, skipped)
 		a.IMUL3Q(op.Imm(uint64(groups*f.lanes)), skipped, skipped)
 		a.ADDQ(skipped, x)
 	}
 	several := 4
 	if f.lanes == 8 {
-		several = 3 // registers for pointers run out
+		several = 3 // there are not enough registers for the pointers of more groups
 	}
 	while(n, several*f.lanes, func() { pass(several); forward(several) })
 	while(n, f.lanes, func() { pass(1); forward(1) })
 	ifNotZero(n, func() {
-		// Back by the rows that a whole group lacks.
+		// Move the pointers back by the number of rows that are missing in the last group.
 		back := a.GP64()
 		a.MOVQ(op.I32(int32(f.lanes)), back)
 		a.SUBQ(n, back)
@@ -247,8 +250,8 @@ func dotRows(f float, name, doc string, vector bool) {
 	done()
 }
 
-// addScaledRows writes the loop that adds rows to out, eight at a time, then
-// four, then one; columns are lanes.
+// addScaledRows writes the loops that add rows to out: eight rows at a time, then four, then
+// one. Columns are lanes.
 func addScaledRows(f float) {
 	function("addScaledRows"+f.suffix, "adds to out the n rows of x scaled by coef, one after the other.",
 		"func(x *"+f.elem+", n, d int, coef, out *"+f.elem+")")
@@ -320,7 +323,7 @@ func addScaledRows(f float) {
 	done()
 }
 
-// shift is the binary logarithm of an element's size.
+// shift returns the binary logarithm of size, the size of an element in bytes.
 func shift(size int) uint8 {
 	if size == 8 {
 		return 3

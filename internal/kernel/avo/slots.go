@@ -5,20 +5,21 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// What is fetched before it is used: the start of a row's slots, then the slots.
+// How many rows ahead memory is prefetched: first the start of the slots of a row, then its
+// slots.
 const (
-	startsAhead = 32 // as package kernel has it
+	startsAhead = 32 // slotsAhead in package kernel
 	slotsAhead  = 12
 )
 
-// slots writes the sums of packed pairs by the slots of sparse rows.
+// slots writes the functions on packed pairs of sparse rows.
 func slots() {
 	addSlots()
 	halves("takePairs", "sets two integers of to to the halves of each of n packed sums, a multiple of four, which become 0.", true)
 	sumOfPairs()
 }
 
-// addSlots adds the pairs of rows to the sums that they name.
+// addSlots writes the function that adds the pair of each listed row to the sums of its slots.
 func addSlots() {
 	function("addSlots", "adds the pairs of the n listed rows to the sums of their slots, of which the number first is at hist.\n"+
 		"The list goes on for 32 rows.",
@@ -58,8 +59,9 @@ func addSlots() {
 	done()
 }
 
-// halves writes both halves of packed sums to pairs of integers: in the place of what these
-// are, where the sums become 0, or else added to it.
+// halves writes the loop that unpacks packed sums into pairs of integers. If take is set, the
+// pairs are overwritten and the packed sums are set to 0; otherwise the halves are added to the
+// pairs.
 func halves(name, doc string, take bool) {
 	function(name, doc, "func(to *int64, from *int64, n int)")
 	to, from, n := argument("to"), argument("from"), argument("n")
@@ -75,10 +77,10 @@ func halves(name, doc string, take bool) {
 	while(n, 4, func() {
 		v, g := a.YMM(), a.YMM()
 		a.VMOVDQU(at(from, 0), v)
-		// The upper half is g where the lower is below 2^31, and g-1 where it is not:
-		// adding 2^31 to the whole carries that one.
+		// The upper half is g if the lower half, as unsigned, is below 2^31, and g-1 if not. So
+		// 2^31 is added to the whole, which carries 1 into the upper half in the second case.
 		a.VPADDQ(carry, v, g)
-		a.VPSHUFD(op.U8(0xf5), g, g)     // each upper half twice
+		a.VPSHUFD(op.U8(0xf5), g, g)     // each upper half in both halves
 		a.VPBLENDD(op.U8(0xaa), g, v, g) // h0 g0 h1 g1 h2 g2 h3 g3
 		a.VPSHUFD(op.U8(0xb1), g, g)     // g0 h0 g1 h1 g2 h2 g3 h3
 		low, high := a.YMM(), a.YMM()
@@ -100,7 +102,7 @@ func halves(name, doc string, take bool) {
 	done()
 }
 
-// sumOfPairs adds up pairs of integers.
+// sumOfPairs writes the sum of pairs of integers.
 func sumOfPairs() {
 	function("sumOfPairs", "sets two integers to the sums of pairs, n integers in all, a multiple of eight, and the third to 0 if all are 0.",
 		"func(pairs *int64, n int, sums *int64)")

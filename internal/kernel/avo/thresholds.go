@@ -5,20 +5,20 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Where package kernel's Thresholds and its lanes have their fields.
+// The offsets in bytes of the fields of Thresholds of package kernel.
 const (
-	thresholdG      = 8 * iota // of the bins so far
-	thresholdH                 // likewise
-	thresholdAllG              // of all rows
-	thresholdAllH              // likewise
-	thresholdUnitG             // what 1 is worth
-	thresholdUnitH             // likewise
-	thresholdLambda            // is added to hessians
-	thresholdLeast             // least hessian of a child
-	thresholdScore             // the best so far
+	thresholdG      = 8 * iota // gradients of the bins so far
+	thresholdH                 // hessians of the bins so far
+	thresholdAllG              // gradients of all rows
+	thresholdAllH              // hessians of all rows
+	thresholdUnitG             // value of 1 in the sums of gradients
+	thresholdUnitH             // value of 1 in the sums of hessians
+	thresholdLambda            // addend to hessians in the divisor of a score
+	thresholdLeast             // least sum of hessians of a child
+	thresholdScore             // best score so far
 )
 
-// Comparisons, of numbers in order and silent.
+// Predicates of comparisons that do not signal. notLess also holds if an operand is NaN.
 const (
 	notLess = 0x15
 	greater = 0x1e
@@ -30,8 +30,9 @@ func thresholds() {
 	scanThresholds()
 }
 
-// scanThresholds scores eight thresholds at a time: the lanes are thresholds one behind the
-// other, and sums of bins run up over them, which integers do exactly in any order.
+// scanThresholds writes the loop that scores eight consecutive thresholds at a time; thresholds
+// are lanes. It computes the prefix sums of the bins over the lanes, which are exact in any
+// order because they are integers.
 func scanThresholds() {
 	function("scanThresholds", "scores the thresholds behind each of n bins, a multiple of eight, and returns whether one is better\n"+
 		"than before: then scores and places have the best of every eighth one, and its number from 0 on, or\n"+
@@ -59,7 +60,8 @@ func scanThresholds() {
 	found := a.GP64()
 	a.XORQ(found, found)
 	while(n, 8, func() {
-		// ups returns the sums of the gradients, or hessians, up to each bin.
+		// ups returns the prefix sums of the gradients or the hessians of eight bins, plus so,
+		// the sum of the bins before. Then it sets so to the last of them.
 		ups := func(which, so reg.VecVirtual) reg.VecVirtual {
 			v, shifted := a.ZMM(), a.ZMM()
 			a.VMOVDQU64(at(sums, 0), v)
@@ -76,7 +78,8 @@ func scanThresholds() {
 		rightG, rightH := a.ZMM(), a.ZMM()
 		a.VPSUBQ(leftG, allG, rightG)
 		a.VPSUBQ(leftH, allH, rightH)
-		// side returns the score of a child; valid loses the lanes that may not be one.
+		// side returns the part of the score for one side of the thresholds. It removes from
+		// valid the thresholds for which this side is not allowed as a child.
 		var valid reg.Register
 		side := func(sumG, sumH reg.VecVirtual) reg.VecVirtual {
 			any, next := a.ZMM(), a.K()
@@ -121,7 +124,7 @@ func scanThresholds() {
 	done()
 }
 
-// lanesOf is a register's worth of integers.
+// lanesOf returns the memory of a constant that has the given integers as lanes.
 func lanesOf(name string, lanes ...uint64) op.Mem {
 	m := a.StaticGlobal(name)
 	a.DataAttributes(rodata)

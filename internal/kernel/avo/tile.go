@@ -5,8 +5,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// tiles writes the products of matrices with matrices, of which each call
-// computes a few rows by eight columns that stay in registers throughout.
+// tiles writes the products of matrices with matrices. Each call computes a tile of a few rows
+// by eight columns, which stays in registers.
 func tiles() {
 	constants = map[uint64]op.Mem{}
 	outerTile()
@@ -24,21 +24,22 @@ func tiles() {
 	}
 }
 
-// quad is the memory of rows 0 to 3 behind a pointer, s bytes from row to row.
+// quad returns the memory operand of row r, from 0 to 3, at an offset of bytes. Row 0 is at p,
+// and rows are s bytes apart; s3 is three times s.
 func quad(p, s, s3 reg.Register, r, bytes int) op.Mem {
 	g := group{p: []reg.GPVirtual{p.(reg.GPVirtual)}, s: s.(reg.GPVirtual), s3: s3.(reg.GPVirtual)}
 	return g.row(r, bytes)
 }
 
-// triple returns a register of three times another.
+// triple returns a register with three times the value of s.
 func triple(s reg.GPVirtual) reg.GPVirtual {
 	s3 := a.GP64()
 	a.LEAQ(atIndex(s, s, 2, 0), s3)
 	return s3
 }
 
-// outerTile adds outer products to a tile of four by eight: rows of the data are
-// the innermost loop.
+// outerTile writes the function that adds outer products to a tile of four by eight. Its loop
+// runs over the rows of the data.
 func outerTile() {
 	function("outerTile", "adds to four rows of eight values, for each of n rows, the product of one of four\n"+
 		"values at left and eight at x, which are gs and xs bytes apart from row to row.",
@@ -70,7 +71,8 @@ func outerTile() {
 	done()
 }
 
-// scalePanel prepares the left side of a Gram matrix.
+// scalePanel writes the function that multiplies the left factors of a Gram matrix by the
+// weights of the rows.
 func scalePanel() {
 	function("scalePanel", "sets four values of left for each of n rows: the product of h and the four values at x,\n"+
 		"rows being xs bytes apart.", "func(h, x *float64, xs, n int, left *float64)")
@@ -87,7 +89,7 @@ func scalePanel() {
 	done()
 }
 
-// addSquare adds to acc the square of the difference of v and w.
+// addSquare adds to acc the square of the difference v-w.
 func addSquare(f float, v, w op.Op, acc reg.VecVirtual) {
 	t := a.YMM()
 	f.sub(w, v, t)
@@ -95,7 +97,7 @@ func addSquare(f float, v, w op.Op, acc reg.VecVirtual) {
 	f.add(t, acc, acc)
 }
 
-// mulTile writes the loop over features for four rows and one panel.
+// mulTile writes the loop over features for the inner products of four rows with one panel.
 func mulTile() {
 	function("mulTile", "sets four rows of out to the inner products of four rows of x and the eight rows of a panel. Strides are in bytes.",
 		"func(x *float64, xs, d int, panel, out *float64, outs int)")

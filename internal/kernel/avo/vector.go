@@ -24,9 +24,9 @@ func vectors() {
 	drain(float64s(), "addPair", "sets dst[i] = dst[i] + (a[i]*scale[i] + b[i]*scale[i]) and a[i] = b[i] = 0.", true, true)
 }
 
-// elementwise runs packed over blocks of four registers, then over one, and
-// single over the elements that are left. Each is called with the distance in
-// bytes from the pointers, which advance.
+// elementwise writes three loops over n elements: packed for blocks of four registers, packed
+// for single registers, and single for the remaining elements. disps are the offsets in bytes
+// from the pointers, which advance in each iteration.
 func elementwise(f float, n reg.GPVirtual, pointers []reg.GPVirtual, packed func(disps []int), single func()) {
 	advance := func(bytes int) {
 		for _, p := range pointers {
@@ -115,20 +115,21 @@ func combine(f float, name, doc string, packed, single func(ops ...op.Op)) {
 	})
 }
 
-// nanFinder has the instructions that find NaN: an element that is NaN is unordered with
-// whatever it meets.
+// nanFinder has the instructions that find NaN. They test whether two elements are unordered,
+// which holds if either of them is NaN.
 type nanFinder struct {
 	float
 	compare, or func(ops ...op.Op)
 	mask        func(of, to op.Op)
 }
 
-// meet sets dst where an element of x or y is NaN.
+// meet sets the lanes of dst in which the element of x or that of y is NaN.
 func (f nanFinder) meet(x, y op.Op, dst op.Op) {
 	f.compare(op.Imm(unordered), x, y, dst)
 }
 
-// found ends a function that has gathered in any what met.
+// found writes the end of a function whose results of meet are combined in any: it returns 0 if
+// no lane is set.
 func (f nanFinder) found(any reg.VecVirtual) {
 	found := a.GP32()
 	f.mask(any, found)
@@ -136,7 +137,8 @@ func (f nanFinder) found(any reg.VecVirtual) {
 	done()
 }
 
-// nans compares vectors with each other.
+// nans writes the search for NaN, which compares two registers of elements with each other at a
+// time.
 func nans(f nanFinder) {
 	function("nans"+f.suffix, "returns 0 if none of the first n of x is NaN, n being a multiple of 128 bytes.", "func(x *"+f.elem+", n int) uint32")
 	x, n := argument("x"), argument("n")
@@ -155,7 +157,8 @@ func nans(f nanFinder) {
 	f.found(any)
 }
 
-// sum adds, and looks for NaN while the sums are in registers.
+// sum writes the loop that adds two slices. It tests the sums for NaN while they are in
+// registers.
 func sum(f nanFinder) {
 	function("sum"+f.suffix, "sets dst[i] = x[i] + y[i], and returns 0 if no sum is NaN, n being a multiple of 128 bytes.",
 		"func(dst, x, y *"+f.elem+", n int) uint32")
@@ -287,7 +290,7 @@ func drain(f float, name, doc string, pair, onto bool) {
 	})
 }
 
-// parameter is the memory of an argument.
+// parameter returns the memory operand of an argument.
 func parameter(name string) op.Mem {
 	component, err := a.Param(name).Resolve()
 	if err != nil {

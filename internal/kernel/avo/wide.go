@@ -7,10 +7,10 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// wides writes the loops that are bound by arithmetic a second time for
-// AVX-512: a register holds a whole panel, and an operand in memory is broadcast
-// by the instruction that uses it. A difference is taken the other way round
-// than elsewhere, which its square does not show.
+// wides writes the AVX-512 forms of the loops that are bound by arithmetic. A register holds
+// eight lanes, a whole panel, and the instruction that uses an operand in memory also
+// broadcasts it. The differences in distances have the opposite sign of those in the other
+// forms, which does not change their squares.
 func wides() {
 	constants = map[uint64]op.Mem{}
 	wideOuterTile()
@@ -20,7 +20,7 @@ func wides() {
 	wideNearestRows()
 }
 
-// zmms returns n registers, cleared.
+// zmms returns n new ZMM registers, set to zero.
 func zmms(n int) []reg.VecVirtual {
 	v := make([]reg.VecVirtual, n)
 	for i := range v {
@@ -37,7 +37,7 @@ func wideAddProduct(value op.Mem, panel, acc reg.VecVirtual) {
 	a.VADDPD(t, acc, acc)
 }
 
-// rowsOf8 reaches eight rows that are s bytes apart.
+// rowsOf8 returns a group for eight rows that begin at p and are s bytes apart.
 func rowsOf8(p, s reg.GPVirtual) group {
 	next := a.GP64()
 	a.LEAQ(atIndex(p, s, 4, 0), next)
@@ -140,12 +140,12 @@ func wideDistancePanels() {
 	done()
 }
 
-// wideNearestRows is nearestRows for eight rows at a time; the least distances
+// wideNearestRows writes the form of nearestRows for eight rows at a time. The least distances
 // and their centres stay in registers.
 func wideNearestRows() {
 	function("wideNearestRows", "is nearestRows for n a multiple of eight.",
 		"func(x *float64, d int, todo *int32, n int, panels *float64, k int, key *uint64, near *int32)")
-	a.Attributes(0) // its frame is more than what a function may take unasked
+	a.Attributes(0) // the frame is larger than a NOSPLIT function may have
 	ascending := sequence("wideSequence", 8)
 	best, place := a.AllocLocal(512), a.AllocLocal(512)
 	todo, n := argument("todo"), argument("n")
@@ -196,7 +196,8 @@ func wideNearestRows() {
 			a.VMOVUPD(least[r], best.Offset(64*r))
 			a.VMOVDQU64(nearest[r], place.Offset(64*r))
 		}
-		// Rows become lanes, four at a time, and the eight sets are compared.
+		// The results are transposed so that rows are lanes, four at a time, and those of the
+		// eight sets are compared.
 		for quad := 0; quad < 8; quad += 4 {
 			var values, places []vec
 			for half := range 2 {
