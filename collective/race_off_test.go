@@ -2,5 +2,6 @@
 
 package collective
 
-// raceEnabled says that the race detector runs. It makes a sync.Pool drop items at random.
+// raceEnabled reports whether the race detector runs. The race detector makes a sync.Pool drop
+// items at random, so tests do not count allocations then.
 const raceEnabled = false
