@@ -2,5 +2,5 @@
 
 package algorithm_test
 
-// soakReducing says whether to run the full counts.
+// soakReducing says whether the tests run with the large numbers of ranks of a soak test.
 const soakReducing = false

@@ -2,5 +2,5 @@
 
 package algorithm_test
 
-// soakMoving says whether to run the full counts.
+// soakMoving says whether the tests run with the large numbers of ranks of a soak test.
 const soakMoving = true
