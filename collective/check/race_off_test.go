@@ -2,6 +2,6 @@
 
 package check_test
 
-// raced says whether the race detector runs. It finds little here, as the checker is a pure
-// function of programs.
+// raced reports whether the race detector runs. Then the tests check less, since the checker is
+// a pure function of programs, in which the race detector finds little.
 const raced = false

@@ -2,5 +2,5 @@
 
 package check_test
 
-// soak runs the sweeps in full.
+// soak says whether the tests run with the large numbers of ranks of a soak test.
 const soak = true
