@@ -2,5 +2,5 @@
 
 package execute
 
-// soak runs the tests at full count.
+// soak says whether the tests run with the large sizes of a soak test.
 const soak = true
