@@ -10,8 +10,9 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// TestRanksWithoutAnObjectKeepTheirPlaces leaves each subset of ranks without a value.
-// The tree is still the one over all ranks; the missing leaves are skipped.
+// TestRanksWithoutAnObjectKeepTheirPlaces reduces objects with each subset of ranks having a
+// value. It requires that values are merged in the tree over all ranks, without the missing
+// leaves.
 func TestRanksWithoutAnObjectKeepTheirPlaces(t *testing.T) {
 	merge := func(a, b []byte) []byte { return fmt.Appendf(nil, "(%s%s)", a, b) }
 	for p := 1; p <= 6; p++ {
@@ -40,7 +41,8 @@ func TestRanksWithoutAnObjectKeepTheirPlaces(t *testing.T) {
 	}
 }
 
-// textTree writes the canonical tree over ranks in brackets, without nil leaves.
+// textTree returns the canonical tree over ranks with the texts x as leaves, in brackets. Nil
+// leaves are left out.
 func textTree(x [][]byte) string {
 	q := 1
 	for 2*q <= len(x) {
@@ -68,8 +70,9 @@ func textTree(x [][]byte) string {
 	return level[0]
 }
 
-// TestSparseSumsWithAbsentRanksAreTheDenseSums has some ranks bring nothing. The vectors of
-// the others are sparse enough to be gathered, or dense enough to be reduced.
+// TestSparseSumsWithAbsentRanksAreTheDenseSums compares sparse sums to which some ranks
+// contribute nothing with dense sums. The vectors of the other ranks are either so sparse that
+// they are gathered or so dense that they are reduced.
 func TestSparseSumsWithAbsentRanksAreTheDenseSums(t *testing.T) {
 	const n = 200
 	for _, p := range []int{1, 2, 3, 4, 5, 7, 8, 16, 33} {
@@ -116,7 +119,7 @@ func TestSparseSumsWithAbsentRanksAreTheDenseSums(t *testing.T) {
 }
 
 // TestObjectsOfDifferentShardsAreRefused has rank 1 pass another number of shards than the
-// others. The error names ranks, also where a process has several.
+// other ranks. It requires an error that names ranks, even where a process has several.
 func TestObjectsOfDifferentShardsAreRefused(t *testing.T) {
 	shards := func(c *Comm) int { return 4 * (c.Rank() & 1) }
 	for name, call := range map[string]func(c *Comm) error{
@@ -138,7 +141,7 @@ func TestObjectsOfDifferentShardsAreRefused(t *testing.T) {
 					require.ErrorAs(t, err, &m)
 					require.True(t, (m.Rank == 1) != (m.Other == 1), "%v", err)
 					require.ErrorContains(t, err, "over 4")
-					require.ErrorContains(t, err, "whole v") // values, or vectors
+					require.ErrorContains(t, err, "whole v") // whole values, or whole vectors
 				}
 			})
 		})
@@ -154,7 +157,8 @@ func (b breaking) Append(dst []byte, v int) ([]byte, error) {
 }
 func (b breaking) Decode(src []byte) (int, error) { return int(src[0]), nil }
 
-// TestCodecsThatPanicOrExitEndTheGroup has the codec of one rank fail.
+// TestCodecsThatPanicOrExitEndTheGroup requires that the group ends with an error if the codec
+// of one rank panics or ends the goroutine.
 func TestCodecsThatPanicOrExitEndTheGroup(t *testing.T) {
 	for name, act := range map[string]func(){
 		"panic: no room":      func() { panic("no room") },

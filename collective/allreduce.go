@@ -8,17 +8,17 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Reduction is one rank's part in an AllReduce: what it brings, and where the
-// result goes. All ranks give the same Name, operator, length and kind of input.
+// Reduction is one rank's part in an AllReduce: its input, and the slice for the result. All
+// ranks give the same Name, Op, number of elements and kind of input.
 //
-// A rank brings either one whole buffer or a forest. Forests are folded up the
-// aligned binary tree over the job's shards. So the result depends on the shards
-// and not on the ranks that hold them. A shard without a value is left out, not
-// replaced by zero. Whole buffers are folded in the canonical tree over ranks
-// (sharding.RankSchedule), so the result depends on the number of ranks.
+// The input of a rank is either one whole buffer or a forest. Forests are folded up the aligned
+// binary tree over the job's shards. So the result depends on the shards and not on the ranks
+// that hold them. A shard without a value is left out, not replaced by zero. Whole buffers are
+// folded in the canonical tree over ranks (sharding.RankSchedule), so the result depends on the
+// number of ranks.
 //
-// From Send to the end of Recv the slices belong to the operation: the caller may
-// not touch Out, and may only read its input. The operation modifies only Out.
+// From the call of Send to the return of Recv the slices belong to the operation: the caller
+// may not touch Out, and may only read its input. The operation modifies only Out.
 type Reduction[T Number] struct {
 	Name string // the key, for errors
 	Op   Op[T]
@@ -30,41 +30,41 @@ type Reduction[T Number] struct {
 	Forest []sharding.Entry[[]T]
 	Shards int
 
-	// Whole is the buffer of a rank that brings no forest. Without Blocks, it has the
+	// Whole is the input of a rank whose input is not a forest. Without Blocks, it has the
 	// length of Out and may be the same slice.
 	Whole []T
 
-	// Out receives the result, with the same bits on all ranks. If no rank brings
-	// anything, every element is the operator's identity. Without an Algorithm, ranks
-	// may share one Out. Other than that, it does not overlap slices of other ranks.
+	// Out receives the result, with the same bits on all ranks. If no rank has input, every
+	// element is the operator's identity. If no Algorithm is named, ranks may share one Out.
+	// Any other overlap of Out with slices of other ranks is an error that is not detected.
 	Out []T
 
-	// Blocks makes the reduction a ReduceScatter. The result is cut into consecutive
-	// blocks, and rank r gets only block r, of Blocks[r] elements. Out then has the length
-	// of the rank's own block and does not overlap slices of other ranks. Each input has
-	// the length of all blocks together. All ranks give the same lengths. The bits are
-	// those of an AllReduce.
+	// Blocks makes the reduction a ReduceScatter. The result is cut into consecutive blocks,
+	// and rank r gets only block r, of Blocks[r] elements. Out then has the length of the
+	// rank's own block and does not overlap slices of other ranks. Each input has the length of
+	// all blocks together. All ranks give the same lengths. The result has the same bits as
+	// that of an AllReduce.
 	Blocks []int
 
-	// Algorithm names an algorithm of package algorithm, with its dimensions if it takes
-	// any: "ring", "torus:4x8". Without a name, the group chooses among the algorithms
-	// that give the canonical result. The result of a named algorithm may depend on the
-	// number of ranks. With forests this is so if the algorithm does not take forests:
-	// each rank then folds its own first.
+	// Algorithm names an algorithm of package algorithm, with its dimensions if it takes any:
+	// "ring", "torus:4x8". Without a name, the group chooses among the algorithms that give the
+	// canonical result. The result of a named algorithm may depend on the number of ranks. The
+	// result of forests does so only if the algorithm does not take forests: each rank then
+	// folds its own forest first.
 	Algorithm string
 
-	// Sparse lets the group leave zeros away where that takes fewer bytes. If most
-	// elements of a large buffer are +0, only the others are sent, with their places. The
-	// receiver restores the buffer, so Sparse changes no bit of the result. It cannot be
+	// Sparse lets the group omit zeros from messages where that takes fewer bytes. If most
+	// elements of a large buffer are +0, only the other elements and their positions are sent.
+	// The receiver restores the buffer, so Sparse changes no bit of the result. It cannot be
 	// combined with Algorithm.
 	Sparse bool
 
-	// Context ends the wait, and the group, when it is cancelled. With nil only
-	// Close and Abort do.
+	// Cancelling Context ends the operation and the group. If Context is nil, only Close and
+	// Abort end them.
 	Context context.Context
 }
 
-// mode says whether the rank brings a forest or a whole buffer.
+// mode returns whether the input of the rank is a forest or a whole buffer.
 func (r *Reduction[T]) mode() inputMode {
 	if r.Forest != nil || r.Whole == nil && r.Shards > 0 {
 		return forests
@@ -72,7 +72,8 @@ func (r *Reduction[T]) mode() inputMode {
 	return wholeBuffers
 }
 
-// check returns what is wrong with the part of this rank alone; n is its length.
+// check returns an error if the part of this rank is invalid, whatever the other ranks give. n
+// is the number of elements of each input.
 func (r *Reduction[T]) check(n int) error {
 	if r.Op.kind == opNone || r.Op.kind == opUser && r.Op.fold == nil {
 		return fmt.Errorf("AllReduce %q has no operator", r.Name)
@@ -126,16 +127,17 @@ func AllReduce[T Number](c *Comm, req *Reduction[T]) error {
 	return a.Recv()
 }
 
-// AllReducer does AllReduce operations in three separate calls, so that a queue
-// can show and time them as three stages: Send, Sum, Recv, always in this order,
-// one operation of a rank at a time. It can be used any number of times.
+// AllReducer does AllReduce operations in three separate calls, so that a queue of package
+// comqueue can show and time them as three stages. The calls are Send, Sum and Recv, in this
+// order. A rank completes one operation before it begins the next. An AllReducer can be used
+// for any number of operations.
 //
-// Among ranks that share memory, Send posts pointers. In Sum the ranks meet, and
-// the last to arrive checks that all are in the same operation. If the operation is
-// small, this rank folds it at once for all. Otherwise each rank folds its part of the
-// index range (sharding.Split) of all contributions and writes it into every Out. Recv
-// then waits until the others have done the same. The expression is the same either
-// way, and so are the bits.
+// Among ranks that share memory, Send posts pointers. In Sum the ranks meet, and the last to
+// arrive checks that all are in the same operation. If the operation is small, that last rank
+// folds it at once for all ranks. Otherwise each rank folds its part of the index range
+// (sharding.Split) of all contributions and writes it into every Out. Recv then waits until the
+// others have done the same. Both ways evaluate the same expression, so they give the same
+// bits.
 type AllReducer[T Number] struct {
 	c      *Comm
 	folder folder[T]
@@ -144,14 +146,14 @@ type AllReducer[T Number] struct {
 	nodes  []sharding.Node
 	leaves [][]T
 	outs   [][]T
-	serial time.Duration // spent folding for all in the current operation
+	serial time.Duration // time spent folding for all ranks in the current operation
 	stats  Stats
 
-	// In a Sparse reduction: the bytes, packed and whole, of this rank's input to the parts
-	// that other ranks fold.
+	// packed and whole count the bytes of this rank's input to the parts that other ranks fold,
+	// without zeros and with zeros. Only Sparse reductions set them.
 	packed, whole int64
 
-	// Of reductions by messages.
+	// The fields below are used only in reductions by messages.
 	request  request
 	combiner combiner
 	entries  []sharding.Node
@@ -159,23 +161,23 @@ type AllReducer[T Number] struct {
 	arith    *typedOp[T]
 	covers   *memberForest
 	coversOf int
-	sent     int64 // bytes, of the latest run
+	sent     int64 // bytes sent in the latest run
 	by       string
 }
 
-// NewAllReduce makes an AllReducer for a rank's end of a group.
+// NewAllReduce returns an AllReducer for the rank of c.
 func NewAllReduce[T Number](c *Comm) *AllReducer[T] {
 	return &AllReducer[T]{c: c, folder: folder[T]{table: reducersOf[T]()}}
 }
 
-// Stats returns what this AllReducer did so far.
+// Stats returns the statistics of the operations of this AllReducer so far.
 func (a *AllReducer[T]) Stats() Stats { return a.stats }
 
-// serialLimit is the number of elements, over all contributions, below which a
-// second meeting of the ranks costs more than letting one of them fold alone.
+// serialLimit is the largest number of elements, over all contributions, that one rank folds
+// for all. For so few elements a second meeting of the ranks would take longer than folding.
 const serialLimit = 16384
 
-// Send posts this rank's part. It does not wait.
+// Send posts req as this rank's part in the next operation. It does not wait.
 func (a *AllReducer[T]) Send(req *Reduction[T]) error {
 	c := a.c
 	start := c.group.now()
@@ -213,8 +215,8 @@ func (a *AllReducer[T]) Send(req *Reduction[T]) error {
 	return nil
 }
 
-// Sum waits until all ranks have posted, checks that they agree, and folds this
-// rank's part.
+// Sum waits until all ranks have posted, checks that they are in the same operation, and folds
+// this rank's part.
 func (a *AllReducer[T]) Sum() error {
 	c, g := a.c, a.c.group
 	if err := a.expect(posted, "Sum", "Send"); err != nil {
@@ -241,7 +243,7 @@ func (a *AllReducer[T]) Sum() error {
 		c.state = settled
 		bytes := int64(0)
 		if c.index == 0 {
-			bytes = g.agreed.bytes // of the whole process
+			bytes = g.agreed.bytes // bytes of the whole process, counted by its first rank
 		}
 		a.accountMessages(start, bytes, g.agreed.by)
 		if g.agreed.packed {
@@ -261,7 +263,8 @@ func (a *AllReducer[T]) Sum() error {
 	return nil
 }
 
-// accountMessages counts an operation that messages have carried out since start.
+// accountMessages adds an operation by messages to the statistics. The operation began at
+// start, sent the given number of bytes, and used the algorithm by.
 func (a *AllReducer[T]) accountMessages(start time.Duration, bytes int64, by string) {
 	d := Stats{Bytes: bytes, Recv: a.c.group.now() - start}
 	a.by = by
@@ -294,7 +297,7 @@ func (a *AllReducer[T]) finish(d Stats) {
 	a.end()
 }
 
-// end drops the references to the caller's slices.
+// end drops the references to the caller's slices and makes the rank idle.
 func (a *AllReducer[T]) end() {
 	a.req = nil
 	clear(a.leaves)
@@ -302,7 +305,8 @@ func (a *AllReducer[T]) end() {
 	a.c.state = idle
 }
 
-// expect checks the order of calls.
+// expect returns an error unless the rank is in state want. call is the present call, and
+// before is the call that must precede it, both for the error.
 func (a *AllReducer[T]) expect(want commState, call, before string) error {
 	c := a.c
 	if c.state == want && a.req != nil {

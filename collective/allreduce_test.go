@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// limits gives serialLimit for the two ways to carry out an AllReduce: every rank folds a
-// part, or the last rank to arrive folds everything.
+// limits has a value of serialLimit for each of the two ways to carry out an AllReduce: every
+// rank folds a part, or the last rank to arrive folds everything.
 var limits = map[string]int{"parts": 0, "serial": math.MaxInt}
 
 func groupWithLimit(p, limit int) *LocalGroup {
@@ -23,13 +23,13 @@ func groupWithLimit(p, limit int) *LocalGroup {
 	return g
 }
 
-// lengths are around p, and around multiples of the block size.
+// lengths returns numbers of elements around p and around a multiple of foldBlock.
 func lengths(p int) []int {
 	return []int{0, 1, max(p-1, 0), p, p + 1, 97, p*foldBlock + 13}
 }
 
-// wholeOnAll reduces whole buffers, in place or not. It checks that all ranks get the same
-// result, and returns it.
+// wholeOnAll reduces one whole buffer of each rank, in place or not. It checks that all ranks
+// get the same result, and returns that result.
 func wholeOnAll[T Number](t *testing.T, g *LocalGroup, op Op[T], in [][]T, inPlace bool) []T {
 	t.Helper()
 	outs := make([][]T, g.Size())
@@ -91,8 +91,8 @@ func TestWholeBuffers(t *testing.T) {
 	})
 }
 
-// forestOf folds the shards of a range into one entry per node of its cover, by the plain
-// reference. A node without a shard gives no entry.
+// forestOf folds the shards of range r into one entry per node of the cover of r, with the
+// reference treeOverShards. A node without a shard gives no entry.
 func forestOf[T Number](op Op[T], leaves [][]T, r sharding.Range) []sharding.Entry[[]T] {
 	forest := []sharding.Entry[[]T]{}
 	for _, node := range sharding.Cover(r) {
@@ -128,7 +128,7 @@ func testForests[T Number](t *testing.T, op Op[T]) {
 					for i, err := range onRanks(g, func(c *Comm) error {
 						forest := forestOf(op, leaves, sharding.Split(shards, p, c.Rank()))
 						if len(forest) == 0 && c.Rank()%2 == 0 {
-							forest = nil // as good as an empty forest
+							forest = nil // nil means the same as an empty forest
 						}
 						outs[c.Rank()] = make([]T, n)
 						return AllReduce(c, &Reduction[T]{Name: "f", Op: op, Shards: shards, Forest: forest, Out: outs[c.Rank()]})
@@ -151,9 +151,9 @@ func TestForestsDoNotDependOnTheNumberOfRanks(t *testing.T) {
 	testForests(t, chain())
 }
 
-// TestTheDataTellsOrdersApart shows that the tests above can fail: the same contributions
-// give other bits when they are folded from the right, in a chain, or with shards in
-// another order.
+// TestTheDataTellsOrdersApart requires that the data of the tests above gives other bits if it
+// is folded from the right, in a chain, or with the ranks in another order. Otherwise those
+// tests could not find a wrong order.
 func TestTheDataTellsOrdersApart(t *testing.T) {
 	const p, n = 8, 97
 	in := make([][]float64, p)
@@ -219,7 +219,7 @@ func TestIdentities(t *testing.T) {
 func TestRanksMayShareOneResult(t *testing.T) {
 	const p, n = 5, 3*foldBlock + 1
 	for how, limit := range limits {
-		for over := -1; over < p; over++ { // out may also be the input of a rank
+		for over := -1; over < p; over++ { // out may also be the input of rank over
 			in := make([][]int64, p)
 			for r := range in {
 				in[r] = convert[int64](hostile(uint64(r), n))
@@ -289,7 +289,8 @@ func TestThreeStages(t *testing.T) {
 	}
 }
 
-// TestBytesAreTheProgramsBytes compares Stats.Bytes with the cost of the algorithm.
+// TestBytesAreTheProgramsBytes compares Stats.Bytes with the number of bytes that the algorithm
+// direct sends.
 func TestBytesAreTheProgramsBytes(t *testing.T) {
 	for p := 1; p <= 6; p++ {
 		for _, n := range []int{0, 1, 7, 100} {
@@ -307,7 +308,7 @@ func TestBytesAreTheProgramsBytes(t *testing.T) {
 			}
 		}
 	}
-	// With a forest, each partial value counts.
+	// With a forest, the bytes of every entry count.
 	g := NewLocalGroup(2)
 	for _, err := range onRanks(g, func(c *Comm) error {
 		req := &Reduction[float64]{Name: "x", Op: Sum[float64](), Shards: 8, Out: make([]float64, 10)}
@@ -321,8 +322,8 @@ func TestBytesAreTheProgramsBytes(t *testing.T) {
 	require.Equal(t, int64(8*(2*5+5)), g.Rank(0).Stats().Bytes)
 }
 
-// TestSteadyStateAllocatesNothing covers both limits, forests and whole buffers, and the
-// verdict after them.
+// TestSteadyStateAllocatesNothing requires that a loop of AllReduces of forests and of whole
+// buffers, each followed by a BroadcastBool, allocates nothing, with both values of limits.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	const p = 3
 	for how, limit := range limits {
@@ -371,7 +372,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 }
 
 func TestManyStructuresOfNodes(t *testing.T) {
-	// More forests in turn than the cache keeps, with different numbers of entries.
+	// The ranks reduce more different forests than the cache of schedules keeps.
 	const p, shards = 2, 64
 	g := NewLocalGroup(p)
 	for _, err := range onRanks(g, func(c *Comm) error {
@@ -385,7 +386,7 @@ func TestManyStructuresOfNodes(t *testing.T) {
 						req.Forest = append(req.Forest, sharding.Entry[[]int64]{Node: sharding.Leaf(s), Value: []int64{int64(s)}})
 					}
 				}
-				// Any order within a rank will do.
+				// The entries of a rank may be in any order.
 				rand.Shuffle(len(req.Forest), func(i, j int) { req.Forest[i], req.Forest[j] = req.Forest[j], req.Forest[i] })
 				if err := AllReduce(c, req); err != nil {
 					return err

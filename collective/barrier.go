@@ -10,18 +10,17 @@ import (
 // numbered from 1. A rank that has arrived at phase k waits until the number of
 // completed phases reaches k.
 //
-// The last rank to arrive may read and write what the others have posted until it
-// calls release. The others wait so long even if the group fails meanwhile. That is
-// why arrived is only reset under mu, together with the phase: a waiting rank that
-// holds mu sees either that all have arrived or that the phase is complete, and never
-// leaves in between.
+// The last rank to arrive may read and write what the others have posted until it calls release
+// or discard. Until then the others wait, even if the group fails meanwhile. That is why
+// arrived is only reset under mu, together with the phase: a waiting rank that holds mu sees
+// either that all have arrived or that the phase is complete, and does not return in between.
 type barrier struct {
 	n int32
 	_ [60]byte
 
 	// arrived and first share a cache line, since a rank that arrives needs both.
 	arrived atomic.Int32
-	first   atomic.Uint64 // signature of the first to arrive, 0 if none
+	first   atomic.Uint64 // signature of the first rank to arrive, 0 if none has arrived
 	_       [48]byte
 
 	done atomic.Uint64 // completed phases
@@ -29,12 +28,12 @@ type barrier struct {
 
 	mu     sync.Mutex
 	cond   sync.Cond
-	parked int // ranks in park, or about to be
-	left   int // first rank that has left, −1 if none
+	parked int // number of ranks in park or settle
+	left   int // index of the first rank that has left, −1 if none
 }
 
-// maxSpin and minSpin bound the number of tries before parking. A try takes about a
-// nanosecond, and maxSpin tries about as long as a park and a wake-up across processors.
+// maxSpin and minSpin bound the number of tries before parking. A try takes about a nanosecond.
+// maxSpin tries take about as long as parking a goroutine and waking it from another processor.
 const (
 	maxSpin = 8192
 	minSpin = 64
@@ -46,7 +45,8 @@ func (b *barrier) init(n int) {
 	b.cond.L = &b.mu
 }
 
-// announce stores the signature of the first rank to arrive and returns the stored one.
+// announce stores s if no rank of this phase has stored its signature before. It returns the
+// stored signature.
 func (b *barrier) announce(s signature) signature {
 	if f := b.first.Load(); f != 0 {
 		return signature(f)
@@ -74,8 +74,8 @@ func (b *barrier) release() {
 	}
 }
 
-// discard says that the phase will never complete, and that no rank works for the
-// others any more. No later arrival is the last one.
+// discard ends the current phase without completing it: waiting ranks may return, since no rank
+// uses what they have posted any more. After that, no phase completes.
 func (b *barrier) discard() {
 	b.mu.Lock()
 	b.arrived.Store(math.MinInt32 / 2)
@@ -83,7 +83,7 @@ func (b *barrier) discard() {
 	b.cond.Broadcast()
 }
 
-// spin checks for a while whether phase is complete.
+// spin checks up to tries times whether phase is complete, and reports whether it is.
 func (b *barrier) spin(phase uint64, tries int) bool {
 	for ; tries > 0; tries-- {
 		if b.done.Load() >= phase {
@@ -98,7 +98,7 @@ type outcome uint8
 const (
 	pending  outcome = iota
 	met              // the phase is complete
-	failed           // the group has a cause of failure, and no rank works for the others
+	failed           // the group has failed, and no rank uses what the others have posted
 	rankLeft         // a rank has left
 )
 
@@ -115,7 +115,7 @@ func (b *barrier) park(phase uint64, failure *atomic.Pointer[cause]) outcome {
 	return o
 }
 
-// look returns the outcome so far. The caller holds mu.
+// look returns the outcome of phase so far. The caller holds mu.
 func (b *barrier) look(phase uint64, failure *atomic.Pointer[cause]) outcome {
 	switch {
 	case b.done.Load() >= phase:
@@ -131,9 +131,9 @@ func (b *barrier) look(phase uint64, failure *atomic.Pointer[cause]) outcome {
 	}
 }
 
-// settle blocks until phase is complete, even if the group fails. It is for phases
-// that complete in any case, because each rank only has its own work to do before it
-// arrives.
+// settle blocks until phase is complete, even if the group fails. It is only for phases in
+// which every rank does its own work, without waiting for other ranks, and then arrives in any
+// case.
 func (b *barrier) settle(phase uint64) {
 	b.mu.Lock()
 	b.parked++
@@ -144,14 +144,14 @@ func (b *barrier) settle(phase uint64) {
 	b.mu.Unlock()
 }
 
-// wakeAll makes waiting ranks look again.
+// wakeAll wakes the ranks in park, so that they call look again.
 func (b *barrier) wakeAll() {
-	b.mu.Lock() // a rank that looked before the change is in Wait by now
+	b.mu.Lock() // so that a rank that called look before the failure was set is in Wait by now
 	defer b.mu.Unlock()
 	b.cond.Broadcast()
 }
 
-// leave records that a rank will not arrive any more.
+// leave records that a rank will not arrive any more. rank is its index in this process.
 func (b *barrier) leave(rank int) {
 	b.mu.Lock()
 	if b.left < 0 {

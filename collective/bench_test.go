@@ -12,11 +12,11 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Each benchmark here times the package and a plain implementation in turn, in short bouts
-// within one run, and reports the ratio. Other load on the machine then slows both alike.
+// Each benchmark in this file times the package and a plain implementation in short alternating
+// bouts, and reports the ratio of their times. So other load on the machine slows both equally.
 // ns/op is the time of both together.
 
-// condBarrier is the plain barrier: a condition variable and a count.
+// condBarrier is the plain implementation of a barrier: a condition variable and a count.
 type condBarrier struct {
 	mu    sync.Mutex
 	cond  *sync.Cond
@@ -46,7 +46,7 @@ func (b *condBarrier) wait() {
 	b.mu.Unlock()
 }
 
-// team runs the same body on n goroutines, which it keeps between bouts.
+// team has n goroutines that run the same body. The goroutines remain between bouts.
 type team struct {
 	n    int
 	jobs []chan func(rank int)
@@ -82,8 +82,8 @@ func (t *team) run(body func(rank int)) time.Duration {
 	return time.Since(start)
 }
 
-// compare runs two bodies in turn. Each turn makes bout operations. compare reports the
-// median time of each body and the ratio.
+// compare runs ours and plain alternately on n goroutines, with bout operations in each turn.
+// It reports the median time of each and the ratio.
 func compare(b *testing.B, n, bout int, ours, plain func(rank int)) {
 	t := newTeam(b, n)
 	repeat := func(body func(int)) func(int) {
@@ -115,7 +115,8 @@ func must(err error) {
 	}
 }
 
-// BenchmarkBarrier: at most 3 × the plain barrier, with 8 goroutines.
+// BenchmarkBarrier compares Barrier with condBarrier. With 8 goroutines, Barrier should take at
+// most 3 times as long.
 func BenchmarkBarrier(b *testing.B) {
 	for _, n := range []int{1, 2, 4, 8, 32} {
 		b.Run(fmt.Sprintf("ranks=%d", n), func(b *testing.B) {
@@ -128,8 +129,9 @@ func BenchmarkBarrier(b *testing.B) {
 	}
 }
 
-// BenchmarkVerdict is an empty superstep: at most 5 × the plain barrier. Its context can be
-// cancelled, like the context of a job.
+// BenchmarkVerdict compares BroadcastBool, which ends every superstep, with condBarrier.
+// BroadcastBool should take at most 5 times as long. Its context can be cancelled, like the
+// context of a job.
 func BenchmarkVerdict(b *testing.B) {
 	for _, n := range []int{1, 2, 4, 8, 32} {
 		b.Run(fmt.Sprintf("ranks=%d", n), func(b *testing.B) {
@@ -146,8 +148,8 @@ func BenchmarkVerdict(b *testing.B) {
 	}
 }
 
-// BenchmarkSmallAllReduce is an AllReduce of 8 float64 and a verdict: at most 20 ×
-// the plain barrier.
+// BenchmarkSmallAllReduce compares an AllReduce of 8 float64, followed by a BroadcastBool, with
+// condBarrier. They should take at most 20 times as long.
 func BenchmarkSmallAllReduce(b *testing.B) {
 	for _, n := range []int{1, 2, 4, 8, 32} {
 		b.Run(fmt.Sprintf("ranks=%d", n), func(b *testing.B) {
@@ -181,8 +183,8 @@ func forestRequests(p, shards, n int) []*Reduction[float64] {
 	return requests
 }
 
-// BenchmarkSerialLimit shows what serialLimit should be. It times the same operation folded
-// in parts by all ranks ("ours") and by the last rank to arrive ("plain").
+// BenchmarkSerialLimit is for choosing serialLimit. It compares the same operation folded in
+// parts by all ranks ("ours") and folded by the last rank to arrive ("plain").
 func BenchmarkSerialLimit(b *testing.B) {
 	for _, p := range []int{2, 8} {
 		for _, n := range []int{64, 256, 1024, 2048, 4096, 8192, 16384} {
@@ -201,8 +203,9 @@ func BenchmarkSerialLimit(b *testing.B) {
 	}
 }
 
-// BenchmarkLargeAllReduce adds 8,388,608 float64 (64 MiB) of two ranks in place. It may take
-// at most 1.15 × a loop on two goroutines: each adds its half and stores it to both buffers.
+// BenchmarkLargeAllReduce adds 8,388,608 float64 (64 MiB) of two ranks in place. It should take
+// at most 1.15 times as long as a plain loop on two goroutines, each of which adds one half of
+// the elements and stores the sums to both buffers.
 func BenchmarkLargeAllReduce(b *testing.B) {
 	const n, p = 8 << 20, 2
 	x := [p][]float64{make([]float64, n), make([]float64, n)}

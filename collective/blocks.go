@@ -17,11 +17,12 @@ import (
 //	                 node of its forest, packed where that is smaller; the process of a
 //	                 rank folds the block of that rank up the tree
 //
-// So a rank sends n − block elements for each node that it brings. No results are sent: this
-// is the first half of an AllReduce. No rank needs room for all n elements of the result.
+// So for each node of its input, a rank sends the elements of all blocks except its own. No
+// results are sent: this is the first half of an AllReduce. No rank needs memory for all n
+// elements of the result.
 
-// length returns the number of elements of each input, and a hash of the lengths of the
-// blocks, 0 without blocks.
+// length returns the number of elements of each input, and a hash of the lengths of the blocks,
+// which is 0 without blocks. The caller is rank of size ranks.
 func (r *Reduction[T]) length(rank, size int) (n int, hash uint64, err error) {
 	if r.Blocks == nil {
 		return len(r.Out), 0, nil

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// scatterOn makes a reduction with blocks on all ranks and returns the blocks, concatenated.
+// scatterOn runs a reduction with blocks on all ranks and returns the concatenated blocks.
 func scatterOn(t *testing.T, p int, of ends, request func(r int) *Reduction[float64]) []float64 {
 	t.Helper()
 	outs, errs := make([][]float64, p), make(chan error, p)
@@ -30,9 +30,9 @@ func scatterOn(t *testing.T, p int, of ends, request func(r int) *Reduction[floa
 	return all
 }
 
-// TestBlocksAreThoseOfTheTree compares reductions with blocks, some of them empty, with the
-// plain tree: in memory and among processes, folded by one rank or by all, with zeros and
-// without, of forests and of whole buffers.
+// TestBlocksAreThoseOfTheTree compares reductions with blocks, some of which are empty, with
+// the reference trees: in memory and among processes, folded by one rank or by all ranks, with
+// zeros sent or omitted, of forests and of whole buffers.
 func TestBlocksAreThoseOfTheTree(t *testing.T) {
 	const n, shards = 1500, 16
 	for name, hosts := range placements {
@@ -77,15 +77,15 @@ func TestBlocksAreThoseOfTheTree(t *testing.T) {
 			nobody := scatterOn(t, p, of, func(int) *Reduction[float64] {
 				return &Reduction[float64]{Name: "z", Op: Max[float64](), Shards: shards, Blocks: blocks}
 			})
-			require.Equal(t, math.Inf(-1), nobody[n-1], "what nobody brings is the identity: %s", at)
+			require.Equal(t, math.Inf(-1), nobody[n-1], "without any input the result must be the identity: %s", at)
 		}
 		closeAll(t, groups)
 	}
 }
 
-// TestBytesOfBlocks: a rank sends only its contributions to the blocks of other ranks, half of
-// what an AllReduce sends. Where few elements are not 0, it sends those. Processes send the
-// counts of such elements in addition.
+// TestBytesOfBlocks requires that a rank sends only its contributions to the blocks of other
+// ranks, which are half of the bytes of an AllReduce. If few elements are not 0, it sends only
+// these elements. Processes also send the numbers of such elements.
 func TestBytesOfBlocks(t *testing.T) {
 	const p, n = 4, packFrom
 	blocks := []int{n / 2, 0, n / 4, n / 4}
@@ -130,7 +130,7 @@ func TestBytesOfBlocks(t *testing.T) {
 	closeAll(t, groups)
 }
 
-// TestBlocksThatCannotBe wants an error that says what is wrong with the blocks.
+// TestBlocksThatCannotBe requires errors that describe what is wrong with the blocks.
 func TestBlocksThatCannotBe(t *testing.T) {
 	for text, change := range map[string]func(rank int, r *Reduction[float64]){
 		`ReduceScatter "x" has 1 blocks for 2 ranks`:                             func(_ int, r *Reduction[float64]) { r.Blocks = []int{10} },
@@ -152,8 +152,8 @@ func TestBlocksThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestExchangesThatDoNotFit: where one rank sends more or less than another expects, both get
-// the error.
+// TestExchangesThatDoNotFit requires that both ranks get an error if one sends more or fewer
+// elements than the other expects.
 func TestExchangesThatDoNotFit(t *testing.T) {
 	exchange := func(more int) []error {
 		return onRanks(NewLocalGroup(2), func(c *Comm) error {

@@ -5,9 +5,8 @@ import (
 	"fmt"
 )
 
-// Barrier returns when every rank of the group has called it. If a rank cannot call it
-// any more, Barrier returns the first cause. Cancelling the context of one rank ends the
-// group for all.
+// Barrier returns when every rank of the group has called it. If the group fails before that,
+// Barrier returns the first cause. Cancelling the context of one rank ends the group for all.
 func (c *Comm) Barrier(ctx context.Context) error {
 	if err := c.begin(ctx); err != nil {
 		return err
@@ -17,9 +16,9 @@ func (c *Comm) Barrier(ctx context.Context) error {
 	return c.meet(ctx, c.leading(leadBarrier, ctx))
 }
 
-// BroadcastBool returns root's v on every rank and ignores that of the others. Like
-// Barrier, it takes one meeting of the ranks and orders what they do. With it, all ranks
-// follow one verdict, for example whether to stop.
+// BroadcastBool returns the v of rank root on every rank and ignores the v of the other ranks.
+// It takes one meeting of the ranks of a process. All ranks can use it to follow one decision,
+// for example whether to stop.
 func (c *Comm) BroadcastBool(ctx context.Context, root int, v bool) (bool, error) {
 	var x int64
 	if v {
@@ -29,8 +28,8 @@ func (c *Comm) BroadcastBool(ctx context.Context, root int, v bool) (bool, error
 	return x != 0 && err == nil, err
 }
 
-// BroadcastInt64 returns root's v on every rank and ignores that of the others. It takes
-// one meeting of the ranks.
+// BroadcastInt64 returns the v of rank root on every rank and ignores the v of the other ranks.
+// It takes one meeting of the ranks of a process.
 func (c *Comm) BroadcastInt64(ctx context.Context, root int, v int64) (int64, error) {
 	return c.broadcast(ctx, callBroadcastInt64, root, v)
 }
@@ -52,7 +51,8 @@ func (c *Comm) broadcast(ctx context.Context, kind operation, root int, v int64)
 	return c.group.verdict, nil
 }
 
-// spreadValue puts the root's value where all ranks find it.
+// spreadValue stores the root's value in the group's verdict, where the ranks of this process
+// read it. The last rank to arrive calls it.
 func (c *Comm) spreadValue(ctx context.Context) error {
 	g := c.group
 	h := &g.slots[c.index].header

@@ -8,8 +8,9 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// combiner folds buffers into the nodes that this rank, or this process, must bring to a
-// program. It keeps the plans of its latest call, since the nodes are mostly the same again.
+// combiner folds buffers into the nodes that this rank, or this process, must give to a program
+// as input. It keeps the plans of its latest call, since the nodes are mostly the same in the
+// next call.
 type combiner struct {
 	entries []sharding.Node
 	targets []sharding.Node
@@ -19,14 +20,15 @@ type combiner struct {
 	out     [][]byte
 }
 
-// combinePart says which entries are folded into a target node, and in which tree.
+// combinePart has the indices of the entries that are folded into one target node, and the plan
+// for folding them.
 type combinePart struct {
 	leaves []int
 	plan   *program.FoldPlan
 }
 
-// prepare makes the plans for entries that lie within targets. The entries are disjoint
-// nodes, and so are the targets, which are in order.
+// prepare makes the plans for entries that lie within targets. The entries are disjoint nodes.
+// The targets are disjoint nodes in ascending order of shards.
 func (b *combiner) prepare(entries, targets []sharding.Node) error {
 	if b.parts != nil && slices.Equal(b.entries, entries) && slices.Equal(b.targets, targets) {
 		return nil
@@ -64,10 +66,11 @@ func (b *combiner) prepare(entries, targets []sharding.Node) error {
 	return nil
 }
 
-// combine returns a buffer of size bytes for each target: nil if no entry is within it, the
-// buffer of a single entry, or the fold of several. A single buffer that is the memory of out
-// is copied, except for the first target: programs allow only their first input to be the
-// output. The result is valid until the next call.
+// combine returns a buffer of size bytes for each target. It is nil if no entry lies within the
+// target, the buffer of the entry if there is one, and the fold of the entries if there are
+// several. If the buffer of a single entry is the memory of out, it is copied, except for the
+// first target: only the first input of a program may be the memory of its output. An element
+// has elem bytes. The result is valid until the next call.
 func (b *combiner) combine(values [][]byte, out []byte, size, elem int, arith arithmetic) [][]byte {
 	b.out = b.out[:0]
 	for t := range b.parts {
@@ -98,7 +101,7 @@ func (b *combiner) combine(values [][]byte, out []byte, size, elem int, arith ar
 	return b.out
 }
 
-// room returns scratch memory for a target, aligned for elements of any type.
+// room returns size bytes of scratch memory for a target, aligned for elements of any type.
 func (b *combiner) room(target, size int) []byte {
 	for len(b.scratch) <= target {
 		b.scratch = append(b.scratch, nil)

@@ -8,11 +8,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
-// Send sends buf to another rank, which calls Recv with the same tag and length.
-// It returns when buf may be overwritten, which may take until the other rank receives.
-// Messages with one tag arrive in the order sent. Those with different tags can be
-// received in any order. Send is not a collective: only these two ranks take part, and
-// the order of collectives does not include it.
+// Send sends buf to rank to, which calls Recv with the same tag and length. It returns when buf
+// may be overwritten, which may take until the other rank receives. Messages with the same tag
+// arrive in the order in which they were sent. Messages with different tags can be received in
+// any order. Send is not a collective: only these two ranks take part, and it may be called
+// anywhere between collectives.
 func Send[T Number](c *Comm, to, tag int, buf []T, opts ...Option) error {
 	dtype, _ := typeOf[T]()
 	conn, err := c.direct(to, opts)
@@ -38,17 +38,17 @@ func Send[T Number](c *Comm, to, tag int, buf []T, opts ...Option) error {
 	}
 }
 
-// maxDirect is the longest piece of a message from rank to rank, in bytes. maxAside is how
-// many bytes of one peer's messages a rank keeps while it waits for a message of that peer
-// with another tag.
+// maxDirect is the largest number of bytes of a message that are sent with one header. maxAside
+// bounds the bytes of messages from one peer that a rank keeps while it waits for a message
+// from that peer with another tag.
 const (
 	maxDirect = 1 << 20
 	maxAside  = 64 << 20
 )
 
-// Recv fills buf with the next message with a tag from another rank. See Send. Messages
-// with other tags that arrive before it are kept, up to 64 MiB from each rank. More end
-// the group with an error.
+// Recv fills buf with the next message that rank from sends with the tag. See Send. Messages
+// with other tags that arrive before it are kept, up to 64 MiB from each rank. If there are
+// more of them, the group ends with an error.
 func Recv[T Number](c *Comm, from, tag int, buf []T, opts ...Option) error {
 	dtype, _ := typeOf[T]()
 	conn, err := c.direct(from, opts)
@@ -65,19 +65,20 @@ func Recv[T Number](c *Comm, from, tag int, buf []T, opts ...Option) error {
 // directConn carries the messages of Send and Recv between two ranks.
 type directConn struct {
 	conn  mesh.Conn
-	aside []message // arrived, but not yet asked for, in order
+	aside []message // messages that have arrived but were not yet received, in order of arrival
 	size  int
 
-	sends, comes mesh.Header // of the current messages; fields, so that none is allocated
+	sends, comes mesh.Header // headers of the current messages; as fields they need no allocation
 }
 
-// message is a message that is kept for later.
+// message is a message that has arrived and is kept for a later Recv.
 type message struct {
 	tag, dtype uint64
 	data       []byte
 }
 
-// direct connects to a peer and starts watching the context. The caller stops the watch.
+// direct returns the connection to a peer, which it makes at the first call. It also starts
+// watching the context of opts. The caller stops the watch.
 func (c *Comm) direct(peer int, opts []Option) (*directConn, error) {
 	if err := c.group.Err(); err != nil {
 		return nil, err
@@ -113,8 +114,8 @@ func (c *Comm) direct(peer int, opts []Option) (*directConn, error) {
 	return d, nil
 }
 
-// receive fills buf with the next message with a tag, and puts messages with other tags
-// aside.
+// receive fills buf with the next message with the given tag, and keeps messages with other
+// tags in aside.
 func (d *directConn) receive(tag, dtype uint64, buf []byte) error {
 	for i, l := range d.aside {
 		if l.tag != tag {
@@ -142,7 +143,7 @@ func (d *directConn) receive(tag, dtype uint64, buf []byte) error {
 	}
 }
 
-// land reads a message directly into buf.
+// land reads the message that begins with header h directly into buf.
 func (d *directConn) land(h *mesh.Header, dtype uint64, buf []byte) error {
 	for at := 0; ; {
 		n := int(h.Length)
@@ -161,7 +162,7 @@ func (d *directConn) land(h *mesh.Header, dtype uint64, buf []byte) error {
 	}
 }
 
-// putAside keeps a message for later.
+// putAside reads the message that begins with header h and appends it to aside.
 func (d *directConn) putAside(h *mesh.Header) error {
 	l := message{tag: h.Hash, dtype: h.Seq}
 	for {

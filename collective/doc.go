@@ -1,12 +1,12 @@
-// Package collective has the operations with which the ranks of a group combine
-// and spread data: AllReduce, Broadcast, Reduce, Gather, AllGather, Scatter,
-// ReduceScatter, AllToAll, Barrier, Scan, Exscan, and messages from rank to rank. The
-// queue of iterations uses it, and it can be used on its own:
+// Package collective has the operations with which the ranks of a group combine and exchange
+// data: AllReduce, Broadcast, Reduce, Gather, AllGather, Scatter, ReduceScatter, AllToAll,
+// Barrier, Scan, Exscan, and messages from rank to rank. Package comqueue uses it for its
+// iterations. It can also be used on its own:
 //
 //	group := collective.NewLocalGroup(4)
 //	for i := range group.Size() {
 //		go func() {
-//			c := group.Rank(i) // this goroutine's end of the group
+//			c := group.Rank(i) // the handle of rank i
 //			defer c.Close(nil)
 //			err := collective.AllReduce(c, &collective.Reduction[float64]{
 //				Name: "gradient", Op: collective.Sum[float64](), Whole: mine, Out: mine,
@@ -15,31 +15,32 @@
 //		}()
 //	}
 //
-// # What can be relied on
+// # Guarantees
 //
-// The same bits everywhere, whichever executor runs and however goroutines are
-// timed: a reduction is an expression tree that depends only on its inputs, and every
-// rank receives the value of that tree. There are two trees. Forests, lists of
-// (node, buffer) over the aligned binary tree of a job's shards, are folded up that
-// tree, so the number of ranks does not matter either. Whole buffers, one per rank, are
-// folded in the canonical tree over ranks. Operators need not commute.
+// All ranks get the same bits, whichever executor runs and however goroutines are scheduled: a
+// reduction is an expression tree that depends only on its inputs, and every rank receives the
+// value of that tree. There are two trees. Forests, lists of (node, buffer) over the aligned
+// binary tree of a job's shards, are folded up that tree, so their result does not depend on
+// the number of ranks either. Whole buffers, one per rank, are folded in the canonical tree
+// over ranks. Operators need not commute.
 //
-// The same failure on all ranks: every waiting and later call returns the first cause. It
-// may be an error passed to Close or Abort, a cancelled context, a rank that left while
-// others wait for it, or ranks that make different calls. No call waits for ever. After a
-// call returns, nothing touches the slices passed to it.
+// All ranks get the same failure: every waiting and later call returns the first cause. This
+// may be an error passed to Close or Abort, a cancelled context, a rank that left while others
+// wait for it, or a mismatch between the calls of two ranks. No call waits for ever. After a
+// call returns, the package does not access the slices passed to it any more.
 //
-// No allocation per operation, once the structure of an operation has been seen.
+// An operation allocates nothing if the group has run an operation of the same structure
+// before.
 //
-// # The parts
+// # Structure
 //
-// A collective is a program, plain data: for each rank, lanes of instructions on
-// chunks of buffers (package program). Package algorithm generates programs. Package
-// check proves that the parts of all ranks fit together and compute what they claim, in
-// the tree they claim. Package execute runs a part over connections, package simulate
-// predicts its time on a given network, and package tune chooses. Where ranks share
-// memory ([LocalGroup]), no bytes need to be sent, and a faster executor does the same
-// work: each rank folds its own chunk directly from the buffers of the others into their
+// A collective is carried out by one program for each rank. A program is plain data: lanes of
+// instructions on chunks of buffers (package program). Package algorithm generates programs.
+// Package check proves that the programs of all ranks together compute the collective, in the
+// expression tree that they claim. Package execute runs a program over connections, package
+// simulate predicts the time on a given network, and package tune chooses the algorithm. Where
+// ranks share memory ([LocalGroup]), no bytes need to be sent, and a faster executor does the
+// same work: each rank folds its own chunk directly from the buffers of the others into their
 // results.
 //
 // In this package, files named memory* are for ranks of one process that share memory.

@@ -95,7 +95,7 @@ func ExampleMismatchError() {
 }
 
 // Three processes reduce over TCP. Here they are goroutines of one program, each with a group
-// of its own. A real process would learn its rank and the addresses from its command line.
+// of its own. A real process would get its rank and the addresses from its command line.
 func ExampleNewTCPGroup() {
 	dir, err := os.MkdirTemp("", "group")
 	if err != nil {
@@ -141,7 +141,8 @@ func ExampleNewTCPGroup() {
 	// Output: [3 3] [0 1 4]
 }
 
-// Rank 1 scatters the rows of a table, each rank adds up its row, and all gather the sums.
+// Rank 1 scatters the rows of a table, each rank adds up its row, and all ranks gather the
+// sums.
 func ExampleScatter() {
 	group := collective.NewLocalGroup(3)
 	var wg sync.WaitGroup
@@ -190,7 +191,8 @@ func ExampleWithAlgorithm() {
 	// Output: [0 1 2 3] by ring
 }
 
-// Two sparse gradients; one element of their sum is 0.
+// Two ranks add their sparse gradients. One element of the sum is 0, so it is not in the
+// result.
 func ExampleAllReduceSparse() {
 	mine := []collective.SparseVector[float64]{
 		{Length: 1000, Index: []int32{3, 500}, Value: []float64{1, 2}},

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// waiting starts an operation on ranks 0 and 1 of a group of 3, waits until both block, and
-// returns the channel of their errors.
+// waiting starts op on ranks 0 and 1 of a group of 3, waits until both block, and returns the
+// channel that receives their errors.
 func waiting(g *LocalGroup, op func(c *Comm) error) chan error {
 	errs := make(chan error, 2)
 	for r := range 2 {
@@ -43,7 +43,7 @@ func TestFailuresReachThoseWhoWait(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := NewLocalGroup(3)
 				errs := waiting(g, op)
-				require.Empty(t, errs, "%s: nobody may go on alone", name)
+				require.Empty(t, errs, "%s: ranks 0 and 1 must wait for rank 2", name)
 				x.fail(g)
 				first := <-errs
 				require.ErrorIs(t, first, x.want, "%s %s", name, how)
@@ -51,7 +51,7 @@ func TestFailuresReachThoseWhoWait(t *testing.T) {
 				require.Equal(t, first, <-errs)
 				g.Abort(errors.New("too late"))
 				require.Equal(t, first, g.Err())
-				require.Equal(t, first, op(g.Rank(1)), "later calls get the first cause")
+				require.Equal(t, first, op(g.Rank(1)), "later calls must return the first cause")
 			})
 		}
 	}
@@ -104,7 +104,7 @@ func TestCancellingOneRankEndsAll(t *testing.T) {
 		require.Equal(t, first, <-errs)
 		g.Rank(0).Close(nil)
 	})
-	synctest.Test(t, func(t *testing.T) { // through a Reduction
+	synctest.Test(t, func(t *testing.T) { // the context is that of a Reduction
 		g := NewLocalGroup(3)
 		ctx, cancel := context.WithCancelCause(context.Background())
 		errs := waiting(g, func(c *Comm) error {
@@ -116,14 +116,14 @@ func TestCancellingOneRankEndsAll(t *testing.T) {
 		require.ErrorIs(t, <-errs, reason)
 		require.ErrorIs(t, <-errs, reason)
 	})
-	// Cancelled before the call: this fails also where no rank would wait.
+	// A context that was cancelled before the call is an error even if no rank would wait.
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(reason)
 	require.ErrorIs(t, NewLocalGroup(1).Rank(0).Barrier(ctx), reason)
 }
 
-// TestAContextCancelledAfterItsOperationHarmsNobody gives each operation a context of its own,
-// like a timeout per call.
+// TestAContextCancelledAfterItsOperationHarmsNobody gives each operation its own context and
+// cancels it after the operation. It requires that the group does not fail.
 func TestAContextCancelledAfterItsOperationHarmsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewLocalGroup(3)
@@ -150,10 +150,10 @@ func TestAContextCancelledAfterItsOperationHarmsNobody(t *testing.T) {
 }
 
 // TestBuffersAreLeftAloneAfterReturn aborts the group while a user's operator works on the
-// buffers of the ranks. No rank returns before the operator is done.
+// buffers of the ranks. It requires that no rank returns before the operator has returned.
 func TestBuffersAreLeftAloneAfterReturn(t *testing.T) {
 	for how, limit := range limits {
-		// With one element only rank 0 has a part; the others wait in Recv.
+		// With one element only rank 0 has a part to fold. The other ranks wait in Recv.
 		for _, n := range []int{1, 5 * foldBlock} {
 			testBuffersAreLeftAlone(t, how, limit, n)
 		}
@@ -184,8 +184,8 @@ func testBuffersAreLeftAlone(t *testing.T, how string, limit, n int) {
 		require.Empty(t, returned, how)
 		close(gate)
 		for range 3 {
-			// Where one rank folds for all, the operation completes in spite of the
-			// abort. In parts, it ends early.
+			// If one rank folds for all, the operation completes in spite of the abort. If
+			// every rank folds a part, the operation ends early.
 			if err := <-returned; how == "parts" {
 				assert.Equal(t, cause, err)
 			}
@@ -212,8 +212,8 @@ func TestOperatorsThatPanicOrExitEndTheGroup(t *testing.T) {
 	}
 }
 
-// TestClosingBetweenSumAndRecv: closing keeps the buffers until the other ranks are done with
-// them.
+// TestClosingBetweenSumAndRecv has one rank close its Comm between Sum and Recv. It requires
+// that the other ranks still get the result.
 func TestClosingBetweenSumAndRecv(t *testing.T) {
 	g := groupWithLimit(3, 0)
 	for r, err := range onRanks(g, func(c *Comm) error {
@@ -234,8 +234,8 @@ func TestClosingBetweenSumAndRecv(t *testing.T) {
 	}
 }
 
-// TestManyFailuresAtOnce aborts, cancels and leaves groups that work, and wants every rank to
-// end with the same cause.
+// TestManyFailuresAtOnce aborts, cancels and leaves groups during operations. It requires that
+// every rank returns the same cause.
 func TestManyFailuresAtOnce(t *testing.T) {
 	withProcessors(t, func(t *testing.T) {
 		for seed := range 60 {
@@ -272,8 +272,9 @@ func TestManyFailuresAtOnce(t *testing.T) {
 	})
 }
 
-// TestALateComerDoesNotTouchWhatWasGivenBack: rank 1 posts its buffer, the group is aborted,
-// and rank 0 returns with the cause. Rank 1 folds only then, and must not write to out.
+// TestALateComerDoesNotTouchWhatWasGivenBack has rank 1 post its buffer. Then the group is
+// aborted, and rank 0 returns with the cause. If rank 1 calls Sum after that, it must not write
+// to the out of rank 0.
 func TestALateComerDoesNotTouchWhatWasGivenBack(t *testing.T) {
 	for how, limit := range limits {
 		synctest.Test(t, func(t *testing.T) {
@@ -298,8 +299,8 @@ func TestALateComerDoesNotTouchWhatWasGivenBack(t *testing.T) {
 	}
 }
 
-// TestCloseWaitsForThoseWhoReadItsBuffers: rank 1 closes after Sum while rank 0 still reads
-// the buffer of rank 1.
+// TestCloseWaitsForThoseWhoReadItsBuffers has rank 1 close its Comm after Sum while rank 0
+// still reads the buffer of rank 1. It requires that Close waits for rank 0.
 func TestCloseWaitsForThoseWhoReadItsBuffers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := groupWithLimit(2, 0)

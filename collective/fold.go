@@ -37,8 +37,8 @@ type folder[T Number] struct {
 	blocks [][]T
 }
 
-// reserve makes sure that the blocks for a plan exist, and a spare one. Each has at least
-// min(size, foldBlock) elements.
+// reserve allocates the blocks that p needs, and a spare one, unless they exist. Each has at
+// least min(size, foldBlock) elements.
 func (f *folder[T]) reserve(p *program.FoldPlan, size int) {
 	size = min(size, foldBlock)
 	for len(f.blocks) < p.Blocks+1 {
@@ -51,10 +51,10 @@ func (f *folder[T]) reserve(p *program.FoldPlan, size int) {
 	}
 }
 
-// fold writes the fold of the leaves' elements [lo, hi) to the same elements of every
-// slice of outs, and gives every NaN the same bits. A leaf may be the same memory as an
-// out, element for element, and two outs may be the same. If stop is not nil, it is
-// checked before every block, and a cause in it ends the work early.
+// fold writes the fold of the leaves' elements [lo, hi) to the same elements of every slice of
+// outs, and gives every NaN the same bits. A leaf may be the same memory as an out, element for
+// element, and two outs may be the same. If stop is not nil, it is checked before every block,
+// and fold returns early once it holds a cause.
 func (f *folder[T]) fold(p *program.FoldPlan, op *Op[T], leaves, outs [][]T, lo, hi int, stop *atomic.Pointer[cause]) {
 	if len(outs) == 0 || lo >= hi {
 		return
@@ -85,8 +85,8 @@ func (f *folder[T]) fold(p *program.FoldPlan, op *Op[T], leaves, outs [][]T, lo,
 	}
 }
 
-// foldBlock folds one block and returns the result, which is in out, in a leaf, or in a
-// block of the folder.
+// foldBlock folds the elements [lo, hi) and returns the result. That is a slice of out, of a
+// leaf, or of a block of the folder.
 func (f *folder[T]) foldBlock(p *program.FoldPlan, op *Op[T], apply reducer[T], leaves [][]T, out []T, lo, hi int) []T {
 	size := hi - lo
 	result := out[lo:hi]

@@ -15,11 +15,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
-// LocalGroup is a group of ranks that share the memory of this process. Rank returns
-// the end of a rank. Any goroutine may use the group itself.
+// LocalGroup is a group of ranks that share the memory of this process. Rank returns the handle
+// of a rank. The methods of LocalGroup may be called from any goroutine.
 //
-// LocalGroup is also the part of a TCPGroup in this process: the ranks hosted here meet
-// like a group of their own, and the last to arrive communicates with other processes.
+// A TCPGroup has a LocalGroup too, for the ranks that this process hosts. They meet like a
+// group of their own, and the last rank to arrive communicates with the other processes.
 type LocalGroup struct {
 	n     int // ranks in this process
 	size  int // ranks of the whole group
@@ -29,31 +29,33 @@ type LocalGroup struct {
 	began time.Time // clock of Stats
 	spin  int       // tries before parking; 0 where ranks outnumber processors
 
-	// serialLimit and packFrom are the constants of these names, except in tests.
+	// serialLimit and packFrom have the values of the constants of these names. Tests set other
+	// values.
 	serialLimit, packFrom int
 
 	barrier barrier
 
-	// failure is the first cause of the group's end; set once.
+	// failure is the error that ended the group. It is set once.
 	failure atomic.Pointer[cause]
 
-	// net reaches the ranks of other processes; nil where there are none.
+	// net reaches the ranks of other processes. It is nil unless the LocalGroup is part of a
+	// TCPGroup.
 	net *network
 
 	// local connects the ranks by messages, for named algorithms and for Send and Recv.
 	// The first rank that needs it makes it.
 	local        atomic.Pointer[mesh.Local]
 	makeMessages sync.Once
-	gone         []atomic.Bool // ranks that have closed their end
+	gone         []atomic.Bool // which ranks of this process have closed their Comm
 
-	// folds has the plans that the primitives have needed so far, by number of ranks.
+	// folds has the plans that the primitives have used so far, by number of ranks.
 	folds struct {
 		sync.Mutex
 		plans map[int]*program.FoldPlan
 	}
 
-	// The results of the last rank to arrive. It writes them while every other rank
-	// waits, and the others read them before they arrive again.
+	// The last rank to arrive at a meeting writes these fields while all other ranks wait. The
+	// others read them before they arrive again.
 	verdict int64
 	agreed  agreement
 	plans   planCache
@@ -61,11 +63,12 @@ type LocalGroup struct {
 
 type cause struct{ err error }
 
-// ErrClosed is the cause when a rank uses its end after closing it.
+// ErrClosed is returned to a rank that uses its Comm after closing it, unless the group has
+// failed.
 var ErrClosed = errors.New("collective: this rank has left the group")
 
-// ErrLeft is wrapped by the error of ranks that wait for a rank that closed its end
-// without an error.
+// ErrLeft is wrapped by the error of ranks that wait for a rank that closed its Comm without an
+// error.
 var ErrLeft = membership.ErrLeft
 
 // ErrTimeout is wrapped by the errors of waits that exceed their timeout.
@@ -112,11 +115,11 @@ func newGroup(size int, ranks []int) *LocalGroup {
 	return g
 }
 
-// Size is the number of ranks.
+// Size returns the number of ranks.
 func (g *LocalGroup) Size() int { return g.n }
 
-// Rank returns rank i's end of the group, the same at each call. Each end is
-// used by one goroutine at a time. It panics when there is no such rank.
+// Rank returns the handle of rank i, the same at each call. A handle is used by one goroutine
+// at a time. Rank panics if there is no rank i.
 func (g *LocalGroup) Rank(i int) *Comm {
 	if i < 0 || i >= g.n {
 		panic(fmt.Sprintf("collective: rank %d of a group of %d", i, g.n))
@@ -124,10 +127,10 @@ func (g *LocalGroup) Rank(i int) *Comm {
 	return &g.comms[i]
 }
 
-// Abort ends the group: every waiting and every later operation of every rank
-// returns err. Only the first cause counts. A nil err stands for a general error. Abort
-// does not wait for ranks. If the group has other processes, it notifies them and waits
-// for the answer whether there was an earlier cause.
+// Abort ends the group: every waiting and every later operation of every rank returns err. Only
+// the first cause counts. If err is nil, the ranks get a general error. Abort does not wait for
+// ranks. If the group has other processes, Abort notifies them and waits until it knows the
+// first cause.
 func (g *LocalGroup) Abort(err error) {
 	if err == nil {
 		err = errAborted
@@ -138,7 +141,7 @@ func (g *LocalGroup) Abort(err error) {
 	g.end(err)
 }
 
-// end makes err the cause for every rank of this process.
+// end makes err the cause for every rank of this process, unless there is an earlier cause.
 func (g *LocalGroup) end(err error) {
 	if g.failure.CompareAndSwap(nil, &cause{err}) {
 		g.barrier.wakeAll()
@@ -148,7 +151,7 @@ func (g *LocalGroup) end(err error) {
 	}
 }
 
-// Err is the first cause of the group's end, or nil.
+// Err returns the error that ended the group, or nil if the group has not ended.
 func (g *LocalGroup) Err() error {
 	if f := g.failure.Load(); f != nil {
 		return f.err
@@ -156,29 +159,31 @@ func (g *LocalGroup) Err() error {
 	return nil
 }
 
-// Comm is one rank's end of a group. One goroutine at a time may call its methods and
-// the operations on it. All ranks call the same operations in the same order.
+// Comm is the handle through which one rank takes part in a group, like a communicator of MPI.
+// One goroutine at a time may call its methods and the operations on it. All ranks call the
+// same operations in the same order.
 type Comm struct {
 	group *LocalGroup
-	index int    // among the ranks of this process
-	spin  int    // tries before parking, adapted to success
-	phase uint64 // meetings arrived at
-	seq   uint64 // operations begun
+	index int    // index of the rank among the ranks of this process
+	spin  int    // tries before parking, adapted to how often spinning succeeds
+	phase uint64 // number of meetings that the rank has arrived at
+	seq   uint64 // number of operations that the rank has begun
 	state commState
-	open  string // the AllReduce under way, when state is not idle
+	open  string // name of the AllReduce under way, if state is not idle
 
 	watch   watcher
 	calls   calls // the programs of this rank
 	request request
 	typed   [numTypes]arithmetic // *typedOp of the element type
 	leaves  [][]byte
-	aside   []byte // for the result of an AllToAll in place
+	aside   []byte // buffer for the result of an AllToAll in place
 	by      string // the algorithm of the latest AllReduce by messages
 
 	directs map[int]*directConn
 	leads   leading
 
-	// In groups of several processes: announces the operation that this rank is in.
+	// node announces the operation that this rank is in to the other processes, with the texts
+	// in standing. It is nil without other processes.
 	node          mesh.Node
 	standing      map[header]*mesh.Operation
 	history       history
@@ -186,7 +191,7 @@ type Comm struct {
 	stats         Stats
 	reducers      [numTypes]any // *AllReducer of AllReduce, by element type
 
-	_ [64]byte // the next rank's fields are another processor's
+	_ [64]byte // keeps the fields of the next rank, which another processor writes, in other cache lines
 }
 
 type commState uint8
@@ -199,16 +204,16 @@ const (
 	closed
 )
 
-// Rank is this end's number, 0 ≤ Rank < Size.
+// Rank returns the number of this rank in the group, 0 ≤ Rank < Size.
 func (c *Comm) Rank() int { return c.group.ranks[c.index] }
 
-// Size is the number of ranks of the group.
+// Size returns the number of ranks of the group.
 func (c *Comm) Size() int { return c.group.size }
 
-// Close says that this rank takes part no longer. With an error, the group is
-// aborted for that cause. Without one, other ranks can go on, but a rank that waits
-// for this one, now or later, gets an error wrapping ErrLeft. When Close returns,
-// buffers posted to an operation belong to the caller again. Close is idempotent.
+// Close ends the participation of this rank in the group. If err is not nil, the group is
+// aborted with that cause. If err is nil, other ranks can go on, but a rank that waits for this
+// rank, now or later, gets an error wrapping ErrLeft. When Close returns, buffers posted to an
+// operation belong to the caller again. Close is idempotent.
 func (c *Comm) Close(err error) {
 	if c.state == closed {
 		return
@@ -262,13 +267,15 @@ func (c *Comm) begin(ctx context.Context) error {
 	return nil
 }
 
-// fail aborts the group for a fault of this rank and returns the group's cause.
+// fail aborts the group with err, which this rank has caused, and returns the group's first
+// cause.
 func (c *Comm) fail(err error) error {
 	c.group.Abort(fmt.Errorf("rank %d: %w", c.Rank(), err))
 	return c.group.Err()
 }
 
-// failed ends the group for err unless it has ended already.
+// failed aborts the group with err unless it has ended already. It returns the group's first
+// cause.
 func (c *Comm) failed(err error) error {
 	if cause := c.group.Err(); cause != nil {
 		return cause
@@ -281,7 +288,8 @@ func (c *Comm) cancelled(ctx context.Context) error {
 	return c.group.Err()
 }
 
-// indexOf is the place of a rank among those of this process, or −1.
+// indexOf returns the index of a rank among the ranks of this process, or −1 if it is not one
+// of them.
 func (g *LocalGroup) indexOf(rank int) int {
 	i, ok := slices.BinarySearch(g.ranks, rank)
 	if !ok {

@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// withProcessors runs a test for groups that spin before they park and for groups that park at
-// once.
+// withProcessors runs body with different values of GOMAXPROCS, so that the ranks of some
+// groups spin before they park and the ranks of others park at once.
 func withProcessors(t *testing.T, body func(t *testing.T)) {
 	for _, procs := range []int{1, 2, 8} {
 		t.Run(fmt.Sprintf("GOMAXPROCS=%d", procs), func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestBroadcastsGiveTheRootsValue(t *testing.T) {
 		for _, p := range []int{1, 2, 5} {
 			g := NewLocalGroup(p)
 			for _, err := range onRanks(g, func(c *Comm) error {
-				var none context.Context // nothing can cancel it
+				var none context.Context // a nil context cannot be cancelled
 				for k := range 200 {
 					root := k % p
 					v, err := c.BroadcastInt64(none, root, int64(1000*k+c.Rank()))
@@ -84,7 +84,8 @@ func wholeOf(n int) *Reduction[float32] {
 	return &Reduction[float32]{Name: "centroids", Op: Sum[float32](), Whole: x, Out: x}
 }
 
-// TestDisagreementIsAnErrorOnAllRanks has one rank make another call than the others.
+// TestDisagreementIsAnErrorOnAllRanks has one rank make another call than the other ranks. It
+// requires that all ranks get the same MismatchError.
 func TestDisagreementIsAnErrorOnAllRanks(t *testing.T) {
 	ctx := context.Background()
 	barrier := func(c *Comm) error { return c.Barrier(ctx) }
@@ -104,7 +105,7 @@ func TestDisagreementIsAnErrorOnAllRanks(t *testing.T) {
 	user := UserOp("u", true, func(dst, src []float32) {})
 	cases := map[string]struct {
 		usual, odd func(c *Comm) error
-		want       [2]string // the odd rank's side, the usual side
+		want       [2]string // parts of the descriptions of the odd call and of the usual call
 	}{
 		"operation": {barrier, reduce(wholeOf(4096)),
 			[2]string{`AllReduce "centroids" #2 (4096 float32, sum, whole buffers)`, `Barrier #2`}},
@@ -158,13 +159,14 @@ func TestDisagreementIsAnErrorOnAllRanks(t *testing.T) {
 					require.Contains(t, theirs, x.want[1], name)
 					require.ErrorContains(t, err, fmt.Sprintf("rank %d is in ", odd))
 				}
-				require.Equal(t, errs[0], g.Rank(0).Barrier(ctx), "later calls get the same")
+				require.Equal(t, errs[0], g.Rank(0).Barrier(ctx), "later calls must return the same error")
 			}
 		}
 	}
 }
 
-// TestDisagreementIsFoundBeforeAllHaveCome: rank 2 makes its call only after the error.
+// TestDisagreementIsFoundBeforeAllHaveCome requires that ranks 0 and 1 of 3 get the
+// MismatchError before rank 2 makes its call.
 func TestDisagreementIsFoundBeforeAllHaveCome(t *testing.T) {
 	g := NewLocalGroup(3)
 	errs := make([]error, 2)

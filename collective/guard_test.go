@@ -11,9 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// executors runs a test of three ranks for each way to carry out a collective: in parts and
-// serially in shared memory, and among processes of one rank and of several. Where the test
-// names an algorithm, the ranks send messages.
+// executors runs body, a test of three ranks, for each way to carry out a collective: in shared
+// memory, in parts and serially, and among processes that have one rank or several. If body
+// names an algorithm, the ranks send messages in all cases.
 func executors(t *testing.T, body func(t *testing.T, of ends)) {
 	for how, limit := range limits {
 		t.Run(how, func(t *testing.T) {
@@ -37,10 +37,12 @@ func executors(t *testing.T, body func(t *testing.T, of ends)) {
 	}
 }
 
-// errExited stands for the error of a call whose goroutine ended within it.
+// errExited takes the place of the error of a call that did not return because its goroutine
+// ended.
 var errExited = errors.New("the goroutine of the test ended")
 
-// callOn makes a call on three ranks and returns the error of each. A panic fails the test.
+// callOn makes a call on three ranks and returns the error of each rank. A panic fails the
+// test.
 func callOn(t *testing.T, of ends, call func(c *Comm) error) []error {
 	errs := []error{errExited, errExited, errExited}
 	done := make(chan bool, len(errs))
@@ -61,9 +63,9 @@ func callOn(t *testing.T, of ends, call func(c *Comm) error) []error {
 	return errs
 }
 
-// TestOperatorsThatBreakEndEveryCollective has the user's operator panic, or end its
-// goroutine, in every collective and algorithm. A rank that has done its part before that
-// gets the error from the barrier after the collective.
+// TestOperatorsThatBreakEndEveryCollective has the user's operator panic or end its goroutine
+// in every collective and algorithm. It requires that all ranks get an error. A rank that has
+// completed its part before the failure gets the error from the barrier after the collective.
 func TestOperatorsThatBreakEndEveryCollective(t *testing.T) {
 	for what, act := range map[string]func(dst, src []int64){
 		"panic": func(_, _ []int64) { panic("index 7") },
@@ -92,7 +94,8 @@ func TestOperatorsThatBreakEndEveryCollective(t *testing.T) {
 	}
 }
 
-// reductionsBy returns all reductions of n elements, without and with a named algorithm.
+// reductionsBy returns calls of all collectives that reduce, with n elements, without and with
+// a named algorithm.
 func reductionsBy(op Op[int64], n int) map[string]func(c *Comm) error {
 	buffer := func(n int) []int64 { return make([]int64, n) }
 	calls := map[string]func(c *Comm) error{}
@@ -129,8 +132,9 @@ func reductionsBy(op Op[int64], n int) map[string]func(c *Comm) error {
 	return calls
 }
 
-// TestAGoroutineThatEndsKeepsItsSlicesUntilOthersAreDone: the caller's deferred functions
-// write to its slices. If other ranks still read them, the race detector reports it.
+// TestAGoroutineThatEndsKeepsItsSlicesUntilOthersAreDone ends a goroutine within its operator.
+// Its deferred functions write to its slices. If other ranks still read the slices then, the
+// race detector reports it.
 func TestAGoroutineThatEndsKeepsItsSlicesUntilOthersAreDone(t *testing.T) {
 	const n = 3000
 	for name, call := range map[string]func(c *Comm, op Op[int64], x []int64) error{

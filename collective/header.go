@@ -13,24 +13,24 @@ import (
 // operation if and only if their headers are equal.
 type header struct {
 	kind  operation
-	root  int // of a broadcast
+	root  int // of an operation with a root
 	seq   uint64
-	count int // elements
+	count int // number of elements
 	name  string
 	dtype dataType
 	op    string
 	opk   opKind
 	mode  inputMode
-	// shards is the size of the tree over shards that forests lie in.
+	// shards is the number of shards of the tree in which forests lie.
 	shards int
-	sparse bool // zeros may be left away
+	sparse bool // zeros may be omitted
 
 	coll      program.Collective
-	algorithm string // asked for by name
+	algorithm string // the name that the caller gave, or ""
 	counts    uint64 // hash of the lengths of blocks, 0 if they are even
 }
 
-// kin returns the header without its number, which all operations of one kind share.
+// withoutNumber returns the header with seq 0. It is the same for all operations of one kind.
 func (h *header) withoutNumber() header {
 	k := *h
 	k.seq = 0
@@ -45,17 +45,17 @@ const (
 	callBroadcastBool
 	callBroadcastInt64
 	callAllReduce
-	callCollective // which, coll says
+	callCollective // header.coll says which one
 	callObjects    // the gathering of the values in a reduction of objects
 )
 
-// titles are the names of collectives in messages.
+// titles are the names of collectives in error messages.
 var titles = [program.NumCollectives]string{
 	"AllReduce", "Broadcast", "Reduce", "Gather", "AllGather", "Scatter",
 	"ReduceScatter", "AllToAll", "Barrier", "Scan", "Exscan",
 }
 
-// inputMode says what ranks bring to a reduction.
+// inputMode is the kind of input of a reduction.
 type inputMode uint8
 
 const (
@@ -63,9 +63,9 @@ const (
 	forests                       // nodes of the tree over shards
 )
 
-// slot is what a rank posts before it arrives at a meeting. Only that rank may access it
-// before it arrives. From then on all ranks may read it, until the meeting is complete
-// or, if the operation has a result, until that is complete.
+// slot is what a rank posts before it arrives at a meeting. Only that rank may access it before
+// it arrives. From then on all ranks may read it, until the meeting is complete or, for an
+// operation with a result, until the result is complete.
 type slot struct {
 	header  header
 	value   int64           // of a broadcast, at the root
@@ -76,7 +76,7 @@ type slot struct {
 	_       [64]byte
 }
 
-// describe names the operation for users.
+// describe returns a description of the operation for users.
 func (h *header) describe() string {
 	switch h.kind {
 	case callBarrier:
@@ -119,7 +119,8 @@ func (h *header) describe() string {
 	}
 }
 
-// number returns the number of the operation as text, empty for a header of a whole kind.
+// number returns the number of the operation as text. It is empty for a header from
+// withoutNumber.
 func (h *header) number() string {
 	if h.seq == 0 {
 		return ""
@@ -127,11 +128,12 @@ func (h *header) number() string {
 	return fmt.Sprintf(" #%d", h.seq)
 }
 
-// describeCollective is, for example, Reduce "loss" #3 (100 float64, sum, to rank 2).
+// describeCollective returns a description, for example Reduce "loss" #3 (100 float64, sum, to
+// rank 2).
 func (h *header) describeCollective() string {
 	var b strings.Builder
 	b.WriteString(titles[h.coll])
-	own := h.coll == program.AllToAll && h.counts != 0 // lengths of each rank's own
+	own := h.coll == program.AllToAll && h.counts != 0 // each rank gives its own lengths
 	if own {
 		b.WriteByte('V')
 	}
@@ -165,9 +167,9 @@ func (h *header) describeCollective() string {
 	return b.String()
 }
 
-// signature is a rank and a digest of its header in one word, never 0. Equal headers
-// have equal digests. Different headers may have equal digests too, so headers are
-// compared in full before data is touched.
+// signature holds the index of a rank in this process, in its low rankBits bits, and a digest
+// of the rank's header. It is never 0. Equal headers have equal digests. Different headers may
+// have equal digests too, so headers are compared in full before data is touched.
 type signature uint64
 
 const rankBits = 24
@@ -195,7 +197,8 @@ type MismatchError = membership.MismatchError
 // the rank that noticed first.
 type PeerError = membership.PeerError
 
-// mismatch describes two ranks that have arrived.
+// mismatch returns the error for two ranks in different operations. Both have arrived. a and b
+// are their indices in this process.
 func (g *LocalGroup) mismatch(a, b int) error {
 	return &MismatchError{
 		Rank: g.ranks[b], Doing: g.slots[b].header.describe(),
@@ -203,8 +206,8 @@ func (g *LocalGroup) mismatch(a, b int) error {
 	}
 }
 
-// compareHeaders looks for a rank whose header differs from that of the first. All ranks
-// have arrived.
+// compareHeaders returns an error if the header of a rank differs from that of the first rank.
+// All ranks have arrived.
 func (g *LocalGroup) compareHeaders() error {
 	want := &g.slots[0].header
 	for i := 1; i < g.n; i++ {

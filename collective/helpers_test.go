@@ -39,7 +39,7 @@ func hostile(seed uint64, n int) []float64 {
 	return x
 }
 
-// convert makes hostile data of another type; integers keep the low bits.
+// convert returns x with elements of type T. Integers get the low bits.
 func convert[T Number](x []float64) []T {
 	y := make([]T, len(x))
 	for i, v := range x {
@@ -53,8 +53,8 @@ func convert[T Number](x []float64) []T {
 	return y
 }
 
-// chain is an operator that neither commutes nor associates, over integers, so
-// that a result tells the exact tree it was folded in.
+// chain returns an operator on integers that is neither commutative nor associative. So
+// different trees give different results.
 func chain() Op[int64] {
 	return UserOp("chain", false, func(dst, src []int64) {
 		for i := range dst {
@@ -63,7 +63,7 @@ func chain() Op[int64] {
 	})
 }
 
-// lean is such an operator over floats.
+// lean returns an operator on floats that is neither commutative nor associative.
 func lean() Op[float64] {
 	return UserOp("lean", false, func(dst, src []float64) {
 		for i := range dst {
@@ -72,9 +72,10 @@ func lean() Op[float64] {
 	})
 }
 
-// The plain references. They use no schedules, no blocks, and nothing of package shared.
+// The functions below are the reference for results. They use no schedules, no blocks, and
+// nothing of package shared.
 
-// join folds two values, either of which may be absent.
+// join returns the fold of two values, either of which may be nil, which means absent.
 func join[T Number](op Op[T], a, b []T) []T {
 	if a == nil {
 		return b
@@ -100,8 +101,8 @@ func join[T Number](op Op[T], a, b []T) []T {
 	return x
 }
 
-// treeOverShards returns the value of the aligned tree over leaves. Their number is a power
-// of two; a nil leaf is absent.
+// treeOverShards returns the value of the aligned tree over leaves. The number of leaves is a
+// power of two. A nil leaf is absent.
 func treeOverShards[T Number](op Op[T], leaves [][]T) []T {
 	if len(leaves) == 1 {
 		return leaves[0]
@@ -110,7 +111,7 @@ func treeOverShards[T Number](op Op[T], leaves [][]T) []T {
 	return join(op, treeOverShards(op, leaves[:h]), treeOverShards(op, leaves[h:]))
 }
 
-// treeOverRanks is the value of the canonical tree over ranks.
+// treeOverRanks returns the value of the canonical tree over ranks, where rank r has x[r].
 func treeOverRanks[T Number](op Op[T], x [][]T) []T {
 	q := 1
 	for 2*q <= len(x) {
@@ -131,8 +132,8 @@ func treeOverRanks[T Number](op Op[T], x [][]T) []T {
 // bitsOf returns the bytes of x, so that floats are compared by their bits.
 func bitsOf[T Number](x []T) []byte { return append([]byte{}, bytesOf(x)...) }
 
-// rankForest returns the entries of rank r of p in a tree of hostile data. One in five shards
-// is empty.
+// rankForest returns the entries of rank r of p in a tree over the given number of shards of
+// hostile data. One in five shards is empty.
 func rankForest(p, r, shards, n int) []sharding.Entry[[]float64] {
 	forest := []sharding.Entry[[]float64]{}
 	own := sharding.Split(shards, p, r)

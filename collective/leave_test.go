@@ -7,8 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestARankThatLeavesAloneIsMissed has one of the two ranks of a process leave, while the
-// other one and a rank of another process wait for it.
+// TestARankThatLeavesAloneIsMissed has one of the two ranks of a process leave. It requires
+// that the other rank of the process and a rank of another process, which wait for it, get
+// ErrLeft.
 func TestARankThatLeavesAloneIsMissed(t *testing.T) {
 	for _, who := range []int{0, 1} {
 		groups := tcpGroups(t, 3, [][]int{{0, 1}, {2}})

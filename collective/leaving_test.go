@@ -10,8 +10,9 @@ import (
 	"github.com/superstep-ml/superstep/collective/tune"
 )
 
-// TestMessagesForOneThatHasLeft has rank 1 leave before any rank has sent a message: the ranks
-// are not connected yet.
+// TestMessagesForOneThatHasLeft has rank 1 leave before any rank has sent a message, so that
+// the ranks are not connected yet. It requires that messages to and from rank 1 fail with
+// ErrLeft.
 func TestMessagesForOneThatHasLeft(t *testing.T) {
 	for name, call := range map[string]func(c *Comm) error{
 		"receiving": func(c *Comm) error { return Recv(c, 1, 0, make([]float64, 1)) },
@@ -24,8 +25,8 @@ func TestMessagesForOneThatHasLeft(t *testing.T) {
 	}
 }
 
-// TestClosingAnEndOverTCP closes the end of a rank but not the group of its process. The ranks
-// that wait for it get the error nevertheless.
+// TestClosingAnEndOverTCP closes the Comm of a rank but not the group of its process. It
+// requires that the ranks that wait for that rank get ErrLeft.
 func TestClosingAnEndOverTCP(t *testing.T) {
 	for leaver := range 3 {
 		groups := tcpGroups(t, 3, nil)
@@ -47,7 +48,7 @@ func TestClosingAnEndOverTCP(t *testing.T) {
 	}
 }
 
-// TestEveryTagIsOne sends with tags that have the same low half.
+// TestEveryTagIsOne requires that tags with equal low 32 bits are different tags.
 func TestEveryTagIsOne(t *testing.T) {
 	tags := []int{0, 1 << 32, -1, 1<<32 - 1, -(1 << 32)}
 	executors(t, func(t *testing.T, of ends) {
@@ -65,7 +66,7 @@ func TestEveryTagIsOne(t *testing.T) {
 						return err
 					}
 					if x[0] != int64(k) {
-						t.Errorf("tag %d brings message %d", tags[k], x[0])
+						t.Errorf("Recv with tag %d returned message %d", tags[k], x[0])
 					}
 				}
 			}
@@ -76,7 +77,7 @@ func TestEveryTagIsOne(t *testing.T) {
 	})
 }
 
-// freeAddress returns an address with a port that nothing listens at.
+// freeAddress returns an address with a port at which nothing listens.
 func freeAddress(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -84,7 +85,8 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestAddressesWithoutAPortAreProcessesOfTheirOwn gives a port only for rank 0.
+// TestAddressesWithoutAPortAreProcessesOfTheirOwn requires that ranks with equal addresses and
+// port 0 can join as separate processes. Only rank 0 has a port.
 func TestAddressesWithoutAPortAreProcessesOfTheirOwn(t *testing.T) {
 	addresses := []string{freeAddress(t), "127.0.0.1:0", "127.0.0.1:0"}
 	errs := make(chan error, len(addresses))
@@ -119,7 +121,8 @@ func TestAddressesThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestATunerWithoutANetwork: the tuner assumes the default network. A nil context will do.
+// TestATunerWithoutANetwork requires that a group whose tuner has no network works and assumes
+// the default network. It also requires that nil contexts are allowed.
 func TestATunerWithoutANetwork(t *testing.T) {
 	//lint:ignore SA1012 a nil context is one that never ends, as everywhere in this package
 	g, err := NewTCPGroup(nil, 0, TCPConfig{Size: 1, Store: FileStore(t.TempDir()), Tuning: &tune.Tuner{}})

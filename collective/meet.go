@@ -6,13 +6,13 @@ import (
 	"fmt"
 )
 
-// meet is the synchronisation of the group. It returns when all ranks have arrived, or
-// with the first cause if they cannot any more. The last rank to arrive compares the
-// headers of all ranks and runs lead, if given, while the others wait. lead sees what
-// ranks wrote before meet, and after meet all ranks see what lead wrote.
+// meet synchronises the ranks of this process. It returns when all of them have arrived, or
+// with the first cause if the group fails before. The last rank to arrive compares the headers
+// of all ranks and runs lead, if given, while the others wait. lead sees what ranks wrote
+// before meet, and after meet all ranks see what lead wrote.
 //
-// On arrival, each rank compares its signature with that of the first rank. So a
-// mismatch is found before the other ranks arrive.
+// On arrival, each rank compares its signature with the signature of the first rank that
+// arrived. So most mismatches are found before all ranks have arrived.
 func (c *Comm) meet(ctx context.Context, lead leader) error {
 	g := c.group
 	c.enter(&g.slots[c.index].header)
@@ -36,11 +36,11 @@ func (c *Comm) meet(ctx context.Context, lead leader) error {
 	return nil
 }
 
-// leader is the work that the last rank to arrive does for all.
+// leader is work that the last rank to arrive at a meeting does for all ranks. That rank leads
+// the meeting.
 type leader interface{ lead(c *Comm) error }
 
-// leading is the leader of operations other than AllReduce. Each rank has one and reuses
-// it.
+// leading is the leader of operations other than AllReduce. Each rank reuses one value of it.
 type leading struct {
 	what leadKind
 	ctx  context.Context
@@ -73,8 +73,8 @@ func (l *leading) lead(c *Comm) error {
 	}
 }
 
-// runLead compares headers and runs l. Unless it succeeds, it ends the group, so that the
-// waiting ranks get the error.
+// runLead compares headers and runs l. If either fails, it ends the group, so that the waiting
+// ranks get the error.
 func (c *Comm) runLead(l leader) (err error) {
 	g := c.group
 	finished := false

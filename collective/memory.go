@@ -10,9 +10,9 @@ import (
 // Collectives among ranks that share the memory of a process: each rank does its part
 // directly from the buffers of the others.
 
-// share carries out a request in shared memory. The ranks post their buffers and meet.
-// Then each rank does its part directly from the memory of the others. If there is
-// little to do, the last rank to arrive does all parts instead.
+// share carries out a request in shared memory. The ranks post their buffers and meet. Then
+// each rank does its part directly from the memory of the others. If the buffers are small, the
+// last rank to arrive does all parts instead.
 func (c *Comm) share(q *request) error {
 	g := c.group
 	s := &g.slots[c.index]
@@ -80,7 +80,7 @@ func (q *request) moved(r, p int) int64 {
 	return 0
 }
 
-// overlap says whether two buffers are the same memory.
+// overlap reports whether two buffers begin at the same address.
 func overlap(a, b []byte) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }
 
 // shareOwn does this rank's part and then arrives at the barrier, even if it fails or the
@@ -106,8 +106,8 @@ func (c *Comm) shareOwn(q *request, aside []byte) {
 	finished = true
 }
 
-// shareAll is the work of the last rank to arrive. It checks whether the blocks of an
-// exchange fit together. If there is little to do, it does the parts of all ranks.
+// shareAll is the work of the last rank to arrive. It checks whether the counts of an AllToAllV
+// fit together. If the buffers are small, it does the parts of all ranks.
 func (c *Comm) shareAll() error {
 	g, own := c.group, &c.request
 	total, inPlace := 0, false
@@ -136,7 +136,8 @@ func (c *Comm) shareAll() error {
 	return nil
 }
 
-// exchangeFits checks an AllToAllV: each rank must send as much as the receiver expects.
+// exchangeFits returns an error if a rank of an AllToAllV sends a different number of elements
+// than the receiver expects.
 func (g *LocalGroup) exchangeFits() error {
 	for s := range g.slots {
 		for d := range g.slots {
@@ -152,9 +153,9 @@ func (g *LocalGroup) exchangeFits() error {
 	return nil
 }
 
-// part does rank r's part of a collective after all requests are posted. own is the
-// request of the calling rank; part uses its operator. A panic of the user's operator
-// becomes an error.
+// part does rank r's part of a collective after all requests are posted. own is the request of
+// the calling rank; part uses its operator. If aside is not nil, the result of an AllToAll is
+// written to it. A panic of the user's operator becomes an error.
 func (c *Comm) part(own *request, r int, aside []byte) (err error) {
 	if own.header.opk == opUser {
 		defer func() {
@@ -195,8 +196,8 @@ func (c *Comm) part(own *request, r int, aside []byte) (err error) {
 	case program.ReduceScatter:
 		c.foldBlock(own, q.block(r, len(slots)), q.out)
 	case program.Scan, program.Exscan:
-		// Each rank does a share of the elements for all ranks. So a rank in place does
-		// not overwrite input that another still has to read.
+		// Each rank computes a share of the elements for all ranks, beginning with the last. So
+		// an output in the memory of an input is written only after that input was read.
 		share := sharding.Split(q.n, len(slots), r)
 		for i := len(slots) - 1; i >= 0; i-- {
 			upTo := i + 1
@@ -209,7 +210,7 @@ func (c *Comm) part(own *request, r int, aside []byte) (err error) {
 	return nil
 }
 
-// move copies, unless both are the same memory.
+// move copies src to dst, unless both are the same memory.
 func move(dst, src []byte) {
 	if !overlap(dst, src) {
 		copy(dst, src)
@@ -266,7 +267,7 @@ func (g *LocalGroup) foldOver(p int) *program.FoldPlan {
 	}
 	plan, err := program.CompileFold(p, sharding.RankSchedule(p, nil))
 	if err != nil {
-		panic(err) // the schedules above are trees
+		panic(err) // does not happen: RankSchedule returns a tree
 	}
 	if g.folds.plans == nil {
 		g.folds.plans = map[int]*program.FoldPlan{}

@@ -11,8 +11,8 @@ import (
 // AllReduce among ranks that share the memory of a process: each rank folds its part of the
 // elements of all inputs, and writes it to every Out.
 
-// lead is the work of the last rank to arrive: it chooses how to fold. If there is little to
-// do, it folds for all ranks.
+// lead is the work of the last rank to arrive: it chooses how to fold. If the buffers are
+// small, it folds for all ranks.
 func (a *AllReducer[T]) lead(c *Comm) error {
 	g := c.group
 	if g.net != nil {
@@ -74,9 +74,9 @@ func (a *AllReducer[T]) foldOwn() {
 	finished = true
 }
 
-// fold writes the elements of r of the result to every Out. All ranks have posted. A panic
-// of the user's operator becomes an error. Once stop holds a cause, fold ends early, and
-// the contents of the outputs are undefined.
+// fold computes the elements of r of the result and writes them to every Out. All ranks have
+// posted. A panic of the user's operator becomes an error. Once stop holds a cause, fold ends
+// early, and the contents of the outputs are undefined.
 func (a *AllReducer[T]) fold(s *schedule, r sharding.Range, stop *atomic.Pointer[cause]) (err error) {
 	if r.Empty() {
 		return nil
@@ -98,7 +98,7 @@ func (a *AllReducer[T]) fold(s *schedule, r sharding.Range, stop *atomic.Pointer
 	return nil
 }
 
-// postedLeaves sets the leaves to the elements of r of all posted inputs.
+// postedLeaves sets leaves to the elements of r of all posted inputs, in the order of s.
 func (a *AllReducer[T]) postedLeaves(s *schedule, r sharding.Range) {
 	slots := a.c.group.slots
 	a.leaves = a.leaves[:0]
@@ -112,7 +112,8 @@ func (a *AllReducer[T]) postedLeaves(s *schedule, r sharding.Range) {
 	}
 }
 
-// foldBlock is fold for a reduction with blocks: it writes the block of a rank to its Out.
+// foldBlock is fold for a reduction with blocks: it computes the block of a rank and writes it
+// to the Out of that rank.
 func (a *AllReducer[T]) foldBlock(s *schedule, rank int, stop *atomic.Pointer[cause]) (err error) {
 	own := a.req.part(a.n, a.c.group.n, rank)
 	if own.Empty() {
@@ -131,8 +132,8 @@ func (a *AllReducer[T]) foldBlock(s *schedule, rank int, stop *atomic.Pointer[ca
 	return nil
 }
 
-// countParts counts how many bytes this rank's input to the parts of other ranks takes,
-// packed and whole.
+// countParts counts the bytes of this rank's input to the parts that other ranks fold, packed
+// and whole.
 func (a *AllReducer[T]) countParts() {
 	a.packed, a.whole = 0, 0
 	if a.c.group.net != nil || !a.packs() {
@@ -158,8 +159,8 @@ func (a *AllReducer[T]) countPart(x []T) {
 	}
 }
 
-// agreeToPack decides whether ranks that share memory count their parts as packed. Only the
-// rank that leads calls it.
+// agreeToPack reports whether ranks that share memory count the bytes of packed parts.
+// Otherwise they count the bytes of whole parts. Only the rank that leads the meeting calls it.
 func (a *AllReducer[T]) agreeToPack() bool {
 	if !a.packs() {
 		return false
@@ -172,7 +173,8 @@ func (a *AllReducer[T]) agreeToPack() bool {
 	return worthPacking(packed, whole)
 }
 
-// account counts the times and bytes of an operation after this rank's part is folded.
+// account adds the times and bytes of an operation to the statistics after this rank's part is
+// folded. The operation began at start, the ranks met at met, and the folding ended at end.
 func (a *AllReducer[T]) account(start, met, end time.Duration) {
 	c := a.c
 	_, size := typeOf[T]()

@@ -44,8 +44,8 @@ func (c *Comm) exchange(q *request) error {
 }
 
 // agree has the ranks of a local group meet before they send messages. Otherwise a rank that
-// makes another call in shared memory would never get the error. Ranks in several processes
-// find a difference in each other's messages or through the membership.
+// waits in a different call, which uses shared memory, would never get the error. Ranks in
+// several processes detect a mismatch from each other's messages or through the membership.
 func (c *Comm) agree(ctx context.Context, h *header) error {
 	g := c.group
 	if g.net != nil {
@@ -57,9 +57,9 @@ func (c *Comm) agree(ctx context.Context, h *header) error {
 	return c.meet(ctx, nil)
 }
 
-// endUnless ends the group if the goroutine ended within an operation, for example by
-// runtime.Goexit in an operator of the user. The call then never returns an error, so the
-// others must be notified here.
+// endUnless ends the group if finished is false. Then the goroutine ended within the operation
+// of h, for example by runtime.Goexit in an operator of the user. The call then never returns
+// an error, so the other ranks must be notified here.
 func (c *Comm) endUnless(finished bool, h *header) {
 	if !finished {
 		c.broken(fmt.Errorf("the goroutine ended within %s", h.describe()))
@@ -77,8 +77,8 @@ func (c *Comm) broken(err error) error {
 	return c.fail(err)
 }
 
-// messages returns this rank's programs. In a local group, the first call connects the
-// ranks.
+// messages returns the calls of this rank, which run programs among the ranks. In a local
+// group, the first call of messages connects the ranks.
 func (c *Comm) messages() (*calls, error) {
 	if c.calls.node != nil {
 		return &c.calls, nil
@@ -104,13 +104,14 @@ func (c *Comm) messages() (*calls, error) {
 	return &c.calls, nil
 }
 
-// localDecider is the decider of a local group. It has nothing to decide, since ranks of one
-// process send messages only for named algorithms.
+// localDecider is the decider of a local group. It is never asked for an algorithm, since ranks
+// of one process send messages only for named algorithms.
 type localDecider struct{}
 
 func (localDecider) decide(_ *calls, q *request, _ decisionKey) (*choice, error) {
 	return nil, fmt.Errorf("%s without an algorithm", titles[q.coll])
 }
 
-// channels returns 1: copies within a process do not wait for sockets.
+// channels returns 1. More connections would not be faster, since copies within a process do
+// not wait for sockets.
 func (localDecider) channels(*calls, decisionKey) int { return 1 }

@@ -8,13 +8,12 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// AllReduce by messages: reductions by a named algorithm, and what reductions among processes
-// share with them.
+// AllReduce by messages: reductions by a named algorithm, and the code that reductions among
+// processes share with them.
 
-// sumByName reduces by messages among all ranks, by the algorithm that the caller named. An
-// algorithm that takes forests gets them, and the result is the usual one. For any other
-// algorithm each rank first folds its own entries, and the result depends on the number of
-// ranks.
+// sumByName reduces by messages among all ranks, by the algorithm that the caller named. If the
+// algorithm takes forests, the result has the same bits as without a named algorithm. Otherwise
+// each rank first folds its own entries, and the result depends on the number of ranks.
 func (a *AllReducer[T]) sumByName() error {
 	c := a.c
 	k, err := c.messages()
@@ -54,8 +53,8 @@ func (a *AllReducer[T]) sumByName() error {
 	return nil
 }
 
-// forestTargets returns the nodes that this rank brings to a program over forests. These are
-// the cover of its shards if the algorithm takes forests, else the root of the whole tree.
+// forestTargets returns the nodes that this rank gives as input to the program. These are the
+// nodes that cover its shards if the algorithm takes forests, else the root of the whole tree.
 func (a *AllReducer[T]) forestTargets(k *calls, q *request, h *header) ([]sharding.Node, error) {
 	if a.covers == nil || a.coversOf != h.shards {
 		f := &memberForest{nodes: make([][]sharding.Node, a.c.Size())}
@@ -85,7 +84,7 @@ func (a *AllReducer[T]) forestTargets(k *calls, q *request, h *header) ([]shardi
 	return []sharding.Node{{Level: level}}, nil
 }
 
-// collect appends the input of a rank to the entries.
+// collect appends the nodes and buffers of req, the part of a rank, to entries and values.
 func (a *AllReducer[T]) collect(req *Reduction[T], rank int) {
 	if req.mode() == wholeBuffers {
 		a.entries = append(a.entries, rankNode(rank, a.c.Size()))
@@ -98,7 +97,7 @@ func (a *AllReducer[T]) collect(req *Reduction[T], rank int) {
 	}
 }
 
-// reduceParts folds the collected entries into targets and runs the program.
+// reduceParts folds the collected entries into targets and calls run, which runs the program.
 func (a *AllReducer[T]) reduceParts(q *request, targets []sharding.Node, run func() (bool, error)) error {
 	defer clear(a.values)
 	if err := a.combiner.prepare(a.entries, targets); err != nil {

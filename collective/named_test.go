@@ -83,7 +83,7 @@ func TestAlgorithmsThatCannotServeAreRefused(t *testing.T) {
 			require.ErrorContains(t, err, want)
 		}
 	}
-	// A ring starts the fold of each chunk at another rank.
+	// A ring starts the fold of each chunk at a different rank, so the operator must commute.
 	g := NewLocalGroup(3)
 	for _, err := range onRanks(g, func(c *Comm) error {
 		x := make([]int64, 4)
@@ -128,7 +128,8 @@ func TestMessagesFromRankToRank(t *testing.T) {
 			}
 			return nil
 		}
-		// Only one goroutine at a time may use an end, so even ranks send first.
+		// Only one goroutine at a time may use a Comm, so a rank cannot send and receive at
+		// once. Even ranks send first.
 		if c.Rank()%2 == 0 {
 			if err := send(); err != nil {
 				return err
@@ -158,8 +159,8 @@ func TestAMessageOfAnotherLengthEndsTheGroup(t *testing.T) {
 	}
 }
 
-// TestMessagesAndSharedMemoryDisagree has one rank send messages while the others wait
-// in shared memory.
+// TestMessagesAndSharedMemoryDisagree has one rank name an algorithm, which sends messages,
+// while the other ranks wait in shared memory. It requires that all ranks get a MismatchError.
 func TestMessagesAndSharedMemoryDisagree(t *testing.T) {
 	g := NewLocalGroup(3)
 	for _, err := range onRanks(g, func(c *Comm) error {

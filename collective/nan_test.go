@@ -12,9 +12,9 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// odd returns the data of rank or shard r. Two in three elements are NaN, of both signs and
-// several payloads, or infinities of both signs. Which value comes from which rank differs
-// from element to element.
+// odd returns the data of rank or shard r. Two in three elements are infinities of both signs,
+// or NaNs of both signs and with several payloads. Which rank has which value differs from
+// element to element.
 func odd(r, n int) []float64 {
 	values := []uint64{0x7ff8000000000000, 0xfff8000000000000, 0x7ff0000000000abc, 0xfffc00000000beef, 0x7ff0000000000000, 0xfff0000000000000}
 	x := make([]float64, n)
@@ -26,7 +26,8 @@ func odd(r, n int) []float64 {
 	return x
 }
 
-// requireNaNs requires some NaN in x, each with the bits that folds give to every NaN.
+// requireNaNs requires that x has at least one NaN, and that every NaN in it has the bits that
+// folds give to NaNs.
 func requireNaNs(t *testing.T, x []float64, what ...any) {
 	t.Helper()
 	some := false
@@ -39,9 +40,9 @@ func requireNaNs(t *testing.T, x []float64, what ...any) {
 	require.True(t, some, "%v: there is no NaN", what)
 }
 
-// TestReductionsGiveOneNaN reduces NaN of all sorts by every algorithm and operator, in shared
-// memory and by messages, in whole buffers and forests, of one rank and of several. Every NaN
-// in the results must have the same bits.
+// TestReductionsGiveOneNaN reduces different NaNs with every algorithm and operator, in shared
+// memory and by messages, in whole buffers and forests, in groups of one rank and of several.
+// It requires that every NaN in the results has the same bits.
 func TestReductionsGiveOneNaN(t *testing.T) {
 	const n = 41
 	user := UserOp("plus", true, func(dst, src []float64) {
@@ -50,7 +51,7 @@ func TestReductionsGiveOneNaN(t *testing.T) {
 		}
 	})
 	for p := 1; p <= 5; p++ {
-		for _, few := range []int{0, 1 << 20} { // each rank folds its part, or one folds for all
+		for _, few := range []int{0, 1 << 20} { // with 0 each rank folds its part, else one rank folds for all
 			g := NewLocalGroup(p)
 			if few == 0 {
 				g.serialLimit = 0
@@ -86,7 +87,7 @@ func TestReductionsGiveOneNaN(t *testing.T) {
 						return AllReduce(c, req)
 					}) {
 						what := fmt.Sprint(op.Name(), a, p, " rank ", r)
-						if err != nil { // from algorithms without trees
+						if err != nil { // algorithms that take no forests return it
 							require.ErrorContains(t, err, "has no shard with a value", what)
 							require.NotEmpty(t, a, what)
 						} else {
@@ -119,7 +120,7 @@ func TestReductionsGiveOneNaN(t *testing.T) {
 	}
 }
 
-// namesFor returns the algorithms that serve p ranks.
+// namesFor returns the names of the algorithms of coll that support p ranks.
 func namesFor(coll program.Collective, p int) (names []string) {
 	for _, a := range algorithm.For(coll) {
 		if a.Supports(algorithm.Params{P: p}) == nil {
@@ -136,8 +137,8 @@ func with(name string) []Option {
 	return []Option{WithAlgorithm(name)}
 }
 
-// shareAll runs a collective on all ranks and checks the results of the ranks for which has is
-// true.
+// shareAll runs a collective on all ranks and checks the NaNs in the results of the ranks for
+// which has returns true.
 func shareAll(t *testing.T, g *LocalGroup, run func(c *Comm, out []float64) error, n int, has func(rank int) bool, what ...any) {
 	t.Helper()
 	outs := make([][]float64, g.n)

@@ -23,11 +23,11 @@ type network struct {
 	me    int     // this process
 	tuner *tune.Tuner
 
-	closed atomic.Int32 // number of ranks of this process that have closed their ends
-	depart func()       // says good-bye to the other processes; does not wait
+	closed atomic.Int32 // number of ranks of this process that have closed their Comms
+	depart func()       // tells the other processes that this one leaves; does not wait
 
-	// calls runs programs among processes. The rank that leads a meeting of this process
-	// uses it.
+	// calls runs programs among processes. The rank that leads a meeting of this process uses
+	// calls and the fields below.
 	calls    calls
 	trials   calls // replaces calls while algorithms are measured: see calibration.With
 	request  request
@@ -39,7 +39,7 @@ type network struct {
 	shards   map[int]*processNodes
 }
 
-// meshGroup is what a group needs of the connections between its ranks.
+// meshGroup has the methods of the mesh of connections between ranks that a group calls.
 type meshGroup interface {
 	Node(rank int) mesh.Node
 	Leave(rank int)
@@ -61,12 +61,12 @@ func newNetwork(m meshGroup, size int, hosts [][]int, me int, t *tune.Tuner) *ne
 
 func (n *network) node(rank int) mesh.Node { return n.mesh.Node(rank) }
 
-// fail notifies all processes and returns the first cause. err names ranks, so that it does
-// not pass through a processNode.
+// fail notifies all processes of err and returns the first cause. It calls the node of a rank
+// and not a processNode, since err has the numbers of ranks already.
 func (n *network) fail(err error) error { return n.node(n.hosts[n.me][0]).Fail(err) }
 
-// enter announces that this rank is in the operation of h. If others wait too long, or for
-// another operation, the membership finds it from this.
+// enter announces that this rank is in the operation of h. From this the membership finds ranks
+// that wait too long and ranks that wait in different operations.
 func (c *Comm) enter(h *header) {
 	n := c.group.net
 	if n == nil {
@@ -92,8 +92,8 @@ func (c *Comm) enter(h *header) {
 }
 
 // history is a digest of the collectives that a rank has begun. A rank that only sends may
-// complete a collective before the others find that they are in another one. So the digest
-// is sent with the messages of all later collectives.
+// complete a collective before other ranks find that they are in a different one. So the digest
+// is sent with the messages of all later collectives, where a mismatch is still found.
 type history struct{ seq, digest uint64 }
 
 // leave announces that the operation is over.
@@ -103,8 +103,8 @@ func (c *Comm) leave() {
 	}
 }
 
-// processNode is a node whose ranks are the processes. A process is reached at the lowest of
-// its ranks.
+// processNode is a mesh.Node of a group in which the processes take the place of ranks.
+// Messages to a process go to the lowest of its ranks.
 type processNode struct {
 	mesh.Node
 	me       int
@@ -118,7 +118,7 @@ func (n *processNode) Size() int { return len(n.leaders) }
 func (n *processNode) Open(ctx context.Context, routes []mesh.Route) ([]mesh.Conn, error) {
 	real := slices.Clone(routes)
 	for i := range real {
-		// Programs among ranks use other channels of the same peers.
+		// The offset separates these channels from those of programs among ranks.
 		real[i].Peer, real[i].Channel = n.leaders[real[i].Peer], real[i].Channel+n.channels
 	}
 	return n.Node.Open(ctx, real)
@@ -138,26 +138,27 @@ func (n *processNode) Fail(err error) error {
 	return n.Node.Fail(err)
 }
 
-// processChannels is the first channel number of programs among processes, and
-// directChannel is the channel of messages from rank to rank. Both are above the channels of
-// programs among ranks, with all their stripes. trialChannels is the first channel on which
-// algorithms are measured. It is free unless lanes have more stripes than usual.
+// processChannels is the first channel number of programs among processes, and directChannel is
+// the channel of messages from rank to rank. Both are above all channels of programs among
+// ranks, where each lane has several connections. trialChannels is the first channel on which
+// algorithms are measured. Programs among ranks do not reach it unless their lanes have more
+// connections than usual.
 const (
 	trialChannels   = 256
 	processChannels = 512
 	directChannel   = 1023
 )
 
-// processNodes is the input of the processes to a reduction of all ranks: for each process, the
-// nodes of a tree that cover the input of its ranks.
+// processNodes has the nodes that the processes give as input to a reduction of all ranks. The
+// nodes of a process cover the input of its ranks in a tree.
 type processNodes struct {
-	forest *memberForest // nil if each process brings one buffer, folded in the tree over ranks
+	forest *memberForest // nil if each process has one buffer, folded in the tree over ranks
 	nodes  [][]sharding.Node
 	mine   []sharding.Node
 }
 
-// partiesFor returns the parties of a reduction of whole buffers, or of forests over a number
-// of shards. Rank r owns the shards of sharding.Split(shards, size, r).
+// processNodesFor returns the processNodes of a reduction of whole buffers, or of forests over
+// the given number of shards. Rank r owns the shards of sharding.Split(shards, size, r).
 func (n *network) processNodesFor(mode inputMode, shards int) *processNodes {
 	if mode == wholeBuffers {
 		if n.whole == nil {
@@ -181,8 +182,9 @@ func (n *network) makeWhole() *processNodes {
 		return append(dst, rankNode(rank, n.size))
 	})
 	if len(n.hosts) == n.size {
-		// Each process has one rank, so the trees are the same. Algorithms that take no
-		// forests may serve too, if a rule or the tuner's AnyTree allows them.
+		// Each process has one rank, so the tree over processes is the tree over ranks. Without
+		// a forest, algorithms that take no forests can be chosen too, if a rule or the tuner's
+		// AnyTree allows them.
 		p.forest = nil
 	}
 	return p
@@ -202,8 +204,8 @@ func (n *network) makeProcessNodes(of func(rank int, dst []sharding.Node) []shar
 }
 
 // rankNode returns the node of a rank in an aligned tree with the shape of the canonical tree
-// over p ranks. Ranks that are paired first are leaves. Any other rank has the node that a
-// pair would have.
+// over p ranks. If p is not a power of two, the canonical tree first folds some ranks in pairs.
+// These ranks are leaves here, and each other rank has a node of level 1, like a pair.
 func rankNode(rank, p int) sharding.Node {
 	q := 1
 	for 2*q <= p {

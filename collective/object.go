@@ -12,12 +12,12 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// ObjectReduction is one rank's part in a reduction of objects: values of any type
-// that a codec can encode and a function can merge. All ranks gather all values and
-// merge them in the same order. So it is for objects of moderate size, such as sketches,
-// sets of candidates or statistics.
+// ObjectReduction is one rank's part in a reduction of objects: values of any type that a codec
+// can encode and a function can merge. All ranks gather all values and merge them in the same
+// order. So the objects should be of moderate size, such as sketches, sets of candidates or
+// statistics.
 //
-// A rank brings one value, or a forest of the tree over Shards shards, as in a
+// The input of a rank is one value, or a forest of the tree over Shards shards, as in a
 // Reduction. A shard or rank without a value is left out.
 type ObjectReduction[V any] struct {
 	Name  string // for errors
@@ -27,15 +27,15 @@ type ObjectReduction[V any] struct {
 	// both. Its result must depend only on them.
 	Merge func(left, right V) V
 
-	Value  *V // of a rank without a forest; nil if it brings nothing
+	Value  *V // of a rank without a forest; nil if it has no value
 	Forest []sharding.Entry[V]
-	Shards int // 0 if ranks bring single values
+	Shards int // 0 if the input of ranks is single values
 
 	Context context.Context
 }
 
 // AllReduceObject merges the values of all ranks. Each rank gets its own copy of the result.
-// any reports whether there was a value at all. The given values are only read.
+// any reports whether any rank had a value. The given values are only read.
 func AllReduceObject[V any](c *Comm, r *ObjectReduction[V]) (result V, any bool, err error) {
 	o := Option{ctx: r.Context, name: r.Name}
 	finished := false
@@ -53,7 +53,7 @@ func AllReduceObject[V any](c *Comm, r *ObjectReduction[V]) (result V, any bool,
 	return result, any, err
 }
 
-// reduce gathers and merges.
+// reduce gathers the values of all ranks and merges them.
 func (r *ObjectReduction[V]) reduce(c *Comm, o Option) (result V, any bool, err error) {
 	payload, err := r.encode(c.Rank(), c.Size())
 	if err != nil {
@@ -76,8 +76,8 @@ func (r *ObjectReduction[V]) reduce(c *Comm, o Option) (result V, any bool, err 
 	return result, any, nil
 }
 
-// encode writes the values of a rank, each after its node and length. size is the number of
-// ranks.
+// encode returns the encoded values of a rank. Each is preceded by its node and by its length
+// in bytes. size is the number of ranks.
 func (r *ObjectReduction[V]) encode(rank, size int) ([]byte, error) {
 	if r.Codec == nil || r.Merge == nil {
 		return nil, fmt.Errorf("there is no codec, or no function to merge with")
@@ -109,7 +109,7 @@ func (r *ObjectReduction[V]) encode(rank, size int) ([]byte, error) {
 	return payload, nil
 }
 
-// decode appends the values of a payload.
+// decode appends the values of a payload to dst.
 func (r *ObjectReduction[V]) decode(payload []byte, dst []sharding.Entry[V]) ([]sharding.Entry[V], error) {
 	for len(payload) > 0 {
 		node, body, rest, err := cutEntry(payload)
@@ -126,8 +126,8 @@ func (r *ObjectReduction[V]) decode(payload []byte, dst []sharding.Entry[V]) ([]
 	return dst, nil
 }
 
-// cutEntry returns the first entry of a payload, its node and the bytes of its value, and the
-// rest of the payload.
+// cutEntry returns the node and the encoded value of the first entry of a payload, and the rest
+// of the payload.
 func cutEntry(payload []byte) (node sharding.Node, body, rest []byte, err error) {
 	var field [3]uint64
 	rest = payload
@@ -198,7 +198,8 @@ func gatherBytes(c *Comm, mine []byte, shards int, o Option) ([][]byte, error) {
 // maxGathered bounds the bytes of all ranks together in a gathering of objects.
 const maxGathered = 1 << 30
 
-// gatherNumbers gathers a few numbers of every rank on every rank, the same number of each.
+// gatherNumbers gathers mine of every rank on every rank. mine has the same length on all
+// ranks.
 func gatherNumbers(c *Comm, mine []int64, o Option) ([]int64, error) {
 	all := make([]int64, len(mine)*c.Size())
 	if c.group.net == nil {

@@ -89,15 +89,15 @@ func FuzzCutEntry(f *testing.F) {
 				t.Fatalf("node %v", node)
 			}
 			if len(body)+len(rest) >= len(payload) {
-				t.Fatal("nothing was taken")
+				t.Fatal("cutEntry consumed no bytes")
 			}
 			payload = rest
 		}
 	})
 }
 
-// sparseOf makes a vector with about density·n elements of hostile magnitudes. Some of them
-// are zeros, of both signs.
+// sparseOf returns a sparse vector that stores about density·n elements of very different
+// magnitudes. Some stored elements are zeros of both signs.
 func sparseOf(r *rand.Rand, n int, density float64) SparseVector[float64] {
 	v := SparseVector[float64]{Length: n, Index: []int32{}}
 	for i := range n {
@@ -116,7 +116,8 @@ func sparseOf(r *rand.Rand, n int, density float64) SparseVector[float64] {
 	return v
 }
 
-// denseSum returns the sum by its definition: an absent element and −0 both count as +0.
+// denseSum returns the sum of leaves by the definition of a sparse sum: an absent element and
+// −0 both count as +0.
 func denseSum(n int, leaves []SparseVector[float64]) []float64 {
 	dense := make([][]float64, len(leaves))
 	for k, v := range leaves {
@@ -165,7 +166,7 @@ func TestSparseSumsAreTheDenseSumsAtAnyParallelism(t *testing.T) {
 				if first == nil {
 					first = got
 				}
-				require.Equal(t, first, got, "the form depends on the sum alone")
+				require.Equal(t, first, got, "the form of the result must depend only on the sum")
 			}
 		}
 	}

@@ -33,32 +33,33 @@ type Op[T Number] struct {
 	fold        func(dst, src []T)
 }
 
-// Sum adds. Integers wrap around. An empty sum is 0.
+// Sum returns the operator that adds. Integers wrap around. An empty sum is 0.
 func Sum[T Number]() Op[T] { return Op[T]{kind: opSum, name: "sum", commutative: true} }
 
-// Prod multiplies. Integers wrap around. An empty product is 1.
+// Prod returns the operator that multiplies. Integers wrap around. An empty product is 1.
 func Prod[T Number]() Op[T] {
 	return Op[T]{kind: opProd, name: "prod", commutative: true, identity: 1}
 }
 
-// Max takes the larger; a NaN on either side gives NaN, and +0 is above −0. An
-// empty maximum is the least value of the type (−Inf for floats).
+// Max returns the operator that takes the larger operand. A NaN in either operand gives NaN,
+// and +0 is larger than −0. An empty maximum is the least value of the type (−Inf for floats).
 func Max[T Number]() Op[T] {
 	return Op[T]{kind: opMax, name: "max", commutative: true, identity: leastOf[T]()}
 }
 
-// Min takes the smaller; a NaN on either side gives NaN, and −0 is below +0. An
-// empty minimum is the greatest value of the type (+Inf for floats).
+// Min returns the operator that takes the smaller operand. A NaN in either operand gives NaN,
+// and −0 is smaller than +0. An empty minimum is the greatest value of the type (+Inf for
+// floats).
 func Min[T Number]() Op[T] {
 	return Op[T]{kind: opMin, name: "min", commutative: true, identity: greatestOf[T]()}
 }
 
-// UserOp is an operator of the caller. fold does dst[i] = dst[i] ∘ src[i] for all i of
-// two slices of equal length; dst holds the left operand. It gets arbitrary pieces of the
-// buffers, so it must treat each element by itself. It writes only dst and keeps neither
-// slice. Several goroutines may call it at once. The name is used in errors and records,
-// and ranks compare it to check that they use the same operator. The result of a
-// reduction without contributions is 0 everywhere; see WithIdentity.
+// UserOp returns an operator that the caller defines. fold computes dst[i] = dst[i] ∘ src[i]
+// for all i of two slices of equal length; dst holds the left operand. fold is called with
+// arbitrary pieces of the buffers, so it must treat each element by itself. It writes only dst
+// and keeps neither slice. Several goroutines may call it at once. The name is used in errors
+// and run records, and ranks compare it to check that they use the same operator. The result of
+// a reduction without contributions is 0 everywhere; see WithIdentity.
 func UserOp[T Number](name string, commutative bool, fold func(dst, src []T)) Op[T] {
 	return Op[T]{kind: opUser, name: name, commutative: commutative, fold: fold}
 }
@@ -71,17 +72,17 @@ func (o Op[T]) WithIdentity(v T) Op[T] {
 	return o
 }
 
-// Name is "sum", "prod", "max", "min", or the name given to UserOp.
+// Name returns "sum", "prod", "max", "min", or the name given to UserOp.
 func (o Op[T]) Name() string { return o.name }
 
-// Commutative says whether operands may change places without changing the value. An
+// Commutative reports whether the two operands may be swapped without changing the value. An
 // algorithm that does not keep the order of ranks refuses operators that do not commute.
 func (o Op[T]) Commutative() bool { return o.commutative }
 
-// Identity is the result of a reduction without contributions.
+// Identity returns the result of a reduction without contributions.
 func (o Op[T]) Identity() T { return o.identity }
 
-// leastOf is the identity of the maximum.
+// leastOf returns the identity of the maximum.
 func leastOf[T Number]() T {
 	var v T
 	switch p := any(&v).(type) {
@@ -99,7 +100,7 @@ func leastOf[T Number]() T {
 	return v
 }
 
-// greatestOf is the identity of the minimum.
+// greatestOf returns the identity of the minimum.
 func greatestOf[T Number]() T {
 	var v T
 	switch p := any(&v).(type) {
@@ -134,7 +135,7 @@ var typeNames = [numTypes]string{"", "float64", "float32", "int64", "int32", "ui
 
 func (d dataType) String() string { return typeNames[d] }
 
-// typeOf gives the data type and its size in bytes.
+// typeOf returns the data type of T and the size of an element in bytes.
 func typeOf[T Number]() (dataType, int) {
 	var v *T
 	switch any(v).(type) {

@@ -9,20 +9,21 @@ type Option struct {
 	name      string
 }
 
-// WithContext ends the wait, and the group, when ctx is cancelled.
+// WithContext returns an option that ends the operation and the group when ctx is cancelled.
 func WithContext(ctx context.Context) Option { return Option{ctx: ctx} }
 
-// WithAlgorithm names the algorithm of package algorithm that carries out the call, with
-// its dimensions if it takes any: "ring", "torus:4x8", "hierarchical:8". All ranks must
-// give the same name. Without it, the group chooses among the algorithms that give the
-// same bits. A named algorithm may give other bits, and these may depend on the number of
-// ranks.
+// WithAlgorithm returns an option that names the algorithm of package algorithm that carries
+// out the call, with its dimensions if it takes any: "ring", "torus:4x8", "hierarchical:8". All
+// ranks must give the same name. Without this option, the group chooses among the algorithms
+// that all give the same bits. A named algorithm may give other bits, and these may depend on
+// the number of ranks.
 func WithAlgorithm(name string) Option { return Option{algorithm: name} }
 
-// WithName names the call in errors. All ranks must give the same name.
+// WithName returns an option with a name of the call for errors. All ranks must give the same
+// name.
 func WithName(name string) Option { return Option{name: name} }
 
-// merge combines options; a later option overrides an earlier one.
+// merge returns the combination of options. A later option overrides an earlier one.
 func merge(opts []Option) Option {
 	var o Option
 	for i := range opts {

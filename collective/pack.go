@@ -6,27 +6,27 @@ import (
 	"unsafe"
 )
 
-// Buffers with mostly zeros are sent packed: only the elements that have a bit set, and
-// their places. Such an element is called set. A piece with k set elements out of n is
-// written in the form that takes the fewest bytes, the first of these if several do. The
-// reader finds the form from k:
+// Buffers with mostly zeros are sent packed: only the elements that have at least one bit set
+// are sent, and their positions. Such an element is called set. A piece of n elements, k of
+// which are set, is written in the form that takes the fewest bytes. If several forms take the
+// fewest bytes, the first of them is used. The reader finds the form from k and n:
 //
-//	places  a number of 4 bytes for each set element, ascending, then the k elements
+//	places  the positions of the set elements, ascending, in 4 bytes each, then the k elements
 //	mask    a bit for each of n, in words of 4 bytes, then the k elements
 //	plain   all n elements
 //
-// If k is 0, nothing is written. Either part is filled up to a multiple of 8 bytes. Only +0
-// has no bit set. So −0 and every NaN are sent as they are, the receiver restores all bits,
-// and the form does not change the result.
+// If k is 0, nothing is written. The positions or the mask are padded to a multiple of 8 bytes,
+// and so are the elements. Only +0 has no bit set. So −0 and every NaN are sent as they are,
+// the receiver restores all bits, and the form does not change the result.
 
-// absentPiece is the number of set elements of an absent piece.
+// absentPiece is used as the number of set elements of a piece that does not exist.
 const absentPiece = -1
 
-// even rounds bytes up to a multiple of 8.
+// even returns n, a number of bytes, rounded up to a multiple of 8.
 func even(n int) int { return (n + 7) &^ 7 }
 
-// packedBytes returns the bytes of a packed piece with k set elements out of n. size is the
-// bytes of an element.
+// packedBytes returns the number of bytes of a packed piece of n elements, k of which are set.
+// An element has size bytes.
 func packedBytes(k, n, size int) int {
 	if k <= 0 {
 		return 0
@@ -39,7 +39,7 @@ func maskWords(n int) int { return (n + 31) / 32 }
 // plain reports whether a piece is written in the plain form.
 func plain(k, n, size int) bool { return packedBytes(k, n, size) == even(n*size) }
 
-// setOf counts the set elements of a buffer.
+// setOf returns the number of set elements of a buffer.
 func setOf[T Number](x []T) int {
 	if _, size := typeOf[T](); size == 8 {
 		return countSet(viewAs[uint64](x))
@@ -49,7 +49,7 @@ func setOf[T Number](x []T) int {
 	return countSet(viewAs[uint8](x))
 }
 
-// word is an element seen as bits.
+// word is an unsigned integer with the bits of an element.
 type word interface{ uint64 | uint32 | uint8 }
 
 // viewAs views elements as words of their size.
@@ -79,7 +79,7 @@ func countSet[W word](x []W) int {
 }
 
 // packPiece writes a piece with k set elements to dst and returns the number of bytes written.
-// dst is aligned to 8 bytes and has room for one more element than packedBytes says.
+// dst is aligned to 8 bytes and has room for one element more than packedBytes returns.
 func packPiece[T Number](dst []byte, x []T, k int) int {
 	switch _, size := typeOf[T](); size {
 	case 8:
@@ -143,8 +143,8 @@ func wordsOf[W word](b []byte, n int) []W {
 	return unsafe.Slice((*W)(unsafe.Pointer(&b[0])), n)
 }
 
-// unpackPiece writes all elements of a piece with k set elements to dst. src has the length of
-// packedBytes and is aligned to 8 bytes.
+// unpackPiece writes all elements of a piece with k set elements to dst. src has the length
+// that packedBytes returns and is aligned to 8 bytes.
 func unpackPiece[T Number](dst []T, src []byte, k int) error {
 	switch _, size := typeOf[T](); size {
 	case 8:
@@ -196,11 +196,11 @@ func unpackWords[W word](dst []W, src []byte, k, size int) error {
 // packFrom is the least number of elements for which a Sparse reduction looks for zeros.
 const packFrom = 16384
 
-// packs says whether the current operation may send its parts packed.
+// packs reports whether the current operation may send its parts packed.
 func (a *AllReducer[T]) packs() bool {
 	return a.req.Sparse && a.n >= a.c.group.packFrom && a.c.Size() > 1
 }
 
-// worthPacking reports whether to pack: only if that saves at least an eighth of the bytes.
-// All ranks call it with the bytes of all parts, so all decide alike.
+// worthPacking reports whether to pack: only if that saves at least an eighth of the bytes. All
+// ranks call it with the bytes of the parts of all ranks, so all make the same decision.
 func worthPacking(packed, whole int64) bool { return packed <= whole-whole/8 }

@@ -24,7 +24,7 @@ func (c *Comm) perform(q *request, n int) error {
 	}
 	start := c.group.now()
 	err := c.exchange(q)
-	// Every fold gives all NaNs the same bits. This does it for input that was not folded.
+	// Every fold gives all NaNs the same bits. A result that was not folded gets them here.
 	if unfolded := q.coll == program.Scan || q.coll == program.Exscan || c.Size() == 1; err == nil && q.arith != nil && unfolded {
 		q.arith.oneNaN(q.out)
 	}
@@ -35,8 +35,8 @@ func (c *Comm) perform(q *request, n int) error {
 	return err
 }
 
-// account counts the bytes that a collective moved away from this rank, and the time that
-// the rank waited for others.
+// account adds to the statistics the bytes that a collective moved away from this rank, and the
+// time that the rank waited for others.
 func (c *Comm) account(bytes int64, waited time.Duration) {
 	c.stats.Bytes += bytes
 	c.stats.Recv += waited

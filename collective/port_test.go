@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
-// testPorts returns the ports of n processes. They are closed when the test ends.
+// testPorts returns the ports of n processes. The ports are closed when the test ends.
 func testPorts(t *testing.T, n int) []*peerlink.Port {
 	ports := make([]*peerlink.Port, n)
 	for i := range ports {
@@ -25,7 +25,7 @@ func testPorts(t *testing.T, n int) []*peerlink.Port {
 	return ports
 }
 
-// atPorts makes a group with one rank for each port.
+// atPorts returns the parts of a group with one rank for each port.
 func atPorts(t *testing.T, ports []*peerlink.Port, name string, attempt uint32) []*TCPGroup {
 	groups, errs := make([]*TCPGroup, len(ports)), make([]error, len(ports))
 	var all sync.WaitGroup
@@ -41,7 +41,7 @@ func atPorts(t *testing.T, ports []*peerlink.Port, name string, attempt uint32) 
 	return groups
 }
 
-// sums makes an AllReduce on all ranks, times times, and checks the results.
+// sums runs the given number of AllReduces on all ranks and checks the results.
 func sums(groups []*TCPGroup, times int) error {
 	errs := make([]error, len(groups))
 	var all sync.WaitGroup
@@ -63,8 +63,8 @@ func sums(groups []*TCPGroup, times int) error {
 	return errors.Join(errs...)
 }
 
-// TestGroupsAtOnePort: several groups of the same processes run at the same time. Each process
-// has one port for all of them.
+// TestGroupsAtOnePort requires that several groups of the same processes can run at the same
+// time if each process has one port for all groups.
 func TestGroupsAtOnePort(t *testing.T) {
 	ports := testPorts(t, 3)
 	var all sync.WaitGroup
@@ -78,8 +78,9 @@ func TestGroupsAtOnePort(t *testing.T) {
 	all.Wait()
 }
 
-// TestLaterAttemptAtTheSamePorts: when a process is lost, the others join the next attempt at
-// their old ports, together with a new process. The earlier attempt may be closed or not.
+// TestLaterAttemptAtTheSamePorts requires that after the loss of a process, the other processes
+// can join the next attempt at their old ports, together with a new process, whether they have
+// closed the earlier attempt or not.
 func TestLaterAttemptAtTheSamePorts(t *testing.T) {
 	for _, closed := range []bool{true, false} {
 		ports := testPorts(t, 3)
@@ -107,12 +108,13 @@ func TestLaterAttemptAtTheSamePorts(t *testing.T) {
 		require.NoError(t, sums(second, 5))
 		_, err := NewTCPGroup(t.Context(), 1, TCPConfig{Port: ports[1], Leader: ports[0].Address(), Size: 3, Group: "queue", Attempt: 1})
 		require.ErrorContains(t, err, `attempt 1 of the control connection of group "queue" is over: this is attempt 2`)
-		require.NoError(t, sums(second, 5), "who came late has not ended it")
+		require.NoError(t, sums(second, 5), "the refused process of attempt 1 must not end attempt 2")
 		closeAll(t, second)
 	}
 }
 
-// TestLaterAttemptEndsTheOneBefore: ranks of the earlier attempt get the error in their work.
+// TestLaterAttemptEndsTheOneBefore requires that ranks in an operation of the earlier attempt
+// get ErrReplaced when their processes join a later one.
 func TestLaterAttemptEndsTheOneBefore(t *testing.T) {
 	ports := testPorts(t, 2)
 	first := atPorts(t, ports, "queue", 1)

@@ -10,19 +10,19 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// The primitives. All ranks of a group call the same primitives in the same order, with
-// the same root, lengths, operator and options. If they do not, all get a MismatchError. A
-// slice may be empty, or nil if the rank has no part. A primitive returns when this rank's
-// result is complete and its slices belong to the caller again. On error the contents of
-// the output are undefined and the group has ended.
+// The primitives. All ranks of a group call the same primitives in the same order, with the
+// same root, lengths, operator and options. If they do not, all ranks get a MismatchError. A
+// slice may be empty, or nil if the rank does not use it. A primitive returns when this rank's
+// result is complete and its slices belong to the caller again. On error the contents of the
+// output are undefined and the group has ended.
 //
-// "Block r" of n elements among p ranks is sharding.Split(n, p, r): the first n mod p
-// blocks are one longer. An output may be in place: exactly the memory of the input, or of
-// the block of the input, that it corresponds to. Otherwise they do not overlap. The left
+// "Block r" of n elements among p ranks is sharding.Split(n, p, r): the first n mod p blocks
+// are one longer. An output may be in place: exactly the memory of the input, or of the block
+// of the input, that it corresponds to. Otherwise output and input must not overlap. The left
 // operand of a reduction always comes from the lower rank. Reductions are folded in the
 // canonical tree over ranks, unless an algorithm is named.
 
-// Broadcast gives every rank the root's buf.
+// Broadcast copies the root's buf to every other rank's buf.
 func Broadcast[T Number](c *Comm, root int, buf []T, opts ...Option) error {
 	q := newRequest[T](c, program.Broadcast, opts)
 	q.root, q.n = root, len(buf)
@@ -34,8 +34,8 @@ func Broadcast[T Number](c *Comm, root int, buf []T, opts ...Option) error {
 	return c.perform(q, len(buf))
 }
 
-// Reduce folds every rank's in and leaves the result in the root's out, which may be the
-// same slice as its in. The out of other ranks is not used.
+// Reduce folds the inputs (in) of all ranks and writes the result to the root's output (out),
+// which may be the same slice as its input. The outputs of the other ranks are not used.
 func Reduce[T Number](c *Comm, root int, op Op[T], in, out []T, opts ...Option) error {
 	q := newRequest[T](c, program.Reduce, opts)
 	q.root, q.n = root, len(in)
@@ -49,8 +49,8 @@ func Reduce[T Number](c *Comm, root int, op Op[T], in, out []T, opts ...Option) 
 	return reduceWith(c, q, op, len(in))
 }
 
-// Gather leaves every rank's in, all of one length, in the root's out, in rank
-// order. The root's in may be block Rank of its out.
+// Gather copies the inputs (in) of all ranks to the root's output (out), in rank order. All
+// inputs have the same length. The root's input may be its own block of the output.
 func Gather[T Number](c *Comm, root int, in, out []T, opts ...Option) error {
 	q := newRequest[T](c, program.Gather, opts)
 	q.root, q.n = root, len(in)*c.Size()
@@ -64,8 +64,8 @@ func Gather[T Number](c *Comm, root int, in, out []T, opts ...Option) error {
 	return c.perform(q, q.n)
 }
 
-// GatherV is Gather, but the in of rank r has counts[r] elements. All ranks give the same
-// counts.
+// GatherV is Gather for inputs of different lengths: the input of rank r has counts[r]
+// elements. All ranks give the same counts.
 func GatherV[T Number](c *Comm, root int, in, out []T, counts []int, opts ...Option) error {
 	q := newRequest[T](c, program.Gather, opts)
 	q.root = root
@@ -85,8 +85,8 @@ func GatherV[T Number](c *Comm, root int, in, out []T, counts []int, opts ...Opt
 	return c.perform(q, q.n)
 }
 
-// AllGather leaves every rank's in, all of one length, in every rank's out, in rank
-// order. A rank's in may be block Rank of its out.
+// AllGather copies the inputs (in) of all ranks to the output (out) of every rank, in rank
+// order. All inputs have the same length. A rank's input may be its own block of its output.
 func AllGather[T Number](c *Comm, in, out []T, opts ...Option) error {
 	q := newRequest[T](c, program.AllGather, opts)
 	q.n = len(in) * c.Size()
@@ -98,8 +98,8 @@ func AllGather[T Number](c *Comm, in, out []T, opts ...Option) error {
 	return c.perform(q, q.n)
 }
 
-// AllGatherV is AllGather, but the in of rank r has counts[r] elements. All ranks give the
-// same counts.
+// AllGatherV is AllGather for inputs of different lengths: the input of rank r has counts[r]
+// elements. All ranks give the same counts.
 func AllGatherV[T Number](c *Comm, in, out []T, counts []int, opts ...Option) error {
 	q := newRequest[T](c, program.AllGather, opts)
 	if err := c.blocks(q, counts); err != nil {
@@ -114,8 +114,8 @@ func AllGatherV[T Number](c *Comm, in, out []T, counts []int, opts ...Option) er
 	return c.perform(q, q.n)
 }
 
-// Scatter gives rank r block r of the root's in, as its out. The in of other ranks
-// is not used, and all blocks have the length of out.
+// Scatter copies block r of the root's input (in) to the output (out) of rank r. All blocks
+// have the length of out. The inputs of the other ranks are not used.
 func Scatter[T Number](c *Comm, root int, in, out []T, opts ...Option) error {
 	q := newRequest[T](c, program.Scatter, opts)
 	q.root, q.n = root, len(out)*c.Size()
@@ -131,7 +131,8 @@ func Scatter[T Number](c *Comm, root int, in, out []T, opts ...Option) error {
 	return c.perform(q, q.n)
 }
 
-// ScatterV is Scatter, but rank r gets counts[r] elements. All ranks give the same counts.
+// ScatterV is Scatter for blocks of different lengths: rank r gets counts[r] elements. All
+// ranks give the same counts.
 func ScatterV[T Number](c *Comm, root int, in, out []T, counts []int, opts ...Option) error {
 	q := newRequest[T](c, program.Scatter, opts)
 	q.root = root
@@ -153,8 +154,9 @@ func ScatterV[T Number](c *Comm, root int, in, out []T, counts []int, opts ...Op
 	return c.perform(q, q.n)
 }
 
-// ReduceScatter folds every rank's in, all of one length, and gives rank r block r
-// of the result as its out, which may be block Rank of its in.
+// ReduceScatter folds the inputs (in) of all ranks and writes block r of the result to the
+// output (out) of rank r. All inputs have the same length. A rank's output may be its own block
+// of its input.
 func ReduceScatter[T Number](c *Comm, op Op[T], in, out []T, opts ...Option) error {
 	q := newRequest[T](c, program.ReduceScatter, opts)
 	q.n = len(in)
@@ -166,8 +168,8 @@ func ReduceScatter[T Number](c *Comm, op Op[T], in, out []T, opts ...Option) err
 	return reduceWith(c, q, op, q.n)
 }
 
-// ReduceScatterV is ReduceScatter, but block r has counts[r] elements. All ranks give the
-// same counts.
+// ReduceScatterV is ReduceScatter for blocks of different lengths: block r has counts[r]
+// elements. All ranks give the same counts.
 func ReduceScatterV[T Number](c *Comm, op Op[T], in, out []T, counts []int, opts ...Option) error {
 	q := newRequest[T](c, program.ReduceScatter, opts)
 	if err := c.blocks(q, counts); err != nil {
@@ -182,8 +184,8 @@ func ReduceScatterV[T Number](c *Comm, op Op[T], in, out []T, counts []int, opts
 	return reduceWith(c, q, op, q.n)
 }
 
-// AllToAll gives rank r block r of every rank's in, in rank order. All blocks have the same
-// length. out may be the same slice as in.
+// AllToAll copies block r of the input (in) of every rank to the output (out) of rank r, in
+// rank order. All blocks have the same length. out may be the same slice as in.
 func AllToAll[T Number](c *Comm, in, out []T, opts ...Option) error {
 	q := newRequest[T](c, program.AllToAll, opts)
 	q.n = len(in)
@@ -195,9 +197,10 @@ func AllToAll[T Number](c *Comm, in, out []T, opts ...Option) error {
 	return c.perform(q, q.n)
 }
 
-// AllToAllV is AllToAll with blocks of any lengths: this rank sends send[r] elements to rank
-// r and gets recv[r] elements from it. The blocks are consecutive in in and in out. Each
-// rank must send as much as the receiver expects. in and out do not overlap.
+// AllToAllV is AllToAll with blocks of any lengths: this rank sends send[r] elements to rank r
+// and gets recv[r] elements from it. The blocks are consecutive in the input (in) and in the
+// output (out). Each rank must send as many elements as the receiver expects. Input and output
+// must not overlap.
 func AllToAllV[T Number](c *Comm, in, out []T, send, recv []int, opts ...Option) error {
 	q := newRequest[T](c, program.AllToAll, opts)
 	if len(send) != c.Size() || len(recv) != c.Size() {
@@ -226,14 +229,15 @@ func AllToAllV[T Number](c *Comm, in, out []T, send, recv []int, opts ...Option)
 	return c.perform(q, 0)
 }
 
-// Scan leaves the fold of the in of ranks 0 to r in rank r's out, which may be the same
-// slice as its in. Reduce among these ranks alone would give the same result.
+// Scan folds the inputs (in) of ranks 0 to r and writes the result to the output (out) of rank
+// r, which may be the same slice as its input. Reduce in a group of these ranks alone would
+// give the same result.
 func Scan[T Number](c *Comm, op Op[T], in, out []T, opts ...Option) error {
 	return scan(c, program.Scan, op, in, out, opts)
 }
 
-// Exscan leaves the fold of the in of ranks 0 to r−1 in rank r's out, which may be the same
-// slice as its in. Rank 0 gets the operator's identity.
+// Exscan folds the inputs (in) of ranks 0 to r−1 and writes the result to the output (out) of
+// rank r, which may be the same slice as its input. Rank 0 gets the operator's identity.
 func Exscan[T Number](c *Comm, op Op[T], in, out []T, opts ...Option) error {
 	return scan(c, program.Exscan, op, in, out, opts)
 }
@@ -263,8 +267,8 @@ func Barrier(c *Comm, opts ...Option) error {
 	return c.perform(q, 0)
 }
 
-// newRequest begins a call of this rank. Each rank has one request, which every call
-// reuses.
+// newRequest returns the request for a new call of this rank. Each rank has one request, which
+// every call reuses.
 func newRequest[T Number](c *Comm, coll program.Collective, opts []Option) *request {
 	dtype, size := typeOf[T]()
 	o := merge(opts)
@@ -275,7 +279,7 @@ func newRequest[T Number](c *Comm, coll program.Collective, opts []Option) *requ
 	return q
 }
 
-// setIn makes in the one buffer that a rank brings.
+// setIn makes the buffer in the only input of the request.
 func (q *request) setIn(in []byte) {
 	if in == nil {
 		in = noBytes
@@ -286,7 +290,7 @@ func (q *request) setIn(in []byte) {
 // noBytes is a buffer without elements; a nil slice means that there is no buffer.
 var noBytes = []byte{}
 
-// reduceWith completes the request of a collective that reduces.
+// reduceWith sets the operator of a request with n elements and carries it out.
 func reduceWith[T Number](c *Comm, q *request, op Op[T], n int) error {
 	if op.kind == opNone || op.kind == opUser && op.fold == nil {
 		return c.misuse(q, "has no operator")
@@ -304,7 +308,7 @@ func reduceWith[T Number](c *Comm, q *request, op Op[T], n int) error {
 	return c.perform(q, n)
 }
 
-// blocks sets the lengths of the blocks of the request.
+// blocks checks counts and makes them the lengths of the blocks of the request.
 func (c *Comm) blocks(q *request, counts []int) error {
 	if len(counts) != c.Size() {
 		return c.misuse(q, "has %d counts for %d ranks", len(counts), c.Size())

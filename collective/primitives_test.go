@@ -11,10 +11,10 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// ends returns the end of a rank of a group.
+// ends returns the Comm of a rank of a group.
 type ends func(rank int) *Comm
 
-// primitiveCase is one call of one primitive on every rank, with the result to expect.
+// primitiveCase is one call of one primitive on every rank, with the expected results.
 type primitiveCase struct {
 	coll program.Collective
 	name string
@@ -24,8 +24,8 @@ type primitiveCase struct {
 	want func(rank int) []int64
 }
 
-// primitiveCases covers every primitive with blocks of about n/p elements. The operator is
-// chain, so a result shows the exact tree.
+// primitiveCases returns a case for every primitive, with blocks of about n/p elements. The
+// operator is chain, so different trees give different results.
 func primitiveCases(p, root, n int, inPlace bool) []primitiveCase {
 	value := func(rank, i int) int64 { return int64(rank*1_000_003 + i*7 + 1) }
 	fresh := func(rank, n int) []int64 {
@@ -221,7 +221,8 @@ func primitiveCases(p, root, n int, inPlace bool) []primitiveCase {
 	}
 }
 
-// testPrimitive runs a case on a group and compares every rank's output.
+// testPrimitive runs case x on a group of p ranks and compares the output of every rank with
+// the expected one.
 func testPrimitive(t *testing.T, what string, p int, of ends, x *primitiveCase, opts ...Option) {
 	t.Helper()
 	errs := make(chan error, p)
@@ -239,7 +240,8 @@ func testPrimitive(t *testing.T, what string, p int, of ends, x *primitiveCase, 
 	}
 }
 
-// TestPrimitivesInSharedMemory compares every primitive with its definition.
+// TestPrimitivesInSharedMemory compares the results of every primitive in shared memory with
+// its definition.
 func TestPrimitivesInSharedMemory(t *testing.T) {
 	for _, p := range []int{1, 2, 3, 5, 8} {
 		for _, n := range []int{0, 1, p - 1, p, p + 1, 2000} {
@@ -256,8 +258,8 @@ func TestPrimitivesInSharedMemory(t *testing.T) {
 	}
 }
 
-// TestEveryAlgorithmByName carries out every primitive by each of its algorithms, with
-// messages in memory.
+// TestEveryAlgorithmByName compares the results of every primitive, by each of its algorithms
+// and with messages in memory, with its definition.
 func TestEveryAlgorithmByName(t *testing.T) {
 	for _, p := range []int{1, 2, 3, 6, 8} {
 		for _, n := range []int{1, p, 1000} {

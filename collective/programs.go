@@ -26,9 +26,9 @@ type request struct {
 	in  [][]byte // one buffer, or one for each node of a forest; nil is absent
 	out []byte
 
-	// How the data is cut: n elements evenly, or one block of counts[r] elements for each
-	// rank r. In an AllToAll, counts are the elements that this rank sends, and recv the
-	// elements that it gets.
+	// n, counts and recv say how the data is cut into blocks: n elements evenly, or one block
+	// of counts[r] elements for each rank r. In an AllToAllV, counts and recv are the numbers
+	// of elements that this rank sends to each rank and gets from each rank.
 	n            int
 	counts, recv []int
 
@@ -38,7 +38,7 @@ type request struct {
 	forest *memberForest // nil for whole buffers
 }
 
-// memberForest is the input of each party of a reduction: nodes of an aligned tree.
+// memberForest has the nodes of an aligned tree that each party of a reduction has as input.
 type memberForest struct {
 	nodes [][]sharding.Node
 	hash  uint64
@@ -56,7 +56,7 @@ type calls struct {
 	pool      *execute.Pool
 	runners   map[runnerKey]*prepared
 	decisions map[decisionKey]*choice
-	trial     *algorithm.Algorithm // overrides decisions for its collective; nil outside of calibration
+	trial     *algorithm.Algorithm // if not nil, replaces decisions for its collective during calibration
 	last      *prepared            // of the latest run, for descriptions
 }
 
@@ -78,9 +78,9 @@ type prepared struct {
 	layouts []laid
 	evict   int // index of the next layout to replace
 	cost    program.Cost
-	sent    int64 // elements that this rank sends, of the latest run
+	sent    int64 // elements that this rank sent in the latest run
 	kinds   map[header]*mesh.Operation
-	hasKind *mesh.Operation // the latest of kinds, for kind
+	hasKind *mesh.Operation // kinds[kind], of the latest run
 	kind    header
 }
 
@@ -99,8 +99,8 @@ type decider interface {
 	channels(k *calls, key decisionKey) int
 }
 
-// unannounced is a node that does not announce operations. A call may be several runs, and
-// Comm.enter announces the call.
+// unannounced is a node that does not announce operations. Comm.enter announces a call, which
+// may run several programs.
 type unannounced struct{ mesh.Node }
 
 func (unannounced) Begin(uint64, *mesh.Operation) {}
@@ -147,8 +147,8 @@ func (k *calls) run(q *request) (present bool, err error) {
 	return present, err
 }
 
-// kindOf returns the operation for message headers. Its hashes on two ranks are equal if and
-// only if they are in the same kind of operation, carried out by the same program.
+// kindOf returns the operation for message headers. Two ranks get operations with equal hashes
+// if and only if they carry out the same kind of operation with the same program.
 func (p *prepared) kindOf(h *header) *mesh.Operation {
 	kin := h.withoutNumber()
 	if p.hasKind != nil && p.kind == kin {
@@ -173,7 +173,8 @@ func operationHash(kin *header, prog *program.Program) uint64 {
 	return xxh3.HashString(fmt.Sprintf("%s %x %d %x", kin.describe(), prog.GroupHash(), kin.opk, kin.counts))
 }
 
-// prepare finds or makes the runner of a choice.
+// prepare returns the program of choice c for q with its runner. It makes them at the first
+// call.
 func (k *calls) prepare(q *request, c *choice) (*prepared, error) {
 	key := runnerKey{coll: q.coll, algorithm: c.algorithm.Name, root: q.root, options: c.options}
 	if c.dims != nil {
@@ -209,8 +210,8 @@ func (k *calls) params(q *request, dims []int) algorithm.Params {
 	return pr
 }
 
-// lay gives the program the lengths of q. A loop has few different lengths, so their layouts
-// are kept.
+// setLengths gives the program the lengths of q. A loop has few different lengths, so their
+// layouts are kept.
 func (p *prepared) setLengths(q *request) {
 	at := slices.IndexFunc(p.layouts, func(l laid) bool { return l.serve(q) })
 	if at < 0 {
@@ -254,8 +255,8 @@ func (p *prepared) lengthsOf(q *request) laid {
 	return l
 }
 
-// choose returns how to carry out q: by the named algorithm, or as decided for requests with
-// the same key.
+// choose returns how to carry out q: by the named algorithm, or else as the decider has decided
+// for requests with the same key.
 func (k *calls) choose(q *request) (*choice, error) {
 	key := decisionKeyOf(q)
 	if a := k.trial; a != nil && a.Collective == q.coll {
@@ -297,7 +298,7 @@ func (k *calls) named(q *request) (*choice, error) {
 	return &choice{algorithm: a, dims: dims}, nil
 }
 
-// usable returns why an algorithm cannot carry out q, or nil.
+// usable returns an error with the reason why algorithm a cannot carry out q, or nil if it can.
 func usable(a *algorithm.Algorithm, pr algorithm.Params, q *request) error {
 	if err := a.Supports(pr); err != nil {
 		return err
@@ -312,8 +313,8 @@ func usable(a *algorithm.Algorithm, pr algorithm.Params, q *request) error {
 	return nil
 }
 
-// decisionKey has everything that a decision depends on. Collectives of about the same size
-// are carried out alike.
+// decisionKey has everything that a decision depends on. Collectives in the same class of sizes
+// get the same decision.
 type decisionKey struct {
 	coll      program.Collective
 	size      tune.SizeClass
@@ -335,8 +336,8 @@ func decisionKeyOf(q *request) decisionKey {
 	return key
 }
 
-// bytes returns the size of the whole data. It is 0 for exchanges with lengths, because all
-// ranks need the same value to decide alike.
+// bytes returns the size of the whole data. It is 0 for an AllToAllV, because all ranks need
+// the same value to make the same decision.
 func (q *request) bytes() int {
 	if q.recv != nil {
 		return 0

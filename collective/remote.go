@@ -19,7 +19,7 @@ func (c *Comm) remotely(q *request) (present bool, err error) {
 	return net.calls.run(q)
 }
 
-// meetRemotely has this process meet the others.
+// meetRemotely returns when all processes have called it.
 func (c *Comm) meetRemotely(ctx context.Context) error {
 	n := c.group.net
 	if n == nil {
@@ -34,7 +34,8 @@ func (c *Comm) meetRemotely(ctx context.Context) error {
 	return err
 }
 
-// spreadRemotely brings the value of a broadcast's root to this process.
+// spreadRemotely broadcasts value among the processes and returns the value of the root. h
+// describes the broadcast.
 func (c *Comm) spreadRemotely(ctx context.Context, h *header, value int64) (int64, error) {
 	n := c.group.net
 	binary.LittleEndian.PutUint64(n.word[:], uint64(value))
@@ -51,7 +52,7 @@ func (c *Comm) spreadRemotely(ctx context.Context, h *header, value int64) (int6
 	return int64(binary.LittleEndian.Uint64(n.word[:])), err
 }
 
-// hostOf returns the process of a rank.
+// hostOf returns the number of the process that hosts a rank.
 func (n *network) hostOf(rank int) int {
 	return slices.IndexFunc(n.hosts, func(ranks []int) bool { return slices.Contains(ranks, rank) })
 }
@@ -94,13 +95,13 @@ func (a *AllReducer[T]) leadRemote(c *Comm) error {
 	return nil
 }
 
-// amongProcesses runs a collective with processes in place of ranks and adds the bytes sent
-// to g.agreed. in is the input of this process. The caller leads a meeting.
+// amongProcesses runs collective r with processes in place of ranks and adds the bytes sent to
+// the group's agreed.bytes. in is the input of this process. The caller leads a meeting.
 func (c *Comm) amongProcesses(ctx context.Context, r request, in []byte) error {
 	g, n := c.group, c.group.net
 	n.header = g.slots[c.index].header
 	if r.counts != nil {
-		n.header.counts = 1 // the processes have agreed on the lengths before
+		n.header.counts = 1 // all processes have the same lengths from the exchange before
 	}
 	if in == nil {
 		in = noBytes
@@ -117,8 +118,8 @@ func (c *Comm) amongProcesses(ctx context.Context, r request, in []byte) error {
 	return err
 }
 
-// scatterRemote is leadRemote for a reduction with blocks. q has the input of the ranks of
-// this process, folded into their nodes of the tree.
+// scatterRemote is the part of leadRemote that runs programs, for a reduction with blocks. q
+// has the input of the ranks of this process, folded into their nodes of the tree.
 func (a *AllReducer[T]) scatterRemote(c *Comm, q *request, pt *processNodes) error {
 	g := c.group
 	p := packingOf[T](g.net)

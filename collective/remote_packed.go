@@ -7,14 +7,14 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// packing has the buffers of a reduction by packed messages among processes. A process has
-// one for each element type. The rank that leads a meeting uses it.
+// packing has the buffers of a reduction by packed messages among processes. A process has one
+// packing for each element type. The rank that leads a meeting uses it.
 type packing[T Number] struct {
 	cuts         []cut   // of the elements
 	heads        []int64 // numbers of set elements of all parts: by process, entry, cut
 	counts       []int
 	from         []int // byte of recv where the next part of each process begins
-	sizes, comes []int // words to each process, and from it
+	sizes, comes []int // words sent to each process, and received from it
 	send, recv   []uint64
 	parts        []T // unpacked
 	root         [1]sharding.Node
@@ -60,7 +60,8 @@ func (p *packing[T]) cutBlocks(n *network, blocks []int) {
 	}
 }
 
-// fillHeads makes every part plain, except for absent ones.
+// fillHeads counts all elements of every part as set, so that parts are sent plain. Absent
+// parts stay absent.
 func (p *packing[T]) fillHeads(pt *processNodes) {
 	at := 0
 	for _, nodes := range pt.nodes {
@@ -79,13 +80,14 @@ func (p *packing[T]) fillHeads(pt *processNodes) {
 // process folds a part of the elements:
 //
 //	AllGather   the number of set elements of each entry and part: from these, every process
-//	            knows the bytes of packed and whole parts, and all decide alike
+//	            knows the bytes of packed and whole parts, and all make the same decision
 //	AllToAll    the parts
 //	            each process folds its part of all entries, up their tree
 //	AllGather   the number of set elements of each result, then the results
 //
 // q has the entries of this process, folded into the nodes of its ranks in the tree. done is
-// false if parts are better sent whole. present is as in run.
+// false if nothing was reduced, because the parts should be sent whole. present is as in
+// calls.run.
 func (a *AllReducer[T]) reducePacked(q *request, pt *processNodes) (done, present bool, err error) {
 	c, n := a.c, a.c.group.net
 	p := packingOf[T](n)
@@ -111,8 +113,8 @@ func (a *AllReducer[T]) reducePacked(q *request, pt *processNodes) (done, presen
 }
 
 // volumes returns the bytes of all parts that are sent to other processes, packed and whole.
-// heads has the number of set elements of each part, by process, entry and cut; size is the
-// bytes of an element.
+// heads has the number of set elements of each part, by process, entry and cut; an element has
+// size bytes.
 func volumes(heads []int64, nodes [][]sharding.Node, cuts []cut, size int) (packed, whole int64, err error) {
 	at := 0
 	for h := range nodes {
@@ -133,7 +135,7 @@ func volumes(heads []int64, nodes [][]sharding.Node, cuts []cut, size int) (pack
 	return packed, whole, nil
 }
 
-// head returns the number of set elements of a part, by process, entry and cut.
+// head returns the number of set elements of a part, given its process, entry and cut.
 func (p *packing[T]) head(pt *processNodes, from, entry, cut int) int {
 	at := 0
 	for _, nodes := range pt.nodes[:from] {
@@ -230,8 +232,9 @@ func (a *AllReducer[T]) exchangeParts(q *request, pt *processNodes) error {
 	}, wordBytes(p.send[:out]))
 }
 
-// foldParts folds the elements of a cut of this process, from all entries, up their tree. The
-// result is nil if there are no entries. The cuts of this process are passed in order.
+// foldParts folds the elements of one cut of this process, from all entries, up their tree. The
+// result is nil if there are no entries. The cuts of a process must be folded in order, since
+// each call consumes the next parts of recv.
 func (a *AllReducer[T]) foldParts(c *Comm, q *request, pt *processNodes, cut int) (folded []byte, err error) {
 	n := c.group.net
 	p := packingOf[T](n)
@@ -330,7 +333,7 @@ func (a *AllReducer[T]) shareResults(q *request, folded []byte) error {
 	return nil
 }
 
-// rootOf appends the lowest common ancestor of all nodes of the parties.
+// rootOf appends the lowest common ancestor of the nodes of all processes to dst.
 func (pt *processNodes) rootOf(dst []sharding.Node) []sharding.Node {
 	var root sharding.Node
 	first := true
@@ -347,8 +350,9 @@ func (pt *processNodes) rootOf(dst []sharding.Node) []sharding.Node {
 	return append(dst, root)
 }
 
-// sized and sizedUp return a slice of n elements with undefined contents, x itself if it is
-// long enough. sizedUp is for buffers that grow with the data: it allocates a sixteenth more.
+// sized and sizedUp return a slice of n elements with undefined contents. They reuse the memory
+// of x if it is large enough. sizedUp is for buffers that grow with the data: it allocates a
+// sixteenth more.
 func sized[T any](x []T, n int) []T {
 	if cap(x) < n {
 		return make([]T, n)

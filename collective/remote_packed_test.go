@@ -10,9 +10,10 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// rare returns hostile data where one in so many elements is not +0. Some of these are −0,
-// NaN, infinity or the smallest number. All NaN have one payload: of two NaN, the compiler
-// chooses which one goes into a sum.
+// rare returns n elements. An element is not +0 with probability 1/one. Some of these elements
+// are −0, NaN, infinity or the smallest number, the others are hostile data. All NaNs have the
+// same payload, since it depends on the compiler which of two NaNs determines the payload of
+// their sum.
 func rare(seed uint64, n, one int) []float64 {
 	r := rand.New(rand.NewPCG(seed, 7))
 	x := hostile(seed, n)
@@ -28,13 +29,13 @@ func rare(seed uint64, n, one int) []float64 {
 	return x
 }
 
-// packed returns a piece as it is sent, and how many of its elements are set.
+// packed returns piece x in the packed form, and the number of its set elements.
 func packed[T Number](x []T) (bytes []byte, k int) {
 	_, size := typeOf[T]()
 	k = setOf(x)
 	room := make([]uint64, packedBytes(k, len(x), size)/8+1)
 	for i := range room {
-		room[i] = 0xdeadbeefdeadbeef // shows bytes that packPiece does not write
+		room[i] = 0xdeadbeefdeadbeef // so that bytes that packPiece does not write are found
 	}
 	n := packPiece(wordBytes(room), x, k)
 	return wordBytes(room)[:n], k
@@ -70,7 +71,7 @@ func testPacking[T Number](t *testing.T) {
 	}
 }
 
-// viewsOf returns the elements as unsigned integers, 0 only for +0.
+// viewsOf returns the bits of the elements as unsigned integers, so that only +0 gives 0.
 func viewsOf[T Number](x []T) []uint64 {
 	v := make([]uint64, len(x))
 	for i, e := range x {
@@ -96,7 +97,8 @@ func TestPacking(t *testing.T) {
 	testPacking[uint8](t)
 }
 
-// FuzzUnpack: unpackPiece refuses foreign bytes or fills the piece, and never writes beyond it.
+// FuzzUnpack requires that unpackPiece, with arbitrary bytes, either returns an error or fills
+// the piece, and never writes beyond it.
 func FuzzUnpack(f *testing.F) {
 	for _, one := range []int{1, 3, 60} {
 		bytes, k := packed(rare(3, 70, one))
@@ -121,8 +123,8 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// TestUnpackRefuses a mask with another number of bits than announced, a mask with bits
-// beyond the end, and a place beyond the end.
+// TestUnpackRefuses requires that unpackPiece refuses a mask with another number of bits than
+// expected, a mask with bits beyond the end of the piece, and a position beyond the end.
 func TestUnpackRefuses(t *testing.T) {
 	x := make([]float64, 70)
 	for i := range 40 {
@@ -133,7 +135,7 @@ func TestUnpackRefuses(t *testing.T) {
 	copy(wordBytes(bad), mask)
 	wordBytes(bad)[0] ^= 1
 	require.ErrorContains(t, unpackPiece(make([]float64, 70), wordBytes(bad), k), "mask")
-	wordBytes(bad)[8] |= 0x80 // one bit fewer before, one beyond the 70 now
+	wordBytes(bad)[8] |= 0x80 // restores the number of bits, but with a bit beyond the 70 elements
 	require.ErrorContains(t, unpackPiece(make([]float64, 70), wordBytes(bad), k), "mask")
 	place, k := packed(append(make([]float64, 69), 5))
 	copy(wordBytes(bad), place)
@@ -141,8 +143,8 @@ func TestUnpackRefuses(t *testing.T) {
 	require.ErrorContains(t, unpackPiece(make([]float64, 70), wordBytes(bad[:len(place)/8]), k), "element 70 of 70")
 }
 
-// sparseForest returns the entries of rank r of p in a tree of rare data. Some shards are
-// empty.
+// sparseForest returns the entries of rank r of p in a tree over the given number of shards of
+// data from rare. Some shards are empty.
 func sparseForest(p, r, shards, n, one int) []sharding.Entry[[]float64] {
 	forest := []sharding.Entry[[]float64]{}
 	own := sharding.Split(shards, p, r)
@@ -154,9 +156,9 @@ func sparseForest(p, r, shards, n, one int) []sharding.Entry[[]float64] {
 	return forest
 }
 
-// TestSparseReductionsGiveTheBitsOfWholeOnes compares reductions that may leave zeros away
-// with the plain tree: in memory and among processes, for data of every density, also with an
-// operator that does not commute.
+// TestSparseReductionsGiveTheBitsOfWholeOnes compares reductions that may omit zeros with the
+// reference trees: in memory and among processes, for data of several densities, and also with
+// an operator that does not commute.
 func TestSparseReductionsGiveTheBitsOfWholeOnes(t *testing.T) {
 	const n, shards = 1500, 16
 	for name, hosts := range placements {
@@ -198,13 +200,13 @@ func TestSparseReductionsGiveTheBitsOfWholeOnes(t *testing.T) {
 		nobody := reduceOn(t, p, endsOf(groups), func(int) *Reduction[float64] {
 			return &Reduction[float64]{Name: "z", Op: Max[float64](), Shards: shards, Sparse: true}
 		}, n)
-		require.Equal(t, math.Inf(-1), nobody[n-1], "what nobody brings is the identity")
+		require.Equal(t, math.Inf(-1), nobody[n-1], "without any input the result must be the identity")
 		closeAll(t, groups)
 	}
 }
 
-// reduceOn makes a reduction on all ranks, checks that they get the same result, and returns
-// it.
+// reduceOn runs a reduction on all ranks, checks that they get the same result, and returns
+// that result.
 func reduceOn(t *testing.T, p int, of ends, request func(r int) *Reduction[float64], n int) []float64 {
 	t.Helper()
 	outs, errs := make([][]float64, p), make(chan error, p)
@@ -227,8 +229,9 @@ func reduceOn(t *testing.T, p int, of ends, request func(r int) *Reduction[float
 	return outs[0]
 }
 
-// TestBytesOfSparseReductions: where ranks bring few elements, they send only those; where
-// they bring many, they send all. Processes send the counts of elements in addition.
+// TestBytesOfSparseReductions requires that ranks whose input has few set elements send only
+// those, and that ranks whose input has many send all elements. Processes also send the numbers
+// of set elements.
 func TestBytesOfSparseReductions(t *testing.T) {
 	const p, n = 4, packFrom
 	few := func(r int) []float64 { // 3 elements of each part of n/p, the same for all ranks
@@ -238,8 +241,8 @@ func TestBytesOfSparseReductions(t *testing.T) {
 		}
 		return x
 	}
-	// Each rank sends 3 parts, each of 3 elements and their places. It then sends its result,
-	// of 3 elements, to the 3 other ranks.
+	// Each rank sends 3 parts, each of 3 elements and their positions. It then sends its
+	// result, of 3 elements, to the 3 other ranks.
 	part := int64(3*8 + 16)
 	sent := func(of ends, in func(r int) []float64) (sum, sparse int64) {
 		before := make([]Stats, p)
@@ -256,7 +259,7 @@ func TestBytesOfSparseReductions(t *testing.T) {
 		return sum, sparse
 	}
 	groups := tcpGroups(t, p, nil)
-	counts := int64(p * (p - 1) * 8 * (p + 1)) // of the parts, and of the results
+	counts := int64(p * (p - 1) * 8 * (p + 1)) // bytes of the numbers of set elements, of the parts and of the results
 	for where, of := range map[string]ends{"memory": NewLocalGroup(p).Rank, "TCP": endsOf(groups)} {
 		want := 2 * p * (p - 1) * part
 		if where == "TCP" {
@@ -275,8 +278,8 @@ func TestBytesOfSparseReductions(t *testing.T) {
 	closeAll(t, groups)
 }
 
-// TestSparseIsAgreedOn: it is an error if only one rank sets Sparse, or if a request sets both
-// Sparse and Algorithm.
+// TestSparseIsAgreedOn requires an error if only one rank sets Sparse, and if a request sets
+// both Sparse and Algorithm.
 func TestSparseIsAgreedOn(t *testing.T) {
 	for _, err := range onRanks(NewLocalGroup(2), func(c *Comm) error {
 		x := make([]float64, 10)
@@ -294,14 +297,14 @@ func TestSparseIsAgreedOn(t *testing.T) {
 	}
 }
 
-// TestHostileCountsAreRefused: the error names a process that announces a negative number of
-// elements, or more than the part has.
+// TestHostileCountsAreRefused requires an error that names the process if a process announces a
+// negative number of set elements, or more than the part has.
 func TestHostileCountsAreRefused(t *testing.T) {
 	nodes := [][]sharding.Node{{sharding.Leaf(0)}, {sharding.Leaf(1)}}
 	halves := []cut{{sharding.Range{Lo: 0, Hi: 50}, 0}, {sharding.Range{Lo: 50, Hi: 100}, 1}}
 	packed, whole, err := volumes([]int64{9, 0, 3, absentPiece}, nodes, halves, 8)
 	require.NoError(t, err)
-	require.Equal(t, int64(0+8+3*8), packed, "what stays is not counted, nor what is absent")
+	require.Equal(t, int64(0+8+3*8), packed, "parts that their own process folds and absent parts must not count")
 	require.Equal(t, int64(2*50*8), whole)
 	for _, bad := range []int64{51, -2, math.MaxInt64, math.MinInt64} {
 		_, _, err := volumes([]int64{9, 0, bad, 1}, nodes, halves, 8)

@@ -12,8 +12,8 @@ import (
 
 // gatherRemotely is gatherBytes in a group of several processes. The ranks of a process meet,
 // and the last to arrive puts their payloads into one packet. Two AllGathers among the
-// processes exchange the packets, whatever the number of ranks: the first sends the heads,
-// which hold the whole of small packets, and the second sends the rest of larger ones. If
+// processes exchange the packets, whatever the number of ranks. The first sends the heads of
+// packets, which hold small packets completely. The second sends the rest of larger packets. If
 // ranks exchanged payloads, each rank would send a message to every other.
 //
 // All ranks of a process share the returned parts and only read them.
@@ -34,15 +34,15 @@ func gatherRemotely(c *Comm, mine []byte, shards int, o Option) ([][]byte, error
 	// No rank writes payloads before this rank arrives at the next meeting.
 	parts, bytes := g.net.payloads, int64(0)
 	if c.index == 0 {
-		bytes = g.agreed.bytes // of the whole process
+		bytes = g.agreed.bytes // bytes of the whole process, counted by its first rank
 	}
 	c.by = g.agreed.by
 	c.account(bytes, g.now()-start)
 	return parts, nil
 }
 
-// headBytes is the size of the head of a packet. It has the length of the packet in 8 bytes,
-// and as much of the packet as fits.
+// headBytes is the size of the head of a packet. The head has the length of the packet in 8
+// bytes, and then as many bytes of the packet as fit.
 const headBytes = 512
 
 // exchangePayloads exchanges the payloads of all ranks between the processes. The caller leads
@@ -116,7 +116,8 @@ func (c *Comm) gatherAmongProcesses(ctx context.Context, all, mine []byte, count
 	return c.amongProcesses(ctx, request{coll: program.AllGather, elem: 1, n: len(all), counts: counts, out: all}, mine)
 }
 
-// openPacket finds the payloads of ranks in a packet.
+// openPacket stores the payloads of the given ranks, which follow each other in packet, in
+// payloads.
 func openPacket(packet []byte, ranks []int, payloads [][]byte) error {
 	for _, r := range ranks {
 		length, k := binary.Uvarint(packet)

@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// TestPayloadsOfAnyLength has ranks in several processes bring objects that fit into the head
-// of a packet, fill it exactly, or do not fit. Some ranks bring nothing.
+// TestPayloadsOfAnyLength reduces objects that fit into the head of a packet, fill it exactly,
+// or do not fit, among ranks in several processes. Some ranks have no object.
 func TestPayloadsOfAnyLength(t *testing.T) {
 	lengths := []int{0, 1, 100, headBytes - 20, headBytes - 8, headBytes, 5000, 1 << 18}
 	executors(t, func(t *testing.T, of ends) {
@@ -46,8 +46,8 @@ func TestPayloadsOfAnyLength(t *testing.T) {
 	})
 }
 
-// FuzzOpenPacket opens arbitrary packets. From a packet made of payloads, it wants these
-// payloads.
+// FuzzOpenPacket calls openPacket with arbitrary packets. It requires that a packet made of
+// payloads gives these payloads.
 func FuzzOpenPacket(f *testing.F) {
 	f.Add([]byte{0, 0, 0}, 3)
 	f.Add([]byte{1, 'a', 2, 'b', 'c'}, 2)
@@ -61,7 +61,7 @@ func FuzzOpenPacket(f *testing.F) {
 		}
 		payloads := make([][]byte, n)
 		if openPacket(packet, ranks, payloads) == nil && len(slices.Concat(payloads...)) > len(packet) {
-			t.Fatal("payloads came of nothing")
+			t.Fatal("the payloads have more bytes than the packet")
 		}
 		payload := packet[:min(len(packet), 100)]
 		two := make([][]byte, 2)
@@ -72,7 +72,8 @@ func FuzzOpenPacket(f *testing.F) {
 	})
 }
 
-// TestPayloadsWithinOneProcess uses a TCP group with all its ranks in one process.
+// TestPayloadsWithinOneProcess reduces objects in a TCP group that has all its ranks in one
+// process.
 func TestPayloadsWithinOneProcess(t *testing.T) {
 	groups := tcpGroups(t, 3, [][]int{{0, 1, 2}})
 	for _, err := range outcomesOf(groups, 3, func(c *Comm) error {

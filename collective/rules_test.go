@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
-// TestRulesAreFollowed names an algorithm in the rules of the tuner.
+// TestRulesAreFollowed requires that a group uses the algorithm that a rule of its tuner names.
 func TestRulesAreFollowed(t *testing.T) {
 	for _, name := range []string{"ring", "binomial", "direct"} {
 		rules := []tune.Rule{{Collective: program.AllReduce, Choice: tune.Choice{Algorithm: name}}}
@@ -29,8 +29,8 @@ func TestRulesAreFollowed(t *testing.T) {
 	}
 }
 
-// TestRulesThatCannotBeFollowedEndTheGroup: only rank 0 reads its rules, but all ranks get the
-// error.
+// TestRulesThatCannotBeFollowedEndTheGroup requires that all ranks get the error if a rule
+// cannot be followed, although only the rules of rank 0 are used.
 func TestRulesThatCannotBeFollowedEndTheGroup(t *testing.T) {
 	for want, choice := range map[string]tune.Choice{
 		"torus:4x8":                {Algorithm: "torus", Dims: []int{4, 8}},
@@ -57,7 +57,8 @@ func ones(n int) []int {
 	return x
 }
 
-// TestMessagesAllocateNothing sends messages back and forth, in memory and over TCP.
+// TestMessagesAllocateNothing requires that Send and Recv in a loop allocate nothing, in memory
+// and over TCP.
 func TestMessagesAllocateNothing(t *testing.T) {
 	groups := tcpGroups(t, 2, nil)
 	defer closeAll(t, groups)

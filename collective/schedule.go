@@ -14,22 +14,25 @@ type schedule struct {
 	plan   *program.FoldPlan
 	leaves []leafRef
 
-	// The input that the schedule was made for: the nodes of all ranks, in rank order, and
-	// the number of nodes of each rank. Empty for whole buffers.
+	// nodes and counts describe the input that the schedule was made for: the nodes of all
+	// ranks, in rank order, and the number of nodes of each rank. Both are empty for whole
+	// buffers.
 	nodes  []sharding.Node
 	counts []int
 }
 
-// leafRef identifies a contribution by its rank and its entry there.
+// leafRef identifies a contribution by its rank and by its index among the entries of that
+// rank.
 type leafRef struct{ rank, entry int }
 
-// agreement is the decision of the last rank to arrive, for all ranks.
+// agreement has what the last rank to arrive has decided or done for all ranks.
 type agreement struct {
 	schedule *schedule
-	complete bool // the result is in place already
-	packed   bool // zeros of parts and results are left away
+	complete bool // the result is already in every Out
+	packed   bool // zeros of parts and results are omitted
 
-	// In a reduction among processes: the bytes that this process sent, and the algorithm.
+	// bytes and by are set in a reduction among processes: the bytes that this process sent,
+	// and the algorithm.
 	bytes int64
 	by    string
 }
@@ -46,7 +49,8 @@ type planCache struct {
 // maxSchedules bounds the number of schedules that are kept.
 const maxSchedules = 32
 
-// wholeSchedule folds one buffer per rank in the canonical tree over ranks.
+// wholeSchedule returns the schedule that folds one buffer per rank in the canonical tree over
+// ranks.
 func (p *planCache) wholeSchedule(g *LocalGroup) (*schedule, error) {
 	if p.whole != nil {
 		return p.whole, nil
@@ -63,7 +67,8 @@ func (p *planCache) wholeSchedule(g *LocalGroup) (*schedule, error) {
 	return s, nil
 }
 
-// forestSchedule folds the posted forests up the aligned tree over shards.
+// forestSchedule returns the schedule that folds the posted forests up the aligned tree over
+// shards.
 func (p *planCache) forestSchedule(g *LocalGroup) (*schedule, error) {
 	if p.last < len(p.forests) && p.forests[p.last].matches(g.slots) {
 		return p.forests[p.last], nil

@@ -19,27 +19,26 @@ type SparseVector[T float64 | float32] struct {
 	Value  []T
 }
 
-// SparseReduction is one rank's part in a sum of sparse vectors. A rank brings one
+// SparseReduction is one rank's part in a sum of sparse vectors. The input of a rank is one
 // vector or a forest of the tree over Shards shards, as in a Reduction.
 type SparseReduction[T float64 | float32] struct {
 	Name   string // for errors
 	Length int    // of every vector, the same on all ranks
 
-	Value  *SparseVector[T] // of a rank without a forest; nil if it brings nothing
+	Value  *SparseVector[T] // of a rank without a forest; nil if it has no vector
 	Forest []sharding.Entry[SparseVector[T]]
-	Shards int // 0 if ranks bring single vectors
+	Shards int // 0 if the input of ranks is single vectors
 
 	Context context.Context
 }
 
-// AllReduceSparse sums sparse vectors. An absent element and −0 count as +0, and every NaN
-// has the same bits. So the sum has the same bits in both ways to compute it: if the vectors
-// are sparse, all ranks gather and merge them. If that would move more data than dense
-// vectors, dense vectors are reduced instead.
+// AllReduceSparse sums sparse vectors. All ranks gather the vectors and merge them. If that
+// would move more data than dense vectors, dense vectors are reduced instead. Both ways give
+// the same bits: an absent element and −0 count as +0, and every NaN has the same bits.
 //
-// Each rank gets its own copy of the result. It is dense if that takes less memory than the
-// sparse form, and nil if the sum is zero: the form depends only on the sum. The given
-// vectors are only read.
+// Each rank gets its own copy of the result. It is dense if the dense form takes less memory
+// than the sparse form, and nil if the sum is zero. So the form depends only on the sum. The
+// given vectors are only read.
 func AllReduceSparse[T float64 | float32](c *Comm, r *SparseReduction[T]) (*SparseVector[T], error) {
 	entries, err := r.normalised(c.Rank())
 	if err != nil {
@@ -58,8 +57,8 @@ func AllReduceSparse[T float64 | float32](c *Comm, r *SparseReduction[T]) (*Spar
 	return r.reduceDense(c, entries)
 }
 
-// agree returns the number of elements of all ranks together. It is an error if ranks give
-// different lengths or numbers of shards.
+// agree returns the number of stored elements of all ranks together. It is an error if ranks
+// give different lengths or numbers of shards.
 func (r *SparseReduction[T]) agree(c *Comm, entries []sharding.Entry[SparseVector[T]], o Option) (int64, error) {
 	stored := int64(0)
 	for i := range entries {
@@ -138,7 +137,8 @@ func (v *SparseVector[T]) normalise(length int) (SparseVector[T], error) {
 	return n, nil
 }
 
-// gather brings all vectors to all ranks, which merge them in the same order.
+// gather computes the sum from the vectors of all ranks, which every rank gathers and merges in
+// the same order.
 func (r *SparseReduction[T]) gather(c *Comm, entries []sharding.Entry[SparseVector[T]], o Option) (*SparseVector[T], error) {
 	v := ObjectReduction[SparseVector[T]]{
 		Name: r.Name, Codec: sparseCodec[T]{r.Length}, Merge: addSparse[T], Shards: r.Shards, Context: o.ctx,
@@ -159,7 +159,7 @@ func (r *SparseReduction[T]) gather(c *Comm, entries []sharding.Entry[SparseVect
 	return n.compact(), nil
 }
 
-// reduceDense reduces dense vectors.
+// reduceDense computes the sum by an AllReduce of dense vectors.
 func (r *SparseReduction[T]) reduceDense(c *Comm, entries []sharding.Entry[SparseVector[T]]) (*SparseVector[T], error) {
 	req := &Reduction[T]{Name: r.Name, Op: Sum[T](), Shards: r.Shards, Out: make([]T, r.Length), Context: r.Context}
 	for i := range entries {
@@ -186,7 +186,8 @@ func (r *SparseReduction[T]) reduceDense(c *Comm, entries []sharding.Entry[Spars
 	return n.compact(), nil
 }
 
-// compact gives a normalised vector the form that takes less memory; nil for zero.
+// compact returns a normalised vector in the form, sparse or dense, that takes less memory, or
+// nil if it is zero.
 func (v *SparseVector[T]) compact() *SparseVector[T] {
 	_, size := typeOf[T]()
 	if len(v.Value) == 0 {
@@ -202,8 +203,9 @@ func (v *SparseVector[T]) compact() *SparseVector[T] {
 	return dense
 }
 
-// addSparse adds normalised vectors. An element of both becomes their sum, which is never −0.
-// An element of only one stays, since adding +0 does not change it.
+// addSparse returns the sum of two normalised vectors. An element that both have becomes the
+// sum of the two, which is never −0. An element that only one has is copied, since adding +0
+// does not change it.
 func addSparse[T float64 | float32](a, b SparseVector[T]) SparseVector[T] {
 	n := len(a.Index) + len(b.Index)
 	s := SparseVector[T]{Length: a.Length, Index: make([]int32, 0, n), Value: make([]T, 0, n)}

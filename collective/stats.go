@@ -5,28 +5,29 @@ import (
 	"time"
 )
 
-// Stats counts what one rank did. Read it from the goroutine that uses the rank's end, or
-// after that goroutine has finished.
+// Stats counts the operations of one rank, their bytes and their time. Read it from the
+// goroutine that uses the rank's Comm, or after that goroutine has finished.
 type Stats struct {
-	Calls int64 // AllReduce operations received
+	Calls int64 // AllReduce operations whose result was received
 
-	// Bytes that collectives move away from this rank, except barriers and broadcasts of
-	// single values. In an AllReduce these are its input to the parts that others fold
-	// (once for each node of a forest) and the results that it gives to others. In a Sparse
-	// one, the bytes are counted without zeros, see packedBytes. They are the same whether
-	// ranks share memory or send messages. In a group of several processes, the lowest rank
-	// of a process counts what its ranks send together.
+	// Bytes counts the bytes that collectives move away from this rank, except those of
+	// barriers and of broadcasts of single values. For an AllReduce these are the rank's input
+	// to the parts that other ranks fold (once for each node of a forest) and the results that
+	// it gives to other ranks. In a Sparse AllReduce that omits zeros, the bytes of the packed
+	// form count. Where ranks share memory, the bytes that they read from and write to each
+	// other's buffers count. In a group of several processes, the lowest rank of a process
+	// counts the bytes that the process sends for all its ranks.
 	Bytes int64
 	// Results is the part of Bytes for results given to others.
 	Results int64
 	// Whole counts the small operations that one rank folded for all.
 	Whole int64
-	// Sparse counts the AllReduce operations that left zeros away.
+	// Sparse counts the AllReduce operations that omitted zeros.
 	Sparse int64
 
-	Send time.Duration // posting
-	Sum  time.Duration // folding
-	Recv time.Duration // waiting for other ranks, and for the result
+	Send time.Duration // time in Send, which posts the rank's part
+	Sum  time.Duration // time spent folding
+	Recv time.Duration // time spent waiting for other ranks and for the result
 
 	Barriers   int64 // Barrier operations begun
 	Broadcasts int64 // BroadcastBool and BroadcastInt64 operations begun
@@ -46,14 +47,13 @@ func (s *Stats) Add(o Stats) {
 	s.Broadcasts += o.Broadcasts
 }
 
-// Stats returns what this rank did so far, all operations taken together.
+// Stats returns the statistics of all operations of this rank so far.
 func (c *Comm) Stats() Stats { return c.stats }
 
-// Description says how a group carries out its reductions, for plans and run
-// records.
+// Description describes how a group carries out its collectives, for plans and run records.
 type Description struct {
-	Algorithm string // of the program: "direct"
-	Executor  string // "shared memory"
+	Algorithm string // for example "direct"
+	Executor  string // "shared memory", "messages" or "TCP"
 	Ranks     int
 }
 
@@ -66,8 +66,8 @@ func (d Description) String() string {
 	return d.Algorithm + " over " + d.Executor + ", " + strconv.Itoa(d.Ranks) + ranks
 }
 
-// Describe says how this group carries out its collectives. If there are several algorithms,
-// it names that of the latest collective.
+// Describe returns how this group carries out its collectives. If there are several algorithms,
+// it names the algorithm of the latest collective.
 func (c *Comm) Describe() Description {
 	d := Description{Algorithm: "direct", Executor: "shared memory", Ranks: c.Size()}
 	if c.by != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
-// shapesTurn is one iteration of a loop with collectives of several lengths and options, like
+// shapesTurn runs one iteration of a loop with collectives of several lengths and options, like
 // a training loop.
 func shapesTurn(t *testing.T, c *Comm, in, out []float64) error {
 	ctx, sum := t.Context(), Sum[float64]()
@@ -30,10 +30,11 @@ func shapesTurn(t *testing.T, c *Comm, in, out []float64) error {
 	return nil
 }
 
-// The counts that shapesTurn passes.
+// These are the counts that shapesTurn passes.
 var shapeCounts, shapeEven, shapeOther = []int{40, 24}, []int{32, 32}, []int{16, 16}
 
-// TestALoopOverSeveralShapesAllocatesNothing runs shapesTurn in memory and over TCP.
+// TestALoopOverSeveralShapesAllocatesNothing requires that a loop of shapesTurn allocates
+// nothing, in memory and over TCP.
 func TestALoopOverSeveralShapesAllocatesNothing(t *testing.T) {
 	groups := tcpGroups(t, 2, nil)
 	defer closeAll(t, groups)
@@ -73,7 +74,8 @@ func TestALoopOverSeveralShapesAllocatesNothing(t *testing.T) {
 	local.Rank(1).Close(nil)
 }
 
-// TestCountsThatOverflowAreRefused: the sum of the counts overflows to the length of a slice.
+// TestCountsThatOverflowAreRefused requires an error for counts whose sum overflows, even if
+// the overflowed sum is the length of the slice.
 func TestCountsThatOverflowAreRefused(t *testing.T) {
 	counts := []int{math.MaxInt, math.MaxInt, 2}
 	for name, call := range map[string]func(c *Comm) error{

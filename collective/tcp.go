@@ -22,9 +22,9 @@ import (
 // Addresses; Store and Size; or Port, Leader and Size.
 type TCPConfig struct {
 	// Addresses has the host:port of each rank's process. Ranks of one process have the same
-	// address. Only the address of rank 0 must be exact. Any other one says where its process
-	// listens: the host may be empty, and the port may be 0. Each address with port 0 is a
-	// process of its own.
+	// address. Only the address of rank 0 must be exact. Any other address says where the
+	// process of its rank listens: the host may be empty, and the port may be 0. Each rank with
+	// port 0 has its own process.
 	Addresses []string
 
 	// Store lets the processes find each other if addresses are not known in advance: the
@@ -32,16 +32,17 @@ type TCPConfig struct {
 	Store Store
 	Size  int // number of ranks; may be 0 with Addresses
 
-	// Hosts has the ranks of each process, with Store or Port. With nil, each rank has its
-	// own process. With Addresses, ranks with equal addresses are in one process.
+	// Hosts has the ranks of each process. It is used only with Store or Port. If Hosts is nil,
+	// each rank has its own process. With Addresses, ranks with equal addresses are in one
+	// process.
 	Hosts [][]int
 
-	// Listen is the address at which this process listens, with Store; "" means 127.0.0.1:0.
-	// To be reached from other machines, give "0.0.0.0:0" or the address of an interface. A
-	// process listens at one port, for data and control.
+	// Listen is the address at which this process listens. It is used only with Store. "" means
+	// 127.0.0.1:0. To be reached from other machines, give "0.0.0.0:0" or the address of an
+	// interface. A process listens at one port, for data and control.
 	Listen string
 
-	// Port is an open port of this process, as workers of the engine have. The group then
+	// Port is an open port of this process; the workers of the engine have one. The group then
 	// opens no port, and the port's settings replace Listen, TLS, Secret and SocketBuffer.
 	// Leader is the address of the port of rank 0's process, in place of Addresses and Store.
 	Port   *peerlink.Port
@@ -58,13 +59,13 @@ type TCPConfig struct {
 	// ClientAuth says. Without ClientCAs, the RootCAs are used for both roles.
 	TLS *tls.Config
 
-	// Secret, if given, is known only to the processes of the group. Before anything else,
-	// both sides of every connection prove that they know it, without sending it. A process
-	// that cannot is refused.
+	// Secret, if given, is known only to the processes of the group. When a connection is made,
+	// both sides first prove that they know the secret, without sending it. A process that
+	// cannot prove it is refused.
 	Secret []byte
 
-	// NoChecksum leaves away the checksum of the data of each message, which finds damage
-	// that TCP's own checksum of 16 bits lets pass. All processes must give the same value.
+	// NoChecksum omits the checksum of the data of each message. The checksum finds damage that
+	// TCP's own checksum of 16 bits does not find. All processes must give the same value.
 	// Under TLS there is no checksum in any case, since TLS authenticates the data.
 	NoChecksum bool
 
@@ -72,10 +73,10 @@ type TCPConfig struct {
 	// The end of a process or a broken connection is noticed at once.
 	Detection time.Duration
 
-	// Stall bounds the time in which all ranks are in operations and none moves a byte,
+	// Stall bounds the time in which all ranks are in operations and no rank moves a byte,
 	// because a message was lost or ranks wait for each other. The group then ends with an
-	// error that names the operation of each rank. 0 means 4 s. A negative Stall has no bound,
-	// for slow operators of the user.
+	// error that names the operation of each rank. 0 means 4 s. A negative Stall means no
+	// bound; slow operators of the user need it.
 	Stall time.Duration
 
 	// JoinTimeout bounds the wait for all processes to join; 0 means 30 s.
@@ -85,7 +86,7 @@ type TCPConfig struct {
 	// system, which is usually faster.
 	SocketBuffer int
 
-	// Tuning chooses the algorithm of calls that name none. Only the Tuner of rank 0 counts.
+	// Tuning chooses the algorithm of calls that name none. Only the Tuner of rank 0 is used.
 	// Nil means tune.Default.
 	Tuning *tune.Tuner
 
@@ -104,16 +105,16 @@ type TCPGroup struct {
 	local *LocalGroup
 	mesh  *mesh.TCP
 	home  *membership.Membership
-	port  *peerlink.Port // its own; nil if it was given one
+	port  *peerlink.Port // the port that the group has opened; nil if TCPConfig.Port was given
 	once  sync.Once
 	err   error
 	ended chan struct{} // closed when the watcher of failures has returned
 	stop  chan struct{}
 
 	leaveOnce sync.Once
-	patience  context.Context // context of the good-bye; giveUp cancels it
+	patience  context.Context // context of leaving the membership; giveUp cancels it
 	giveUp    context.CancelFunc
-	left      chan error // receives the result of the good-bye
+	left      chan error // receives the result of leaving the membership
 }
 
 // NewTCPGroup joins rank and the other ranks of its process to the group, and waits until all
@@ -163,7 +164,7 @@ func NewTCPGroup(ctx context.Context, rank int, cfg TCPConfig) (*TCPGroup, error
 	t := cfg.Tuning
 	if t == nil {
 		t = tune.Default()
-	} else if t.Network == nil { // calibration needs one to start from
+	} else if t.Network == nil { // calibration needs a network to start from
 		full := *t
 		full.Network = tune.Default().Network
 		t = &full
@@ -183,8 +184,9 @@ func (g *TCPGroup) closePort() error {
 	return g.port.Close()
 }
 
-// name returns the name of the group, with the byte order: elements are sent as they are in
-// memory, so all processes must have the same order.
+// name returns the name of the group, which includes the byte order unless that is
+// little-endian. All processes must have the same byte order, since elements are sent as they
+// are in memory.
 func (cfg *TCPConfig) name() string {
 	if binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
 		return cfg.Group
@@ -213,7 +215,7 @@ func (cfg *TCPConfig) membership(size int, hosts [][]int, me int, states func() 
 	return m
 }
 
-// watch ends the ranks of this process when the group fails elsewhere.
+// watch ends the local group when another process or the mesh fails.
 func (g *TCPGroup) watch() {
 	defer close(g.ended)
 	node := g.mesh.Node(g.local.ranks[0])
@@ -293,14 +295,14 @@ func hasPort(address string) bool {
 	return err == nil && port != "" && port != "0"
 }
 
-// Size is the number of ranks of the whole group.
+// Size returns the number of ranks of the whole group.
 func (g *TCPGroup) Size() int { return g.local.size }
 
 // Ranks returns the ranks of this process, in ascending order.
 func (g *TCPGroup) Ranks() []int { return slices.Clone(g.local.ranks) }
 
-// Rank returns the end of a rank of this process, the same at each call. It panics if the rank
-// is in another process.
+// Rank returns the handle of a rank of this process, the same at each call. It panics if the
+// rank is in another process.
 func (g *TCPGroup) Rank(rank int) *Comm {
 	i := g.local.indexOf(rank)
 	if i < 0 {
@@ -312,11 +314,11 @@ func (g *TCPGroup) Rank(rank int) *Comm {
 // Abort ends the group for all ranks of all processes. See LocalGroup.Abort.
 func (g *TCPGroup) Abort(err error) { g.local.Abort(err) }
 
-// Err is the first cause of the group's end, or nil.
+// Err returns the error that ended the group, or nil if the group has not ended.
 func (g *TCPGroup) Err() error { return g.local.Err() }
 
-// depart says good-bye to the other processes when the ranks of this process are done. It does
-// not wait.
+// depart starts to leave the membership when the ranks of this process are done. It does not
+// wait.
 func (g *TCPGroup) depart() {
 	g.leaveOnce.Do(func() { go func() { g.left <- g.home.Leave(g.patience) }() })
 }
@@ -335,8 +337,8 @@ func (g *TCPGroup) Close() error {
 		<-g.ended
 		g.local.net.calls.close()
 		g.local.net.trials.close()
-		// The good-bye comes first. So all sent messages arrive, and the others do not take
-		// the end of the connections for a failure.
+		// Leave the membership before closing connections. So all sent messages arrive, and the
+		// other processes do not take the closed connections for a failure.
 		g.depart()
 		late := time.AfterFunc(closeTimeout, g.giveUp)
 		g.err = <-g.left

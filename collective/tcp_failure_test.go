@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// outcomesOf runs a call on every rank of groups and returns the error of each.
+// outcomesOf runs a call on every rank of groups and returns the error of each rank.
 func outcomesOf(groups []*TCPGroup, p int, call func(c *Comm) error) []error {
 	of := endsOf(groups)
 	errs := make([]error, p)
@@ -39,7 +39,8 @@ func abandon(groups []*TCPGroup) {
 	}
 }
 
-// TestRanksThatDisagreeOverTCPAllLearnBothSides has the last rank make another call.
+// TestRanksThatDisagreeOverTCPAllLearnBothSides has the last rank make another call than the
+// other ranks. It requires that all ranks get an error that describes both calls.
 func TestRanksThatDisagreeOverTCPAllLearnBothSides(t *testing.T) {
 	reduce := func(name string, n int, op Op[float32]) func(c *Comm) error {
 		return func(c *Comm) error {
@@ -89,9 +90,10 @@ func TestRanksThatDisagreeOverTCPAllLearnBothSides(t *testing.T) {
 	}
 }
 
-// TestRanksThatHaveGoneOnAreFoundOut: a rank that only sends may return from its call before
-// any rank finds that the calls differ. It gets the error in a later call. It may also make
-// no later call, while the others still wait.
+// TestRanksThatHaveGoneOnAreFoundOut has a rank make a call that differs from the calls of the
+// others and in which it only sends. It may return from that call before the mismatch is found.
+// It must then get the error in a later call. If it makes no later call, the others must still
+// get the error.
 func TestRanksThatHaveGoneOnAreFoundOut(t *testing.T) {
 	broadcast := func(root int, by string) func(c *Comm) error {
 		return func(c *Comm) error { return Broadcast(c, root, make([]int64, 4), WithAlgorithm(by)) }
@@ -100,7 +102,7 @@ func TestRanksThatHaveGoneOnAreFoundOut(t *testing.T) {
 		odd        int
 		usual, its func(c *Comm) error
 		want       [2]string
-		rests      bool // odd makes no later call until the group has failed
+		rests      bool // rank odd makes no later call until the group has failed
 	}{
 		"root":      {2, broadcast(0, "binomial"), broadcast(2, "binomial"), [2]string{"from rank 0", "from rank 2"}, false},
 		"algorithm": {0, broadcast(0, "chain"), broadcast(0, "binomial"), [2]string{"by chain", "by binomial"}, false},
@@ -135,7 +137,7 @@ func TestRanksThatHaveGoneOnAreFoundOut(t *testing.T) {
 				if c.Rank() == x.odd && x.rests {
 					<-groups[c.Rank()].mesh.Node(c.Rank()).Failed()
 				}
-				for { // ranks that only sent may pass a few barriers before the error
+				for { // ranks that only send may complete a few barriers before the error
 					if err := c.Barrier(context.Background()); err != nil {
 						return err
 					}
@@ -179,7 +181,7 @@ func TestFailuresOverTCPReachThoseWhoWait(t *testing.T) {
 						return nil
 					}
 					x := make([]float64, 100)
-					for { // the first may still succeed with what rank who sent before it left
+					for { // the first AllReduce may still succeed with messages that rank who sent before
 						if err := AllReduce(c, &Reduction[float64]{Name: "x", Op: Sum[float64](), Whole: x, Out: x}); err != nil {
 							return err
 						}
@@ -198,8 +200,8 @@ func TestFailuresOverTCPReachThoseWhoWait(t *testing.T) {
 	}
 }
 
-// TestSteadyStateOverTCPAllocatesNothing counts the allocations of a loop of each
-// primitive on all ranks together.
+// TestSteadyStateOverTCPAllocatesNothing requires that a loop of each primitive allocates
+// nothing on all ranks together.
 func TestSteadyStateOverTCPAllocatesNothing(t *testing.T) {
 	const p, n = 2, 64
 	groups := tcpGroups(t, p, nil)

@@ -16,19 +16,19 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// loadVariable makes the test binary a process of TestNobodyIsLostUnderLoad. Its value is a
-// loaded as JSON.
+// loadVariable is the environment variable that makes the test binary a process of
+// TestNobodyIsLostUnderLoad. Its value is a loaded in JSON.
 const loadVariable = "COLLECTIVE_TEST_LOAD"
 
-// loaded tells such a process what to do.
+// loaded is the configuration of a process of TestNobodyIsLostUnderLoad.
 type loaded struct {
 	Rank, Size int // Size 0: the process only uses CPU time
 	Store      string
 }
 
-// TestLoadedProcess is the body of such a process; without loadVariable it does nothing. It
-// reduces until its standard input ends, and prints how often, while other goroutines use all
-// the CPU time that they get.
+// TestLoadedProcess is the body of a process of TestNobodyIsLostUnderLoad. Without loadVariable
+// it does nothing. The process runs AllReduces until its standard input is closed, and prints
+// how many it has run. Meanwhile, other goroutines use as much CPU time as they get.
 func TestLoadedProcess(t *testing.T) {
 	text := os.Getenv(loadVariable)
 	if text == "" {
@@ -81,9 +81,9 @@ func reduceUntil(t *testing.T, l loaded, stop *atomic.Bool) (steps int) {
 	return steps
 }
 
-// TestNobodyIsLostUnderLoad runs a group of loadProcesses processes on a machine that has too
-// few processors for them, beside loadHogs processes that only use CPU time, for loadTime. No
-// process may be taken for dead.
+// TestNobodyIsLostUnderLoad runs a group of loadProcesses processes for loadTime, beside
+// loadHogs processes that only use CPU time, so that the machine has too few processors for
+// all. It requires that no process is taken for dead.
 func TestNobodyIsLostUnderLoad(t *testing.T) {
 	binary, err := os.Executable()
 	require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// TestTCPSecret: a group whose processes share a secret works like any other.
+// TestTCPSecret requires that collectives work in a group whose processes share a secret.
 func TestTCPSecret(t *testing.T) {
 	groups := tcpGroups(t, 3, nil, func(c *TCPConfig) { c.Secret = []byte("known to all three") })
 	errs := make(chan error, 3)
@@ -22,7 +22,8 @@ func TestTCPSecret(t *testing.T) {
 	closeAll(t, groups)
 }
 
-// TestTCPWrongSecret: a process without the secret cannot join, and both sides say why.
+// TestTCPWrongSecret requires that a process without the right secret cannot join, and that the
+// errors of both sides mention the secret.
 func TestTCPWrongSecret(t *testing.T) {
 	for _, secrets := range [][2]string{{"one", "other"}, {"one", ""}, {"", "other"}} {
 		store := membership.FileStore(t.TempDir())

@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// tcpGroups makes the groups of several hosts within this process. Each host has its own
-// connections, as if it were a process.
+// tcpGroups returns the parts of a TCP group for several hosts, all within this process. Each
+// host has its own connections, as if it were a process.
 func tcpGroups(t *testing.T, size int, hosts [][]int, change ...func(*TCPConfig)) []*TCPGroup {
 	t.Helper()
 	if hosts == nil {
@@ -42,7 +42,7 @@ func tcpGroups(t *testing.T, size int, hosts [][]int, change ...func(*TCPConfig)
 	return groups
 }
 
-// closeAll closes the groups concurrently, like processes.
+// closeAll closes the groups concurrently, as separate processes would.
 func closeAll(t *testing.T, groups []*TCPGroup) {
 	t.Helper()
 	defer overdue.Watch("all processes of a group to close it")()
@@ -55,7 +55,7 @@ func closeAll(t *testing.T, groups []*TCPGroup) {
 	}
 }
 
-// endsOf finds the end of each rank among the groups.
+// endsOf returns a function that returns the Comm of a rank from the groups.
 func endsOf(groups []*TCPGroup) ends {
 	return func(rank int) *Comm {
 		for _, g := range groups {
@@ -67,7 +67,7 @@ func endsOf(groups []*TCPGroup) ends {
 	}
 }
 
-// placements are ways to spread 4 and 5 ranks over processes.
+// placements are ways to distribute 4 or 5 ranks over processes.
 var placements = map[string][][]int{
 	"one each":   {{0}, {1}, {2}, {3}},
 	"two by two": {{0, 1}, {2, 3}},
@@ -83,8 +83,8 @@ func sizeOf(hosts [][]int) int {
 	return n
 }
 
-// TestPrimitivesOverTCP compares every primitive with its definition, for ranks in several
-// processes.
+// TestPrimitivesOverTCP compares the results of every primitive among several processes with
+// its definition.
 func TestPrimitivesOverTCP(t *testing.T) {
 	for name, hosts := range placements {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +103,8 @@ func TestPrimitivesOverTCP(t *testing.T) {
 	}
 }
 
-// TestTheScalarOperationsOverTCP covers the operations that the superstep loop uses.
+// TestTheScalarOperationsOverTCP checks barriers and broadcasts of single values, which the
+// superstep loop uses.
 func TestTheScalarOperationsOverTCP(t *testing.T) {
 	for name, hosts := range placements {
 		t.Run(name, func(t *testing.T) {
@@ -139,8 +140,9 @@ func TestTheScalarOperationsOverTCP(t *testing.T) {
 	}
 }
 
-// TestReductionsOverTCPGiveTheBitsOfSharedMemory reduces hostile data, whole and as forests,
-// for every placement of ranks.
+// TestReductionsOverTCPGiveTheBitsOfSharedMemory compares AllReduces over TCP with those in
+// shared memory, for every placement of ranks, of whole buffers and of forests. The data is
+// hostile.
 func TestReductionsOverTCPGiveTheBitsOfSharedMemory(t *testing.T) {
 	for name, hosts := range placements {
 		t.Run(name, func(t *testing.T) {
@@ -160,7 +162,8 @@ func TestReductionsOverTCPGiveTheBitsOfSharedMemory(t *testing.T) {
 	}
 }
 
-// reduceEverywhere checks that all ranks get the same result, and returns its bits.
+// reduceEverywhere runs an AllReduce on all ranks, checks that they get the same result, and
+// returns the bits of the result.
 func reduceEverywhere(t *testing.T, p int, of ends, n int, forest bool) []byte {
 	t.Helper()
 	const shards = 16
@@ -204,8 +207,9 @@ func TestAGroupThatNobodyJoins(t *testing.T) {
 	}
 }
 
-// TestBytesOfProcessesCountOnce has two processes of two ranks exchange a buffer. Each process
-// sends it once, not once for each rank. Small objects are sent in the heads of packets.
+// TestBytesOfProcessesCountOnce reduces a buffer between two processes of two ranks each. It
+// requires that each process sends the buffer once, not once for each rank, and that small
+// objects are sent in the heads of packets.
 func TestBytesOfProcessesCountOnce(t *testing.T) {
 	hosts := [][]int{{0, 1}, {2, 3}}
 	groups := tcpGroups(t, 4, hosts)

@@ -12,24 +12,27 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Tuner returns the tuner with which the group chooses at present, and its network. Only the
-// tuner of the process of rank 0 counts. See Explain for its choices.
+// Tuner returns the tuner with which the group chooses algorithms at present. It has the
+// present model of the network. Only the tuner of the process of rank 0 is used. See Explain
+// for its choices.
 func (g *TCPGroup) Tuner() *tune.Tuner { return g.local.net.tuner }
 
-// Explain says how the group carries out a collective, and why. One choice serves all sizes
-// above a power of two up to the next power. Its price is for the middle of that range.
+// Explain returns how the group carries out a collective, and why. There is one choice for all
+// sizes above a power of two up to the next power of two. Its predicted time is for the middle
+// of that range.
 func (g *TCPGroup) Explain(ctx context.Context, q tune.Query) (*tune.Decision, error) {
 	q.Bytes = tune.ClassOf(q.Bytes).Bytes()
 	return g.Tuner().Choose(ctx, q)
 }
 
-// channels depends only on values that are the same for all parties.
+// channels implements decider. The result depends only on values that are the same for all
+// parties.
 func (n *network) channels(k *calls, key decisionKey) int {
 	return tune.Channels(key.size.Bytes(), k.node.Size())
 }
 
-// decide lets the first party choose and sends the choice to all. So all use the same one,
-// even if their tuners differ.
+// decide lets the first party choose and sends the choice to all. So all parties use the same
+// choice, even if their tuners differ.
 func (n *network) decide(k *calls, q *request, key decisionKey) (*choice, error) {
 	message := new([tune.MessageBytes]byte)
 	if k.node.Rank() == 0 {
@@ -58,7 +61,8 @@ func (n *network) decide(k *calls, q *request, key decisionKey) (*choice, error)
 	return &choice{algorithm: a, dims: c.Dims, options: execute.Options{Segment: c.Segment, Channels: c.Channels}}, nil
 }
 
-// spread broadcasts the decision of party 0, before the operation that it is for.
+// spread broadcasts payload, the decision of party 0 for the operation q, before q is carried
+// out.
 func (k *calls) spread(q *request, payload []byte) error {
 	by, err := algorithm.Find(program.Broadcast, "binomial")
 	if err != nil {
@@ -87,7 +91,7 @@ func (k *calls) spread(q *request, payload []byte) error {
 // once, before the operations that should be fast. It takes ten to fifteen seconds. In a group
 // within one process it returns at once, since there is nothing to choose.
 //
-// Calibrate never changes a bit of a result: it compares only programs that give the same.
+// Calibrate never changes a bit of a result: it compares only programs that give the same bits.
 func Calibrate(ctx context.Context, c *Comm) error {
 	net := c.group.net
 	if net == nil || len(net.hosts) < 2 {
@@ -109,14 +113,14 @@ func (c *Comm) calibrate(ctx context.Context, sizes []int) error {
 	if fitted != nil {
 		net.tuner = fitted
 	}
-	// Earlier decisions no longer hold, on any rank.
+	// All ranks must forget their earlier decisions before any rank goes on.
 	if err := c.Barrier(ctx); err != nil {
 		return err
 	}
 	clear(c.calls.decisions)
 	if c.index == 0 {
 		clear(net.calls.decisions)
-		net.trials.close() // it opens again when used
+		net.trials.close() // trials opens its connections again when it is used
 	}
 	return c.Barrier(ctx)
 }
@@ -134,7 +138,7 @@ func newCalibration(c *Comm) *calibration {
 	return g
 }
 
-// calibrationTag is a tag that no user is likely to choose.
+// calibrationTag is the tag of calibration messages, which no user is likely to choose.
 const calibrationTag = math.MinInt
 
 func (g *calibration) Peer() int { return g.group.net.hosts[1][0] }
@@ -162,12 +166,12 @@ func (g *calibration) Max(ctx context.Context, x []float64) error {
 
 func (g *calibration) Add(dst, x []float64) { g.add.Fold(bytesOf(dst), bytesOf(dst), bytesOf(x)) }
 
-// With replaces calls by trials during a call. The trials have their own connections: socket
-// buffers grow with the data that passes, short messages through large buffers are slower, and
-// this must not affect later operations of the group.
+// With runs call. Meanwhile trials, with algorithm a, replaces calls. The trials have their own
+// connections: socket buffers grow with the data that passes, and short messages through large
+// buffers are slower. That must not affect later operations of the group.
 //
-// The first rank of a process does this for all its ranks. At that time no other rank can use
-// calls, since each operation among processes needs the first rank too.
+// The first rank of a process does this for all its ranks. During that time no other rank can
+// use calls, since each operation among processes needs the first rank too.
 func (g *calibration) With(a *algorithm.Algorithm, call func() error) error {
 	if net := g.group.net; g.index == 0 {
 		net.trials.trial = a

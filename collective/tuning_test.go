@@ -11,8 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/collective/tune"
 )
 
-// TestCalibrationIsOfWhatIsChosen has three ranks in two processes. Algorithms run between the
-// two processes, and only those are measured that can serve the forests of three ranks.
+// TestCalibrationIsOfWhatIsChosen calibrates a group of three ranks in two processes, where
+// algorithms run between the two processes. It requires that exactly the algorithms that take
+// the forests of these processes are measured.
 func TestCalibrationIsOfWhatIsChosen(t *testing.T) {
 	groups := tcpGroups(t, 3, [][]int{{0, 1}, {2}})
 	defer closeAll(t, groups)
@@ -38,13 +39,13 @@ func TestCalibrationIsOfWhatIsChosen(t *testing.T) {
 	require.Contains(t, serve, "direct")
 	require.Equal(t, map[int][]string{8: serve, 4 << 10: serve, 0: barriers}, seen)
 	for _, g := range groups {
-		require.Nil(t, g.local.net.calls.trial, "trials are over")
+		require.Nil(t, g.local.net.calls.trial, "after calibration, calls must not be the trials")
 		require.NotNil(t, g.local.net.trials.trial)
 	}
 }
 
-// TestACalibratedGroupChoosesByItsMeasurements: calibration measures every algorithm and size,
-// and does not change the bits of results.
+// TestACalibratedGroupChoosesByItsMeasurements requires that calibration measures every
+// algorithm and size, and that it does not change the bits of results.
 func TestACalibratedGroupChoosesByItsMeasurements(t *testing.T) {
 	groups := tcpGroups(t, 3, nil)
 	defer closeAll(t, groups)
@@ -83,8 +84,8 @@ func TestACalibratedGroupChoosesByItsMeasurements(t *testing.T) {
 		require.Equal(t, 3, k.Ranks)
 		require.Positive(t, k.Factor)
 	}
-	// The price of a measured size is its measurement. The choice has the lowest price, or
-	// one that is about as low.
+	// The predicted time of a measured size is the measured time. The choice has the lowest
+	// predicted time, or one that is only slightly higher.
 	d, err := tuner.Choose(t.Context(), tune.Query{
 		Collective: program.AllReduce, Params: algorithm.Params{P: 3}, Bytes: 8, Elem: 8,
 	})

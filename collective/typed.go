@@ -59,7 +59,7 @@ func (t *typedOp[T]) Fold(dst, left, right []byte) {
 }
 
 // foldBlock is Fold of up to foldBlock elements, which stay in the cache until OneNaN reads
-// them. It keeps the order of operands, since an operator need not commute.
+// them. It keeps the left operand on the left, since an operator need not commute.
 func (t *typedOp[T]) foldBlock(d, a, b []T) {
 	switch {
 	case t.op.kind == opSum:
@@ -76,7 +76,7 @@ func (t *typedOp[T]) foldBlock(d, a, b []T) {
 	kernel.OneNaN(d)
 }
 
-// foldOverRight does d[i] = a[i] ∘ d[i], with a block for intermediate values.
+// foldOverRight does d[i] = a[i] ∘ d[i]. It uses a block for intermediate values.
 func (t *typedOp[T]) foldOverRight(d, a []T) {
 	block, ok := t.blocks.Get().(*[foldBlock]T)
 	if !ok {

@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// watcher aborts the group when the context of a rank's operation ends while the rank is
-// parked. Registering with a context allocates, so a registration is kept as long as
-// operations have the same context. It does nothing outside of operations: a context that
-// is cancelled after its operation has no effect.
+// watcher aborts the group when the context of a rank's operation ends between start and stop,
+// while the rank is parked or runs messages. Registering with a context allocates, so a
+// registration is kept as long as operations have the same context. After stop, the
+// cancellation of a context has no effect.
 type watcher struct {
 	mu     sync.Mutex
-	done   <-chan struct{} // of the context registered with
-	active bool            // the rank is parked with that context
-	cancel func() bool     // takes the registration back
+	done   <-chan struct{} // of the context that the watcher is registered with
+	active bool            // start was called with that context, and stop was not
+	cancel func() bool     // removes the registration
 }
 
-// start is called before parking.
+// start begins to watch ctx. It is called before the rank parks or runs messages.
 func (w *watcher) start(c *Comm, ctx context.Context) {
 	if ctx == nil {
 		return
@@ -39,7 +39,7 @@ func (w *watcher) start(c *Comm, ctx context.Context) {
 	}
 }
 
-// register replaces the registration; mu is held.
+// register replaces the registration by one with ctx. The caller holds mu.
 func (w *watcher) register(c *Comm, ctx context.Context, done <-chan struct{}) {
 	if w.cancel != nil {
 		w.cancel()
@@ -55,9 +55,9 @@ func (w *watcher) register(c *Comm, ctx context.Context, done <-chan struct{}) {
 	})
 }
 
-// stop is called after parking.
+// stop ends the watch. It is called after the rank has parked or run messages.
 func (w *watcher) stop() {
-	if !w.active { // written by this goroutine alone
+	if !w.active { // only this goroutine writes active
 		return
 	}
 	w.mu.Lock()
@@ -65,7 +65,7 @@ func (w *watcher) stop() {
 	w.mu.Unlock()
 }
 
-// end takes the registration back for good.
+// end removes the registration. The rank does not call start any more.
 func (w *watcher) end() {
 	w.mu.Lock()
 	if w.cancel != nil {

@@ -16,11 +16,13 @@ type Params struct {
 	Root int // for rooted collectives; ignored by others
 
 	// Dims are the dimensions in which an algorithm arranges the ranks: group size, torus width
-	// and height, radices. Their meaning depends on the algorithm; nil lets it choose.
+	// and height, radices. Their meaning depends on the algorithm. If Dims is nil, the
+	// algorithm chooses them.
 	Dims []int
 
-	// Forest gives the nodes of the aligned tree over shards that each rank contributes,
-	// disjoint, in ascending order of shards. Nil stands for one whole buffer per rank.
+	// Forest has, for each rank, the nodes of the aligned tree over shards that the rank
+	// contributes, in ascending order of shards. All nodes are disjoint. Nil means one whole
+	// buffer per rank.
 	Forest [][]sharding.Node
 }
 
@@ -38,40 +40,40 @@ const (
 type Algorithm struct {
 	Name       string
 	Collective program.Collective
-	Summary    string // one line for people who choose
+	Summary    string // one line for users who choose an algorithm
 
-	// Canonical and RankOrder say for which numbers of ranks the programs claim CanonicalTree
-	// and RankOrder of program.Program; nil stands for none.
+	// Canonical and RankOrder report whether the programs for p ranks claim CanonicalTree and
+	// RankOrder of program.Program. Nil means that they do so for no p.
 	Canonical func(p int) bool
 	RankOrder func(p int) bool
 
 	Forests ForestSupport
 
-	// TakesDims says that the algorithm uses Params.Dims; for other algorithms they are an
+	// TakesDims says that the algorithm uses Params.Dims. Other algorithms refuse them with an
 	// error.
 	TakesDims bool
 
-	// EvenOnly says that the chunks must be of even lengths (program.Even), so that
-	// the algorithm cannot serve a collective with counts.
+	// EvenOnly says that the chunks must have even lengths (program.Even), so that the
+	// algorithm cannot carry out a collective with counts.
 	EvenOnly bool
 
-	// Check returns why the algorithm cannot serve the parameters, or nil; a nil Check accepts
-	// all. Checks common to all algorithms (P, Root, a forest that is not accepted) are done
-	// before.
+	// Check returns an error if the algorithm does not support the parameters. A nil Check
+	// accepts all parameters. Supports does the checks that all algorithms have in common (P,
+	// Root, Dims, and kinds of forests) before it calls Check.
 	Check func(Params) error
 
-	// Generate makes one rank's part, in time proportional to its own steps. It is called only
-	// with parameters that Supports accepts.
+	// Generate returns the program of one rank, in time proportional to the number of its
+	// steps. It is called only with parameters that Supports accepts.
 	Generate func(pr Params, rank int) *program.Program
 
-	// Cost declares the cost of the programs.
+	// Cost returns the cost of the programs.
 	Cost func(Params) program.Cost
 }
 
 // Always returns true for every number of ranks.
 func Always(int) bool { return true }
 
-// Supports returns why an algorithm cannot serve the parameters, or nil.
+// Supports returns an error with the reason if the algorithm does not support the parameters.
 func (a *Algorithm) Supports(pr Params) error {
 	switch {
 	case pr.P < 1:
@@ -96,7 +98,8 @@ func (a *Algorithm) Supports(pr Params) error {
 }
 
 // FoldsLikeRanks reports whether each rank contributes one node and the aligned tree over the
-// nodes is the fold tree over the ranks. Then a program for whole buffers serves unchanged.
+// nodes is the fold tree over the ranks. Then a program for whole buffers can be used
+// unchanged.
 func FoldsLikeRanks(forest [][]sharding.Node) bool {
 	nodes := make([]sharding.Node, len(forest))
 	for r, f := range forest {
@@ -129,7 +132,7 @@ func FoldsLikeRanks(forest [][]sharding.Node) bool {
 	return tree(aligned) == tree(sharding.RankSchedule(len(nodes), nil))
 }
 
-// For returns the algorithms of a collective; the first one accepts all parameters.
+// For returns the algorithms of a collective. The first of them accepts all parameters.
 func For(c program.Collective) []*Algorithm {
 	if c >= program.NumCollectives {
 		return nil
@@ -137,7 +140,8 @@ func For(c program.Collective) []*Algorithm {
 	return slices.Clone(registry()[c])
 }
 
-// Find returns the algorithm of a name.
+// Find returns the algorithm of collective c with a name, or an error that lists the names
+// there are.
 func Find(c program.Collective, name string) (*Algorithm, error) {
 	var names []string
 	for _, a := range For(c) {

@@ -7,21 +7,23 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Bruck AllGather. After round k each rank has the blocks of 2^(k+1) ranks from its own on. In
-// a round it sends the blocks that it has to the rank 2^k before it, and receives as many from
-// the rank 2^k after it; in the last round, only those that are missing.
+// Bruck AllGather. After round k each rank has its own block and the blocks of the next 2^(k+1)
+// − 1 ranks. In round k it sends all blocks that it has to the rank 2^k before it, and receives
+// the same number of blocks from the rank 2^k after it. In the last round, only the missing
+// blocks are sent.
 //
 //	steps            ⌈log2 p⌉ messages in a row, and one more if p is a power of two
-//	                 from 4 on: a message in two pieces is then the last of a chain
-//	sent by rank r   for even blocks (p − 1)·n/p, which no algorithm betters
-//	scratch          none: blocks, of any length, arrive where they belong, and need
-//	                 no rotation in the end; a range of ranks that goes past rank
-//	                 p − 1 to rank 0 takes two messages for that
+//	                 above 2: then the longest chain ends with a range that takes
+//	                 two messages
+//	sent by rank r   for even blocks (p − 1)·n/p, the minimum of all algorithms
+//	scratch          none: blocks, of any length, are received into their place in
+//	                 the output and need no rotation; for that, a range of ranks
+//	                 that goes past rank p − 1 to rank 0 takes two messages
 //	order            nothing is folded
 //
-// For small blocks and any number of ranks.
+// Use it for small blocks and any number of ranks.
 //
-// Bruck et al., "Efficient Algorithms for All-to-All Communications in Multiport
+// Reference: Bruck et al., "Efficient Algorithms for All-to-All Communications in Multiport
 // Message-Passing Systems" (IEEE Trans. Parallel Distrib. Syst. 8, 1997): concatenation.
 func allGatherBruck() *Algorithm {
 	return &Algorithm{
@@ -31,8 +33,8 @@ func allGatherBruck() *Algorithm {
 	}
 }
 
-// circular divides n numbers from lo on, modulo p, into ranges: one, or two if they go past p −
-// 1. 0 < n ≤ p.
+// circular returns the n numbers from lo on, modulo p, as ranges: one range, or two if the
+// numbers go past p − 1. n is from 1 to p.
 func circular(lo, n, p int) []sharding.Range {
 	if lo+n <= p {
 		return []sharding.Range{{Lo: lo, Hi: lo + n}}

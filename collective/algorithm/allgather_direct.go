@@ -2,19 +2,19 @@ package algorithm
 
 import "github.com/superstep-ml/superstep/collective/program"
 
-// Direct AllGather. Every rank sends its block to every other.
+// Direct AllGather. Every rank sends its block to every other rank.
 //
 //	steps            1 message in a row
-//	sent by rank r   p − 1 times its block, (p − 1)·n/p for even blocks, which no
-//	                 algorithm betters
-//	scratch          none: blocks, of any length, arrive where they belong
+//	sent by rank r   p − 1 times its block, (p − 1)·n/p for even blocks, the minimum
+//	                 of all algorithms
+//	scratch          none: blocks, of any length, are received into their place
 //	order            nothing is folded
 //
-// It is the best choice on a flat network up to a few tens of ranks; for more ranks, the p − 1
-// messages of a rank cost more than their bytes. Rank r begins with rank r + 1, so that not all
-// send to the same one first.
+// It is the best choice on a flat network up to a few tens of ranks. For more ranks, the
+// overhead of p − 1 messages costs more than their bytes. Rank r first sends to rank r + 1, so
+// that not all ranks send to the same rank first.
 //
-// Folklore.
+// Reference: folklore.
 func allGatherDirect() *Algorithm {
 	return &Algorithm{
 		Name: "direct", Collective: program.AllGather,

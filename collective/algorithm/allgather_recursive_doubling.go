@@ -8,19 +8,19 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Recursive doubling AllGather, for p = 2^k ranks. In round j each rank exchanges
-// all that it has, 2^j blocks, with the rank whose number differs in bit j.
+// Recursive doubling AllGather, for p = 2^k ranks. In round j each rank exchanges all blocks
+// that it has, which are 2^j, with the rank whose number differs in bit j.
 //
 //	steps            log2 p messages in a row
 //	sent by rank r   the blocks of its half of the ranks, of its quarter, and so on
-//	                 down to its own: (p − 1)·n/p for even blocks, which no algorithm
-//	                 betters
-//	scratch          none: blocks, of any length, arrive where they belong
+//	                 down to its own: (p − 1)·n/p for even blocks, the minimum of
+//	                 all algorithms
+//	scratch          none: blocks, of any length, are received into their place
 //	order            nothing is folded
 //
-// For small and medium blocks. It has the fewest messages, each of contiguous blocks.
+// Use it for small and medium blocks. It has the fewest messages, each of contiguous blocks.
 //
-// Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication
+// Reference: Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication
 // Operations in MPICH" (IJHPCA 19, 2005).
 func allGatherRecursiveDoubling() *Algorithm {
 	return &Algorithm{

@@ -3,18 +3,18 @@ package algorithm
 import "github.com/superstep-ml/superstep/collective/program"
 
 // Ring AllGather. Every rank sends its block to the next rank, and passes on each block that it
-// receives, except the one that has travelled all the way around.
+// receives, except the last one, which every other rank has.
 //
 //	steps            p − 1 messages in a row
 //	sent by rank r   all blocks but that of rank r + 1: (p − 1)·n/p for even blocks,
-//	                 which no algorithm betters
-//	scratch          none: blocks, of any length, arrive where they belong
+//	                 the minimum of all algorithms
+//	scratch          none: blocks, of any length, are received into their place
 //	order            nothing is folded
 //
-// For large blocks, where simultaneous messages from many ranks to one would congest the
-// network: each rank has only two neighbours.
+// Use it for large blocks, if simultaneous messages from many ranks to one rank would congest
+// the network: each rank has only two neighbours.
 //
-// The bucket algorithm of Barnett et al., "Interprocessor Collective Communication
+// Reference: the bucket algorithm of Barnett et al., "Interprocessor Collective Communication
 // Library" (SHPCC 1994).
 func allGatherRing() *Algorithm {
 	return &Algorithm{

@@ -2,20 +2,21 @@ package algorithm
 
 import "github.com/superstep-ml/superstep/collective/program"
 
-// All-gather and reduce. Every rank sends its contributions to every other rank, and folds
-// everything itself.
+// All-gather and reduce. Every rank sends its contributions to every other rank, and folds the
+// contributions of all ranks itself.
 //
-//	steps            1 message (none for p = 1); of a forest, the most nodes that a
-//	                 rank brings
-//	sent by rank r   (p − 1)·n elements for each contribution
-//	scratch          n elements for each contribution of the others
-//	order            every rank holds everything before it folds: the fold tree over
-//	                 ranks, or the aligned tree over the shards of any forest
-//	                 (canonical)
+//	steps            1 message (none for p = 1); for a forest, the largest number of
+//	                 nodes of a rank
+//	sent by rank r   (p − 1)·n elements for each of its contributions
+//	scratch          n elements for each contribution of other ranks
+//	order            the fold tree over ranks, or the aligned tree over the shards of
+//	                 any forest (canonical); every rank has all contributions
+//	                 before it folds
 //
-// For vectors of a few elements among a few ranks: no algorithm has fewer steps, but everything
-// is sent and folded p times. Pairs exchange directly. Gathering by recursive doubling would
-// need fewer connections, but as many messages, since a message has the contents of one buffer.
+// Use it for vectors of a few elements among a few ranks: no algorithm has fewer steps, but all
+// data is sent and folded p times. Pairs exchange directly. Gathering by recursive doubling
+// would need fewer connections, but the same number of messages, since a message has the
+// contents of one buffer.
 //
 // Reference: Open MPI's allgather_reduce (coll/base).
 func allGatherReduce() *Algorithm {
@@ -27,12 +28,12 @@ func allGatherReduce() *Algorithm {
 	}
 }
 
-// generateAllGatherReduce makes rank's part in time O(p), or that of sorting a
-// forest.
+// generateAllGatherReduce makes the program of rank in time O(p), or in the time of sorting the
+// nodes of a forest.
 func generateAllGatherReduce(pr Params, rank int) *program.Program {
 	part := newPart(program.AllReduce, "allgather-reduce", pr, rank, 1)
 	part.CanonicalTree, part.RankOrder = true, true
-	leaves, steps, _ := reducePartials(pr) // no error: Check has made sure
+	leaves, steps, _ := reducePartials(pr) // no error: Check has called it
 	fold := program.Instruction{Op: program.DoReduce, Dst: whole(program.Out), Fold: steps,
 		Src: make([]program.Ref, len(leaves))}
 	if len(leaves) == 1 {

@@ -9,21 +9,22 @@ import (
 
 // Binary blocks AllReduce. The ranks are divided into blocks of powers of two, one for each set
 // bit of p, the largest first. Each block does a reduce-scatter by recursive halving. Then
-// every block, from the smallest on, sends its pieces to their owners in the next larger block,
-// which fold them on the right of their own. The results come back the same way, and each block
-// does an all-gather by recursive doubling. With q the largest power of two not above p:
+// every block, from the smallest on, sends its pieces to their owners in the next larger block.
+// The owners fold them, as right operands, with their own pieces. The results are sent back in
+// the same way, and each block does an all-gather by recursive doubling. With q the largest
+// power of two not above p:
 //
-//	steps            2·log2 q messages in a row: a block's pieces reach the next before
-//	                 that has done its own halving
+//	steps            2·log2 q messages in a row: the pieces of a block arrive before
+//	                 the next larger block has done its own halving
 //	sent by rank r   2·n·(s−1)/s elements in a block of s; n/s more to a larger block,
 //	                 and n/s more back to a smaller one
 //	scratch          none
 //	order            the aligned tree over ranks; it is the fold tree over ranks
 //	                 (canonical) if p is 1…10…0 in binary, as all powers of two are
 //
-// For long vectors if p has few set bits, close to each other: as good as halving-doubling for
-// powers of two, and down to half the bytes for other numbers. A block of one rank exchanges
-// its whole vector in as many pieces as the next block has ranks.
+// Use it for long vectors if p has few set bits, close to each other. For powers of two it
+// costs the same as halving-doubling. For other numbers it sends down to half of the bytes. A
+// block of one rank exchanges its whole vector in as many pieces as the next block has ranks.
 //
 // Reference: Rabenseifner, Träff, "More Efficient Reduction Algorithms for
 // Non-Power-of-Two Number of Processors in Message-Passing Parallel Systems"
@@ -37,14 +38,16 @@ func binaryBlocks() *Algorithm {
 	}
 }
 
-// block is one of the blocks of powers of two. It has as many windows as ranks.
+// block is one of the blocks of ranks. Its size is a power of two. The data is divided into as
+// many windows as the block has ranks.
 type block struct {
 	first  int // rank
 	levels int // log2 of the number of ranks
-	width  int // chunks of a window
+	width  int // number of chunks of a window
 }
 
-// blocksOf lists the blocks; the data has a chunk for each rank of the first.
+// blocksOf returns the blocks of p ranks. The data has as many chunks as the first block has
+// ranks.
 func blocksOf(p int) []block {
 	var blocks []block
 	q := 1 << (bits.Len(uint(p)) - 1)
@@ -63,7 +66,7 @@ func (k block) chunks(windows sharding.Range) sharding.Range {
 	return sharding.Range{Lo: windows.Lo * k.width, Hi: windows.Hi * k.width}
 }
 
-// owner returns the rank that owns the window with a chunk.
+// owner returns the rank of the block that owns the window to which a chunk belongs.
 func (k block) owner(chunk int) int { return k.first + reversed(chunk/k.width, k.levels) }
 
 // owned returns the window that a rank of the block owns, in chunks.
@@ -81,8 +84,8 @@ func blockOf(blocks []block, rank int) int {
 	return i
 }
 
-// generateBinaryBlocks makes rank's part in time O(log p) if its block's neighbours have
-// similar sizes, and in O(p) for a last block of one rank.
+// generateBinaryBlocks makes the program of rank in time O(log p) if its block's neighbours
+// have similar sizes, and in O(p) for a last block of one rank.
 func generateBinaryBlocks(pr Params, rank int) *program.Program {
 	blocks := blocksOf(pr.P)
 	b := build(program.AllReduce, "binary-blocks", pr, rank, 1<<blocks[0].levels)
@@ -94,8 +97,8 @@ func generateBinaryBlocks(pr Params, rank int) *program.Program {
 	mine := blocks[i]
 	g := &grid{rank: func(member int) int { return mine.first + member }, chunks: mine.chunks}
 	levels := levelsOf(rank-mine.first, twos(mine.levels))
-	// Messages from other blocks are awaited before the results of the own block: see
-	// openDirect.
+	// The lanes to other blocks come first, so that their messages are received before the
+	// results of the own block: see openDirect.
 	own := mine.owned(rank)
 	if i+1 < len(blocks) {
 		b.with(blocks[i+1].owner(own.Lo))

@@ -6,20 +6,21 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Binomial AllReduce: a reduction up a binomial tree rooted at rank 0 and a
-// broadcast down the same tree. With d the lowest set bit of a rank's number, its
-// parent is the rank without that bit, its children those with a lower bit added.
+// Binomial AllReduce: a reduction up a binomial tree rooted at rank 0 and a broadcast down the
+// same tree. Let d be the lowest set bit of a rank's number. The parent of the rank has the
+// number without that bit, and its children have the number with one lower bit added.
 //
-//	steps            2·⌊log2 p⌋ messages in a row (at rank 0 ⌈log2 p⌉ come in, and as
-//	                 many go out, over one link)
+//	steps            2·⌊log2 p⌋ messages in a row (rank 0 receives ⌈log2 p⌉ and sends
+//	                 ⌈log2 p⌉ over one link)
 //	sent by rank r   n elements to each child, and n to the parent
 //	scratch          none
 //	order            the aligned tree over ranks; it is the fold tree over ranks
 //	                 (canonical) if p is 1…10…0 in binary, as all powers of two are
 //
-// For short vectors; every rank has few connections. Recursive doubling takes half the steps,
-// but more messages in total. Segments of long vectors follow each other up and down, but rank
-// 0 carries n·log2 p elements each way, so other trees are better for them.
+// Use it for short vectors. Every rank has few connections. Recursive doubling takes half of
+// the steps, but more messages in total. Long vectors are pipelined in segments up and down the
+// tree, but rank 0 receives and sends n·log2 p elements, so other trees are better for long
+// vectors.
 //
 // Reference: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication
 // Operations in MPICH" (IJHPCA 19, 2005).
@@ -32,7 +33,7 @@ func binomialAllReduce() *Algorithm {
 	}
 }
 
-// generateBinomialAllReduce makes rank's part in time O(log p).
+// generateBinomialAllReduce makes the program of rank in time O(log p).
 func generateBinomialAllReduce(pr Params, rank int) *program.Program {
 	b := build(program.AllReduce, "binomial", pr, rank, 1)
 	b.claim(alignedIsCanonical(pr.P), true)
@@ -64,7 +65,8 @@ func generateBinomialAllReduce(pr Params, rank int) *program.Program {
 	return b.finish()
 }
 
-// binomialAllReduceCost: the deepest rank has the most set bits of all numbers below p.
+// binomialAllReduceCost uses that the depth of a rank is the number of set bits of its number,
+// which for numbers below p is at most ⌊log2 p⌋.
 func binomialAllReduceCost(pr Params) program.Cost {
 	p := pr.P
 	return program.Cost{Steps: 2 * (bits.Len(uint(p)) - 1), Sent: func(rank int, l program.Layout) int {

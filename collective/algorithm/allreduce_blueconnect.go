@@ -9,26 +9,27 @@ import (
 
 // BlueConnect AllReduce. The ranks form a grid of any number of dimensions, p = d1·d2·…·dk;
 // neighbouring ranks differ in the first digit. The reduce-scatter goes level by level: the d1
-// ranks of each group exchange parts of the data and fold one each, then the d2 ranks with the
-// same part exchange parts of that, and so on. The all-gather goes back in the same way. Within
-// a group all pairs exchange at once. Dims are d1…dk; without them, the prime factors of p in
-// ascending order.
+// ranks of each group exchange parts of the data, and each folds one part; then d2 ranks that
+// have the same part divide and exchange that part, and so on. The all-gather goes through the
+// levels in reverse. Within a group all pairs exchange at once. Dims are d1…dk. Without Dims,
+// they are the prime factors of p in ascending order.
 //
 //	steps            2 messages in a row for each dimension above 1
-//	sent by rank r   2·n·(p−1)/p elements if p divides n; 2·n·(d1−1)/d1 of them within
-//	                 the first group, 1/d1 of the rest within the second…
-//	scratch          (d−1)/d of what is left of the data at each level with d > 2
-//	order            at each level the fold tree over the group's ranks, groups in
-//	                 order. Whatever the dimensions, that is the fold tree over ranks
-//	                 (canonical) for powers of two and primes
+//	sent by rank r   2·n·(p−1)/p elements if p divides n: 2·n·(d1−1)/d1 at the first
+//	                 level, 2·(n/d1)·(d2−1)/d2 at the second, and so on
+//	scratch          at each level with d > 2, (d−1)/d of the elements that the rank
+//	                 still has to reduce
+//	order            at each level the fold tree over the ranks of a group, with groups
+//	                 in order. If p is a power of two or a prime, this is the fold
+//	                 tree over ranks (canonical) whatever the dimensions
 //
-// For networks with tiers: the dimensions are ranks per host, hosts per rack, and racks. Each
-// tier carries only the part of the data that is left after the tiers below. With (2, …, 2) it
-// is halving-doubling, with (p) the direct exchange.
+// Use it for networks with tiers: let the dimensions be ranks per host, hosts per rack, and
+// racks. Each tier carries only the part of the data that the tiers below have left to reduce.
+// With (2, …, 2) it is halving-doubling, with (p) the direct exchange.
 //
-// Reference: Cho, Finkler, Kung, Hunter, "BlueConnect: Decomposing All-Reduce for
-// Deep Learning on Heterogeneous Network Hierarchy" (MLSys 2019), which has rings
-// within groups; direct exchanges keep the order of ranks, in fewer steps.
+// Reference: Cho, Finkler, Kung, Hunter, "BlueConnect: Decomposing All-Reduce for Deep Learning
+// on Heterogeneous Network Hierarchy" (MLSys 2019), which has rings within groups. The direct
+// exchanges used here keep the order of ranks, and take fewer steps.
 func blueConnect() *Algorithm {
 	return &Algorithm{
 		Name: "blueconnect", Collective: program.AllReduce,
@@ -41,12 +42,11 @@ func blueConnect() *Algorithm {
 }
 
 // anyGridIsCanonical returns true for powers of two and for primes. The fold tree over 2m ranks
-// is the fold tree over m with pairs for leaves. So a group that is not the last may be any
-// power of two, but no other number; and all other p have a factorisation with another number
-// first.
+// is the fold tree over m with pairs for leaves. So the sizes of all groups except the last
+// must be powers of two. All other p have a factorisation that begins with another number.
 func anyGridIsCanonical(p int) bool { return p&(p-1) == 0 || len(primeFactors(p)) == 1 }
 
-// primeFactors lists the prime factors of p in ascending order.
+// primeFactors returns the prime factors of p in ascending order.
 func primeFactors(p int) []int {
 	var factors []int
 	for d := 2; d*d <= p; d++ {
@@ -95,8 +95,8 @@ func blueConnectDims(pr Params) []int {
 	return primeFactors(pr.P)
 }
 
-// generateBlueConnect makes rank's part in time O(d1 + … + dk), not counting the factorisation
-// of p.
+// generateBlueConnect makes the program of rank in time O(d1 + … + dk), not counting the
+// factorisation of p.
 func generateBlueConnect(pr Params, rank int) *program.Program {
 	b := build(program.AllReduce, "blueconnect", pr, rank, pr.P)
 	b.claim(anyGridIsCanonical(pr.P), true)
@@ -135,10 +135,10 @@ func blueConnectCost(pr Params) program.Cost {
 	}}
 }
 
-// gridSent returns the number of elements that a member sends on a grid. At each level these
-// are the parts of the others, and the own result to each of them or, in a ring, all results
-// that the next member does not have. ring is 1 for rings and 0 otherwise. It also returns the
-// chunk that the member owns in the end.
+// gridSent returns the number of elements that a member sends on a grid. At each level a member
+// sends the parts of all other members. Later it sends its own result to each of them or, in a
+// ring, all results except that of the next member. ring is 1 for rings and 0 otherwise. own is
+// the chunk that the member owns after the reduce-scatter.
 func gridSent(dims []int, rank int, l program.Layout, ring int) (sent, own int) {
 	lo, hi := 0, l.Out[len(l.Out)-1]
 	first, width := 0, len(l.Out)-1

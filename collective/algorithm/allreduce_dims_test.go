@@ -11,8 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
-// factorisations lists the ways to write p as a product of numbers above 1, in any
-// order.
+// factorisations returns all ways to write p as a product of numbers above 1, in all orders.
 func factorisations(p int) [][]int {
 	if p == 1 {
 		return [][]int{{}}
@@ -28,15 +27,16 @@ func factorisations(p int) [][]int {
 	return all
 }
 
-// provedWith checks an algorithm with given dimensions, and returns whether it folds
-// in the canonical tree.
+// provedWith proves an algorithm with the dimensions in pr, and returns whether it folds in the
+// canonical tree.
 func provedWith(t *testing.T, a *algorithm.Algorithm, pr algorithm.Params) bool {
 	report, err := check.InspectAlgorithm(a, pr)
 	require.NoError(t, err)
 	return report.Canonical
 }
 
-// BlueConnect claims the canonical tree for p ranks if it folds in that tree on every grid.
+// TestBlueConnectOnEveryGrid requires that BlueConnect claims the canonical tree for p ranks if
+// and only if it folds in that tree on every grid.
 func TestBlueConnectOnEveryGrid(t *testing.T) {
 	a := find(t, program.AllReduce, "blueconnect")
 	most := 24
@@ -114,7 +114,8 @@ func TestDimensionsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// Ranks that disagree on the dimensions have different programs, with different hashes.
+// TestDimensionsAreAgreedOn requires that programs with different dimensions have different
+// group hashes, so that ranks detect that they disagree.
 func TestDimensionsAreAgreedOn(t *testing.T) {
 	a := find(t, program.AllReduce, "torus")
 	x := a.Generate(algorithm.Params{P: 12, Dims: []int{2, 6}}, 0)

@@ -6,27 +6,27 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Double tree AllReduce. Two binary trees carry half of the data each, reducing up and
-// broadcasting down. No rank has children in both trees: every rank except the roots sends and
-// receives in both, and the load is even.
+// Double tree AllReduce. There are two binary trees. Each reduces one half of the data to its
+// root and broadcasts the result down again. No rank has children in both trees: every rank
+// except the roots sends and receives in both, and the load is even.
 //
-// The first tree is in order: with d the lowest set bit of a rank's number, its
-// children are the ranks d/2 below and d/2 above (closer, if that is beyond the
-// last), and rank 0 is above them all, so that ranks with odd numbers are leaves.
-// The second is its mirror image if p is even. If p is odd, it is the first tree
-// over ranks 1…p − 1 with rank 0 as the left child of its root, so that ranks with
-// even numbers are leaves.
+// The first tree is in order: with d the lowest set bit of a rank's number, its children are
+// the ranks d/2 below and d/2 above (or closer, if there is no such rank). Rank 0 is the root,
+// above them all. So ranks with odd numbers are leaves. The second tree is the mirror image of
+// the first if p is even. If p is odd, it is the first tree over ranks 1…p − 1 with rank 0 as
+// the left child of its root, so that ranks with even numbers are leaves.
 //
 //	steps            2·⌈log2 p⌉ messages in a row
 //	sent by rank r   n/2 elements for each edge at it: at most 2·n
 //	scratch          none
-//	order            both trees fold what comes from the left child, the own part and
-//	                 what comes from the right child: rank order, in trees of their
-//	                 own (canonical for p ≤ 2 only)
+//	order            rank order: both trees fold the value of the left child, the own
+//	                 value and the value of the right child. The two trees differ
+//	                 from each other and from the fold tree (canonical for p ≤ 2
+//	                 only)
 //
-// Segments follow each other through the trees, up and down at once. So long vectors take the
-// time of 2·n elements on a link, and the latency stays logarithmic. For vectors of medium
-// length among many ranks, whatever p is.
+// Segments are pipelined through the trees, up and down at the same time. So long vectors take
+// the time of 2·n elements on a link, and the latency is logarithmic in p. Use it for vectors
+// of medium length among many ranks. p may be any number.
 //
 // References: Sanders, Speck, Träff, "Two-tree algorithms for full bandwidth broadcast,
 // reduction and scan" (Parallel Computing 35, 2009); the shape of the first tree is NCCL's.
@@ -41,11 +41,12 @@ func doubleTree() *Algorithm {
 	}
 }
 
-// binaryNode is a rank's place in a binary tree; −1 stands for no rank.
+// binaryNode has the neighbours of a rank in a binary tree. −1 means that there is no such
+// neighbour.
 type binaryNode struct{ parent, left, right int }
 
-// inOrderTree returns the place of x in the tree over 0..p−1 with root 0, whose other nodes are
-// numbered between their children.
+// inOrderTree returns the neighbours of x in the tree over 0..p−1 with root 0. The number of
+// every other node is between the numbers of its children.
 func inOrderTree(p, x int) binaryNode {
 	n := binaryNode{-1, -1, -1}
 	d := x & -x
@@ -71,7 +72,8 @@ func inOrderTree(p, x int) binaryNode {
 	return n
 }
 
-// secondTree returns rank's place in the tree that complements inOrderTree.
+// secondTree returns the neighbours of rank in the second tree, whose inner nodes are leaves of
+// inOrderTree.
 func secondTree(p, rank int) binaryNode {
 	if p%2 == 0 {
 		n := inOrderTree(p, p-1-rank)
@@ -103,8 +105,8 @@ func secondTree(p, rank int) binaryNode {
 	return n
 }
 
-// generateDoubleTree makes rank's part in time O(log p). Tree t has chunk t and
-// channel t; each neighbour has a lane.
+// generateDoubleTree makes the program of rank in time O(log p). Tree t has chunk t and channel
+// t; each neighbour has a lane.
 func generateDoubleTree(pr Params, rank int) *program.Program {
 	b := build(program.AllReduce, "double-tree", pr, rank, 2)
 	b.claim(atMostTwo(pr.P), true)
@@ -137,8 +139,9 @@ func generateDoubleTree(pr Params, rank int) *program.Program {
 	return b.finish()
 }
 
-// doubleTreeCost counts edges: in the first tree rank x > 0 has one edge up and, if it is even,
-// two down, or fewer if there are too few ranks above. The second tree is its mirror image.
+// doubleTreeCost counts edges. In the first tree, rank x > 0 has one edge to its parent and, if
+// x is even, two to children, or one if x is the last rank. The second tree is counted as the
+// mirrored or shifted first tree.
 func doubleTreeCost(pr Params) program.Cost {
 	p := pr.P
 	if p == 1 {

@@ -7,8 +7,9 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// The costs of the algorithms for an AllReduce of 1024 elements among 16 ranks: the number of
-// messages that wait for each other, and the number of elements that rank 0 sends.
+// This prints the costs of the algorithms for an AllReduce of 1024 elements among 16 ranks: the
+// length of the longest chain of messages that wait for each other, and the number of elements
+// that rank 0 sends.
 func Example_costs() {
 	pr := algorithm.Params{P: 16}
 	for _, a := range algorithm.For(program.AllReduce) {

@@ -31,7 +31,7 @@ func likeRanks(p int) [][]sharding.Node {
 	return forest
 }
 
-// covers returns the forest of p ranks, each with an even part of the shards.
+// covers returns the forests of p ranks, each of which has an even part of the shards.
 func covers(p, shards int) [][]sharding.Node {
 	forest := make([][]sharding.Node, p)
 	for r := range forest {
@@ -69,8 +69,8 @@ func TestAnyForest(t *testing.T) {
 		for _, p := range []int{1, 2, 3, 5, 6, 7, 12} {
 			require.NoError(t, check.Algorithm(a, algorithm.Params{P: p, Forest: covers(p, 16)}))
 		}
-		// The nodes of a tree are assigned to ranks at random, so that ranks interleave, and
-		// some have none.
+		// The nodes of a tree are assigned to ranks at random, so that the nodes of ranks
+		// interleave, and some ranks have no node.
 		rapid.Check(t, func(t *rapid.T) {
 			p := rapid.IntRange(1, 7).Draw(t, "p")
 			pr := algorithm.Params{P: p, Forest: make([][]sharding.Node, p)}

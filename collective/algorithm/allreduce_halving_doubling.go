@@ -7,25 +7,25 @@ import (
 
 // Halving-doubling AllReduce (Rabenseifner's): a reduce-scatter by recursive halving, then an
 // all-gather by recursive doubling. At distance 1, 2, 4… partners halve their common window.
-// Each sends the other's half and folds its own, with the lower ranks' part on the left; the
-// all-gather goes back in the same way. If p is not a power of two, the first 2r ranks first
-// fold in pairs, and the second of each pair gets the result afterwards. With q the largest
-// power of two not above p, r = p − q:
+// Each sends the half of the other and folds its own half, with the contribution of lower ranks
+// as left operand. The all-gather reverses these exchanges. If p is not a power of two, the
+// first 2r ranks first fold in pairs, and the second of each pair gets the result afterwards.
+// With q the largest power of two not above p, r = p − q:
 //
 //	steps            2·log2 q messages in a row, and 2 if r > 0
-//	sent by rank r   2·n·(q−1)/q elements, if q divides n; n more by the first of a
-//	                 pair; n by the second of a pair
+//	sent by rank r   2·n·(q−1)/q elements, if q divides n; n more by the first rank
+//	                 of a pair; n by the second rank of a pair
 //	scratch          none
 //	order            the fold tree over ranks (canonical)
 //
-// For long vectors if p is a power of two: no algorithm sends less, and few take fewer steps.
-// Otherwise the pairs double the cost, and the direct exchange or a ring sends less.
+// Use it for long vectors if p is a power of two: no algorithm sends less, and few take fewer
+// steps. Otherwise the pairs double the cost, and the direct exchange or a ring sends less.
 //
-// Halving begins at distance 1, where others begin at q/2, to keep the order. So windows are
-// owned in bit-reversed order, which does not matter for an AllReduce. The messages of pairs
-// are divided like those of the levels, so that pieces can be passed on as they arrive.
-// Rabenseifner's pairs reduce a half each, which spreads arithmetic but needs one more message
-// in a row and half a vector more on the wire.
+// Halving begins at distance 1, which keeps the order of ranks; other implementations begin at
+// q/2. So windows are owned in bit-reversed order, which does not matter for an AllReduce. The
+// messages of pairs are divided like the messages of the levels, so that pieces can be passed
+// on as they arrive. In Rabenseifner's algorithm, each rank of a pair reduces one half. This
+// spreads the arithmetic, but needs one more message in a row and sends half a vector more.
 //
 // Reference: Rabenseifner, "Optimization of Collective Reduction Operations" (ICCS
 // 2004).
@@ -38,7 +38,7 @@ func halvingDoubling() *Algorithm {
 	}
 }
 
-// generateHalvingDoubling makes rank's part in time O(log p).
+// generateHalvingDoubling makes the program of rank in time O(log p).
 func generateHalvingDoubling(pr Params, rank int) *program.Program {
 	f := foldRanks(pr.P)
 	b := build(program.AllReduce, "halving-doubling", pr, rank, f.members)
@@ -87,7 +87,7 @@ func (b *builder) foldFollower(g *grid, first level, to program.Ref, follower in
 	}
 }
 
-// followMember makes the part of the second rank of a pair.
+// followMember adds all instructions of the second rank of a pair, whose first rank is leader.
 func (b *builder) followMember(g *grid, levels []level, leader int) {
 	lane := b.with(leader)
 	for _, i := range [2]int{1 - levels[0].digit, levels[0].digit} {
@@ -126,8 +126,8 @@ func halvingDoublingCost(pr Params) program.Cost {
 		if !acts {
 			return n
 		}
-		// The window whose number is the member's with reversed bits, and those that share its
-		// first bits.
+		// The final window of the member has the member's number with reversed bits. At each
+		// level, the member sends the windows that share its first bits.
 		sent, lo := n, 0
 		for i := range f.levels {
 			lo += me >> i & 1 * (f.members >> (i + 1))

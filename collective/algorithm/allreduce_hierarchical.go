@@ -10,25 +10,25 @@ import (
 // Hierarchical AllReduce in three phases. Ranks form groups of k neighbours; the last group may
 // be smaller, and the first rank of a group is its master. A ring within each group does a
 // reduce-scatter, and the master collects the parts. A ring of the masters does an AllReduce.
-// The master distributes the parts again, and the group's ring does an all-gather. Dims is k;
-// without it, k is the square root of p, rounded up. With m = ⌈p/k⌉ groups:
+// The master distributes the parts again, and the group's ring does an all-gather. Dims has the
+// one element k. Without Dims, k is the square root of p, rounded up. With m = ⌈p/k⌉ groups:
 //
 //	steps            2·k + 2·(m − 1) messages in a row (3 in place of 2·k if k = 2, and
 //	                 0 if k = 1)
-//	sent by rank r   (2 − 1/k)·n elements, n by the last of a group; by a master
-//	                 (3·(k−1)/k + 2·(m−1)/m)·n
+//	sent by rank r   (2 − 1/k)·n elements; n by the last rank of a group;
+//	                 (3·(k−1)/k + 2·(m−1)/m)·n by a master
 //	scratch          none
-//	order            of its own for every chunk, as in a ring; in rank order, and
-//	                 canonical, for p ≤ 2 only
+//	order            different for every chunk, as in a ring (rank order and
+//	                 canonical for p ≤ 2 only)
 //
-// For a slow network between hosts that have k ranks each: only masters use it, and it carries
-// 2·n·(m−1)/m elements for each. If every rank has a link to other groups, a torus divides that
-// by k.
+// Use it for a slow network between hosts that have k ranks each: only masters send over that
+// network, 2·n·(m−1)/m elements each. If every rank has a link to other groups, a torus is
+// better, since a link carries only 1/k of that.
 //
 // Reference: Jia et al., "Highly Scalable Deep Learning Training System with Mixed-Precision:
-// Training ImageNet in Four Minutes" (2018). There the parts go around the ring to the master;
-// here they go to it directly, in one step. The gathering ring is open, as the master needs
-// nothing from it.
+// Training ImageNet in Four Minutes" (2018). There the parts travel around the ring to the
+// master. Here they are sent to the master directly, in one step, and the ring of the
+// all-gather has no link to the master, which has all parts already.
 func hierarchical() *Algorithm {
 	return &Algorithm{
 		Name: "hierarchical", Collective: program.AllReduce,
@@ -71,8 +71,8 @@ func groupsOf(pr Params) groups {
 	return g
 }
 
-// generateHierarchical makes rank's part in time O(k + m). Messages to and from the master
-// outside the rings use channel 1.
+// generateHierarchical makes the program of rank in time O(k + m). Messages to and from the
+// master outside the rings use channel 1.
 func generateHierarchical(pr Params, rank int) *program.Program {
 	g := groupsOf(pr)
 	b := build(program.AllReduce, "hierarchical", pr, rank, g.chunks)
@@ -110,7 +110,7 @@ func generateHierarchical(pr Params, rank int) *program.Program {
 	return b.finish()
 }
 
-// amongMasters makes the AllReduce of the masters' ring.
+// amongMasters adds the AllReduce in the ring of masters.
 func (b *builder) amongMasters(g groups, from program.Ref) {
 	if g.count == 1 {
 		return
@@ -142,9 +142,9 @@ func (b *builder) gatherOpen(r ring) {
 
 // hierarchicalCost counts elements. Every rank sends all parts except its own around the
 // group's ring. An ordinary rank then sends its part to the master and, in the end, all parts
-// except the next rank's; the last rank sends none of these. The master instead distributes all
-// parts except its own, sends all except the next rank's, and sends all but one twice around
-// the masters' ring.
+// except the next rank's; the last rank of the group does not send these. The master instead
+// distributes all parts except its own, and sends all parts except the next rank's in the
+// all-gather. In the ring of masters it sends all parts except one, twice.
 func hierarchicalCost(pr Params) program.Cost {
 	g := groupsOf(pr)
 	steps := 2 * (g.count - 1)

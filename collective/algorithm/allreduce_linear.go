@@ -8,17 +8,17 @@ import (
 // Linear AllReduce. All ranks send their contributions to rank 0, which receives them in order
 // from left to right, folds them as they arrive, and sends the result to all.
 //
-//	steps            2 messages in a row (none for p = 1), though rank 0 takes p − 1
-//	                 in turn and sends as many; of a forest, 1 more than the most
-//	                 nodes that another rank brings
+//	steps            2 messages in a row (none for p = 1), although rank 0 receives
+//	                 p − 1 one after another and sends as many; for a forest, 1 more
+//	                 than the largest number of nodes of another rank
 //	sent by rank r   n elements for each contribution; (p − 1)·n by rank 0
-//	scratch          n·log2 p elements on rank 0, none elsewhere: what is folded is a
-//	                 tree, and only its left siblings wait
+//	scratch          n·log2 p elements on rank 0, for left siblings in the tree that
+//	                 wait for the right sibling; none on other ranks
 //	order            the fold tree over ranks, or the aligned tree over the shards of
 //	                 any forest (canonical)
 //
-// For two or three ranks, for tests, and if rank 0 has the only good link. All traffic and all
-// arithmetic is at rank 0.
+// Use it for two or three ranks, for tests, and if rank 0 has the only fast link. All messages
+// and all arithmetic are at rank 0.
 func linearAllReduce() *Algorithm {
 	return &Algorithm{
 		Name: "linear", Collective: program.AllReduce,
@@ -28,8 +28,8 @@ func linearAllReduce() *Algorithm {
 	}
 }
 
-// generateLinearAllReduce makes rank's part in time O(own contributions), that of
-// rank 0 in O(p) or that of sorting a forest.
+// generateLinearAllReduce makes the program of rank in time proportional to the contributions
+// of rank. For rank 0 the time is O(p), or that of sorting the nodes of a forest.
 func generateLinearAllReduce(pr Params, rank int) *program.Program {
 	b := build(program.AllReduce, "linear", pr, rank, 1)
 	b.claim(true, true)
@@ -41,7 +41,7 @@ func generateLinearAllReduce(pr Params, rank int) *program.Program {
 		b.recv(lane, whole(program.Out))
 		return b.finish()
 	}
-	leaves, steps, _ := reducePartials(pr) // no error: Check has made sure
+	leaves, steps, _ := reducePartials(pr) // no error: Check has called it
 	b.foldIncoming(leaves, steps)
 	for peer := 1; peer < pr.P; peer++ {
 		b.send(b.with(peer), whole(program.Out))
@@ -49,16 +49,16 @@ func generateLinearAllReduce(pr Params, rank int) *program.Program {
 	return b.finish()
 }
 
-// incoming folds the leaves of a tree, its own and those of other ranks. It receives the
-// messages of the leaves from left to right.
+// incoming adds the instructions that fold a tree whose leaves are contributions of this rank
+// and of other ranks. The leaves of other ranks are received from left to right.
 type incoming struct {
 	*builder
 	leaves []partial
-	pairs  [][2]int // node len(leaves) + i of the tree joins these two
+	pairs  [][2]int // pairs[i] has the two nodes that node len(leaves) + i of the tree joins
 	free   []int    // scratch slots
 }
 
-// foldIncoming folds leaves in the order of the steps into the output.
+// foldIncoming adds instructions that fold leaves in the order of the steps into the output.
 func (b *builder) foldIncoming(leaves []partial, steps []sharding.FoldStep) {
 	t := incoming{builder: b, leaves: leaves}
 	node := make([]int, len(leaves)) // node in each slot of the steps
@@ -82,11 +82,12 @@ func (t *incoming) comes(node int) bool {
 	return node < len(t.leaves) && t.leaves[node].rank != t.Rank
 }
 
-// from returns the lane that receives a leaf.
+// from returns the lane on which a leaf is received.
 func (t *incoming) from(leaf int) int { return t.with(t.leaves[leaf].rank) }
 
-// fold computes a node that does not come from another rank, and returns its place: the input,
-// a scratch slot of its own or, if to is not nil, to.
+// fold adds instructions that compute a node that is not a leaf of another rank. It returns
+// where the value is: in the input if the node is a leaf, else in *to or, if to is nil, in a
+// scratch slot.
 func (t *incoming) fold(node int, to *program.Ref) program.Ref {
 	if node < len(t.leaves) {
 		return program.Chunk(program.In, t.leaves[node].node, 0)
@@ -94,7 +95,7 @@ func (t *incoming) fold(node int, to *program.Ref) program.Ref {
 	a, b := t.pairs[node-len(t.leaves)][0], t.pairs[node-len(t.leaves)][1]
 	var left, right program.Ref
 	leftComes, rightComes := t.comes(a), t.comes(b)
-	if leftComes && b >= len(t.leaves) { // its message is received before those on the right
+	if leftComes && b >= len(t.leaves) { // receive a before the messages for the nodes below b
 		left, leftComes = t.block(), false
 		t.recv(t.from(a), left)
 	} else if !leftComes {

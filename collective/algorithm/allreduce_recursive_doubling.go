@@ -5,22 +5,23 @@ import (
 )
 
 // Recursive doubling AllReduce. Ranks exchange their whole vectors with partners at distance 1,
-// 2, 4…, and each folds the received vector into its own, with the lower ranks' part on the
-// left. If p is not a power of two, the first 2r ranks first fold in pairs, and the second of
-// each pair gets the result afterwards. With q the largest power of two not above p, r = p − q:
+// 2, 4…, and each folds the received vector into its own, with the contribution of lower ranks
+// as left operand. If p is not a power of two, the first 2r ranks first fold in pairs, and the
+// second of each pair gets the result afterwards. With q the largest power of two not above p,
+// r = p − q:
 //
 //	steps            log2 q messages in a row; 1 more if r > 0, 2 if r > q/2
-//	sent by rank r   n·log2 q elements, n more by the first of a pair; n by the
-//	                 second of a pair
+//	sent by rank r   n·log2 q elements; n more by the first rank of a pair; n by the
+//	                 second rank of a pair
 //	scratch          n elements on the q ranks that exchange (none if p < 2)
 //	order            the fold tree over ranks (canonical)
 //
-// It has the fewest steps and sends the most: for vectors of a few KiB.
+// Use it for vectors of a few KiB: it has the fewest steps, but sends the most elements.
 //
-// Since the two directions of an exchange overlap, the memory being sent cannot be written:
-// levels alternate between the output and one scratch slot, and end in the output. If their
-// number is odd and the vector begins in the input, which may be the output's memory, the first
-// level receives into scratch and folds afterwards.
+// Since the two directions of an exchange overlap, the memory being sent cannot be written. So
+// levels alternate between the output and one scratch slot, and the last level ends in the
+// output. If the number of levels is odd and the vector begins in the input, which may be the
+// output's memory, the first level receives into scratch and folds afterwards.
 //
 // Reference: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication
 // Operations in MPICH" (IJHPCA 19, 2005).
@@ -33,7 +34,7 @@ func recursiveDoubling() *Algorithm {
 	}
 }
 
-// generateRecursiveDoubling makes rank's part in time O(log p).
+// generateRecursiveDoubling makes the program of rank in time O(log p).
 func generateRecursiveDoubling(pr Params, rank int) *program.Program {
 	b := build(program.AllReduce, "recursive-doubling", pr, rank, 1)
 	b.claim(true, true)
@@ -52,7 +53,7 @@ func generateRecursiveDoubling(pr Params, rank int) *program.Program {
 	aside := program.Chunk(program.Scratch, b.room(chunk(0)), 0)
 	other := map[bool]program.Ref{false: aside, true: out}
 
-	has, toOut := in, f.levels%2 == 1 // where the level's result goes
+	has, toOut := in, f.levels%2 == 1 // toOut: the level's result goes to the output
 	if f.paired(me) {
 		has = other[!toOut]
 		b.recvReduce(b.with(rank+1), has, in, false)
@@ -79,9 +80,9 @@ func generateRecursiveDoubling(pr Params, rank int) *program.Program {
 	return b.finish()
 }
 
-// recursiveDoublingCost: the longest chain begins with a message within a pair and
-// goes on to the member with all bits of the first one's number changed. If that is
-// a pair too, a message within it ends the chain.
+// recursiveDoublingCost uses that the longest chain of messages begins within a pair and goes
+// on to the member whose number has all bits inverted. If that member is a pair too, the chain
+// ends with a message within that pair.
 func recursiveDoublingCost(pr Params) program.Cost {
 	if pr.P == 1 {
 		return program.Cost{}

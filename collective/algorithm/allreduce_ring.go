@@ -6,22 +6,24 @@ import (
 )
 
 // Ring AllReduce. Chunk c starts at rank c + 1 and travels once around the ring to rank c,
-// which owns it; each rank folds in its own part. Then the result travels around once more.
+// which owns it. On the way, each rank folds in its own contribution. Then the result travels
+// around once more.
 //
 //	steps            2·(p − 1) messages in a row
-//	sent by rank r   2·n·(p−1)/p elements if p divides n; exactly, n − c(r) and
-//	                 n − c(r + 1), where c(r) is the length of chunk r
+//	sent by rank r   2·n·(p−1)/p elements if p divides n; in general
+//	                 2·n − c(r) − c(r + 1), where c(r) is the length of chunk r
 //	scratch          none
-//	order            of its own for every chunk: ranks c + 1, …, p − 1, then 0 on the
-//	                 left, then 1, …, c, so that results depend on how the data is
-//	                 cut. In rank order, and canonical, for p ≤ 2 only
+//	order            different for every chunk: ranks c + 1, …, p − 1, then 0 as left
+//	                 operand, then 1, …, c. So results depend on how the data is
+//	                 divided into chunks (rank order and canonical for p ≤ 2 only)
 //
-// For long vectors among many ranks, if only links between neighbours can be used, or if p is
-// not a power of two and too large for the direct exchange. Each rank needs only two
+// Use it for long vectors among many ranks, if only links between neighbours can be used, or if
+// p is not a power of two and too large for the direct exchange. Each rank needs only two
 // connections.
 //
 // Reference: Patarasu, Yuan, "Bandwidth Optimal All-reduce Algorithms for Clusters of
-// Workstations" (JPDC 69, 2009). Rank c owns chunk c by choice, as in a ReduceScatter.
+// Workstations" (JPDC 69, 2009). That rank c owns chunk c is this project's choice, as in a
+// ReduceScatter.
 func ringAllReduce() *Algorithm {
 	return &Algorithm{
 		Name: "ring", Collective: program.AllReduce,
@@ -33,9 +35,9 @@ func ringAllReduce() *Algorithm {
 
 func atMostTwo(p int) bool { return p <= 2 }
 
-// generateRingAllReduce makes rank's part in time O(p). One lane does everything. Step i < p
-// passes on chunk rank − 1 − i. A chunk's result arrives p − 1 steps after its partial sum was
-// sent from the same memory, and must wait for that.
+// generateRingAllReduce makes the program of rank in time O(p). There is one lane. Step i < p
+// passes on chunk rank − 1 − i. The result of a chunk is received p − 1 steps after its partial
+// sum was sent from the same memory, and must wait until the sum is sent.
 func generateRingAllReduce(pr Params, rank int) *program.Program {
 	b := build(program.AllReduce, "ring", pr, rank, pr.P)
 	b.claim(atMostTwo(pr.P), atMostTwo(pr.P))
@@ -47,7 +49,7 @@ func generateRingAllReduce(pr Params, rank int) *program.Program {
 	own := make([]program.Ref, p) // operands, allocated together
 	sent := make([]program.Dep, p)
 	c := rank
-	back := func() int { // the chunks in the order of passing
+	back := func() int { // returns the next chunk in the order of passing
 		if c--; c < 0 {
 			c = p - 1
 		}

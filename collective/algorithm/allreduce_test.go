@@ -18,7 +18,7 @@ func reducing() []*algorithm.Algorithm {
 	return append(algorithm.For(program.AllReduce), algorithm.For(program.ReduceScatter)...)
 }
 
-// upTo returns the largest number of ranks to test.
+// upTo returns the largest number of ranks to test: fast, or 130 in a soak test.
 func upTo(fast int) int {
 	if testsize.Soak {
 		return 130
@@ -54,7 +54,7 @@ func TestReducingAlgorithmsAreProved(t *testing.T) {
 	})
 }
 
-// Larger numbers of ranks, for the algorithms whose checks fit in memory.
+// TestManyRanks proves the algorithms whose proofs fit in memory for larger numbers of ranks.
 func TestManyRanks(t *testing.T) {
 	counts := map[string][]int{
 		"recursive-doubling": {1000, 1023}, "binomial": {1000, 1023}, "double-tree": {1000, 1023},
@@ -75,8 +75,9 @@ func TestManyRanks(t *testing.T) {
 	})
 }
 
-// An algorithm claims every property that its programs have for a number of ranks. The
-// algorithms with dimensions are left out: default dimensions may have a property by chance.
+// TestReducingClaimsAreExact requires that an algorithm claims every property that its programs
+// have for a number of ranks. The algorithms with dimensions are left out, since default
+// dimensions may have a property by chance.
 func TestReducingClaimsAreExact(t *testing.T) {
 	byChance := map[string]bool{"torus": true, "hierarchical": true, "blueconnect": true}
 	eachReducing(t, func(t *testing.T, a *algorithm.Algorithm) {
@@ -95,8 +96,9 @@ func TestReducingClaimsAreExact(t *testing.T) {
 	})
 }
 
-// A tree of aligned blocks is the fold tree for 21 of the 63 numbers of ranks from 2 to 64,
-// among them all powers of two.
+// TestAlignedTreesThatAreCanonical requires that the binomial algorithm claims the canonical
+// tree exactly for the numbers of ranks whose aligned tree is the fold tree. These are 21 of
+// the 63 numbers from 2 to 64.
 func TestAlignedTreesThatAreCanonical(t *testing.T) {
 	a := find(t, program.AllReduce, "binomial")
 	n := 0
@@ -113,9 +115,9 @@ func TestAlignedTreesThatAreCanonical(t *testing.T) {
 	require.Equal(t, 21, n)
 }
 
-// Two costs agree with the literature: the number of elements that the busiest rank sends, in
-// units of the data, and the number of steps. The numbers of ranks here divide the data and
-// suit the algorithm.
+// TestCostsAgreeWithTheLiterature compares two costs with the literature: the number of
+// elements that the busiest rank sends, divided by the length of the data, and the number of
+// steps. The numbers of ranks in the test divide the data and suit the algorithm.
 func TestCostsAgreeWithTheLiterature(t *testing.T) {
 	optimal := func(p int) float64 { return 2 * float64(p-1) / float64(p) }
 	for _, x := range []struct {
@@ -160,8 +162,8 @@ func TestCostsAgreeWithTheLiterature(t *testing.T) {
 	}
 }
 
-// A rank makes only its own part. Among a million ranks, the number of its instructions is
-// proportional to the logarithm or the root of p.
+// TestGeneratorsCostTheirOwnSteps generates programs of single ranks among a million ranks. It
+// requires that the number of instructions is proportional to the logarithm or the root of p.
 func TestGeneratorsCostTheirOwnSteps(t *testing.T) {
 	const p = 1<<20 - 1
 	for name, most := range map[string]int{
@@ -184,7 +186,8 @@ func TestGeneratorsCostTheirOwnSteps(t *testing.T) {
 	}
 }
 
-// The number of steps is at most twice the number of bits of p − 1, plus one.
+// TestStepsAreLogarithmic requires that the number of steps is at most twice the number of bits
+// of p − 1, plus one.
 func TestStepsAreLogarithmic(t *testing.T) {
 	for _, name := range []string{"recursive-doubling", "halving-doubling", "binary-blocks", "binomial", "double-tree"} {
 		a := find(t, program.AllReduce, name)

@@ -11,18 +11,19 @@ import (
 // Torus AllReduce. The ranks are a grid of X columns and Y rows, p = X·Y, rank x + X·y in
 // column x of row y. A ring in each row does a reduce-scatter over its ranks. A ring in each
 // column does a whole AllReduce of the part that its ranks have. The rings of the rows do an
-// all-gather. Dims are X and Y; without them, the factors of p nearest to its square root, X ≤
-// Y.
+// all-gather. Dims are X and Y. Without Dims, they are the two factors of p nearest to its
+// square root, with X ≤ Y.
 //
 //	steps            2·(X − 1) + 2·(Y − 1) messages in a row
-//	sent by rank r   2·n·(p−1)/p elements if p divides n; 1/X of what rings of all
-//	                 ranks would send goes along the columns
+//	sent by rank r   2·n·(p−1)/p elements if p divides n: 2·n·(X−1)/X along the row
+//	                 and 2·(n/X)·(Y−1)/Y along the column
 //	scratch          none
-//	order            of its own for every chunk, as in a ring; in rank order, and
-//	                 canonical, for p ≤ 2 only
+//	order            different for every chunk, as in a ring (rank order and
+//	                 canonical for p ≤ 2 only)
 //
-// For long vectors among many ranks: it has the bandwidth of the ring with the square root of
-// its steps, and uses two tiers of links; those of the columns may be slower.
+// Use it for long vectors among many ranks: it sends as many elements as the ring, but has far
+// fewer steps (about 4·√p instead of 2·p). It uses two tiers of links. The links of the columns
+// may be slower.
 //
 // Reference: Mikami et al., "Massively Distributed SGD: ImageNet/ResNet-50 Training
 // in a Flash" (2018).
@@ -52,7 +53,7 @@ func checkTorus(pr Params) error {
 	return nil
 }
 
-// torusDims returns the width and the height.
+// torusDims returns the width X and the height Y of the torus.
 func torusDims(pr Params) []int {
 	if pr.Dims != nil {
 		return slices.Clone(pr.Dims)
@@ -64,7 +65,8 @@ func torusDims(pr Params) []int {
 	return []int{x, pr.P / x}
 }
 
-// generateTorus makes rank's part in time O(X + Y), not counting the factorisation of p.
+// generateTorus makes the program of rank in time O(X + Y), not counting the factorisation of
+// p.
 func generateTorus(pr Params, rank int) *program.Program {
 	b := build(program.AllReduce, "torus", pr, rank, pr.P)
 	b.claim(atMostTwo(pr.P), atMostTwo(pr.P))

@@ -8,24 +8,23 @@ import (
 )
 
 // Bruck AllToAll, for blocks of equal length. A block whose destination is i ranks further,
-// counting upward around the ranks, travels by the powers of two whose sum is i, the smallest
-// first: in round k each rank packs the blocks whose i has bit k into one message to the rank
+// counting upward and modulo p, travels by the powers of two whose sum is i, the smallest
+// first. In round k each rank packs the blocks whose i has bit k into one message to the rank
 // 2^k after it.
 //
 //	steps            ⌈log2 p⌉ messages in a row
 //	sent by rank r   Σ over k of the blocks i < p with bit k set: about
-//	                 (p/2)·⌈log2 p⌉ blocks, where the others send p − 1
-//	scratch          the largest message and all that is received, about
+//	                 (p/2)·⌈log2 p⌉ blocks, where other algorithms send p − 1
+//	scratch          the largest message and all received messages, about
 //	                 (p/2)·(⌈log2 p⌉ + 1) blocks
 //	order            nothing is folded
 //
-// For very small blocks and many ranks, where messages cost more than bytes.
+// Use it for very small blocks and many ranks, where messages cost more than bytes.
 //
-// Bruck et al., "Efficient Algorithms for All-to-All Communications in Multiport
-// Message-Passing Systems" (IEEE Trans. Parallel Distrib. Syst. 8, 1997): index.
-// Blocks are packed from where they are, with no rotation at the beginning, and in
-// falling order of i, in which the last blocks to arrive are contiguous in the
-// output.
+// Reference: Bruck et al., "Efficient Algorithms for All-to-All Communications in Multiport
+// Message-Passing Systems" (IEEE Trans. Parallel Distrib. Syst. 8, 1997): index. In contrast to
+// the paper, blocks are packed from where they are, without a rotation at the beginning, and in
+// descending order of i, so that the last blocks to arrive are contiguous in the output.
 func allToAllBruck() *Algorithm {
 	return &Algorithm{
 		Name: "bruck", Collective: program.AllToAll,
@@ -35,7 +34,7 @@ func allToAllBruck() *Algorithm {
 	}
 }
 
-// withBit counts the numbers below n that have bit k set.
+// withBit returns how many numbers below n have bit k set.
 func withBit(n, k int) int {
 	low := n & (1<<k - 1)
 	count := n >> (k + 1) << k
@@ -45,8 +44,8 @@ func withBit(n, k int) int {
 	return count
 }
 
-// bruckPlace returns the index of block i in a message of round k: blocks are in decreasing
-// order, so it comes after all greater ones.
+// bruckPlace returns the index of block i in the message of round k. Blocks are in descending
+// order, so block i comes after all blocks with greater i.
 func bruckPlace(p, k, i int) int { return withBit(p, k) - 1 - withBit(i, k) }
 
 func generateAllToAllBruck(pr Params, rank int) *program.Program {
@@ -61,7 +60,7 @@ func generateAllToAllBruck(pr Params, rank int) *program.Program {
 	}
 	p.room(sharding.Range{Lo: 0, Hi: most})
 	pack := p.local()
-	var before []program.Dep // previous round: its message is sent, and one has arrived
+	var before []program.Dep // the send and the receive of the previous round
 	for k := range rounds {
 		packed := p.packBruck(pack, k, before)
 		lane := p.lane((rank+1<<k)%pr.P, (rank-1<<k+pr.P)%pr.P)
@@ -71,8 +70,9 @@ func generateAllToAllBruck(pr Params, rank int) *program.Program {
 		come := p.recv(lane, program.Span(program.Scratch, slot, 0, n))
 		before = []program.Dep{sent, come}
 	}
-	// Blocks i with 2^k ≤ i < 2^(k+1) arrived at their destination in round k. They came from
-	// the rank i before this one, and the lane has packed the whole input by now.
+	// Blocks i with 2^k ≤ i < 2^(k+1) arrived at their destination in round k. They come from
+	// the rank i before this one. The lane has packed the whole input by now, so the output may
+	// be its memory.
 	for k := range rounds {
 		hi := min(2<<k, pr.P) - 1
 		at := bruckPlace(pr.P, k, hi)
@@ -87,15 +87,15 @@ func generateAllToAllBruck(pr Params, rank int) *program.Program {
 // The scratch slots: the message to send, and the messages received in round k.
 const (
 	bruckMessage = 0
-	bruckCome    = 1 // and on
+	bruckCome    = 1 // of round 0; round k has slot bruckCome + k
 )
 
 // packBruck packs the message of round k and returns its last instruction.
 func (p partOf) packBruck(lane, k int, before []program.Dep) (last program.Dep) {
 	for base := 1 << k; base < p.P; base += 2 << k {
-		// Of base..base+2^k−1, the blocks with low bits arrived in the round of their highest
-		// low bit, and lie together in the order of the message; base itself is still in the
-		// input.
+		// Of the blocks base to base+2^k−1, block base is still in the input. Every other block
+		// arrived in the round of its highest bit below bit k. The blocks of such a round lie
+		// together, in the order of the message.
 		for j := k - 1; j >= 0; j-- {
 			lo, hi := base+1<<j, min(base+2<<j, p.P)
 			if n := hi - lo; n > 0 {

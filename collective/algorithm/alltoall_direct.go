@@ -5,22 +5,22 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Direct AllToAll. Every rank sends every other its block at once.
+// Direct AllToAll. Every rank sends to every other rank its block, all at once.
 //
 //	steps            1 message in a row
 //	sent by rank r   all blocks, of any length, but the one for itself
-//	scratch          what half of the other ranks send
+//	scratch          the blocks from half of the other ranks
 //	order            nothing is folded
 //
-// The default up to a few tens of ranks. Rank r begins with rank r + 1, so that not
-// all send to the same one first.
+// It is the best choice up to a few tens of ranks. Rank r first sends to rank r + 1, so that
+// not all ranks send to the same rank first.
 //
-// Input and output may be the same memory. Of two ranks that exchange blocks, one sends its own
-// and then receives into the same place, so the other must receive into scratch before its own
-// block is sent. That one is the rank with the shorter way up to the other, so that each rank
-// receives half of the blocks into scratch.
+// Input and output may be the same memory. Of two ranks that exchange blocks, one first sends
+// its block and then receives into the memory of that block. So the other rank must receive
+// into scratch, before its own block is sent. It is the rank from which fewer steps upward,
+// modulo p, lead to the other. So each rank receives half of the blocks into scratch.
 //
-// Folklore; the staging is this project's.
+// Reference: folklore. Receiving into scratch is this project's.
 func allToAllDirect() *Algorithm {
 	return &Algorithm{
 		Name: "direct", Collective: program.AllToAll,
@@ -29,7 +29,8 @@ func allToAllDirect() *Algorithm {
 	}
 }
 
-// exchangeAll begins a rank's part in an AllToAll with the block for itself.
+// exchangeAll begins the program of a rank in an AllToAll with the copy of the block for
+// itself.
 func exchangeAll(name string, pr Params, rank int) partOf {
 	p := newPart(program.AllToAll, name, pr, rank, pr.P)
 	p.copy(p.local(), program.Chunk(program.Out, 0, rank), program.Chunk(program.In, 0, rank))

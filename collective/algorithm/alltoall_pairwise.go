@@ -7,18 +7,18 @@ import "github.com/superstep-ml/superstep/collective/program"
 //
 //	steps            p − 1 messages in a row
 //	sent by rank r   all blocks, of any length, but the one for itself
-//	scratch          what half of the other ranks send
+//	scratch          the blocks from half of the other ranks
 //	order            nothing is folded
 //
-// For large blocks: every link carries one message in each direction at a time, and no two
-// ranks send to the same rank.
+// Use it for large blocks: every link carries one message in each direction at a time, and no
+// two ranks send to the same rank.
 //
-// Input and output may be the same memory, and the block from the rank k before takes the place
-// of the block for that rank, which is sent in round p − k. So in the first half of the rounds,
-// blocks are received into scratch.
+// Input and output may be the same memory. Then the block from the rank k before overwrites the
+// block for that rank, which is sent in round p − k. So in the first half of the rounds, blocks
+// are received into scratch.
 //
-// Folklore; the shifted form of Thakur, Rabenseifner and Gropp, "Optimization of
-// Collective Communication Operations in MPICH" (IJHPCA 19, 2005).
+// Reference: folklore. This is the shifted form of Thakur, Rabenseifner and Gropp,
+// "Optimization of Collective Communication Operations in MPICH" (IJHPCA 19, 2005).
 func allToAllPairwise() *Algorithm {
 	return &Algorithm{
 		Name: "pairwise", Collective: program.AllToAll,
@@ -30,7 +30,7 @@ func allToAllPairwise() *Algorithm {
 func generateAllToAllPairwise(pr Params, rank int) *program.Program {
 	p := exchangeAll("pairwise", pr, rank)
 	sent := make([]program.Dep, pr.P)
-	var before []program.Dep // previous round
+	var before []program.Dep // the send and the receive of the previous round
 	var staged []int         // scratch slot of each round of the first half
 	for k := 1; k < pr.P; k++ {
 		to, from := (rank+k)%pr.P, (rank-k+pr.P)%pr.P

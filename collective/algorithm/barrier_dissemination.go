@@ -6,19 +6,20 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Dissemination Barrier. In round k each rank sends to the rank 2^k after it that it and all
-// ranks that it knows of have arrived, and receives the same from the rank 2^k before it. After
-// ⌈log2 p⌉ rounds every rank knows of all ranks.
+// Dissemination Barrier. In round k each rank sends a message to the rank 2^k after it, and
+// receives one from the rank 2^k before it. The message says that the sender, and all ranks of
+// which it knows from earlier messages, have arrived. After ⌈log2 p⌉ rounds every rank knows
+// that all ranks have arrived.
 //
 //	steps            ⌈log2 p⌉ messages in a row
-//	sent by rank r   ⌈log2 p⌉ messages of no data
+//	sent by rank r   ⌈log2 p⌉ messages without data
 //	scratch          no elements
 //	order            nothing is folded
 //
-// It has the fewest rounds, and no rank does more than others: for ranks with cores of their
-// own.
+// Use it if each rank has its own processor core: it has the fewest rounds, and no rank does
+// more than another.
 //
-// Hensgen, Finkel and Manber, "Two Algorithms for Barrier Synchronization" (Int. J.
+// Reference: Hensgen, Finkel and Manber, "Two Algorithms for Barrier Synchronization" (Int. J.
 // Parallel Programming 17, 1988).
 func barrierDissemination() *Algorithm {
 	return &Algorithm{

@@ -2,20 +2,22 @@ package algorithm
 
 import "github.com/superstep-ml/superstep/collective/program"
 
-// Tree Barrier. Each rank waits for the ranks below it in the binomial tree of gather_tree.go
-// with root 0, and then tells the rank above. The message that all have arrived goes down the
-// same way.
+// Tree Barrier. Each rank waits for a message from each of its children in the binomial tree of
+// gather_tree.go with root 0, and then sends one to its parent. The message that all ranks have
+// arrived travels down the same tree.
 //
 //	steps            2·⌊log2 p⌋ messages in a row
-//	sent by rank r   one message of no data up, and one to each rank below:
+//	sent by rank r   one message without data to its parent, and one to each child:
 //	                 2·(p − 1) in all, where dissemination sends p·⌈log2 p⌉
 //	scratch          no elements
 //	order            nothing is folded
 //
-// For many ranks on few cores, or on a busy network: it has the fewest messages.
+// Use it for many ranks on few processor cores, or on a busy network: no algorithm has fewer
+// messages.
 //
-// Folklore; compared with others by Mellor-Crummey and Scott, "Algorithms for
-// Scalable Synchronization on Shared-Memory Multiprocessors" (ACM TOCS 9, 1991).
+// Reference: folklore. It is compared with other barriers by Mellor-Crummey and Scott,
+// "Algorithms for Scalable Synchronization on Shared-Memory Multiprocessors" (ACM TOCS 9,
+// 1991).
 func barrierTree() *Algorithm {
 	return &Algorithm{
 		Name: "tree", Collective: program.Barrier,
@@ -41,7 +43,7 @@ func generateBarrierTree(pr Params, rank int) *program.Program {
 	}
 	sent := come
 	for i := range at.children {
-		lane := len(at.children) - 1 - i // the largest half has the longest way to go
+		lane := len(at.children) - 1 - i // the largest half has the longest path to its leaves
 		sent = append(sent, p.send(lane, whole(program.In), come...))
 	}
 	p.copy(p.local(), whole(program.Out), whole(program.In), sent...)

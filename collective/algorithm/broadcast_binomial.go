@@ -6,12 +6,12 @@ import (
 
 // Binomial Broadcast. The root sends the data to the root of the other half of the ranks, both
 // do the same within their halves, and so on: after round k, 2^k ranks have the data. The tree
-// is that of gather_tree.go.
+// is the one of gather_tree.go.
 //
 //	steps            ⌊log2 p⌋ messages in a row for root 0, at most ⌈log2 p⌉ for
-//	                 others; a rank's messages do not wait for each other, but
-//	                 share its link, those to large halves first
-//	sent by rank r   n elements to each rank below it: ⌊log2 p⌋·n or ⌈log2 p⌉·n by
+//	                 other roots; the messages of a rank do not wait for each
+//	                 other, but share its link, with those to large halves first
+//	sent by rank r   n elements to each of its children: ⌊log2 p⌋·n or ⌈log2 p⌉·n by
 //	                 the root, nothing by half of the ranks
 //	scratch          none
 //	order            nothing is folded
@@ -19,9 +19,8 @@ import (
 // It has the fewest rounds, so it is best for short data. The root's link carries the whole
 // data log p times, which is slow for long data.
 //
-// Folklore; analysed as the one-to-all broadcast of Johnsson and Ho, "Optimum
-// Broadcasting and Personalized Communication in Hypercubes" (IEEE Trans.
-// Computers 38, 1989).
+// Reference: folklore. It is analysed as the one-to-all broadcast of Johnsson and Ho, "Optimum
+// Broadcasting and Personalized Communication in Hypercubes" (IEEE Trans. Computers 38, 1989).
 func broadcastBinomial() *Algorithm {
 	return &Algorithm{
 		Name: "binomial", Collective: program.Broadcast,

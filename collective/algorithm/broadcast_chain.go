@@ -5,16 +5,17 @@ import "github.com/superstep-ml/superstep/collective/program"
 // Chain Broadcast. The data goes from the root to the next rank, from there to the
 // next, and so on around to the rank before the root.
 //
-//	steps            p − 1 messages in a row; an executor that cuts the data into S
-//	                 segments has them follow each other, p − 2 + S in all
+//	steps            p − 1 messages in a row; p − 2 + S if an executor cuts the data
+//	                 into S segments and pipelines them
 //	sent by rank r   n elements; nothing by the last rank
 //	scratch          none
 //	order            nothing is folded
 //
-// For very long data: every link carries every byte once, whatever p, and each rank has only
-// two neighbours. Latency grows with p, so any other algorithm is better for short data.
+// Use it for very long data: every link carries every byte once, whatever p is, and each rank
+// has only two neighbours. Latency grows with p, so any other algorithm is better for short
+// data.
 //
-// The pipelined chain of Träff and Ripke, "Optimal Broadcast for Fully Connected
+// Reference: the pipelined chain of Träff and Ripke, "Optimal Broadcast for Fully Connected
 // Processor-Node Networks" (J. Parallel Distrib. Comput. 68, 2008).
 func broadcastChain() *Algorithm {
 	return &Algorithm{

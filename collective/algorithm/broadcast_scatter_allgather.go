@@ -3,22 +3,23 @@ package algorithm
 import "github.com/superstep-ml/superstep/collective/program"
 
 // Broadcast as scatter and all-gather. The data is divided into p − 1 chunks, one for each rank
-// but the root. The root sends each rank its chunk, and each rank passes its chunk on to the p
-// − 2 others.
+// but the root. The root sends each rank its chunk, and each rank sends its chunk to the p − 2
+// other ranks that need it.
 //
 //	steps            2 messages in a row; 1 for p = 2, none for p = 1
-//	sent by rank r   n by the root, (p − 2)·c by the owner of a chunk of c: less
-//	                 than n, where the binomial tree's root sends log p times that
+//	sent by rank r   n elements by the root; (p − 2)·c by the owner of a chunk of c
+//	                 elements, which is less than n. The root of the binomial tree
+//	                 sends n·log p
 //	scratch          none
 //	order            nothing is folded
 //
-// For long data on a flat network up to a few tens of ranks. No rank sends or receives more
-// than n, and each starts as soon as it has its chunk. For more ranks, the p − 2 messages of a
-// rank cost more than their bytes, and the chain is faster.
+// Use it for long data on a flat network up to a few tens of ranks. No rank sends or receives
+// more than n elements, and each rank sends as soon as it has its chunk. For more ranks, the
+// overhead of p − 2 messages costs more than their bytes, and the chain is faster.
 //
-// After van de Geijn's broadcast (Barnett et al., "Interprocessor Collective Communication
-// Library", SHPCC 1994), with direct exchanges in place of its tree and ring, and without a
-// chunk of the root.
+// Reference: van de Geijn's broadcast (Barnett et al., "Interprocessor Collective Communication
+// Library", SHPCC 1994), here with direct exchanges in place of its tree and ring, and without
+// a chunk of the root.
 func broadcastScatterAllGather() *Algorithm {
 	return &Algorithm{
 		Name: "scatter-allgather", Collective: program.Broadcast,

@@ -8,15 +8,16 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// builder writes one rank's part, instruction by instruction, in an order in which a single
-// goroutine could do them. It finds the dependencies of each: a read comes after the last write
-// of the same chunks, and a write after all earlier reads and writes of them. It assumes that
-// chunk c of the first input and of the output are the same memory, as an executor may use them
-// so.
+// builder builds the program of one rank, instruction by instruction, in an order in which a
+// single goroutine could do them. It finds the dependencies of each instruction: a read comes
+// after the last write of the same chunks, and a write comes after all earlier reads and writes
+// of the same chunks. It assumes that chunk c of the first input and chunk c of the output are
+// the same memory, as an executor may choose.
 //
-// It leaves out dependencies implied by the order of a half, and a write if its reader is a
-// dependency anyway. An instruction costs time proportional to its operands and, by a binary
-// search and a move of memory, to the number of ranges with different histories.
+// It leaves out dependencies that follow from the order within a half of a lane, and a
+// dependency on a write if a reader of the written value is a dependency too. The time to add
+// an instruction is proportional to its number of operands, with a binary search in the list of
+// ranges with different histories, and a move of a part of that list.
 type builder struct {
 	*program.Program
 	lanes  map[ends]int
@@ -24,30 +25,30 @@ type builder struct {
 	need   []touch              // dependencies of the instruction being added
 }
 
-// ends identifies a lane of a part.
+// ends has the peers and the channel that identify a lane.
 type ends struct{ send, recv, channel int }
 
-// memory is a scratch slot, or slot −1 for the first input and the output together.
+// memory is the number of a scratch slot, or −1 for the first input and the output together.
 type memory int
 
 const data memory = -1
 
-// touch is an access by one half of a lane.
+// touch is an access to memory by an instruction, in one half of its lane.
 type touch struct {
 	at    program.Dep
 	sends bool
 }
 
-// stretch is a range of chunks with one history.
+// stretch is a range of chunks with the same history of accesses.
 type stretch struct {
 	chunks  sharding.Range
 	written bool
 	writer  touch
-	readers []touch // since it was written
+	readers []touch // that have read it since it was written
 }
 
-// build begins rank's part of a program with a number of chunks. Input and output hold all
-// chunks unless the generator changes this.
+// build begins the program of a rank, with a number of chunks. Input and output hold all chunks
+// unless the generator changes this.
 func build(c program.Collective, name string, pr Params, rank, chunks int) *builder {
 	return &builder{
 		Program: newPart(c, name, pr, rank, chunks).Program,
@@ -55,7 +56,7 @@ func build(c program.Collective, name string, pr Params, rank, chunks int) *buil
 	}
 }
 
-// claim sets the claims of the part.
+// claim sets the claims of the program.
 func (b *builder) claim(canonical, order bool) { b.CanonicalTree, b.RankOrder = canonical, order }
 
 // lane returns the number of the lane between these peers (rank or NoPeer) on a channel; the
@@ -91,8 +92,8 @@ func (b *builder) recv(lane int, dst program.Ref) {
 	b.add(lane, program.Instruction{Op: program.DoRecv, Dst: dst})
 }
 
-// recvOnce receives once the value there is present, though the instruction does not use that
-// value.
+// recvOnce adds a receive that starts only after the chunks of the reference there are written,
+// although it does not use them.
 func (b *builder) recvOnce(there program.Ref, lane int, dst program.Ref) {
 	list, lo, hi := b.history(there)
 	for _, s := range list[lo:hi] {
@@ -103,13 +104,13 @@ func (b *builder) recvOnce(there program.Ref, lane int, dst program.Ref) {
 	b.recv(lane, dst)
 }
 
-// recvReduce folds src and a received value into dst: src is the left operand, or the right one
-// if receivedLeft is set.
+// recvReduce adds an instruction that folds src and a received value into dst. src is the left
+// operand, or the right operand if receivedLeft is set.
 func (b *builder) recvReduce(lane int, dst, src program.Ref, receivedLeft bool) {
 	b.add(lane, program.Instruction{Op: program.DoRecvReduce, Dst: dst, Src: []program.Ref{src}, RecvLeft: receivedLeft})
 }
 
-// recvReduceSend also passes dst on.
+// recvReduceSend is recvReduce with an instruction that also sends dst.
 func (b *builder) recvReduceSend(lane int, dst, src program.Ref, receivedLeft bool) {
 	b.add(lane, program.Instruction{Op: program.DoRecvReduceSend, Dst: dst, Src: []program.Ref{src}, RecvLeft: receivedLeft})
 }
@@ -122,7 +123,8 @@ func (b *builder) copy(dst, src program.Ref) {
 	b.add(b.local(), program.Instruction{Op: program.DoCopy, Dst: dst, Src: []program.Ref{src}})
 }
 
-// reduce folds operands, given from left to right.
+// reduce adds an instruction that folds operands, given from left to right, in the order of
+// steps.
 func (b *builder) reduce(dst program.Ref, operands []program.Ref, steps []sharding.FoldStep) {
 	if len(operands) == 1 {
 		b.copy(dst, operands[0])
@@ -149,7 +151,7 @@ func (b *builder) add(lane int, in program.Instruction) {
 	l.Steps = append(l.Steps, in)
 }
 
-// reads records a read, which comes after the last write.
+// reads records the access now as a read of r, and makes it depend on the last write of r.
 func (b *builder) reads(r program.Ref, now touch) {
 	if r.Buffer == program.In && r.Slot > 0 {
 		return // never written
@@ -164,8 +166,8 @@ func (b *builder) reads(r program.Ref, now touch) {
 	}
 }
 
-// writes records a write, which comes after all reads since the last write or, if there are
-// none, after that write.
+// writes records the access now as a write of r, and makes it depend on all reads since the
+// last write or, if there are none, on that write.
 func (b *builder) writes(r program.Ref, now touch) {
 	list, lo, hi := b.history(r)
 	for i := lo; i < hi; i++ {
@@ -179,7 +181,8 @@ func (b *builder) writes(r program.Ref, now touch) {
 	b.ledger[memoryOf(r)] = slices.Delete(list, lo+1, hi)
 }
 
-// after returns the list of needed dependencies: the last one of each half.
+// after returns the dependencies that an instruction needs: the last one in each half of a
+// lane.
 func (b *builder) after(now touch) []program.Dep {
 	b.need = slices.DeleteFunc(b.need, func(t touch) bool {
 		return t.at == now.at || t.at.Lane == now.at.Lane && t.sends == now.sends
@@ -218,7 +221,8 @@ func memoryOf(r program.Ref) memory {
 	return data
 }
 
-// history splits the stretches of a memory so that the stretches [lo, hi) are the chunks of r.
+// history splits the stretches of the memory of r so that list[lo:hi] are exactly the chunks of
+// r.
 func (b *builder) history(r program.Ref) (list []stretch, lo, hi int) {
 	m := memoryOf(r)
 	list = b.ledger[m]
@@ -231,7 +235,8 @@ func (b *builder) history(r program.Ref) (list []stretch, lo, hi int) {
 	return list, lo, hi
 }
 
-// cut splits stretches so that one begins at a chunk, and returns its index.
+// cut returns list with a stretch that begins at the given chunk, and the index of that
+// stretch. If necessary it splits a stretch.
 func cut(list []stretch, at int) ([]stretch, int) {
 	i, found := slices.BinarySearchFunc(list, at, func(s stretch, at int) int { return cmp.Compare(s.chunks.Lo, at) })
 	if found || at >= list[i-1].chunks.Hi {
@@ -263,7 +268,7 @@ func (b *builder) finish() *program.Program {
 	return b.Program
 }
 
-// alone makes the part of a single rank, which copies.
+// alone completes the program of a group of one rank, which copies the input to the output.
 func (b *builder) alone() *program.Program {
 	all := sharding.Range{Lo: 0, Hi: b.Chunks}
 	b.copy(spanOf(program.Out, 0, all), spanOf(program.In, 0, all))

@@ -5,19 +5,19 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Direct AllReduce. Every rank owns one chunk. It sends each other rank that
-// rank's chunk of its contribution, folds the pieces of its own chunk, and sends the
-// result to all.
+// Direct AllReduce. Every rank owns one chunk. A rank sends to each other rank the piece of its
+// contribution that belongs to the other's chunk, folds the pieces of its own chunk, and sends
+// the result to all.
 //
-//	steps            2 messages in a row (none for p = 1); of a forest, 1 more than the
-//	                 most nodes that a rank brings
+//	steps            2 messages in a row (none for p = 1); for a forest, 1 more than the
+//	                 largest number of nodes of a rank
 //	sent by rank r   (n − c) + (p − 1)·c elements, where c is the length of chunk r;
-//	                 2·n·(p−1)/p when p divides n, which no algorithm betters. Of a
-//	                 forest, n − c for each node
-//	scratch          (p − 1)·c elements; of a forest, c for each node of the others
-//	order            an owner holds all pieces before it folds, so any order costs
-//	                 the same: the fold tree over ranks, or the aligned tree over the
-//	                 shards of any forest (canonical)
+//	                 2·n·(p−1)/p if p divides n, the minimum of all algorithms. For a
+//	                 forest, n − c for each node of r, and (p − 1)·c
+//	scratch          (p − 1)·c elements; for a forest, c for each node of other ranks
+//	order            the fold tree over ranks, or the aligned tree over the shards of
+//	                 any forest (canonical); an owner has all pieces before it folds,
+//	                 so any order costs the same
 //
 // It is the best choice on a flat network up to a few tens of ranks. For more ranks, p − 1
 // simultaneous messages to one rank collide in the switch, and the overhead per message
@@ -25,9 +25,9 @@ import (
 //
 // This is the exchange of Alink's AllReduce (AllReduceSend, AllReduceSum, AllReduceRecv on
 // by-subtask edges; Yang et al., "Alink: A General Machine Learning Platform Based on Apache
-// Flink"), with pieces of any length, with all ranks as owners whatever the length, and with a
-// fixed order of summation. As a reduce-scatter followed by an all-gather it is the radix-p
-// case of BlueConnect (Cho et al., MLSys 2019).
+// Flink"), with pieces of any length, with all ranks as owners for any length of the data, and
+// with a fixed order of summation. As a reduce-scatter followed by an all-gather it is the
+// radix-p case of BlueConnect (Cho et al., MLSys 2019).
 
 // Direct returns the direct AllReduce.
 func Direct() *Algorithm {
@@ -39,9 +39,9 @@ func Direct() *Algorithm {
 	}
 }
 
-// generateDirect makes rank's part in time O(p), or that of sorting a forest. Lane 0
-// folds; lane k exchanges with rank (rank + k) mod p, so that the ranks do not all
-// send to the same one first.
+// generateDirect makes the program of rank in time O(p), or in the time of sorting the nodes of
+// a forest. Lane 0 folds. Lane k exchanges with rank (rank + k) mod p, so that the ranks do not
+// all send to the same rank first.
 func generateDirect(pr Params, rank int) *program.Program {
 	part := newPart(program.AllReduce, "direct", pr, rank, pr.P)
 	part.CanonicalTree, part.RankOrder = true, true
@@ -66,7 +66,7 @@ func generateDirect(pr Params, rank int) *program.Program {
 // (rank + k) mod p.
 func (p partOf) foldOwned(pr Params) {
 	rank, own := p.Rank, chunk(p.Rank)
-	leaves, steps, _ := reducePartials(pr) // no error: Check has made sure
+	leaves, steps, _ := reducePartials(pr) // no error: Check has called it
 	fold := program.Instruction{Op: program.DoReduce, Dst: program.Chunk(program.Out, 0, rank),
 		Src: make([]program.Ref, len(leaves)), Fold: steps}
 	for i, l := range leaves {
@@ -77,7 +77,8 @@ func (p partOf) foldOwned(pr Params) {
 	of := leavesByRank(leaves, pr.P)
 	brings := len(of[rank])
 	p.Lanes = make([]program.Lane, pr.P)
-	// Allocated together: there may be thousands of each.
+	// Allocate the instructions and references of all lanes together: there may be thousands of
+	// them.
 	slab := make([]program.Instruction, 0, len(leaves)+(pr.P-1)*(brings+2))
 	sources := make([]program.Ref, 0, (pr.P-1)*brings)
 	p.Scratch = make([]sharding.Range, 0, len(leaves)-brings)
@@ -98,7 +99,7 @@ func (p partOf) foldOwned(pr Params) {
 		if len(of[peer]) > 0 {
 			fold.After = append(fold.After, program.Dep{Lane: k, Step: len(slab) - 1 - at})
 		}
-		end := len(slab) + 2 // room for the result's way back
+		end := len(slab) + 2 // for the two instructions that exchange results
 		l.Steps = slab[at:len(slab):end]
 		slab = slab[:end]
 	}
@@ -108,7 +109,7 @@ func (p partOf) foldOwned(pr Params) {
 	p.Lanes[0] = program.Lane{SendPeer: program.NoPeer, RecvPeer: program.NoPeer, Steps: []program.Instruction{fold}}
 }
 
-// leavesByRank lists the indices of each rank's leaves.
+// leavesByRank returns, for each rank, the indices of its leaves.
 func leavesByRank(leaves []partial, p int) [][]int {
 	begins := make([]int, p+1)
 	for _, l := range leaves {
@@ -128,8 +129,8 @@ func leavesByRank(leaves []partial, p int) [][]int {
 	return of
 }
 
-// directCost: the owner of a chunk of c elements sends n − c elements for each contribution,
-// and (p − 1)·c for the result.
+// directCost counts elements: the owner of a chunk of c elements sends n − c elements for each
+// contribution, and (p − 1)·c for the result.
 func directCost(pr Params) program.Cost {
 	if pr.P == 1 {
 		return program.Cost{}
@@ -148,7 +149,7 @@ func contributions(pr Params, rank int) int {
 	return len(pr.Forest[rank])
 }
 
-// mostNodes returns the largest number of buffers that a rank from first on contributes.
+// mostNodes returns the largest number of buffers that any rank ≥ first contributes.
 func mostNodes(pr Params, first int) int {
 	most := 0
 	for r := first; r < pr.P; r++ {

@@ -9,9 +9,9 @@ import (
 
 // foldedRanks numbers ranks for algorithms that need a power of two. Let q be the largest power
 // of two not above p, and r = p − q. Each of the first r pairs of ranks (2i, 2i+1) is one
-// member, for which 2i acts, and every other rank is a member too. The order of ranks is kept,
-// and folding pairs first and then members at distance 1, 2, 4… is the canonical fold tree over
-// ranks (sharding.RankSchedule).
+// member, for which rank 2i acts. Every other rank is a member by itself. The order of ranks is
+// kept, and folding pairs first and then members at distance 1, 2, 4… is the canonical fold
+// tree over ranks (sharding.RankSchedule).
 type foldedRanks struct {
 	members int // q
 	pairs   int // r
@@ -43,17 +43,18 @@ func (f foldedRanks) ranks(members sharding.Range) sharding.Range {
 }
 
 // alignedIsCanonical reports whether the aligned tree over p leaves in order (that of
-// sharding.FoldSchedule, of a binomial tree, of blocks of powers of two) is the fold tree over p
-// ranks. At the top, the left side of the aligned tree has as many leaves as the largest power
-// of two. The fold tree has the same only if all members of its left half are pairs; likewise
-// further down. So p is 1…10…0 in binary.
+// sharding.FoldSchedule, of a binomial tree, of blocks of powers of two) is the fold tree over
+// p ranks. The left subtree of the aligned tree has as many leaves as the largest power of two
+// below p. The left subtree of the fold tree has the same number only if all members in it are
+// pairs. The same holds for subtrees further down. So the trees are equal if and only if p is
+// 1…10…0 in binary.
 func alignedIsCanonical(p int) bool {
 	top := p + p&-p
 	return top&(top-1) == 0
 }
 
-// alignedForest refuses forests for numbers of ranks whose aligned tree is not the canonical
-// tree.
+// alignedForest returns an error for forests of numbers of ranks whose aligned tree is not the
+// canonical tree.
 func alignedForest(pr Params) error {
 	if pr.Forest != nil && !alignedIsCanonical(pr.P) {
 		return fmt.Errorf("a forest of %d ranks would not be folded in its aligned tree: want 1, 2, 3, 4, 6, 7, 8, 12… ranks (1…10…0 in binary)", pr.P)

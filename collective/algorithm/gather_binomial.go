@@ -2,21 +2,22 @@ package algorithm
 
 import "github.com/superstep-ml/superstep/collective/program"
 
-// Binomial Gather. Each rank collects the blocks of the ranks below it and sends them up in one
-// message. Subtrees are ranges of ranks (gather_tree.go), so blocks may have any lengths.
+// Binomial Gather. Each rank receives the blocks of all ranks below it in the tree and sends
+// them, with its own block, to its parent in one message. Subtrees are ranges of ranks
+// (gather_tree.go), so blocks may have any lengths.
 //
 //	steps            ⌊log2 p⌋ messages in a row for root 0, at most ⌈log2 p⌉ for
-//	                 others
-//	sent by rank r   the blocks of all ranks at and below it, so that a block is
+//	                 other roots
+//	sent by rank r   its block and those of all ranks below it, so that a block is
 //	                 sent up to log p times; nothing by the root
-//	scratch          as much as is sent, on ranks that others hang below
+//	scratch          the elements that the rank sends, on ranks with children
 //	order            nothing is folded
 //
-// For small blocks: the root receives log p messages instead of p − 1.
+// Use it for small blocks: the root receives log p messages instead of p − 1.
 //
-// The personalised communication along a spanning binomial tree of Johnsson and Ho,
-// "Optimum Broadcasting and Personalized Communication in Hypercubes" (IEEE Trans.
-// Computers 38, 1989), backwards, for any number of ranks and any root.
+// Reference: the personalised communication along a spanning binomial tree of Johnsson and Ho,
+// "Optimum Broadcasting and Personalized Communication in Hypercubes" (IEEE Trans. Computers
+// 38, 1989), in reverse, for any number of ranks and any root.
 func gatherBinomial() *Algorithm {
 	return &Algorithm{
 		Name: "binomial", Collective: program.Gather,

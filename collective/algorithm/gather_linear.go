@@ -6,13 +6,13 @@ import "github.com/superstep-ml/superstep/collective/program"
 //
 //	steps            1 message in a row
 //	sent by rank r   its block; nothing by the root
-//	scratch          none: blocks, of any length, arrive where they belong
+//	scratch          none: blocks, of any length, are received into their place
 //	order            nothing is folded
 //
-// For large blocks, since each is sent once, and for few ranks; the root receives p − 1
-// messages.
+// Use it for large blocks, since each block is sent once, and for few ranks, since the root
+// receives p − 1 messages.
 //
-// Folklore.
+// Reference: folklore.
 func gatherLinear() *Algorithm {
 	return &Algorithm{
 		Name: "linear", Collective: program.Gather,

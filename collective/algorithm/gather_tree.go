@@ -6,29 +6,31 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// The tree of the rooted collectives. The ranks are halved recursively, in the places where the
-// canonical fold tree over ranks (sharding.RankSchedule) halves them. The first rank of the half
+// The tree of the rooted collectives. The ranks are halved recursively, at the same ranks as in
+// the canonical fold tree over ranks (sharding.RankSchedule). The first rank of the half
 // without the root becomes the root of that half, and a child of the root of the whole. For p =
 // 2^k this is a binomial tree. For every p and every root
 //
-//	subtrees are ranges of ranks: blocks of a Gather or Scatter, of any length,
-//	  travel as one message each, where a tree over rotated ranks would cut those
-//	  that wrap around;
-//	a fold along it is the canonical tree, whatever the root, because where the
-//	  ranks are halved does not depend on the root;
-//	depth is ⌊log2 p⌋ for root 0, and at most ⌈log2 p⌉ for others.
+//	subtrees are ranges of ranks: the blocks of a subtree, of any length, are one
+//	  message of a Gather or Scatter. In a tree over rotated ranks, some subtrees
+//	  would wrap around and need two messages;
+//	a fold along the tree is the canonical tree, whatever the root, because the
+//	  halves do not depend on the root;
+//	the depth is ⌊log2 p⌋ for root 0, and at most ⌈log2 p⌉ for other roots.
 //
-// The halving is that of the fold tree with q = 2^⌊log2 p⌋ places: the first p − q have two
-// ranks and the others one, see placeStart.
+// As in the fold tree, there are q = 2^⌊log2 p⌋ places. The first p − q places have two ranks
+// each and the other places one rank. Places are halved, and then the two ranks of a place. See
+// placeStart.
 
-// treePlace is the place of a rank in the tree.
+// treePlace has the parent and the children of a rank in the tree, and the ranks of its
+// subtree.
 type treePlace struct {
 	parent   int            // rank, or −1 for the root
 	span     sharding.Range // ranks at and below this one
 	children []treeChild    // the largest half first
 }
 
-// treeChild is a child of a rank, with all ranks at and below it.
+// treeChild is a child of a rank, with the range of all ranks in the subtree of the child.
 type treeChild struct {
 	rank int
 	span sharding.Range
@@ -38,14 +40,14 @@ type treeChild struct {
 // ranks.
 func placeStart(v, r int) int { return v + min(v, r) }
 
-// treeOf finds rank's place in the tree over p ranks in time O(log p).
+// treeOf returns the treePlace of rank in the tree over p ranks, in time O(log p).
 func treeOf(p, root, rank int) treePlace {
 	q := 1 << (bits.Len(uint(p)) - 1)
 	r := p - q
 	at := treePlace{parent: -1, span: sharding.Range{Lo: 0, Hi: p}}
-	lo, size, top := 0, q, root // places [lo, lo+size), with rank top above them
+	lo, size, top := 0, q, root // places [lo, lo+size), a subtree with root top
 	for s := at.span; s.Len() > 1; {
-		mid := s.Lo + 1 // a place of two ranks
+		mid := s.Lo + 1 // for a place of two ranks
 		size /= 2
 		if size > 0 {
 			mid = placeStart(lo+size, r)

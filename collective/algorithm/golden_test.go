@@ -16,7 +16,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files of testdata anew")
 
-// Programs as text, so that a change of a generator can be reviewed. Rewrite them with
+// TestReducingGolden compares the text of programs with golden files, in which a change of a
+// generator can be reviewed. Rewrite the files with
 //
 //	go test ./collective/algorithm -run TestReducingGolden -rewrite
 //

@@ -10,33 +10,34 @@ import (
 // differ. The data is divided into as many windows as there are members.
 //
 // A reduce-scatter goes digit by digit. The members that differ only in the first digit divide
-// the data into as many parts as the first base, and each reduces the part of its digit. Those
-// that differ only in the second digit divide that part, and so on, until each has one window.
-// An all-gather goes back in the same way. With digits in this order, and the contributions of
-// a level folded in the order of digits, all folds join neighbouring ranges of members in
-// order, so that operators need not commute.
+// the data into as many parts as the first base, and each reduces the part of its digit. The
+// members that differ only in the second digit divide that part, and so on, until each member
+// has one window. An all-gather goes through the digits in reverse. With digits in this order,
+// and the contributions of a level folded in the order of digits, all folds join neighbouring
+// ranges of members in order, so that operators need not commute.
 type grid struct {
 	rank   func(member int) int                        // rank that acts for a member
 	chunks func(windows sharding.Range) sharding.Range // the chunks of windows
 }
 
-// level is the meaning of a digit for one member.
+// level describes one digit of one member.
 type level struct {
 	size, digit int
-	first       int // the member with digit 0 here and the same digits elsewhere
-	stride      int // from one digit to the next
+	first       int // the member with 0 for this digit and the same other digits
+	stride      int // difference between the members with digits i and i + 1
 	lo, width   int // part i of the level has windows [lo + i·width, lo + (i+1)·width)
 }
 
-// member returns the member that differs from this one only by having digit i.
+// member returns the member that has digit i at this level and otherwise the same digits.
 func (l level) member(i int) int { return l.first + i*l.stride }
 
-// part returns the range of windows of digit i.
+// part returns the range of windows that the member with digit i reduces.
 func (l level) part(i int) sharding.Range {
 	return sharding.Range{Lo: l.lo + i*l.width, Hi: l.lo + (i+1)*l.width}
 }
 
-// own returns the part that the member reduces, which is the rest of its data after this level.
+// own returns the windows that this member reduces at this level, which the next level divides
+// further.
 func (l level) own() sharding.Range { return l.part(l.digit) }
 
 // levelsOf returns a member's levels, without those of size 1.
@@ -73,9 +74,9 @@ func (g *grid) at(buffer program.Buffer, slot int, windows sharding.Range) progr
 	return spanOf(buffer, slot, g.chunks(windows))
 }
 
-// openDirect makes the lanes to all partners, those of the last level first. In serial
-// execution a rank receives messages of equal weight in the order of lanes, and the all-gather
-// begins with the last level.
+// openDirect makes the lanes to all partners, beginning with the partners of the last level. If
+// program.SerialOrder has no other preference, a rank receives messages in the order of lanes,
+// and the all-gather begins with the last level.
 func (b *builder) openDirect(g *grid, levels []level) {
 	for n := len(levels) - 1; n >= 0; n-- {
 		l := levels[n]
@@ -85,13 +86,14 @@ func (b *builder) openDirect(g *grid, levels []level) {
 	}
 }
 
-// scatterDirect makes a level of a reduce-scatter by messages between all pairs. Each member
-// sends every other its part, and folds all contributions to its own part in the fold tree over
-// digits. The data is read from one buffer; the own part goes to another, or the same.
+// scatterDirect adds one level of a reduce-scatter by messages between all pairs. Each member
+// sends to every other member that member's part, and folds all contributions to its own part
+// in the fold tree over digits. The data is read from buffer from. The own part is written to
+// buffer to, which may be the same buffer.
 //
-// If there is more than one part to fold, the parts are received into scratch. In serial
-// execution a rank must not wait for them while it still has to send for the level before, so
-// it receives none before that is done.
+// If there is more than one part to fold, the parts are received into scratch. In serial order
+// a rank must not wait for them while other ranks need its messages of the level before, so it
+// receives them only after its own part of the level before is complete.
 func (b *builder) scatterDirect(g *grid, l level, from, to program.Ref) {
 	part := func(i int) program.Ref { return g.at(from.Buffer, from.Slot, l.part(i)) }
 	own := part(l.digit)
@@ -115,7 +117,7 @@ func (b *builder) scatterDirect(g *grid, l level, from, to program.Ref) {
 	b.reduce(result, operands, sharding.RankSchedule(l.size, nil))
 }
 
-// gatherDirect makes a level of an all-gather by messages between all pairs.
+// gatherDirect adds one level of an all-gather by messages between all pairs.
 func (b *builder) gatherDirect(g *grid, l level) {
 	for k := 1; k < l.size; k++ {
 		i := (l.digit + k) % l.size
@@ -127,7 +129,7 @@ func (b *builder) gatherDirect(g *grid, l level) {
 	}
 }
 
-// oneFold joins two operands.
+// oneFold is the fold of two operands.
 var oneFold = []sharding.FoldStep{{Left: 0, Right: 1}}
 
 // ringLane returns the lane of a level's ring.

@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// A generator makes one rank's part; the checker makes all parts and proves that
-// they fit together.
+// A generator makes the program of one rank. The checker makes the programs of all ranks and
+// proves that they fit together.
 func Example_broadcast() {
 	a, err := algorithm.Find(program.Broadcast, "binomial")
 	if err != nil {

@@ -20,8 +20,9 @@ func init() {
 	}
 }
 
-// The programs for four ranks (root 0) and five (root 2) are readable files, in which a change
-// of a generator shows. To accept it:
+// TestMovingGolden compares the text of the programs for four ranks (root 0) and five ranks
+// (root 2) with golden files, in which a change of a generator can be reviewed. To accept a
+// change:
 //
 //	go test ./collective/algorithm -run Golden -rewrite
 func TestMovingGolden(t *testing.T) {

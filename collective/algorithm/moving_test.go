@@ -19,7 +19,7 @@ var moving = []program.Collective{
 	program.AllToAll, program.Barrier, program.Scan, program.Exscan,
 }
 
-// ranksToTest returns the numbers of ranks: all up to 33, and up to 130 in a soak.
+// ranksToTest returns the numbers of ranks to test: all up to 33, or up to 130 in a soak test.
 func ranksToTest() []int {
 	most := 33
 	if testsize.Soak {
@@ -32,8 +32,9 @@ func ranksToTest() []int {
 	return p
 }
 
-// rootsToTest returns all roots for up to 12 ranks (33 in a soak); for more ranks the first,
-// the last, the middle, and the rank after the pairs of the fold tree.
+// rootsToTest returns all roots for up to 12 ranks (33 in a soak test). For more ranks it
+// returns the first two, the middle and the last rank, and the rank after the pairs of the fold
+// tree.
 func rootsToTest(c program.Collective, p int) []int {
 	if !c.Rooted() {
 		return []int{0}
@@ -58,8 +59,8 @@ func rootsToTest(c program.Collective, p int) []int {
 	return roots
 }
 
-// Every algorithm is proved for every number of ranks and every root, with chunks
-// of even and uneven lengths.
+// TestMovingAlgorithms proves every algorithm for every number of ranks and every root to test,
+// with chunks of even and uneven lengths.
 func TestMovingAlgorithms(t *testing.T) {
 	for _, c := range moving {
 		require.NotEmpty(t, algorithm.For(c), c)
@@ -70,7 +71,7 @@ func TestMovingAlgorithms(t *testing.T) {
 					for _, root := range rootsToTest(c, p) {
 						pr := algorithm.Params{P: p, Root: root}
 						if a.Supports(pr) != nil {
-							require.Positive(t, i, "the first algorithm serves everything")
+							require.Positive(t, i, "the first algorithm must support all parameters")
 							continue
 						}
 						require.NoError(t, check.Algorithm(a, pr))
@@ -81,8 +82,8 @@ func TestMovingAlgorithms(t *testing.T) {
 	}
 }
 
-// A linear reduce folds any forest, at every root: with several nodes per rank, without nodes,
-// and with nodes that are not in rank order.
+// TestLinearReduceOfForests proves the linear Reduce for forests at every root: with several
+// nodes per rank, with ranks without nodes, and with nodes that are not in rank order.
 func TestLinearReduceOfForests(t *testing.T) {
 	a, err := algorithm.Find(program.Reduce, "linear")
 	require.NoError(t, err)
@@ -102,7 +103,7 @@ func TestLinearReduceOfForests(t *testing.T) {
 	}
 }
 
-// An algorithm refuses what it cannot do.
+// TestMovingRefusals requires that algorithms refuse parameters that they do not support.
 func TestMovingRefusals(t *testing.T) {
 	leaf := func(shard int) []sharding.Node { return []sharding.Node{sharding.Leaf(shard)} }
 	for _, x := range []struct {

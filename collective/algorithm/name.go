@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ParseName splits "torus:4x8" into the name and the dimensions.
+// ParseName splits a string such as "torus:4x8" into the name and the dimensions.
 func ParseName(s string) (name string, dims []int, err error) {
 	name, list, found := strings.Cut(s, ":")
 	if !found {

@@ -3,21 +3,21 @@ package algorithm
 import "github.com/superstep-ml/superstep/collective/program"
 
 // Binomial Reduce. This is the binomial Broadcast in reverse: each rank folds the results of
-// the ranks below it, the nearest first, and sends its result up.
+// its children, the nearest child first, and sends its result to its parent.
 //
 //	steps            ⌊log2 p⌋ messages in a row for root 0, at most ⌈log2 p⌉ for
-//	                 others
+//	                 other roots
 //	sent by rank r   n elements; nothing by the root
-//	scratch          n elements on ranks that others hang below, but not the root
-//	order            the fold tree over ranks (canonical) for every root: which
-//	                 halves are folded does not depend on where it happens
+//	scratch          n elements on ranks with children, except the root
+//	order            the fold tree over ranks (canonical) for every root, since the
+//	                 halves of the tree do not depend on the root
 //
-// For short data and many ranks. With long data the root receives log p times n, one after
-// another.
+// Use it for short data and many ranks. With long data, the root would receive log p messages
+// of n elements one after another.
 //
-// Folklore; the order, and trees of contiguous ranks for every root, are this project's (see
-// gather_tree.go). Other libraries rotate the ranks by the root, which changes the bits, or
-// relay the result of rank 0.
+// Reference: folklore. The order, and trees of contiguous ranks for every root, are this
+// project's (see gather_tree.go). Other libraries rotate the ranks by the root, which changes
+// the bits, or relay the result of rank 0.
 func reduceBinomial() *Algorithm {
 	return &Algorithm{
 		Name: "binomial", Collective: program.Reduce,

@@ -10,18 +10,19 @@ import (
 
 // Linear Reduce. Every rank sends its contributions to the root, which folds them.
 //
-//	steps            1 message in a row; m if a rank brings m nodes of a forest
-//	sent by rank r   n elements, or m·n; nothing by the root
-//	scratch          the root holds what the others send, (p − 1)·n for whole
-//	                 buffers; nothing elsewhere
-//	order            the root has everything before it folds, so any order costs
-//	                 the same: the fold tree over ranks, or the aligned tree over
-//	                 the shards of a forest (canonical)
+//	steps            1 message in a row; for a forest, the largest number m of nodes
+//	                 of a rank
+//	sent by rank r   n elements for each of its contributions; nothing by the root
+//	scratch          on the root, all elements that other ranks send, (p − 1)·n for
+//	                 whole buffers; none on other ranks
+//	order            the fold tree over ranks, or the aligned tree over the shards
+//	                 of a forest (canonical); the root has all contributions
+//	                 before it folds, so any order costs the same
 //
-// For few ranks and for short data; it is the only Reduce that accepts any forest. All traffic
-// and all arithmetic is at the root.
+// Use it for few ranks and for short data. It is the only Reduce that accepts any forest. All
+// messages and all arithmetic are at the root.
 //
-// Folklore; the order is this project's.
+// Reference: folklore. The order is this project's.
 func reduceLinear() *Algorithm {
 	return &Algorithm{
 		Name: "linear", Collective: program.Reduce,
@@ -31,7 +32,8 @@ func reduceLinear() *Algorithm {
 	}
 }
 
-// partial names a contribution: node number node of a rank.
+// partial identifies a contribution by its rank and by the index of its node in the forest of
+// that rank.
 type partial struct{ rank, node int }
 
 // reducePartials returns the contributions of all ranks from left to right, and the order of
@@ -105,7 +107,7 @@ func generateReduceLinear(pr Params, rank int) *program.Program {
 		}
 		come = append(come, last)
 	}
-	leaves, steps, _ := reducePartials(pr) // no error: Check has made sure
+	leaves, steps, _ := reducePartials(pr) // no error: Check has called it
 	fold := program.Instruction{Op: program.DoReduce, Dst: whole(program.Out), Fold: steps}
 	for _, l := range leaves {
 		fold.Src = append(fold.Src, refs[l])

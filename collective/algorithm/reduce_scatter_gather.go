@@ -6,23 +6,23 @@ import (
 )
 
 // Reduce as reduce-scatter and gather. The data is divided into p − 1 chunks, one for each rank
-// but the root. Every rank sends each owner its piece of the owner's chunk; the owners fold the
-// pieces and send the results to the root.
+// but the root. Every rank sends to each owner the piece of its data that belongs to the
+// owner's chunk. The owners fold the pieces and send the results to the root.
 //
 //	steps            2 messages in a row (none for p = 1)
-//	sent by rank r   n elements by each, the root too
+//	sent by rank r   n elements, also by the root
 //	scratch          p·c elements, where c is the length of the own chunk; none at
 //	                 the root
-//	order            an owner holds all p pieces before it folds: the fold tree over
-//	                 ranks (canonical)
+//	order            the fold tree over ranks (canonical); an owner has all p pieces
+//	                 before it folds
 //
-// For long data on a flat network up to a few tens of ranks: no link carries more than n in a
-// direction, and the arithmetic is spread over p − 1 ranks. With two ranks the linear reduce is
-// better.
+// Use it for long data on a flat network up to a few tens of ranks: no link carries more than n
+// elements in a direction, and the arithmetic is spread over p − 1 ranks. With two ranks the
+// linear reduce is better.
 //
-// After Rabenseifner, "Optimization of Collective Reduction Operations" (ICCS
-// 2004), with direct exchanges in place of recursive halving and the binomial
-// gather, which gives the canonical order for every p.
+// Reference: Rabenseifner, "Optimization of Collective Reduction Operations" (ICCS 2004), here
+// with direct exchanges in place of recursive halving and the binomial gather, which give the
+// canonical order for every p.
 func reduceScatterGather() *Algorithm {
 	return &Algorithm{
 		Name: "scatter-gather", Collective: program.Reduce,

@@ -2,19 +2,19 @@ package algorithm
 
 import "github.com/superstep-ml/superstep/collective/program"
 
-// Direct ReduceScatter. Every rank sends each other rank that rank's chunk of its
-// contribution, and folds the pieces of its own chunk.
+// Direct ReduceScatter. Every rank sends to each other rank the piece of its contribution that
+// belongs to the other's chunk, and folds the pieces of its own chunk.
 //
-//	steps            1 message (none for p = 1); of a forest, the most nodes that a
-//	                 rank brings
-//	sent by rank r   n − c elements for each contribution, where c is the length of
-//	                 chunk r
-//	scratch          c elements for each contribution of the others
-//	order            an owner holds all pieces before it folds: the fold tree over
-//	                 ranks, or the aligned tree over the shards of any forest
-//	                 (canonical)
+//	steps            1 message (none for p = 1); for a forest, the largest number of
+//	                 nodes of a rank
+//	sent by rank r   n − c elements for each of its contributions, where c is the
+//	                 length of chunk r
+//	scratch          c elements for each contribution of other ranks
+//	order            the fold tree over ranks, or the aligned tree over the shards of
+//	                 any forest (canonical); an owner has all pieces before it folds
 //
-// It is the best on a flat network up to a few tens of ranks. It is the first half of Direct.
+// It is the best choice on a flat network up to a few tens of ranks. It is the first half of
+// the AllReduce Direct.
 func directReduceScatter() *Algorithm {
 	return &Algorithm{
 		Name: "direct", Collective: program.ReduceScatter,
@@ -24,8 +24,8 @@ func directReduceScatter() *Algorithm {
 	}
 }
 
-// generateDirectReduceScatter makes rank's part in time O(p), or that of sorting a
-// forest.
+// generateDirectReduceScatter makes the program of rank in time O(p), or in the time of sorting
+// the nodes of a forest.
 func generateDirectReduceScatter(pr Params, rank int) *program.Program {
 	part := newPart(program.ReduceScatter, "direct", pr, rank, pr.P)
 	part.CanonicalTree, part.RankOrder = true, true

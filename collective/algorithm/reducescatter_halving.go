@@ -8,20 +8,20 @@ import (
 )
 
 // Recursive halving ReduceScatter. At distance 1, 2, 4… partners halve their common window.
-// Each sends the other's half and folds its own, with the lower ranks' part on the left. If p
-// is not a power of two, the first 2r ranks first fold in pairs. Windows end up in bit-reversed
-// order, so a last message sends each chunk to its owner. With q the largest power of two not
-// above p, r = p − q:
+// Each sends the half of the other and folds its own half, with the contribution of lower ranks
+// as left operand. If p is not a power of two, the first 2r ranks first fold in pairs. The
+// final windows of the ranks are in bit-reversed order, so a last message sends each chunk to
+// its owner. With q the largest power of two not above p, r = p − q:
 //
 //	steps            log2 q messages in a row, 1 more if q > 2 or r > 0, and 1 more if
 //	                 r > 0
-//	sent by rank r   n elements; by a rank whose window is its own from the start,
-//	                 less by its chunk
+//	sent by rank r   n elements; n less the length of chunk r by a rank whose final
+//	                 window has chunk r
 //	scratch          half of the chunks (all on the first ranks of pairs)
 //	order            the fold tree over ranks (canonical)
 //
-// For short and medium lengths among many ranks. Beginning at distance q/2 would save the last
-// message of at most n/q elements, but would fold ranks 0 and q/2 first.
+// Use it for short and medium lengths among many ranks. Beginning at distance q/2 would save
+// the last message of at most n/q elements, but would fold ranks 0 and q/2 first.
 //
 // Reference: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication
 // Operations in MPICH" (IJHPCA 19, 2005), which permutes the data instead.
@@ -34,14 +34,14 @@ func halvingReduceScatter() *Algorithm {
 	}
 }
 
-// reversed returns a number with its bits reversed: it maps a member to the window with which
-// it ends, and a window to its member.
+// reversed returns x, a number of bitsOf bits, with its bits reversed. It maps a member to its
+// final window, and a window to the member that has it.
 func reversed(x, bitsOf int) int {
 	return int(bits.Reverse64(uint64(x)) >> (64 - bitsOf))
 }
 
-// generateHalvingReduceScatter makes rank's part in time O(log p). A window has the
-// chunks of its member's ranks.
+// generateHalvingReduceScatter makes the program of rank in time O(log p). Window m has the
+// chunks of the ranks of member m.
 func generateHalvingReduceScatter(pr Params, rank int) *program.Program {
 	b := build(program.ReduceScatter, "halving", pr, rank, pr.P)
 	b.claim(true, true)
@@ -52,7 +52,7 @@ func generateHalvingReduceScatter(pr Params, rank int) *program.Program {
 	f := foldRanks(pr.P)
 	g := &grid{rank: f.rank, chunks: f.ranks}
 	me, acts := f.member(rank)
-	holder := f.rank(reversed(me, f.levels)) // holder of the window with the own chunk
+	holder := f.rank(reversed(me, f.levels)) // the rank whose final window has the own chunk
 	out := program.Chunk(program.Out, 0, rank)
 	levels := levelsOf(me, twos(f.levels))
 	if !acts {
@@ -95,7 +95,7 @@ func generateHalvingReduceScatter(pr Params, rank int) *program.Program {
 	return b.finish()
 }
 
-// handOut sends the chunks of a member's final window to their owners.
+// handOut adds messages that send the chunks of a member's final window to their owners.
 func (b *builder) handOut(g *grid, f foldedRanks, me int, partial program.Ref) {
 	w := reversed(me, f.levels)
 	for _, owner := range []int{f.rank(w), f.rank(w) + 1} {
@@ -105,8 +105,8 @@ func (b *builder) handOut(g *grid, f foldedRanks, me int, partial program.Ref) {
 	}
 }
 
-// halvingReduceScatterCost: a member sends a piece of every window except its final one, and
-// then the chunks of that one except its own.
+// halvingReduceScatterCost counts elements: a member sends a piece of every window except its
+// final window, and then the chunks of its final window except its own chunk.
 func halvingReduceScatterCost(pr Params) program.Cost {
 	if pr.P == 1 {
 		return program.Cost{}

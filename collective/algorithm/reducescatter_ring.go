@@ -5,17 +5,17 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Ring ReduceScatter. Chunk c starts at rank c + 1 and travels once around the ring to rank c;
-// each rank folds in its own part.
+// Ring ReduceScatter. Chunk c starts at rank c + 1 and travels once around the ring to rank c.
+// On the way, each rank folds in its own contribution.
 //
 //	steps            p − 1 messages in a row
 //	sent by rank r   n − c elements, where c is the length of chunk r
 //	scratch          n elements (none if p < 3)
-//	order            of its own for every chunk: ranks c + 1, …, p − 1, then 0 on the
-//	                 left, then 1, …, c. In rank order, and canonical, for p ≤ 2 only
+//	order            different for every chunk: ranks c + 1, …, p − 1, then 0 as left
+//	                 operand, then 1, …, c (rank order and canonical for p ≤ 2 only)
 //
-// For long vectors among many ranks, if only links between neighbours can be used. Its order is
-// that of the ring AllReduce.
+// Use it for long vectors among many ranks, if only links between neighbours can be used. Its
+// order is the order of the ring AllReduce.
 //
 // Reference: Patarasu, Yuan, "Bandwidth Optimal All-reduce Algorithms for Clusters
 // of Workstations" (JPDC 69, 2009).
@@ -28,7 +28,7 @@ func ringReduceScatter() *Algorithm {
 	}
 }
 
-// generateRingReduceScatter makes rank's part in time O(p).
+// generateRingReduceScatter makes the program of rank in time O(p).
 func generateRingReduceScatter(pr Params, rank int) *program.Program {
 	b := build(program.ReduceScatter, "ring", pr, rank, pr.P)
 	b.claim(atMostTwo(pr.P), atMostTwo(pr.P))

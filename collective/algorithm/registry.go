@@ -2,8 +2,8 @@ package algorithm
 
 import "github.com/superstep-ml/superstep/collective/program"
 
-// registry lists every algorithm by collective. The first algorithm of each collective accepts
-// every number of ranks, every root and every layout, and keeps rank order.
+// registry returns all algorithms, by collective. The first algorithm of each collective
+// accepts every number of ranks, every root and every layout, and keeps rank order.
 func registry() [program.NumCollectives][]*Algorithm {
 	return [program.NumCollectives][]*Algorithm{
 		program.AllReduce:     allReduces(),

@@ -1,6 +1,6 @@
 package algorithm
 
-// allReduces lists the algorithms for AllReduce.
+// allReduces returns the algorithms for AllReduce.
 func allReduces() []*Algorithm {
 	return []*Algorithm{
 		Direct(), linearAllReduce(), allGatherReduce(),
@@ -9,7 +9,7 @@ func allReduces() []*Algorithm {
 	}
 }
 
-// reduceScatters lists the algorithms for ReduceScatter.
+// reduceScatters returns the algorithms for ReduceScatter.
 func reduceScatters() []*Algorithm {
 	return []*Algorithm{directReduceScatter(), halvingReduceScatter(), ringReduceScatter()}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// The algorithms of the collectives that move data, and of those that fold it at
-// one root or up to each rank.
+// This file lists the algorithms of the collectives that only move data, and of Reduce, Scan
+// and Exscan.
 
 func broadcasts() []*Algorithm {
 	return []*Algorithm{broadcastBinomial(), broadcastScatterAllGather(), broadcastChain()}
@@ -44,11 +44,11 @@ func exscans() []*Algorithm {
 	return []*Algorithm{scanDirect(program.Exscan), scanRecursiveDoubling(program.Exscan), scanChain(program.Exscan)}
 }
 
-// partOf is a rank's part under construction.
+// partOf is the program of a rank under construction.
 type partOf struct{ *program.Program }
 
-// newPart begins rank's part of a program with a number of chunks. Input and output hold all of
-// them unless the generator changes this.
+// newPart begins the program of a rank, with a number of chunks. Input and output hold all
+// chunks unless the generator changes this.
 func newPart(c program.Collective, name string, pr Params, rank, chunks int) partOf {
 	all := sharding.Range{Lo: 0, Hi: chunks}
 	p := &program.Program{
@@ -65,8 +65,9 @@ func newPart(c program.Collective, name string, pr Params, rank, chunks int) par
 	return partOf{p}
 }
 
-// hashForests returns a hash of forests: it covers which rank contributes which nodes. Every
-// rank of a forest program computes it, so it costs no more than reading the nodes.
+// hashForests returns a hash of the nodes of all ranks, which also covers which rank
+// contributes which nodes. Every rank of a forest program computes it, so it must be fast: it
+// reads every node once.
 func hashForests(forests [][]sharding.Node) uint64 {
 	h := xxh3.New()
 	words := make([]byte, 0, 128)
@@ -96,7 +97,7 @@ func (p partOf) room(chunks sharding.Range) int {
 	return len(p.Scratch) - 1
 }
 
-// add appends an instruction to a lane and returns its name.
+// add appends an instruction to a lane and returns the Dep that identifies it.
 func (p partOf) add(lane int, in program.Instruction, after []program.Dep) program.Dep {
 	in.After = slices.Clone(after)
 	l := &p.Lanes[lane]
@@ -116,14 +117,14 @@ func (p partOf) copy(lane int, dst, src program.Ref, after ...program.Dep) progr
 	return p.add(lane, program.Instruction{Op: program.DoCopy, Dst: dst, Src: []program.Ref{src}}, after)
 }
 
-// recvReduce folds a received value with have; the received value is the left operand if left
-// is set.
+// recvReduce adds an instruction that folds a received value with have into dst. The received
+// value is the left operand if left is set.
 func (p partOf) recvReduce(lane int, dst, have program.Ref, left bool, after []program.Dep) program.Dep {
 	return p.add(lane, program.Instruction{Op: program.DoRecvReduce, Dst: dst,
 		Src: []program.Ref{have}, RecvLeft: left}, after)
 }
 
-// join folds two operands.
+// join adds an instruction that folds two operands into dst.
 func (p partOf) join(lane int, dst, left, right program.Ref, after ...program.Dep) program.Dep {
 	return p.add(lane, program.Instruction{Op: program.DoReduce, Dst: dst,
 		Src: []program.Ref{left, right}, Fold: []sharding.FoldStep{{Left: 0, Right: 1}}}, after)

@@ -5,19 +5,21 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// ring is a member's place in a ring. Each member of the ring owns a part of the data.
+// ring describes a ring of size members for the member with index at. Each member of the ring
+// owns a part of the data.
 type ring struct {
 	size, at int
-	lane     int                        // sends to the next member, receives from the one before
+	lane     int                        // sends to the next member, receives from the previous one
 	part     func(i int) sharding.Range // the chunks of member i's part
 }
 
-// back returns the part of the member that is places back.
+// back returns the part of the member that is the given number of places back in the ring.
 func (r *ring) back(places int) sharding.Range { return r.part((r.at + r.size - places) % r.size) }
 
-// scatterRing makes a reduce-scatter: part i starts at member i + 1 and travels to member i,
-// and each member folds in its own. Member 0 receives from higher members, so it puts its own
-// on the left. The result goes to the output.
+// scatterRing adds a reduce-scatter: part i starts at member i + 1 and travels around the ring
+// to member i, and each member folds in its own contribution, which it reads from buffer from.
+// Member 0 receives from higher members, so its contribution is the left operand. The result is
+// in the output.
 func (b *builder) scatterRing(r ring, from program.Ref) {
 	refs := func(places int) (dst, src program.Ref) {
 		chunks := r.back(places)
@@ -33,7 +35,7 @@ func (b *builder) scatterRing(r ring, from program.Ref) {
 	b.recvReduce(r.lane, dst, src, r.at > 0)
 }
 
-// gatherRing makes an all-gather: every part travels from its owner to the member before it.
+// gatherRing adds an all-gather: every part travels from its owner to the member before it.
 func (b *builder) gatherRing(r ring) {
 	b.send(r.lane, spanOf(program.Out, 0, r.back(0)))
 	for places := 1; places < r.size-1; places++ {

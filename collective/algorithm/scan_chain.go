@@ -3,17 +3,18 @@ package algorithm
 import "github.com/superstep-ml/superstep/collective/program"
 
 // Chain Scan and Exscan. Rank r receives the fold of the ranks before it from rank r − 1, folds
-// in its own data on the right, and sends the result to rank r + 1.
+// in its own data as right operand, and sends the result to rank r + 1.
 //
-//	steps            p − 1 messages in a row; an executor that cuts the data into S
-//	                 segments has them follow each other, p − 2 + S in all
+//	steps            p − 1 messages in a row; p − 2 + S if an executor cuts the data
+//	                 into S segments and pipelines them
 //	sent by rank r   n elements; nothing by the last rank
-//	scratch          none for Scan; 2·n for Exscan on ranks with one to either side
+//	scratch          none for Scan; 2·n for Exscan, on all ranks but the first and
+//	                 the last
 //	order            ((0 1) 2) 3 and so on: from left to right
 //
-// For long data: every link carries every byte once and every rank folds once.
+// Use it for long data: every link carries every byte once and every rank folds once.
 //
-// Folklore.
+// Reference: folklore.
 func scanChain(c program.Collective) *Algorithm {
 	return &Algorithm{
 		Name: "chain", Collective: c,
@@ -65,8 +66,8 @@ func generateExscanChain(pr Params, rank int) *program.Program {
 	default:
 		before := program.Chunk(program.Scratch, p.room(chunk(0)), 0)
 		upTo := program.Chunk(program.Scratch, p.room(chunk(0)), 0)
-		// The fold has a lane of its own: after the receive in the same half, it would wait for
-		// the last segment before it could pass on the first.
+		// The fold has its own lane. In the lane of the receive, it would wait for the last
+		// segment, so that the first segment could not be passed on before.
 		lane, local := p.lane(rank+1, rank-1), p.local()
 		p.send(lane, upTo, p.join(local, upTo, before, in, p.recv(lane, before)))
 		p.copy(local, out, before)

@@ -11,13 +11,13 @@ import (
 //	steps            1 message in a row
 //	sent by rank r   (p − 1 − r)·n elements
 //	scratch          r·n elements
-//	order            a rank has everything before it folds, so any order costs the
-//	                 same: the fold tree over the ranks 0..r, or 0..r−1 (canonical).
-//	                 The last rank of a Scan has the bits of an AllReduce
+//	order            the fold tree over the ranks 0..r, or 0..r−1 (canonical); a rank
+//	                 has all contributions before it folds, so any order costs the
+//	                 same. The last rank of a Scan has the bits of an AllReduce
 //
-// For few ranks and short data, and if results must not depend on the algorithm.
+// Use it for few ranks and short data, and if results must have the bits of the canonical tree.
 //
-// Folklore; the order is this project's.
+// Reference: folklore. The order is this project's.
 func scanDirect(c program.Collective) *Algorithm {
 	return &Algorithm{
 		Name: "direct", Collective: c,
@@ -33,7 +33,7 @@ func generateScanDirect(c program.Collective, pr Params, rank int) *program.Prog
 	p.CanonicalTree, p.RankOrder = true, true
 	in, out := whole(program.In), whole(program.Out)
 	var operands []program.Ref
-	var before []program.Dep // dependencies of the fold: the sends, because it may overwrite the input
+	var before []program.Dep // dependencies of the fold, with the sends, because it may overwrite the input
 	for peer := range rank {
 		room := program.Chunk(program.Scratch, p.room(chunk(0)), 0)
 		operands = append(operands, room)

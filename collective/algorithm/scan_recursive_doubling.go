@@ -10,21 +10,23 @@ import (
 // Recursive doubling Scan and Exscan. Each rank keeps two folds: its prefix, which covers the
 // ranks up to itself (Exscan: before itself) within its block of 2^k ranks, and the total of
 // that block. In round k it exchanges totals with the rank whose number differs in bit k. The
-// upper of the two folds the lower's total into its prefix, on the left; both fold the two
-// totals into that of the block of 2^(k+1), if a later round needs it.
+// upper of the two ranks folds the total of the lower rank into its prefix, as left operand.
+// Both fold the two totals into the total of the block of 2^(k+1) ranks, if a later round needs
+// it.
 //
 //	steps            ⌈log2 p⌉ messages in a row
 //	sent by rank r   n elements for each d = 1, 2, 4, … < p for which r + d < p, and
 //	                 nothing else: at most ⌈log2 p⌉·n
-//	scratch          at most 3·n: what has come, and two places for totals
+//	scratch          at most 3·n: a received total, and two totals of its own blocks
 //	order            rank order; with the set bits of r from the highest as blocks
 //	                 A, B, C of ranks before it, each a balanced tree, the prefix of
 //	                 rank r is A (B (C r)), or A (B C) without itself
 //
-// For short data: fewest rounds.
+// Use it for short data: it has the fewest rounds.
 //
-// The prefix sum of a hypercube (Grama, Gupta, Karypis and Kumar, "Introduction to Parallel
-// Computing", 2003, section 4.3), for any number of ranks and without unneeded messages.
+// Reference: the prefix sum of a hypercube (Grama, Gupta, Karypis and Kumar, "Introduction to
+// Parallel Computing", 2003, section 4.3), here for any number of ranks and without unneeded
+// messages.
 func scanRecursiveDoubling(c program.Collective) *Algorithm {
 	return &Algorithm{
 		Name: "recursive-doubling", Collective: c,
@@ -37,20 +39,21 @@ func scanRecursiveDoubling(c program.Collective) *Algorithm {
 	}
 }
 
-// scanRound is what a rank does in the round of distance d.
+// scanRound describes what a rank does in the round of distance d.
 type scanRound struct {
 	peer       int
-	upper      bool // this rank is above the peer
+	upper      bool // this rank has a higher number than the peer
 	send, recv bool
 	keep       bool // this rank needs the total of both blocks
 }
 
-// scanRoundOf returns what rank does in the round of distance d, if anything.
+// scanRoundOf returns what rank does in the round of distance d. It returns false if rank does
+// nothing in that round.
 //
-// A rank needs the total of its block of s ranks if rank + s exists. With bit s of rank clear,
-// it sends the total to that rank. With the bit set, it sends the total to rank − s if that
-// rank needs the sum over 2·s ranks, that is, if (rank − s) + 2·s exists; and if rank itself
-// needs the sum, so does rank − s.
+// A rank needs the total of its block of s ranks if rank + s exists. If the bit with value s is
+// clear in rank, it sends the total to rank + s. If the bit is set, it sends the total to rank
+// − s if that rank needs the total of 2·s ranks, that is, if rank (rank − s) + 2·s exists. If
+// rank itself needs the total of 2·s ranks, rank − s needs it too.
 func scanRoundOf(p, rank, d int) (scanRound, bool) {
 	r := scanRound{peer: rank ^ d, upper: rank&d != 0}
 	if r.peer >= p {
@@ -76,7 +79,7 @@ func generateScanDoubling(c program.Collective, pr Params, rank int) *program.Pr
 		}
 	}
 	switch {
-	case rank > 0: // was the upper rank in some round, and has its prefix from there
+	case rank > 0: // the rank was the upper one in some round, which has written its prefix
 	case c == program.Scan:
 		s.copy(s.local(), whole(program.Out), in.ref, in.read...)
 	default:
@@ -85,24 +88,26 @@ func generateScanDoubling(c program.Collective, pr Params, rank int) *program.Pr
 	return s.Program
 }
 
-// scanState is a rank's part under construction. Other ranks wait for the next round's message,
-// so only the computation of the total is ordered before it.
+// scanState is a rank's program under construction. Other ranks wait for the message of the
+// next round, so that message depends only on the computation of the total, not on that of the
+// prefix.
 type scanState struct {
 	partOf
 	input  *scanValue
 	total  *scanValue // total of the rounds so far: the input or one of totals
 	totals []*scanValue
-	came   scanValue // what an upper rank receives; no chunks until there is one
-	prefix scanValue // no chunks in an Exscan until there is one
+	came   scanValue // the total that an upper rank has received; without chunks until there is one
+	prefix scanValue // without chunks in an Exscan until there is one
 }
 
-// scanValue is a place with the instruction that wrote it and those that have read it.
+// scanValue is a value in memory, with the instruction that wrote it and the instructions that
+// have read it.
 type scanValue struct {
 	ref        program.Ref
 	made, read []program.Dep
 }
 
-// nextTotal returns a place for the next total: one of two scratch slots, in turn.
+// nextTotal returns the scanValue for the next total: one of two scratch slots, in alternation.
 func (s *scanState) nextTotal() *scanValue {
 	if len(s.totals) < 2 {
 		s.totals = append(s.totals, &scanValue{ref: program.Chunk(program.Scratch, s.room(chunk(0)), 0)})
@@ -114,10 +119,10 @@ func (s *scanState) nextTotal() *scanValue {
 	return s.totals[0]
 }
 
-// madeBy records the instruction that made a new value.
+// madeBy records that instruction d has written a new value.
 func (v *scanValue) madeBy(d program.Dep) { v.made, v.read = []program.Dep{d}, nil }
 
-// round appends a round.
+// round appends the instructions of round r.
 func (s *scanState) round(r scanRound) {
 	lane := s.lane(program.NoPeer, program.NoPeer)
 	total := s.total
@@ -168,8 +173,9 @@ func (s *scanState) round(r scanRound) {
 	}
 }
 
-// toPrefix writes the prefix to the output: after the previous prefix, or after all reads of
-// the input, whose memory the output may be.
+// toPrefix writes the prefix to the output, by calling write with its dependencies: the
+// instruction that wrote the previous prefix or, if there is none, all reads of the input,
+// whose memory the output may be.
 func (s *scanState) toPrefix(write func(after []program.Dep) program.Dep) {
 	after := s.prefix.made
 	if after == nil {

@@ -7,18 +7,18 @@ import "github.com/superstep-ml/superstep/collective/program"
 // reverse, for blocks of any length.
 //
 //	steps            ⌊log2 p⌋ messages in a row for root 0, at most ⌈log2 p⌉ for
-//	                 others
+//	                 other roots
 //	sent by rank r   the blocks of all ranks below it, so that a block is sent up
 //	                 to log p times
-//	scratch          the blocks of all ranks at and below it, on ranks between
-//	                 the root and others
+//	scratch          its block and those of all ranks below it, on ranks with
+//	                 children, except the root
 //	order            nothing is folded
 //
-// For small blocks: the root sends log p messages instead of p − 1.
+// Use it for small blocks: the root sends log p messages instead of p − 1.
 //
-// The personalised communication along a spanning binomial tree of Johnsson and Ho,
-// "Optimum Broadcasting and Personalized Communication in Hypercubes" (IEEE Trans.
-// Computers 38, 1989), for any number of ranks and any root.
+// Reference: the personalised communication along a spanning binomial tree of Johnsson and Ho,
+// "Optimum Broadcasting and Personalized Communication in Hypercubes" (IEEE Trans. Computers
+// 38, 1989), for any number of ranks and any root.
 func scatterBinomial() *Algorithm {
 	return &Algorithm{
 		Name: "binomial", Collective: program.Scatter,

@@ -5,13 +5,14 @@ import "github.com/superstep-ml/superstep/collective/program"
 // Linear Scatter. The root sends every rank its block.
 //
 //	steps            1 message in a row
-//	sent by rank r   all blocks but its own by the root; nothing by others
-//	scratch          none: blocks, of any length, arrive where they belong
+//	sent by rank r   all blocks but its own by the root; nothing by other ranks
+//	scratch          none: blocks, of any length, are received into their place
 //	order            nothing is folded
 //
-// For large blocks, since each is sent once, and for few ranks; the root sends p − 1 messages.
+// Use it for large blocks, since each block is sent once, and for few ranks, since the root
+// sends p − 1 messages.
 //
-// Folklore.
+// Reference: folklore.
 func scatterLinear() *Algorithm {
 	return &Algorithm{
 		Name: "linear", Collective: program.Scatter,

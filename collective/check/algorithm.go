@@ -9,16 +9,17 @@ import (
 )
 
 // Algorithm proves an algorithm for parameters that it supports. It does the checks of
-// Programs. It also checks that the parts have the given parameters, that their claims are
+// Programs. It also checks that the programs have the given parameters, that their claims are
 // those of the algorithm for that number of ranks, that their cost is as declared, and that
-// they compute no unused values. Without layouts it uses EvenLayouts and, unless the algorithm
-// accepts only those, UnevenLayouts.
+// they compute no unused values. If no layouts are given, it uses EvenLayouts and, unless the
+// algorithm is EvenOnly, UnevenLayouts.
 func Algorithm(a *algorithm.Algorithm, pr algorithm.Params, layouts ...Layouts) error {
 	_, err := InspectAlgorithm(a, pr, layouts...)
 	return err
 }
 
-// InspectAlgorithm is Algorithm, and also returns a report on a correct algorithm.
+// InspectAlgorithm does the checks of Algorithm, and also returns a report if the algorithm is
+// correct.
 func InspectAlgorithm(a *algorithm.Algorithm, pr algorithm.Params, layouts ...Layouts) (*Report, error) {
 	report, err := inspectAlgorithm(a, pr, layouts)
 	if err != nil {
@@ -61,7 +62,7 @@ func inspectAlgorithm(a *algorithm.Algorithm, pr algorithm.Params, layouts []Lay
 	return report, err
 }
 
-// Generate makes the parts of all ranks.
+// Generate returns the programs of all ranks.
 func Generate(a *algorithm.Algorithm, pr algorithm.Params) ([]*program.Program, error) {
 	if err := a.Supports(pr); err != nil {
 		return nil, err
@@ -73,7 +74,7 @@ func Generate(a *algorithm.Algorithm, pr algorithm.Params) ([]*program.Program, 
 	return programs, nil
 }
 
-// asAsked compares a part with the parameters from which it was generated.
+// asAsked returns an error unless program p fits the parameters from which it was generated.
 func asAsked(a *algorithm.Algorithm, pr algorithm.Params, rank int, p *program.Program) error {
 	root := -1
 	if a.Collective.Rooted() {
@@ -97,9 +98,10 @@ func asAsked(a *algorithm.Algorithm, pr algorithm.Params, rank int, p *program.P
 	return nil
 }
 
-// Underclaims returns which claims an algorithm could make and does not: those that hold for
-// every number of ranks up to p that it supports. If a claim holds by chance for some numbers
-// of ranks, the algorithm need not make it.
+// Underclaims reports whether an algorithm could claim the canonical tree or rank order for all
+// numbers of ranks, but never claims it. It could if the claim holds for every number of ranks
+// up to p that it supports. If a claim holds by chance for some numbers of ranks, the algorithm
+// need not make it.
 func Underclaims(a *algorithm.Algorithm, p int) (canonical, rankOrder bool, err error) {
 	if !a.Collective.Reduces() {
 		return false, false, nil

@@ -7,8 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Layouts are the lengths of the chunks in one run: one layout for all ranks, or one for each,
-// as an AllToAll of blocks of different lengths needs.
+// Layouts has the lengths of the chunks in one run: one layout for all ranks, or one for each
+// rank, which an AllToAll of blocks of different lengths needs.
 type Layouts []program.Layout
 
 // of returns the layout of a rank.
@@ -19,21 +19,21 @@ func (l Layouts) of(rank int) program.Layout {
 	return l[rank]
 }
 
-// Options say what else to compare programs with.
+// Options has what programs are compared with besides the definition of their collective.
 type Options struct {
 	// Cost is the declared cost of the programs; nil means that it is not checked.
 	Cost *program.Cost
 
 	// Layouts are the lengths for which messages must match and costs must be as declared. Nil
-	// stands for even chunks of each of Counts(p) elements.
+	// means EvenLayouts.
 	Layouts []Layouts
 }
 
-// Report has further results of a run of correct programs.
+// Report has properties of correct programs.
 type Report struct {
-	// Steps is the length of the longest chain of messages, as in program.Cost: each is sent
-	// after the one before has arrived, either because its sender depends on that, or because
-	// both use one lane.
+	// Steps is the length of the longest chain of messages, as in program.Cost: each message is
+	// sent after the message before it has arrived, either because its sender depends on that,
+	// or because both messages use one lane.
 	Steps    int
 	Messages int // of all ranks
 
@@ -41,39 +41,39 @@ type Report struct {
 	// program.Program hold, for collectives that reduce.
 	Canonical, RankOrder bool
 
-	// Unused lists values that instructions make and nothing reads: the programs are correct
-	// without them.
+	// Unused describes values that instructions compute and nothing reads. The programs would
+	// be correct without them.
 	Unused []string
 }
 
-// Programs returns an error unless the parts of all ranks, in rank order, are one correct
-// program. It finds
+// Programs returns an error unless programs, which has the programs of all ranks in rank order,
+// are correct together. It finds
 //
-//   - parts that do not validate, that are not of one group, or whose input, output and root do
-//     not fit the collective;
+//   - programs that do not validate, that are not of one group, or whose input, output and root
+//     do not fit the collective;
 //   - two lanes of a rank that use one channel in one direction with one peer;
 //   - a send without its receive, a receive without its send, and a pair with different chunks
 //     or lengths;
 //   - a read of a chunk that was never written;
 //   - two unordered accesses to a chunk, one of them a write, also if chunk c of the first
-//     input and of the output are the same memory. Order comes from a half, from a fused
-//     instruction's receive before its send, and from After;
+//     input and of the output are the same memory. Accesses are ordered by the order within a
+//     half of a lane, by the receive before the send of a fused instruction, and by After;
 //   - wrong results: a contribution that is missing, occurs twice, or is in the wrong place;
 //     trees of operations that differ among ranks; a barrier that a rank can leave before
 //     another has entered it;
 //   - claims (CanonicalTree, RankOrder) that do not hold;
-//   - runs that do not end, with no buffering at all and with one goroutine a rank
-//     that follows program.SerialOrder;
-//   - costs other than declared.
+//   - runs that do not end, either without any buffering of messages, or with one goroutine for
+//     each rank that follows program.SerialOrder;
+//   - costs that differ from the declared costs.
 //
-// Time and memory are proportional to the number of instructions, their operands
-// and the chunks that they touch.
+// Time and memory are proportional to the number of instructions, their operands and the chunks
+// that they touch.
 func Programs(programs []*program.Program, opts Options) error {
 	_, err := Inspect(programs, opts)
 	return err
 }
 
-// Inspect is Programs, and also returns a report on correct programs.
+// Inspect does the checks of Programs, and also returns a report if the programs are correct.
 func Inspect(programs []*program.Program, opts Options) (*Report, error) {
 	c, err := newChecker(programs, opts)
 	if err != nil {
@@ -107,8 +107,8 @@ type checker struct {
 	offers   map[route]*half // sends waiting for their receive
 	wants    map[route]*half // receives waiting for their send
 	ready    []*half         // halves that may be able to proceed
-	open     int             // parts of instructions left
-	steps    int             // longest chain of messages so far
+	open     int             // number of parts of instructions that are left
+	steps    int             // length of the longest chain of messages so far
 	messages int
 	unused   []string
 	operands [][]int // work space for values
@@ -128,7 +128,8 @@ type rankState struct {
 	sent    []program.Ref // sources of the sent messages
 }
 
-// newChecker checks each program by itself and sets up the inputs.
+// newChecker returns a checker with the inputs of all ranks set up. It checks each program by
+// itself.
 func newChecker(programs []*program.Program, opts Options) (*checker, error) {
 	if len(programs) == 0 {
 		return nil, errors.New("no programs to check")
@@ -174,8 +175,8 @@ func newChecker(programs []*program.Program, opts Options) (*checker, error) {
 	return c, nil
 }
 
-// lanes checks that no two lanes of a rank share a channel to or from a peer, as the order of
-// their messages would depend on timing, and that a lane has only peers that it needs.
+// lanes returns an error if two lanes of a rank share a channel to or from a peer, since the
+// order of their messages would depend on timing, or if a lane has a peer that it does not use.
 func lanes(p *program.Program) error {
 	sends, receives := map[[2]int]int{}, map[[2]int]int{}
 	claim := func(used map[[2]int]int, lane, peer int, uses bool, to string) error {
@@ -236,7 +237,7 @@ func (c *checker) cost() error {
 	return nil
 }
 
-// clip shortens a long list of offsets.
+// clip returns the text of a list of offsets, shortened if it is long.
 func clip(offsets []int) string {
 	if len(offsets) <= 16 {
 		return fmt.Sprint(offsets)

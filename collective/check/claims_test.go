@@ -10,7 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// altered returns a copy of the direct AllReduce with changed programs.
+// altered returns a copy of the algorithm direct for AllReduce. The function change is applied
+// to its programs.
 func altered(t *testing.T, change func(p *program.Program)) *algorithm.Algorithm {
 	t.Helper()
 	a, err := algorithm.Find(program.AllReduce, "direct")
@@ -24,8 +25,8 @@ func altered(t *testing.T, change func(p *program.Program)) *algorithm.Algorithm
 	return &b
 }
 
-// TestFalseClaimsAreFound: it is an error if an algorithm claims more or less than its
-// programs, or if a program makes a false claim.
+// TestFalseClaimsAreFound requires an error if an algorithm claims more or less than its
+// programs, and if a program makes a false claim.
 func TestFalseClaimsAreFound(t *testing.T) {
 	pr := algorithm.Params{P: 5}
 	same := func(*program.Program) {}
@@ -82,11 +83,11 @@ func TestUnderclaims(t *testing.T) {
 	require.NoError(t, err)
 	canonical, rankOrder, err = check.Underclaims(mover, 9)
 	require.NoError(t, err)
-	require.False(t, canonical || rankOrder, "nothing is folded")
+	require.False(t, canonical || rankOrder, "an algorithm that folds nothing has nothing to claim")
 }
 
-// TestOtherProgramsThanAskedForAreFound: it is an error if a generator makes no program, or a
-// correct one for other parameters.
+// TestOtherProgramsThanAskedForAreFound requires an error if a generator makes no program, or a
+// correct program for other parameters.
 func TestOtherProgramsThanAskedForAreFound(t *testing.T) {
 	pr := algorithm.Params{P: 3}
 	for want, change := range map[string]func(p *program.Program){

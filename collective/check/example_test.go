@@ -13,7 +13,8 @@ func Example() {
 	pr := algorithm.Params{P: 3}
 	fmt.Println("direct:", check.Algorithm(direct, pr))
 
-	// The same exchange, except that rank 2 does not wait for its last piece.
+	// These are the same programs, except that rank 2 folds without waiting for one of its
+	// pieces.
 	programs, _ := check.Generate(direct, pr)
 	fold := &programs[2].Lanes[0].Steps[0]
 	fold.After = fold.After[1:]

@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Short forms for programs written by hand.
+// Short names for use in programs that are written by hand.
 var (
 	in0, out0 = program.Chunk(program.In, 0, 0), program.Chunk(program.Out, 0, 0)
 	one       = sharding.Range{Lo: 0, Hi: 1}
@@ -39,9 +39,9 @@ func lane(sendTo, recvFrom int, steps ...program.Instruction) program.Lane {
 	return program.Lane{SendPeer: sendTo, RecvPeer: recvFrom, Steps: steps}
 }
 
-// exchange is recursive doubling for two ranks: each sends its data, receives into scratch and
-// folds. It may not overwrite memory that may be its input before the other rank has received
-// it.
+// exchange returns the programs of recursive doubling for two ranks: each rank sends its data,
+// receives into scratch and folds. A rank must not write the output, which may be the memory of
+// its input, before the other rank has received that input.
 func exchange() []*program.Program {
 	programs := make([]*program.Program, 2)
 	for rank := range programs {
@@ -60,7 +60,7 @@ func exchange() []*program.Program {
 
 var exchangeCost = program.Cost{Steps: 1, Sent: func(_ int, l program.Layout) int { return l.Out[1] }}
 
-// chain returns a broadcast of a number of chunks from rank 0 along p ranks.
+// chain returns the programs of a broadcast of a number of chunks from rank 0 along p ranks.
 func chain(p, chunks int) []*program.Program {
 	all := sharding.Range{Lo: 0, Hi: chunks}
 	programs := make([]*program.Program, p)
@@ -108,13 +108,14 @@ func TestProgramsByHandAreSound(t *testing.T) {
 	report, err := check.Inspect(exchange(), check.Options{Cost: &exchangeCost})
 	require.NoError(t, err)
 	require.Equal(t, &check.Report{Steps: 1, Messages: 2, Canonical: true, RankOrder: true}, report)
-	// The last chunk leaves rank 0 after the others, and then travels all the way.
+	// The longest chain of messages: rank 0 sends 3 chunks one after another, and the last
+	// chunk then travels along all ranks.
 	report, err = check.Inspect(chain(5, 3), check.Options{})
 	require.NoError(t, err)
 	require.Equal(t, &check.Report{Steps: 5 - 2 + 3, Messages: 12, Canonical: true, RankOrder: true}, report)
 }
 
-// TestFaultsOfForm: faults that are found without a run.
+// TestFaultsOfForm requires errors for faults that are found without a run.
 func TestFaultsOfForm(t *testing.T) {
 	for want, spoil := range map[string]func(all []*program.Program) []*program.Program{
 		"no programs":                  func(all []*program.Program) []*program.Program { return nil },
@@ -176,14 +177,16 @@ func each(all []*program.Program, spoil func(p *program.Program)) []*program.Pro
 	return all
 }
 
-// TestRacesAreFound removes dependencies that order accesses to the same memory.
+// TestRacesAreFound removes dependencies that order accesses to the same memory. It requires
+// that the checker finds the races.
 func TestRacesAreFound(t *testing.T) {
 	all := exchange()
 	all[0].Lanes[0].Steps[2].After = nil
 	require.ErrorContains(t, check.Programs(all, check.Options{}),
 		"race: rank 0 lane 0 step 2 (copy out[0] = scratch0[0]) writes out[0], and lane 0 step 0 (send in[0]) reads in[0], which may be the same memory")
 
-	// If both folded into the output, each would have to wait until the other has received.
+	// If both ranks fold into the output, each must wait until the other has received, so the
+	// run does not end.
 	all = exchange()
 	for _, p := range all {
 		s := p.Lanes[0].Steps
@@ -193,8 +196,8 @@ func TestRacesAreFound(t *testing.T) {
 	require.ErrorContains(t, check.Programs(all, check.Options{}), "; rank 0 lane 0 step 0 (send in[0]) for rank 1 to receive;")
 	require.ErrorContains(t, check.Programs(all, check.Options{}), "the run does not end: waiting are rank 0 lane 0 step 1 (recv-reduce out[0] = (in[0] received) after 0.0) for step 0.0;")
 
-	// The order of lanes decides whether the write or the read comes first here. If it is the
-	// write, there is a race.
+	// In the checker's run, the write comes before the read here because of the order of lanes.
+	// But no dependency orders the two, so there is a race.
 	all = chain(3, 1)
 	local, sending := all[0].Lanes[1], all[0].Lanes[0]
 	local.Steps[0].After, sending.Steps[0].Src[0] = nil, out0
@@ -212,7 +215,7 @@ func TestRacesAreFound(t *testing.T) {
 	all[0].Lanes = append(all[0].Lanes, lane(program.NoPeer, program.NoPeer, move(scratch(0), in0)))
 	require.ErrorContains(t, check.Programs(all, check.Options{}), "writes too")
 
-	// Data that passes through a rank must be sent before other data may take its place.
+	// Data that a rank passes on must be sent before other data overwrites it.
 	all = chain(3, 2)
 	each(all, func(p *program.Program) { p.Scratch = []sharding.Range{{Lo: 0, Hi: 2}} })
 	through := &all[1].Lanes[0]
@@ -281,7 +284,7 @@ func TestWrongResultsAreFound(t *testing.T) {
 	require.ErrorContains(t, check.Programs(all, check.Options{}), "rank 0 sends in[1]")
 }
 
-// swap returns an AllToAll of two ranks.
+// swap returns the programs of an AllToAll of two ranks.
 func swap() []*program.Program {
 	two := sharding.Range{Lo: 0, Hi: 2}
 	programs := make([]*program.Program, 2)
@@ -316,7 +319,8 @@ func TestExchangesOfBlocksOfAnyLength(t *testing.T) {
 	all[0].Lanes[0].Steps[0].Src[0] = program.Chunk(program.In, 0, 0)
 	require.ErrorContains(t, check.Programs(all, opts), "rank 0 sends in[0] (rank 0 lane 0 step 0 (send in[0])) where rank 1 receives scratch0[0]")
 
-	// A move may not put blocks where other blocks of the same move still are.
+	// An instruction that copies several blocks must not write to the memory of blocks that it
+	// still has to read.
 	all = three()
 	all[0].Lanes[0].Steps[0] = move(program.Span(program.Out, 0, 0, 2), program.Span(program.In, 0, 1, 3))
 	require.ErrorContains(t, check.Programs(all, check.Options{}), "in[1:3] and out[0:2] may overlap in memory")
@@ -324,7 +328,7 @@ func TestExchangesOfBlocksOfAnyLength(t *testing.T) {
 	require.ErrorContains(t, check.Programs(all, check.Options{}), "scratch0[1:3] and scratch0[0:2] may overlap in memory")
 }
 
-// three returns the ranks of an AllToAll that moves nothing between them.
+// three returns the programs of an AllToAll of three ranks that sends no messages.
 func three() []*program.Program {
 	all := sharding.Range{Lo: 0, Hi: 3}
 	programs := make([]*program.Program, 3)
@@ -337,8 +341,8 @@ func three() []*program.Program {
 	return programs
 }
 
-// TestForestsFoldByShard checks an exchange between ranks whose shards are not in the order of
-// ranks.
+// TestForestsFoldByShard checks an exchange between two ranks whose shards are in the reverse
+// order of the ranks. It requires that the contributions are folded in the order of shards.
 func TestForestsFoldByShard(t *testing.T) {
 	forest := func() []*program.Program {
 		return each(exchange(), func(p *program.Program) {
@@ -353,7 +357,7 @@ func TestForestsFoldByShard(t *testing.T) {
 
 func TestBarriersThatLeakAreFound(t *testing.T) {
 	// Dissemination: rank x sends to x+1, then to x+2, each after the previous receive. Without
-	// the second round a rank knows of at most two others.
+	// the second round a rank knows of only one other rank.
 	barrier := func(p int, distances ...int) []*program.Program {
 		programs := make([]*program.Program, p)
 		for rank := range programs {
@@ -378,10 +382,11 @@ func TestBarriersThatLeakAreFound(t *testing.T) {
 	require.ErrorContains(t, check.Programs(hasty, check.Options{}), "rank 0 can leave the barrier before rank 1 enters it")
 }
 
-// TestSerialExecutionThatStopsIsFound: the ranks end only because rank 0 can wait for two
-// messages at once. In serial execution it prefers rank 1's message, as more of its own
-// messages depend on it than on rank 2's. But rank 1 waits for a message from rank 2 that rank
-// 0 passes on.
+// TestSerialExecutionThatStopsIsFound checks programs that end only if rank 0 can wait for
+// messages from rank 1 and from rank 2 at once. In serial execution, rank 0 first waits for the
+// message from rank 1, since a longer chain of its own messages depends on that one. But rank 1
+// waits for a message from rank 2 that rank 0 has to pass on. The checker must find that this
+// does not end.
 func TestSerialExecutionThatStopsIsFound(t *testing.T) {
 	s := scratch(0)
 	on := func(channel int, l program.Lane) program.Lane { l.Channel = channel; return l }
@@ -414,7 +419,7 @@ func TestWrongCostsAreFound(t *testing.T) {
 	require.NoError(t, check.Programs(programs, opts))
 	require.ErrorContains(t, check.Programs(programs, check.Options{Cost: &program.Cost{Steps: 3, Sent: opts.Cost.Sent}}), "has 2 messages, declared are 3")
 	require.ErrorContains(t, check.Programs(programs, check.Options{Cost: &program.Cost{Steps: 2}}), "rank 0 sends 3 elements, declared are 0")
-	// A formula that only holds if the number of ranks divides the number of elements.
+	// This formula holds only if the number of ranks divides the number of elements.
 	even := program.Cost{Steps: 2, Sent: func(_ int, l program.Layout) int { return 2 * l.Out[4] / 4 * 3 }}
 	err := check.Programs(programs, check.Options{Cost: &even, Layouts: []check.Layouts{{program.Even(8, 4)}, {program.Even(9, 4)}}})
 	require.ErrorContains(t, err, "where its chunks lie at in [0 3 5 7 9]")

@@ -29,7 +29,7 @@ func TestClocks(t *testing.T) {
 			}
 			clocks, dense = append(clocks, c), append(dense, d)
 		}
-		for i, c := range clocks { // also the first ones, since clocks are never changed
+		for i, c := range clocks { // also clocks that were merged into others, since merging must not change them
 			require.Len(t, c, len(dense[i]))
 			for h := range int32(8) {
 				require.Equal(t, dense[i][h], c.at(h))
@@ -38,7 +38,8 @@ func TestClocks(t *testing.T) {
 	})
 }
 
-// TestForeignLeavesAreFound builds terms that no valid program can build.
+// TestForeignLeavesAreFound requires that onceEach finds wrong leaves in terms that no valid
+// program can compute.
 func TestForeignLeavesAreFound(t *testing.T) {
 	c := &checker{sources: []source{{rank: 0}, {rank: 1}}}
 	c.terms.init()
@@ -49,7 +50,7 @@ func TestForeignLeavesAreFound(t *testing.T) {
 	require.False(t, ordered)
 	_, err = c.onceEach(folded{c.terms.join(c.terms.leaf(0, 3), c.terms.leaf(1, 3)), 1, 3})
 	require.ErrorContains(t, err, "has 1 1 times")
-	// Sixty doublings give more leaves than can be examined.
+	// Joining a term with itself sixty times gives more leaves than can be examined.
 	x := c.terms.leaf(0, 3)
 	for range 60 {
 		x = c.terms.join(x, x)
@@ -59,7 +60,8 @@ func TestForeignLeavesAreFound(t *testing.T) {
 	require.Less(t, len(c.text(x)), 500)
 }
 
-// TestWrongSerialOrdersAreFound gives ranks orders that do not fit their program.
+// TestWrongSerialOrdersAreFound gives ranks serial orders that do not fit their programs, and
+// requires errors.
 func TestWrongSerialOrdersAreFound(t *testing.T) {
 	s := program.Chunk(program.Scratch, 0, 0)
 	ring := func(p int) []*program.Program {

@@ -7,9 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Counts returns numbers of elements that reveal most errors of arithmetic with p ranks: none,
-// one, one more and one less than there are ranks, and a prime that no number of chunks
-// divides.
+// Counts returns numbers of elements that reveal most errors of arithmetic with p ranks: 0, 1,
+// p − 1, p, p + 1, and a prime that no number of chunks divides.
 func Counts(p int) []int {
 	prime := 8*p + 89
 	for !isPrime(prime) {
@@ -29,8 +28,8 @@ func isPrime(n int) bool {
 	return n > 1
 }
 
-// EvenLayouts divides each of Counts(p) elements evenly into the program's chunks. An AllToAll
-// exchanges equal blocks, a Barrier nothing.
+// EvenLayouts returns layouts that divide each number of elements in Counts evenly into the
+// program's chunks. An AllToAll gets equal blocks, and a Barrier gets no elements.
 func EvenLayouts(p *program.Program) []Layouts {
 	switch p.Collective {
 	case program.Barrier:
@@ -50,8 +49,8 @@ func EvenLayouts(p *program.Program) []Layouts {
 }
 
 // UnevenLayouts returns layouts with chunks of different lengths: some of them empty, all
-// lengths different, and all elements in one chunk. In an AllToAll every rank sends every other
-// a block of any length.
+// lengths different, and all elements in one chunk. In an AllToAll the blocks between all pairs
+// of ranks have different lengths.
 func UnevenLayouts(p *program.Program) []Layouts {
 	switch p.Collective {
 	case program.Barrier:
@@ -69,7 +68,8 @@ func UnevenLayouts(p *program.Program) []Layouts {
 	return []Layouts{{program.Blocks(some)}, {program.Blocks(different)}, {program.Blocks(one)}}
 }
 
-// exchange returns a matrix of block lengths; at least two in seven blocks are empty.
+// exchange returns the layouts of an AllToAll with pseudo-random block lengths. A block is
+// empty with probability 3/most.
 func exchange(p, most int) Layouts {
 	length := func(from, to int) int { return max(0, scatter(from, to, most)-2) }
 	all := make(Layouts, p)
@@ -83,7 +83,7 @@ func exchange(p, most int) Layouts {
 	return all
 }
 
-// scatter returns a pseudo-random number below most.
+// scatter returns a pseudo-random number below most that depends on i and j.
 func scatter(i, j, most int) int {
 	x := uint64(i)<<32 ^ uint64(j) + 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -118,13 +118,14 @@ func (c *checker) checkLayouts(l Layouts) error {
 	return nil
 }
 
-// sameLengths reports whether two references have equally many chunks, of the same lengths.
+// sameLengths reports whether two references have the same number of chunks, with the same
+// lengths.
 func (c *checker) sameLengths(rankA int, a program.Ref, rankB int, b program.Ref) bool {
 	if a.Chunks.Len() != b.Chunks.Len() {
 		return false
 	}
 	if c.collective != program.AllToAll {
-		return true // one layout for all
+		return true // one layout for all ranks
 	}
 	for _, layouts := range c.layouts {
 		la, lb := layouts.of(rankA), layouts.of(rankB)

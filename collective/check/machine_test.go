@@ -10,9 +10,9 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// machine runs programs on strings, in random order: a value is the text of the expression that
-// made it. It is independent of the checker and proves nothing; its results are simply right or
-// wrong.
+// machine runs programs on strings, in random order. A value is the text of the expression that
+// computed it. The machine is independent of the checker. It proves nothing about other orders:
+// it only shows whether the results of its run are right.
 type machine struct {
 	programs   []*program.Program
 	ranks      []machineRank
@@ -26,7 +26,7 @@ type machineRank struct {
 	in      [][]*string
 	out     []*string
 	scratch [][]*string
-	next    [][2]int // by lane: the next step of the receive half, of the send half
+	next    [][2]int // by lane: the next step of the receive half, and that of the send half
 	did     int
 }
 
@@ -42,8 +42,8 @@ func leafName(p *program.Program, slot, chunk int) string {
 	return fmt.Sprintf("%v.%d", p.Nodes[slot], chunk)
 }
 
-// newMachine sets up a run; aliased gives chunk c of the first input and of the
-// output the same memory.
+// newMachine returns a machine before its run. If aliased is set, chunk c of the first input
+// and chunk c of the output have the same memory.
 func newMachine(programs []*program.Program, rendezvous, aliased bool, seed int64) *machine {
 	m := &machine{programs: programs, queues: map[[3]int][][]string{}, rendezvous: rendezvous,
 		chance: rand.New(rand.NewSource(seed)), frozen: -1}
@@ -99,7 +99,8 @@ func (m *machine) done(r, lane, step int) bool {
 	return true
 }
 
-// enabled reports whether no dependency within its own rank holds up the half.
+// enabled returns the next instruction of a half, and whether all its dependencies within the
+// rank are done.
 func (m *machine) enabled(r, lane, s int) (*program.Instruction, bool) {
 	at, steps := m.ranks[r].next[lane][s], m.programs[r].Lanes[lane].Steps
 	if r == m.frozen || at >= len(steps) {
@@ -136,7 +137,7 @@ func values(x []*string) []string {
 	return v
 }
 
-// move does one possible part, chosen at random, and reports whether there was one.
+// move does a part that can be done, chosen at random, and reports whether there was one.
 func (m *machine) move() bool {
 	type choice struct{ r, lane, s int }
 	var all []choice
@@ -233,7 +234,7 @@ func (m *machine) receive(r int, in *program.Instruction, message []string) {
 	}
 }
 
-// ended reports whether a rank has ended.
+// ended reports whether a rank has done all its parts.
 func (m *machine) ended(r int) bool {
 	for i := range m.programs[r].Lanes {
 		for s := range 2 {
@@ -245,7 +246,8 @@ func (m *machine) ended(r int) bool {
 	return true
 }
 
-// wrong runs programs in many orders and says what is wrong with them, "" if nothing is.
+// wrong runs programs in many orders and returns a description of the first fault, or "" if
+// there is none.
 func wrong(programs []*program.Program, runs int) string {
 	for run := range runs {
 		m := newMachine(programs, run%2 == 0, run/2%2 == 0, int64(run))
@@ -271,7 +273,8 @@ func wrong(programs []*program.Program, runs int) string {
 	return ""
 }
 
-// wrongBarrier holds up each rank in turn, and checks whether another ends.
+// wrongBarrier stops each rank in turn before it begins. It returns a description of the fault
+// if another rank ends nevertheless.
 func wrongBarrier(programs []*program.Program) string {
 	for late := range programs {
 		m := newMachine(programs, false, false, int64(late))
@@ -287,7 +290,8 @@ func wrongBarrier(programs []*program.Program) string {
 	return ""
 }
 
-// wrongResults compares outputs with the definition of the collective.
+// wrongResults compares outputs with the definition of the collective, and returns a
+// description of the first difference.
 func wrongResults(m *machine) string {
 	for r, p := range m.programs {
 		for c := p.Out.Lo; c < p.Out.Hi && p.Collective != program.Barrier; c++ {
@@ -312,7 +316,8 @@ func wrongResults(m *machine) string {
 	return ""
 }
 
-// expected lists the leaves of a result in order, and their canonical tree.
+// expected returns the leaves that chunk c of the output of rank r must have, in order, and
+// their canonical tree.
 func expected(programs []*program.Program, r, c int) (leaves []string, tree string) {
 	name := func(rank, chunk int) []string { return []string{fmt.Sprintf("%d.%d", rank, chunk)} }
 	p := programs[r]

@@ -10,9 +10,9 @@ import (
 // access is an access to a chunk by one part of an instruction.
 type access struct{ half, step int32 }
 
-// before reports whether an earlier access is complete when the half's current part starts, or
-// belongs to that part: a half does its parts one after another, and within a part reads come
-// before writes of the same place.
+// before reports whether access a, which came earlier in this run, is ordered before the
+// current part of half h: a is known to be complete when the part starts, or a belongs to h
+// too. A half does its parts one after another, and within a part reads come before writes.
 func (a access) before(h *half) bool {
 	return int(a.half) == h.index || h.clock.at(a.half) > a.step
 }
@@ -21,12 +21,12 @@ func (a access) before(h *half) bool {
 type content struct {
 	term    int
 	defined bool
-	written access   // by no half (-1) if it is input or empty
-	reads   []access // the latest of each half
-	used    bool     // read since it was written
+	written access   // half is -1 if the chunk is input or was not written
+	reads   []access // the latest read of each half
+	used    bool     // the value was read since it was written
 }
 
-// setUp gives a rank its buffers and halves.
+// setUp initialises the state k of a rank: its buffers and halves.
 func (c *checker) setUp(k *rankState, p *program.Program) {
 	*k = rankState{prog: p, out: blank(p.Out), in: make([][]content, p.Partials()), scratch: make([][]content, len(p.Scratch))}
 	for slot := range k.in {
@@ -92,8 +92,9 @@ func (k *rankState) chunks(r program.Ref) []content {
 	return all[r.Chunks.Lo-room.Lo : r.Chunks.Hi-room.Lo]
 }
 
-// alias returns the content that may share memory with a chunk: for the output that of the
-// first input with the same number, and the other way round.
+// alias returns the content of the chunk that may share memory with a chunk of the buffer of r,
+// or nil. For the output it is the chunk of the first input with the same number, and vice
+// versa.
 func (k *rankState) alias(r program.Ref, chunk int) *content {
 	switch {
 	case r.Buffer == program.In && r.Slot == 0 && k.prog.Out.Contains(chunk):
@@ -134,15 +135,15 @@ func (c *checker) read(h *half, r program.Ref, values []int) ([]int, error) {
 	return values, nil
 }
 
-// leave records an unused value: one that is overwritten, or left at the end, without having
-// been read.
+// leave is called when the value x is overwritten or the run has ended. It records x as unused
+// if an instruction wrote it and nothing has read it.
 func (c *checker) leave(k *rankState, x *content, r program.Ref) {
 	if x.written.half >= 0 && !x.used {
 		c.unused = append(c.unused, fmt.Sprintf("rank %d %s makes %s in vain", k.prog.Rank, c.place(k.prog.Rank, x.written), r))
 	}
 }
 
-// leaveScratch records the unused values in scratch at the end.
+// leaveScratch records the values in scratch that are unused at the end of the run.
 func (c *checker) leaveScratch() {
 	for r := range c.ranks {
 		k := &c.ranks[r]
@@ -154,8 +155,8 @@ func (c *checker) leaveScratch() {
 	}
 }
 
-// noteRead remembers the latest read of each half: earlier ones are complete
-// whenever it is.
+// noteRead records a read by half h. It replaces an earlier read by h, which is complete
+// whenever the later one is.
 func (x *content) noteRead(h *half) {
 	now := access{int32(h.index), int32(h.step)}
 	for i := range x.reads {
@@ -167,7 +168,8 @@ func (x *content) noteRead(h *half) {
 	x.reads = append(x.reads, now)
 }
 
-// write changes the chunks of a reference.
+// write stores values in the chunks of a reference. It returns an error if a conflicting access
+// is not ordered before it.
 func (c *checker) write(h *half, r program.Ref, values []int) error {
 	if c.collective == program.Barrier {
 		return nil

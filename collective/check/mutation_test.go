@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// remap adapts the dependencies of a program to moved steps: to[old] is the new place of a step
-// of the lane, or −1.
+// remap adapts the dependencies of a program to moved steps of a lane: to[j] is the new index
+// of step j, or −1 if the step was deleted.
 func remap(p *program.Program, lane int, to []int) {
 	for i := range p.Lanes {
 		for j := range p.Lanes[i].Steps {
@@ -42,8 +42,8 @@ func places(n int, move func(j int) int) []int {
 	return to
 }
 
-// mutants are the ways in which one step of a lane can be wrong. Each returns false if it does
-// not apply.
+// mutants change one step of a lane in all the ways in which it can be wrong. A mutant returns
+// false if it does not apply to the step.
 var mutants = map[string]func(p *program.Program, lane, step int) bool{
 	"drop": func(p *program.Program, lane, step int) bool {
 		s := p.Lanes[lane].Steps
@@ -72,8 +72,8 @@ var mutants = map[string]func(p *program.Program, lane, step int) bool{
 		return true
 	},
 	"reorder": func(p *program.Program, lane, step int) bool {
-		// The order of steps of different halves has no meaning, so a step changes places with
-		// the next one that shares a half with it.
+		// The order of steps of different halves has no meaning. So the step is swapped with
+		// the next step that shares a half with it.
 		s := p.Lanes[lane].Steps
 		for j := step + 1; j < len(s); j++ {
 			if part01(s[j].Op, 0) && part01(s[step].Op, 0) || part01(s[j].Op, 1) && part01(s[step].Op, 1) {
@@ -235,7 +235,7 @@ func redirect(p *program.Program, peer *int) bool {
 	return true
 }
 
-// shift moves a reference by one chunk, if its buffer has another.
+// shift moves a reference by one chunk, and returns false if its buffer has no other chunk.
 func shift(p *program.Program, r *program.Ref) bool {
 	room, n := p.Room(*r), r.Chunks.Len()
 	if n >= room.Len() {
@@ -267,7 +267,7 @@ func refold(in *program.Instruction, fold []sharding.FoldStep) bool {
 	return true
 }
 
-// cloneAll copies programs so that mutants do not change the correct ones.
+// cloneAll returns copies of programs that mutants can change.
 func cloneAll(programs []*program.Program) []*program.Program {
 	all := slices.Clone(programs)
 	for r, p := range programs {
@@ -285,11 +285,11 @@ func cloneAll(programs []*program.Program) []*program.Program {
 	return all
 }
 
-// TestEveryMutantIsFound applies each mutation to each step of each rank of each algorithm. A
-// mutant that the checker accepts must be as correct as the original: the machine runs it in
-// many orders, it must end, and its results and claims must be right. Such mutants lack a
-// dependency that others imply, have two neighbours whose order does not matter, or swap the
-// sides of a sum whose order no claim fixes.
+// TestEveryMutantIsFound applies each mutant to each step of each rank of each algorithm. If
+// the checker accepts the changed programs, they must be as correct as the original: the
+// machine runs them in many orders, they must end, and their results and claims must be right.
+// Such programs lack a dependency that others imply, have two swapped steps whose order does
+// not matter, or have swapped operands of a fold whose order no claim fixes.
 func TestEveryMutantIsFound(t *testing.T) {
 	sizes, runs, every := []int{2, 3, 4, 5}, 24, 1
 	if testsize.Race {
@@ -344,7 +344,7 @@ func TestEveryMutantIsFound(t *testing.T) {
 		require.NotZero(t, found[name], name)
 	}
 	t.Logf("found: %v", found)
-	t.Logf("as right as before: %v", survived)
+	t.Logf("accepted, and correct: %v", survived)
 }
 
 // mutated returns the parameters of the programs to mutate.

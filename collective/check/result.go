@@ -24,7 +24,8 @@ func (s source) String() string {
 	return fmt.Sprint(s.rank)
 }
 
-// shape checks that the root, the input and the output of a part fit its collective.
+// shape returns an error unless the root, the input and the output of a program fit its
+// collective.
 func shape(p *program.Program) error {
 	if p.Collective >= program.NumCollectives {
 		return fmt.Errorf("rank %d: there is no %s", p.Rank, p.Collective)
@@ -75,9 +76,10 @@ func shape(p *program.Program) error {
 
 func sameRange(a, b sharding.Range) bool { return a == b || a.Empty() && b.Empty() }
 
-// overlaps finds instructions of an AllToAll whose source and destination may overlap in
-// memory: an executor may move the chunks in any order. In other collectives the operands have
-// the same chunks as the result, and are either the same memory or do not overlap.
+// overlaps returns an error if the source and the destination of an instruction of an AllToAll
+// may overlap in memory: an executor may move the chunks in any order. In other collectives the
+// operands have the same chunks as the result, and are either the same memory or do not
+// overlap.
 func overlaps(p *program.Program) error {
 	for i := range p.Lanes {
 		for j := range p.Lanes[i].Steps {
@@ -94,7 +96,7 @@ func overlaps(p *program.Program) error {
 	return nil
 }
 
-// enumerate lists the sources in rank order, or the order of shards.
+// enumerate sets the sources: ranks in rank order, or nodes of forests in the order of shards.
 func (c *checker) enumerate() error {
 	c.terms.init()
 	forest := c.programs[0].Nodes != nil
@@ -121,7 +123,7 @@ func (c *checker) enumerate() error {
 	return err
 }
 
-// sourceOf returns the number of a rank's slot among the sources.
+// sourceOf returns the index in sources of a slot (a node of the forest) of a rank.
 func (c *checker) sourceOf(rank, slot int) int {
 	if !c.sources[0].forest {
 		return rank
@@ -129,7 +131,7 @@ func (c *checker) sourceOf(rank, slot int) int {
 	return slices.IndexFunc(c.sources, func(s source) bool { return s.rank == rank && s.slot == slot })
 }
 
-// canonicalSteps returns the canonical order of the first m sources.
+// canonicalSteps returns the steps of the canonical fold of the first m sources.
 func (c *checker) canonicalSteps(m int) ([]sharding.FoldStep, error) {
 	if len(c.sources) == 0 || !c.sources[0].forest {
 		return c.terms.rankSchedule(m), nil
@@ -154,7 +156,7 @@ func (c *checker) results(report *Report) error {
 	}
 }
 
-// meet checks that no rank of a barrier ends before all have begun.
+// meet returns an error if a rank of a barrier may end before all ranks have begun.
 func (c *checker) meet() error {
 	p := len(c.programs)
 	for r := range c.ranks {
@@ -174,7 +176,7 @@ func (c *checker) meet() error {
 	return nil
 }
 
-// output returns the value in chunk c of a rank's output.
+// output returns the term in a chunk of a rank's output.
 func (c *checker) output(rank, chunk int) (int, error) {
 	k := &c.ranks[rank]
 	x := &k.out[chunk-k.prog.Out.Lo]
@@ -184,7 +186,7 @@ func (c *checker) output(rank, chunk int) (int, error) {
 	return x.term, nil
 }
 
-// moves checks collectives that move blocks unchanged.
+// moves checks the results of collectives that move blocks unchanged.
 func (c *checker) moves() error {
 	for r, p := range c.programs {
 		for chunk := p.Out.Lo; chunk < p.Out.Hi; chunk++ {
@@ -209,13 +211,14 @@ func (c *checker) moves() error {
 	return nil
 }
 
-// folded identifies a result.
+// folded identifies a result by its term, the number of operands that it must have, and its
+// chunk.
 type folded struct{ term, operands, chunk int }
 
-// folds checks collectives that reduce: every operand once, trees equal among
-// ranks, and claims.
+// folds checks the results of collectives that reduce: every operand occurs once, the trees of
+// an AllReduce are equal on all ranks, and the claims hold.
 func (c *checker) folds(report *Report) error {
-	inOrder := map[folded]bool{} // checked results, and whether they keep the order
+	inOrder := map[folded]bool{} // checked results, and whether they keep the order of ranks
 	canonical := map[[2]int]int{}
 	for r, p := range c.programs {
 		m := len(c.sources)
@@ -263,7 +266,7 @@ func (c *checker) folds(report *Report) error {
 	return nil
 }
 
-// canonicalText writes the tree that a result should have been.
+// canonicalText returns the text of the canonical tree over the first m sources.
 func (c *checker) canonicalText(m, chunk int) string {
 	steps, _ := c.canonicalSteps(m) // no error: computed before
 	value := make([]int, m)
@@ -276,8 +279,8 @@ func (c *checker) canonicalText(m, chunk int) string {
 	return c.text(value[0])
 }
 
-// onceEach checks that a result has each of the first operands sources exactly once and nothing
-// else, and reports whether they are in order.
+// onceEach returns an error unless a result has each of the first f.operands sources exactly
+// once and nothing else. ordered reports whether the sources are in order.
 func (c *checker) onceEach(f folded) (ordered bool, err error) {
 	count := make([]int, len(c.sources))
 	var wrong []string

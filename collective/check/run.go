@@ -8,29 +8,30 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// half is one half of a lane during an abstract run: a sequential process.
+// half is the state of one half of a lane, which is a sequential process, during an abstract
+// run.
 type half struct {
 	rank, lane int
-	index      int // among the rank's halves
+	index      int // index among the rank's halves
 	sends      bool
 	step       int   // index of the instruction whose part is next; the number of instructions at the end
 	after      int   // number of its dependencies known to be complete
 	clock      clock // parts known to be complete before it, besides the half's own
-	chain      int   // messages in a row before it, including those of its own half
+	chain      int   // length of the longest chain of messages before it, including those of its own half
 	known      ranks // in a barrier: ranks known to have begun
 }
 
-// completion is the state of an instruction for those that depend on it.
+// completion is the state of an instruction that is needed by instructions that depend on it.
 type completion struct {
 	parts   int8 // parts left to do
 	awaited bool // other instructions depend on it
 	chain   int
-	clock   clock // parts known to be complete once this is
+	clock   clock // parts known to be complete once this instruction is
 	known   ranks
 	waiting []*half
 }
 
-// next moves to the next instruction in which the half has a part.
+// next moves the half to the next instruction in which it has a part.
 func (h *half) next(steps []program.Instruction) {
 	h.after = 0
 	for h.step++; h.step < len(steps); h.step++ {
@@ -40,7 +41,7 @@ func (h *half) next(steps []program.Instruction) {
 	}
 }
 
-// run makes progress until all halves have ended, or none can proceed.
+// run advances halves until all have ended, or none can proceed.
 func (c *checker) run() error {
 	for len(c.ready) > 0 {
 		h := c.ready[0]
@@ -88,15 +89,16 @@ func (c *checker) current(h *half) (*program.Instruction, bool) {
 	return in, true
 }
 
-// take merges the clock of a completion into that of the half.
+// take merges a completion into the state of the half: its clock, its longest chain and, in a
+// barrier, the ranks known to have begun.
 func (h *half) take(d *completion) {
 	h.clock = h.clock.merge(d.clock)
 	h.chain = max(h.chain, d.chain)
 	h.known.add(d.known)
 }
 
-// advance does the half's next part if it can. A message is transferred when both sides are
-// there, by the second to arrive.
+// advance does the half's next part if it can. A message is transferred when both the sender
+// and the receiver have reached it, by the second of them.
 func (c *checker) advance(h *half) (moved bool, err error) {
 	in, ok := c.current(h)
 	if !ok {
@@ -127,7 +129,7 @@ func (c *checker) advance(h *half) (moved bool, err error) {
 	}
 }
 
-// deliver transfers a message.
+// deliver transfers a message between two halves, and completes the current parts of both.
 func (c *checker) deliver(at route, from, to *half) error {
 	out, in := c.instruction(from), c.instruction(to)
 	src := out.Dst
@@ -169,7 +171,7 @@ func (c *checker) deliver(at route, from, to *half) error {
 	return nil
 }
 
-// local does a DoCopy or DoReduce.
+// local does a DoCopy or a DoReduce.
 func (c *checker) local(h *half, in *program.Instruction) error {
 	for i, r := range in.Src {
 		if c.collective == program.AllToAll && !c.sameLengths(h.rank, r, h.rank, in.Dst) {
@@ -194,7 +196,7 @@ func (c *checker) local(h *half, in *program.Instruction) error {
 	return nil
 }
 
-// room returns the k-th list of values, emptied.
+// room returns the k-th list of the work space, emptied.
 func (c *checker) room(k int) []int {
 	for len(c.operands) <= k {
 		c.operands = append(c.operands, nil)
@@ -202,7 +204,7 @@ func (c *checker) room(k int) []int {
 	return c.operands[k][:0]
 }
 
-// complete ends the half's current part.
+// complete marks the half's current part as complete and moves the half to its next part.
 func (c *checker) complete(h *half) {
 	k := &c.ranks[h.rank]
 	d := &k.done[h.lane][h.step]
@@ -226,7 +228,7 @@ func (c *checker) where(h *half) string {
 	return fmt.Sprintf("rank %d %s", h.rank, c.place(h.rank, access{int32(h.index), int32(h.step)}))
 }
 
-// place names an access within its rank.
+// place returns a description of an access within its rank.
 func (c *checker) place(rank int, a access) string {
 	lane := int(a.half) / 2
 	return fmt.Sprintf("lane %d step %d (%s)", lane, a.step, &c.programs[rank].Lanes[lane].Steps[a.step])
@@ -257,7 +259,7 @@ func (c *checker) stuck() error {
 	return fmt.Errorf("the run does not end: waiting are %s", text)
 }
 
-// missing says what a half waits for.
+// missing returns a description of what a half waits for.
 func (c *checker) missing(h *half) string {
 	in, l := c.instruction(h), &c.programs[h.rank].Lanes[h.lane]
 	switch {
@@ -275,7 +277,7 @@ func (c *checker) missing(h *half) string {
 // ranks is a set of ranks. Nil means that no set is kept, as in all collectives but barriers.
 type ranks []uint64
 
-// onlySelf returns the initial set of a half of a barrier.
+// onlySelf returns the initial set of a half of a barrier, which has only its own rank.
 func (c *checker) onlySelf(rank int) ranks {
 	if c.collective != program.Barrier {
 		return nil
@@ -291,7 +293,7 @@ func (s ranks) add(o ranks) {
 	}
 }
 
-// with returns the union as a new set.
+// with returns the union of s and o as a new set.
 func (s ranks) with(o ranks) ranks {
 	if o == nil {
 		return s

@@ -6,17 +6,18 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// serialRank is a rank whose parts are done by one goroutine in a static order.
+// serialRank is the state of a rank of which one goroutine does all parts in a static order.
 type serialRank struct {
 	prog  *program.Program
 	order []program.Part
 	next  int
 	done  [][][2]bool // by lane and step: the receiving or local part, the sending part
-	last  [][2]int    // by lane: the step that each half did last
+	last  [][2]int    // by lane: the last step that each half did
 }
 
-// serial checks an execution with one goroutine per rank, in a given order, in which sends
-// never wait: it does all parts, each after its dependencies, and ends.
+// serial checks an execution in which one goroutine per rank does the parts in the order of
+// serialOrder, and sends never wait. It returns an error unless all parts are done, each after
+// its dependencies, and the execution ends.
 func serial(programs []*program.Program, serialOrder func(*program.Program) ([]program.Part, error)) error {
 	ranks := make([]serialRank, len(programs))
 	runnable := make([]int, 0, len(programs))
@@ -34,7 +35,7 @@ func serial(programs []*program.Program, serialOrder func(*program.Program) ([]p
 		runnable = append(runnable, r)
 	}
 	inbox := map[route]int{}   // messages sent and not yet received
-	waiting := map[route]int{} // the rank that waits for one
+	waiting := map[route]int{} // the rank that waits for a message
 	for len(runnable) > 0 {
 		k := &ranks[runnable[0]]
 		runnable = runnable[1:]
@@ -94,7 +95,7 @@ func (k *serialRank) has(lane, step, half int) bool {
 	return half == 1 && op.Sends() || half == 0 && op != program.DoSend
 }
 
-// may returns an error if the part cannot be done yet.
+// may returns an error if part x cannot be done yet.
 func (k *serialRank) may(x program.Part) error {
 	if x.Lane < 0 || x.Lane >= len(k.done) || x.Step < 0 || x.Step >= len(k.done[x.Lane]) || !k.has(x.Lane, x.Step, half01(x.Send)) {
 		return fmt.Errorf("the serial order of rank %d has a part %+v, which does not exist", k.prog.Rank, x)
@@ -138,7 +139,7 @@ func (k *serialRank) complete() error {
 	return nil
 }
 
-// text names a part.
+// text returns a description of a part.
 func (k *serialRank) text(x program.Part) string {
 	return fmt.Sprintf("lane %d step %d (%s)", x.Lane, x.Step, &k.prog.Lanes[x.Lane].Steps[x.Step])
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// everyAlgorithm runs f for all algorithms in parallel.
+// everyAlgorithm runs f in a parallel subtest for each algorithm.
 func everyAlgorithm(t *testing.T, f func(t *testing.T, a *algorithm.Algorithm)) {
 	for c := range program.NumCollectives {
 		for _, a := range algorithm.For(c) {
@@ -25,7 +25,8 @@ func everyAlgorithm(t *testing.T, f func(t *testing.T, a *algorithm.Algorithm)) 
 	}
 }
 
-// roots returns the roots to test: all for few ranks, or else those at the boundaries.
+// roots returns the roots to test: all roots if p is at most the bound all, else the first two,
+// the middle and the last root.
 func roots(a *algorithm.Algorithm, p, all int) []int {
 	if !a.Collective.Rooted() {
 		return []int{0}
@@ -42,8 +43,8 @@ func roots(a *algorithm.Algorithm, p, all int) []int {
 	return slices.Compact(some)
 }
 
-// arrangements lists ways to arrange p ranks: the default of the algorithm (nil), every pair of
-// factors, three factors, the primes, and each factor alone (the size of groups).
+// arrangements returns dimensions for p ranks: the default of the algorithm (nil), every pair
+// of factors, three factors, the prime factors, and each factor alone (the size of groups).
 func arrangements(p int) [][]int {
 	all := [][]int{nil}
 	var primes []int
@@ -75,8 +76,8 @@ func arrangements(p int) [][]int {
 	return all
 }
 
-// forests returns inputs that are not whole buffers: even ranges of shards, with nodes of all
-// levels; ranks without nodes; shards that are not in rank order; one node per rank.
+// forests returns forests of p ranks: with even ranges of shards and nodes of all levels, with
+// ranks without nodes, with shards that are not in rank order, and with one node per rank.
 func forests(p int) [][][]sharding.Node {
 	cut := func(shards int) [][]sharding.Node {
 		f := make([][]sharding.Node, p)
@@ -90,7 +91,7 @@ func forests(p int) [][][]sharding.Node {
 	return [][][]sharding.Node{cut(3 * p), cut((p + 1) / 2), shuffled, oneNodeEach(p)}
 }
 
-// oneNodeEach gives each rank a node so that they fold like the ranks.
+// oneNodeEach returns forests with one node per rank, which are folded like the ranks.
 func oneNodeEach(p int) [][]sharding.Node {
 	q := 1
 	for 2*q <= p {
@@ -107,8 +108,8 @@ func oneNodeEach(p int) [][]sharding.Node {
 	return f
 }
 
-// weight estimates the work of a check from a few ranks: instructions, operands and chunks of
-// all ranks.
+// weight returns an estimate of the work of a check: the number of instructions, operands and
+// chunks of all ranks. It looks at the programs of a few ranks.
 func weight(a *algorithm.Algorithm, pr algorithm.Params) int {
 	one := func(rank int) int {
 		p := a.Generate(pr, rank)
@@ -133,13 +134,14 @@ func weight(a *algorithm.Algorithm, pr algorithm.Params) int {
 	return some[3] + n*some[2]
 }
 
-// sweep checks an algorithm for p ranks, with all roots up to a bound, all arrangements that
-// make a difference, and all forests.
+// sweep checks an algorithm for p ranks, with the roots to test, all arrangements that make a
+// difference, and all forests. If most is positive, it skips checks with a larger weight. It
+// returns the number of checks.
 func sweep(t *testing.T, a *algorithm.Algorithm, p, allRoots, most int) (checked int) {
 	for _, root := range roots(a, p, allRoots) {
 		pr := algorithm.Params{P: p, Root: root}
 		if a.Supports(pr) != nil {
-			require.False(t, a == algorithm.For(a.Collective)[0], "the first algorithm of a collective serves every p and root: %v", a.Supports(pr))
+			require.False(t, a == algorithm.For(a.Collective)[0], "the first algorithm of a collective must support every p and root: %v", a.Supports(pr))
 			continue
 		}
 		if most > 0 && weight(a, pr) > most {
@@ -166,7 +168,7 @@ func sweep(t *testing.T, a *algorithm.Algorithm, p, allRoots, most int) (checked
 	}
 	for _, f := range forests(p) {
 		if p > 1100 {
-			break // every rank hashes the forests of all
+			break // too slow, since every rank hashes the forests of all ranks
 		}
 		pr := algorithm.Params{P: p, Root: p / 2, Forest: f}
 		if a.Supports(pr) != nil || most > 0 && weight(a, pr) > most {
@@ -194,8 +196,8 @@ func TestEveryAlgorithm(t *testing.T) {
 	})
 }
 
-// TestManyRanks proves algorithms for larger numbers of ranks, if a rank has few instructions
-// and chunks.
+// TestManyRanks proves algorithms for larger numbers of ranks, if their programs have few
+// instructions and chunks.
 func TestManyRanks(t *testing.T) {
 	sample, most := []int{257}, 100_000
 	if testsize.Soak {
@@ -212,18 +214,18 @@ func TestManyRanks(t *testing.T) {
 	}
 }
 
-// TestNoAlgorithmIsBetterThanItClaims finds algorithms that could claim the canonical tree or
-// rank order and do not.
+// TestNoAlgorithmIsBetterThanItClaims requires that every algorithm claims the canonical tree
+// and rank order if they hold for every number of ranks.
 func TestNoAlgorithmIsBetterThanItClaims(t *testing.T) {
 	everyAlgorithm(t, func(t *testing.T, a *algorithm.Algorithm) {
 		canonical, rankOrder, err := check.Underclaims(a, 17)
 		require.NoError(t, err)
-		require.False(t, canonical, "the trees are canonical for every p")
-		require.False(t, rankOrder, "the order of ranks is kept for every p")
+		require.False(t, canonical, "the trees are canonical for every p, so the algorithm must claim it")
+		require.False(t, rankOrder, "the order of ranks is kept for every p, so the algorithm must claim it")
 	})
 }
 
-// TestCountsAndLayouts checks the lengths with which the checks run.
+// TestCountsAndLayouts checks the lengths with which programs are checked by default.
 func TestCountsAndLayouts(t *testing.T) {
 	require.Equal(t, []int{0, 1, 3, 4, 5, 127}, check.Counts(4))
 	require.Equal(t, []int{0, 1, 2, 97}, check.Counts(1))

@@ -7,7 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// terms interns expressions, so that equal numbers stand for equal trees.
+// terms interns expressions, so that trees are equal if and only if their ids are equal. The id
+// of a term is its index in nodes.
 type terms struct {
 	nodes     []term
 	known     map[term]int
@@ -53,7 +54,7 @@ func (t *terms) fold(m, chunk int, steps []sharding.FoldStep) int {
 	return value[0]
 }
 
-// rankSchedule returns the canonical order of m operands.
+// rankSchedule returns the steps of the canonical fold of m operands.
 func (t *terms) rankSchedule(m int) []sharding.FoldStep {
 	steps, ok := t.schedules[m]
 	if !ok {
@@ -80,7 +81,7 @@ func (t *terms) leaves(id int, f func(source, chunk int) bool) {
 	}
 }
 
-// text writes a term as nested pairs of leaves, shortened if it is long.
+// text returns a term as nested pairs of leaves, shortened if it is long.
 func (c *checker) text(id int) string {
 	const most = 400
 	var b strings.Builder

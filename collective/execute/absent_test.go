@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// slow is a node that waits a while before it reads messages.
+// slow is a node whose connections wait for a second before they read data.
 type slow struct{ mesh.Node }
 
 func (n slow) Open(ctx context.Context, routes []mesh.Route) ([]mesh.Conn, error) {
@@ -32,7 +32,8 @@ func (c slowConn) Read(b []byte) error {
 
 // TestAbsentValuesPassOnWhatTheyWaitFor sends a scratch slot in segments to a slow receiver,
 // then has a step with an absent value, and then overwrites the slot. The step with the absent
-// value needs no time, but steps after it rely on the whole slot having been sent.
+// value takes no time, but the step that overwrites the slot depends on it alone. So it must
+// wait until the whole slot is sent.
 func TestAbsentValuesPassOnWhatTheyWaitFor(t *testing.T) {
 	one := sharding.Range{Lo: 0, Hi: 1}
 	in := func(node int) program.Ref { return program.Chunk(program.In, node, 0) }
@@ -76,7 +77,7 @@ func TestAbsentValuesPassOnWhatTheyWaitFor(t *testing.T) {
 					{Op: program.DoRecv, Dst: slot(0)}}})
 			}
 			synctest.Test(t, func(t *testing.T) {
-				// Segments so long that the connection reads them from the sender's memory.
+				// Segments are so long that the connection reads them from the sender's memory.
 				const n, segment = 6 * 512, 4096
 				nodes := inMemory(t, 2)
 				nodes[1] = slow{nodes[1]}

@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// benchmark measures an AllReduce of n bytes on rank 0; the other ranks are goroutines of this
+// benchmark measures an AllReduce of n bytes among p ranks, which are goroutines of this
 // process.
 func benchmark(b *testing.B, net network, name string, p, n int, opt Options) {
 	progs := progsOf(b, program.AllReduce, name, p)
@@ -57,8 +57,8 @@ func BenchmarkAllReduce(b *testing.B) {
 	}
 }
 
-// BenchmarkRawTCP is the baseline: twice, it sends half of 64 MiB in both directions at once.
-// Two ranks must exchange exactly that.
+// BenchmarkRawTCP is the baseline for an AllReduce of 64 MiB among two ranks over TCP, which
+// exchange the same bytes: it sends 32 MiB in both directions at once, twice.
 func BenchmarkRawTCP(b *testing.B) {
 	const n, piece = 64 << 20, 256 << 10
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
-// ref is a compiled program.Ref: chunks of one of the rank's memories.
+// ref is a compiled program.Ref: chunks of one of the memories (buffers) of the rank.
 type ref struct {
 	mem    int32 // index into Runner.mem
 	lo, hi int32 // chunks
@@ -24,7 +24,8 @@ func (f ref) chunk(c int32) ref {
 
 func (f ref) chunks() int32 { return f.hi - f.lo }
 
-// whole is the count of segments of a part that is done or does not exist.
+// whole is stored instead of a number of segments if a part is done, or if the step has no such
+// part.
 const whole = math.MaxUint32
 
 // step is a compiled instruction, with its progress in this run.
@@ -39,14 +40,15 @@ type step struct {
 	src      []ref
 	plan     *program.FoldPlan
 
-	after []dep   // dependencies not implied by the order of halves
+	after []dep   // dependencies, except those that the order of its half implies
 	wake  []*half // halves that may wait for this step
 
-	received, sent atomic.Uint32 // segments received or computed locally, segments sent
+	received, sent atomic.Uint32 // number of segments received or computed locally, and sent
 }
 
-// dep is a step to wait for. If each is set, segment k waits for its segment k, else for the
-// whole step.
+// dep is a dependency of a step on another step, the field on. If each is set, segment k of the
+// dependent step waits only for segment k of the other step. Otherwise it waits for the whole
+// other step.
 type dep struct {
 	on   *step
 	each bool
@@ -59,7 +61,7 @@ func (d dep) met(k int) bool {
 	return d.on.received.Load() == whole && d.on.sent.Load() == whole
 }
 
-// source returns the reference that the sending part sends.
+// source returns the reference that the sending part of the step sends.
 func (s *step) source() ref {
 	if s.op == program.DoSend {
 		return s.src[0]
@@ -67,7 +69,7 @@ func (s *step) source() ref {
 	return s.dst
 }
 
-// reset resets the step's progress.
+// reset sets the progress of the step to that at the start of a run.
 func (s *step) reset() {
 	received, sent := uint32(0), uint32(whole)
 	if s.op == program.DoSend {
@@ -85,7 +87,7 @@ type lane struct {
 	index            int
 	sendTo, recvFrom int
 	send, recv       []mesh.Conn
-	lend             []mesh.Borrower // recv as Borrowers, nil where a connection is none
+	lend             []mesh.Borrower // recv as Borrowers, nil for a connection that is not one
 	steps            []step
 }
 
@@ -165,7 +167,7 @@ func (r *Runner) ready(f program.Ref) ref {
 	}
 }
 
-// halve makes the halves of a lane that have parts.
+// halve makes the halves of lane l, except a half without parts.
 func (r *Runner) halve(l *lane) {
 	receives, sends := false, false
 	for j := range l.steps {
@@ -192,9 +194,10 @@ func (r *Runner) halve(l *lane) {
 // for which they wait.
 //
 // Two steps on the same chunks access exactly the same bytes of their memories in segment k. If
-// one depends on the other, it is enough that each segment does. A step on other chunks in
-// between waits for whole steps, so everything before it is then complete. In an AllToAll the
-// chunks of the two sides are numbered separately, so there whole steps wait for each other.
+// one depends on the other, it is enough that each segment depends on the same segment of the
+// other step. If a step on other chunks comes between them, it waits for whole steps, so the
+// first step is complete before the last one begins. In an AllToAll the chunks of the two sides
+// are numbered separately, so there whole steps wait for each other.
 func (r *Runner) connect(l *lane, from *program.Lane) {
 	for j := range l.steps {
 		s := &l.steps[j]
@@ -207,7 +210,7 @@ func (r *Runner) connect(l *lane, from *program.Lane) {
 		for _, d := range from.Steps[j].After {
 			on := &r.lanes[d.Lane].steps[d.Step]
 			if d.Lane == l.index && on.op.Sends() == (s.op == program.DoSend) {
-				continue // the same half has completed that step before
+				continue // the same half completes that step before this one
 			}
 			each := r.prog.Collective != program.AllToAll && on.sameChunks(s)
 			s.after = append(s.after, dep{on, each})
@@ -221,8 +224,8 @@ func (s *step) sameChunks(t *step) bool {
 	return a.lo == b.lo && a.hi == b.hi
 }
 
-// touched returns a reference to the chunks of the step; all its operands have the same chunks,
-// except in an AllToAll.
+// touched returns a reference to the chunks of the step. All operands of a step have the same
+// chunks, except in an AllToAll.
 func (s *step) touched() ref {
 	if s.op == program.DoSend {
 		return s.src[0]
@@ -230,7 +233,7 @@ func (s *step) touched() ref {
 	return s.dst
 }
 
-// addWake adds a half that the step wakes.
+// addWake adds h to the halves that the step wakes, unless it is one of them.
 func (s *step) addWake(h *half) {
 	for _, w := range s.wake {
 		if w == h {
@@ -240,8 +243,8 @@ func (s *step) addWake(h *half) {
 	s.wake = append(s.wake, h)
 }
 
-// routes returns the connections that the program needs, and refuses lanes that share a
-// direction of a connection.
+// routes returns the routes of the connections that the program needs. It returns an error if
+// two lanes use the same direction of a connection.
 func (r *Runner) routes() ([]mesh.Route, error) {
 	type way struct {
 		peer, channel int
@@ -258,7 +261,7 @@ func (r *Runner) routes() ([]mesh.Route, error) {
 		}
 		for k, at := range [2]way{{l.SendPeer, l.Channel, true}, {l.RecvPeer, l.Channel, false}} {
 			if needed := [2]bool{sends, receives}[k]; !needed {
-				continue // the peer may not have the lane either
+				continue // no connection, since the peer may not have the lane
 			}
 			if other, taken := used[at]; taken {
 				return nil, fmt.Errorf("program of rank %d: lanes %d and %d both use channel %d of rank %d",
@@ -276,7 +279,7 @@ func (r *Runner) routes() ([]mesh.Route, error) {
 	return routes, nil
 }
 
-// attach assigns the connections to the lanes.
+// attach assigns conns, the connections of routes, to the lanes.
 func (r *Runner) attach(routes []mesh.Route, conns []mesh.Conn) {
 	first := map[mesh.Route]int{} // index of the first stripe of a route
 	for i := 0; i < len(routes); i += r.opt.Channels {

@@ -11,7 +11,7 @@
 // and again, on data of any length, without allocating. There are two ways to run,
 // which give the same bits and the same messages:
 //
-// If all messages are short, everything happens on the caller's goroutine, in the order of
+// If all messages are short, the caller's goroutine does all parts, in the order of
 // program.SerialOrder, and sending never waits. This has the least latency.
 //
 // Otherwise each half of each lane has a goroutine of a [Pool], and messages are sent in
@@ -19,11 +19,11 @@
 // chains and rings become pipelines, and one segment is folded while the system receives the
 // next.
 //
-// Elements are bytes to this package: an Operation gives their length, and a [Reducer] that
-// folds them. Contributions of forest programs may be absent; see forest.go.
+// This package handles elements as bytes: an Operation has the length of an element, and a
+// [Reducer] that folds elements. Contributions of forest programs may be absent; see forest.go.
 //
 // Every message is checked against the receiver's current step before its data is used. The
 // first failure ends the group and all halves on all ranks, whether it is a broken connection,
-// a disagreement of ranks, or a panic of an operator. Run returns the cause once nothing refers
-// to the caller's memory any more.
+// a mismatch between the operations of two ranks, or a panic of an operator. Run returns the
+// cause once nothing refers to the caller's memory any more.
 package execute

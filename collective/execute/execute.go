@@ -15,10 +15,10 @@ type Reducer interface {
 // Operation is one run of a program.
 type Operation struct {
 	Seq  uint64          // number within the group
-	What *mesh.Operation // equal hash on all ranks
+	What *mesh.Operation // describes the operation; the hash is equal on all ranks
 
 	// Before, if not 0, is a hash of the operations before this one. It is sent with each
-	// message, so that ranks with different earlier operations find out.
+	// message, so that ranks whose earlier operations differ get an error.
 	Before uint64
 
 	Elem   int // bytes of an element

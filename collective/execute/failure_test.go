@@ -61,10 +61,10 @@ func TestRanksThatDisagree(t *testing.T) {
 				m.close()
 				var mismatch *membership.MismatchError
 				for r, err := range errs {
-					if r == 1 || err != nil { // a rank may have finished before the others disagreed
+					if r == 1 || err != nil { // another rank may have finished before the mismatch
 						require.ErrorAs(t, err, &mismatch, "%s %s: rank %d", c.name, mode.name, r)
 						if i > 0 {
-							continue // the membership adds the operation of a rank in another process
+							continue // only a real membership adds the operation of a rank in another process
 						}
 						for _, s := range c.says {
 							require.ErrorContains(t, err, s, "%s %s: rank %d", c.name, mode.name, r)
@@ -76,7 +76,8 @@ func TestRanksThatDisagree(t *testing.T) {
 	}
 }
 
-// flaky is a node with a connection that breaks after a number of calls.
+// flaky is a node whose connections work for a total of left calls of their methods, and then
+// return cause.
 type flaky struct {
 	mesh.Node
 	left  atomic.Int64
@@ -164,7 +165,7 @@ func TestOperatorsThatDoNotReturn(t *testing.T) {
 	}
 	for name, length := range map[string]int{
 		"direct":             100,
-		"recursive-doubling": 4000, // messages are folded in their sender's memory
+		"recursive-doubling": 4000, // messages are folded from their sender's memory
 	} {
 		progs := progsOf(t, program.AllReduce, name, 4)
 		for _, mode := range modes {
@@ -180,13 +181,13 @@ func TestOperatorsThatDoNotReturn(t *testing.T) {
 					return err
 				})
 				m.close()
-				if errs[1] == nil { // a serial run ends with its goroutine
+				if errs[1] == nil { // in a serial run, Goexit ends the caller's goroutine
 					require.Equal(t, "exit", c.name)
 					errs[1] = nodes[1].Err()
 				}
 				for r, err := range errs {
 					if r != 1 && err == nil {
-						continue // it had finished before the failure
+						continue // the rank had finished before the failure
 					}
 					require.Error(t, err, "%s %s: rank %d", c.name, mode.name, r)
 					for _, s := range c.says {
@@ -243,7 +244,7 @@ func TestRefusals(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		require.True(t, strings.HasPrefix(err.Error(), "allreduce direct: rank 0: "), err)
 	}
-	require.NoError(t, nodes[0].Err(), "refusals leave the group as it is")
+	require.NoError(t, nodes[0].Err(), "refusals must not end the group")
 }
 
 func TestLengthsOfAnAllToAllMustFit(t *testing.T) {

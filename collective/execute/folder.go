@@ -11,10 +11,10 @@ const foldBytes = 8 << 10
 type folder struct {
 	leaves [][]byte // the operands, nil where absent
 	values [][]byte // values of the intermediate blocks, nil where absent
-	blocks [][]byte // their memory
+	blocks [][]byte // memory of the intermediate blocks
 }
 
-// operands returns a slice for n operands.
+// operands returns a slice for the memory of n operands.
 func (f *folder) operands(n int) [][]byte {
 	if n > len(f.leaves) {
 		f.leaves = make([][]byte, n)
@@ -22,7 +22,7 @@ func (f *folder) operands(n int) [][]byte {
 	return f.leaves[:n]
 }
 
-// reserve makes sure that blocks of a size exist.
+// reserve allocates n blocks of size bytes, unless they exist.
 func (f *folder) reserve(n, size int) {
 	if n > len(f.blocks) {
 		f.blocks = append(f.blocks, make([][]byte, n-len(f.blocks))...)
@@ -36,7 +36,7 @@ func (f *folder) reserve(n, size int) {
 }
 
 // fold writes the fold of the leaves' bytes [lo, hi) to the same bytes of dst. A leaf may be
-// the same memory as dst. At least one leaf is present.
+// the same memory as dst. At least one leaf is not nil.
 func (f *folder) fold(plan *program.FoldPlan, op *Operation, leaves [][]byte, dst []byte, lo, hi int) {
 	size := hi - lo
 	if plan.Blocks > 0 {
@@ -49,7 +49,8 @@ func (f *folder) fold(plan *program.FoldPlan, op *Operation, leaves [][]byte, ds
 	}
 }
 
-// foldBlock folds one block and returns where the result is.
+// foldBlock folds the bytes [lo, hi) and returns the result, which is in dst, in a leaf or in a
+// block.
 func (f *folder) foldBlock(plan *program.FoldPlan, reducer Reducer, leaves [][]byte, dst []byte, lo, hi int) []byte {
 	operand := func(x int) []byte {
 		switch {
@@ -88,8 +89,8 @@ func (f *folder) foldBlock(plan *program.FoldPlan, reducer Reducer, leaves [][]b
 }
 
 // pass makes the value of an operand the result of a step whose other operand is absent. If the
-// operand is in another block than the result, the two blocks exchange their memory. This is
-// possible because the block of the operand is free from now on.
+// operand is in another block than the result must be in, the two blocks exchange their memory.
+// This is possible because the block of the operand is free from now on.
 func (f *folder) pass(value []byte, operand, dst int) []byte {
 	if operand < 0 && dst != program.ToResult && operand != dst {
 		a, b := -1-operand, -1-dst

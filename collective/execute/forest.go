@@ -3,19 +3,20 @@ package execute
 import "github.com/superstep-ml/superstep/collective/program"
 
 // In a forest program a contribution may be absent, so each chunk of a value is present or
-// absent. Nearly always all chunks of a reference are alike. A present value is then sent as
-// in other programs, and an absent one as a single header. A reference with both present and
-// absent chunks is sent chunk by chunk. The number of such a segment is mixed + the number of
-// the chunk within the reference.
+// absent. Nearly always all chunks of a reference are present, or all are absent. A present
+// value is then sent as in other programs, and an absent value as a single header. A reference
+// with both present and absent chunks is sent chunk by chunk. The number of such a segment is
+// mixed + the number of the chunk within the reference.
 //
-// If the chunks of a step are all alike, its first segment shows whether they are present. Any
-// other step waits for all its dependencies and is published as a whole. So a step that may
-// begin its first segment knows which chunks are present.
+// If all chunks of a step are present, the step is published segment by segment, and its first
+// segment shows that they are. Any other step waits for all its dependencies and is published
+// as a whole. So when the dependencies of the first segment of a step are met, it is known
+// which of the chunks that it reads are present.
 
 // mixed marks the segment numbers of a message with absent chunks.
 const mixed = 1 << 31
 
-// extent says which chunks of a reference are present.
+// extent says whether none, some or all chunks of a reference are present.
 type extent uint8
 
 const (
@@ -24,13 +25,13 @@ const (
 	all
 )
 
-// presence says which chunks of which memories are present.
+// presence has, for each chunk of each memory, whether it is present.
 type presence struct {
 	held  []bool
-	first []int // by memory: index of its chunk 0
+	first []int // by memory: index of its chunk 0 in held
 }
 
-// prepare numbers the chunks of all memories.
+// prepare allocates held and first for the memories of prog.
 func (p *presence) prepare(prog *program.Program) {
 	if prog.Nodes == nil && prog.Forest == 0 {
 		return
@@ -50,7 +51,7 @@ func (p *presence) prepare(prog *program.Program) {
 	p.held = make([]bool, n)
 }
 
-// begin sets the presence of the contributions.
+// begin marks the chunks of contributions as present or absent, and all others as absent.
 func (p *presence) begin(r *Runner) {
 	clear(p.held)
 	for k, in := range r.op.In {
@@ -60,7 +61,7 @@ func (p *presence) begin(r *Runner) {
 	}
 }
 
-// of says which chunks of a reference are present.
+// of returns whether none, some or all chunks of a reference are present.
 func (p *presence) of(f ref) extent {
 	n := int32(0)
 	for _, held := range p.chunks(f) {
@@ -78,7 +79,7 @@ func (p *presence) of(f ref) extent {
 	}
 }
 
-// chunks returns the marks of a reference's chunks.
+// chunks returns the elements of held for the chunks of a reference.
 func (p *presence) chunks(f ref) []bool {
 	at := p.first[f.mem]
 	return p.held[at+int(f.lo) : at+int(f.hi)]
@@ -91,7 +92,7 @@ func (p *presence) set(f ref, held bool) {
 	}
 }
 
-// result reports whether the rank has its result, or is not to get one.
+// result reports whether the rank has its result, or has no output.
 func (p *presence) result(r *Runner) bool {
 	out := r.prog.Out
 	if out.Empty() {
@@ -103,16 +104,17 @@ func (p *presence) result(r *Runner) bool {
 // receiveBuffer is memory for a message that is received as a whole.
 type receiveBuffer struct {
 	spare []byte
-	came  []bool // by chunk
+	came  []bool // by chunk: whether it is present
 }
 
-// sendForest sends a value with absent chunks.
+// sendForest sends a value of which some or all chunks are absent. The extent there is
+// accordingly some or none.
 func (h *hand) sendForest(s *step, from ref, there extent) error {
 	if there == none {
 		if err := h.sendSegment(s, 0, 0, 0, nil, true); err != nil {
 			return err
 		}
-		// Later steps rely on all dependencies of this one.
+		// Later steps rely on all dependencies of this step being complete.
 		if err := h.awaitAll(s, from); err != nil {
 			return err
 		}
@@ -133,7 +135,8 @@ func (h *hand) sendForest(s *step, from ref, there extent) error {
 	return nil
 }
 
-// sendChunk sends one chunk of a value with absent chunks.
+// sendChunk sends chunk c of a value with absent chunks. offset is the position of the chunk in
+// the message, in bytes.
 func (h *hand) sendChunk(s *step, chunk ref, c int32, offset int) error {
 	number := mixed | uint32(c)
 	if h.r.presence.of(chunk) == none {
@@ -150,9 +153,10 @@ func (h *hand) sendChunk(s *step, chunk ref, c int32, offset int) error {
 	return nil
 }
 
-// receiveForest receives a value that cannot be received segment by segment, after its first
-// header. If done is false, the step goes on segment by segment. If copies is true, the step
-// copies the received value and does not fold.
+// receiveForest is called after the first header of a message was read. It receives a value
+// that cannot be received segment by segment, because some chunks of it or of the step's source
+// are absent. If done is false, the caller must receive the value segment by segment. If then
+// copies is true, the caller must copy the received value instead of folding it.
 func (h *hand) receiveForest(s *step) (done, copies bool, err error) {
 	r := h.r
 	if h.in.Seq != r.op.Seq || h.in.Hash != r.hash || h.in.Step != s.taking {
@@ -189,8 +193,8 @@ func (h *hand) receiveForest(s *step) (done, copies bool, err error) {
 	return true, false, nil
 }
 
-// receiveWhole receives a message whose first header was read, and records which chunks are
-// present.
+// receiveWhole receives a message whose first header was read, and records in h.came which
+// chunks are present.
 func (h *hand) receiveWhole(s *step, dst []byte) error {
 	r := h.r
 	if h.in.Segment >= mixed {
@@ -220,7 +224,7 @@ func (h *hand) receiveWhole(s *step, dst []byte) error {
 	return nil
 }
 
-// receiveChunks receives the chunks of a value with absent chunks.
+// receiveChunks receives a value that is sent chunk by chunk, after its first header was read.
 func (h *hand) receiveChunks(s *step, dst []byte) error {
 	r, at := h.r, 0
 	for c := range s.dst.chunks() {
@@ -252,8 +256,8 @@ func (h *hand) receiveChunks(s *step, dst []byte) error {
 	return nil
 }
 
-// combine makes chunk c of the destination from the received chunk and, if the step reduces,
-// its source.
+// combine computes chunk c of the destination from the received chunk, if came is set, and from
+// the same chunk of the source, if the step reduces.
 func (h *hand) combine(s *step, c int32, received []byte, came bool) {
 	r := h.r
 	to := s.dst.chunk(c)
@@ -269,7 +273,8 @@ func (h *hand) combine(s *step, c int32, received []byte, came bool) {
 	}
 }
 
-// copyForest copies a value with absent chunks.
+// copyForest copies a value of which some or all chunks are absent. If done is false, all
+// chunks are present, and the caller must copy the value.
 func (h *hand) copyForest(s *step) (done bool, err error) {
 	r, src := h.r, s.src[0]
 	there := r.presence.of(src)
@@ -293,7 +298,7 @@ func (h *hand) copyForest(s *step) (done bool, err error) {
 }
 
 // reduceForest sets the leaves of a reduction. If an operand has both present and absent
-// chunks, it does the reduction itself.
+// chunks, or if no operand is present, it does the reduction itself, and done is true.
 func (h *hand) reduceForest(s *step, leaves [][]byte) (done bool, err error) {
 	r := h.r
 	alike, any := true, false

@@ -10,7 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// forestOf divides shards 0..15 into contiguous ranges, one per rank; some may be empty.
+// forestOf divides shards 0..15 into contiguous ranges, one for each rank. Some ranges may be
+// empty.
 func forestOf(p, seed int) [][]sharding.Node {
 	const shards = 16
 	forest := make([][]sharding.Node, p)
@@ -26,7 +27,7 @@ func forestOf(p, seed int) [][]sharding.Node {
 	return forest
 }
 
-// absences makes some nodes absent: none, about half, or all.
+// absences returns which nodes are absent. A node is absent with probability of4/4.
 func absences(forest [][]sharding.Node, seed, of4 int) [][]bool {
 	absent := make([][]bool, len(forest))
 	for r, nodes := range forest {
@@ -44,7 +45,7 @@ func TestForests(t *testing.T) {
 			for p := 1; p <= 6; p++ {
 				for seed := range 3 {
 					pr := algorithm.Params{P: p, Root: seed % p, Forest: forestOf(p, seed)}
-					if seed == 2 { // a forest that algorithms for one node per rank accept too
+					if seed == 2 { // algorithms that take only one node per rank accept this forest too
 						pr.Forest = onePerRank(p)
 					}
 					if a.Forests == algorithm.WholeOnly || a.Supports(pr) != nil {
@@ -91,10 +92,11 @@ func testForest(t *testing.T, a *algorithm.Algorithm, pr algorithm.Params, seed 
 	}
 }
 
-// mixedForests is a program of two ranks in which the chunks of a reference have different
-// origins, so that some may be absent and others present. Rank 0 puts chunk 0 of its first node
-// and chunk 1 of its second into one slot. Rank 1 folds chunks 0 and 1 of its own two nodes
-// with the received ones, and sends everything back.
+// mixedForests returns programs of two ranks in which the chunks of a reference have different
+// origins, so that some may be absent and others present. Rank 0 copies chunk 0 of its first
+// node and chunk 1 of its second node into one slot, and sends the slot. Rank 1 folds chunk 0
+// of its first node and chunk 1 of its second node with the received chunks, folds its first
+// node into the result, and sends the result back.
 func mixedForests() []*program.Program {
 	all := sharding.Range{Lo: 0, Hi: 2}
 	at := program.Chunk
@@ -151,7 +153,7 @@ func TestSomeChunksAbsent(t *testing.T) {
 				for r := range progs {
 					require.NoError(t, errs[r])
 					for c := range 2 {
-						var want []byte // of in0[0], in1[1] of rank 0; in0[0], in1[1], in0 of rank 1
+						var want []byte // the fold of chunk c of node c of rank 0, node c of rank 1, node 0 of rank 1
 						for _, x := range [][]byte{k.chunk(0, c, c), k.chunk(1, c, c), k.chunk(1, 0, c)} {
 							switch {
 							case want == nil:

@@ -6,12 +6,12 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// half is one half of a lane: a sequence of parts done by one goroutine.
+// half is one half of a lane: a sequence of parts, which one goroutine does.
 //
 // A half waits for others by reading the counters of their steps. To wait, it marks itself as
 // parked, reads again, and sleeps on its channel. A half that advances a counter then checks
-// for parked halves. Since atomic operations have a single order, one of the two sees the
-// other.
+// for parked halves. Since atomic operations have a single total order, either the first half
+// sees the new counter, or the second half sees that the first is parked.
 type half struct {
 	hand
 	lane   *lane
@@ -20,7 +20,7 @@ type half struct {
 	wake   chan struct{} // holds one token
 }
 
-// run does all parts in order.
+// run does all parts of the half in order.
 func (h *half) run() {
 	for j := range h.lane.steps {
 		s := &h.lane.steps[j]
@@ -37,7 +37,7 @@ func (h *half) run() {
 }
 
 // broke fails the run because of a panic v or, if v is nil, because the goroutine ended. It
-// reports whether the goroutine goes on.
+// returns whether the goroutine continues.
 func (h *half) broke(v any) (alive bool) {
 	h.giveBack()
 	h.r.fail(h.r.broken(v))
@@ -84,8 +84,8 @@ func (h *half) await(s *step, k int) error {
 	return nil
 }
 
-// publish records that a part has done n segments of its step, or all of them, and wakes the
-// halves that wait for these.
+// publish records that this half has done n segments of its part of step s, and wakes the
+// halves that wait for them. n is whole if the part is done.
 func (h *half) publish(s *step, n uint32) {
 	if h.sends {
 		s.sent.Store(n)

@@ -13,12 +13,12 @@ import (
 // errStopped ends a half after another part of the run has failed.
 var errStopped = errors.New("stopped")
 
-// landBytes is the number of bytes of a message that are received at a time for folding. They
-// are still in the first-level cache when they are folded.
+// landBytes is the number of bytes of a message that are received at a time for folding. It is
+// so small that they are still in the cache when they are folded.
 const landBytes = 64 << 10
 
-// hand does parts of steps. Each half has one, and serial runs have one for all halves. It owns
-// the temporary memory of parts.
+// hand does parts of steps. Each half has its own hand, and serial runs use one hand for all
+// halves. A hand owns the temporary memory of parts.
 type hand struct {
 	r    *Runner
 	half *half // nil in serial runs, which never wait
@@ -49,7 +49,7 @@ func (h *hand) do(s *step, sends bool) error {
 	}
 }
 
-// await waits for the dependencies of segment k of a part.
+// await waits until the dependencies of segment k of a part are met.
 func (h *hand) await(s *step, k int) error {
 	if h.half == nil {
 		return nil
@@ -57,10 +57,11 @@ func (h *hand) await(s *step, k int) error {
 	return h.half.await(s, k)
 }
 
-// awaitAll waits for the dependencies of all segments of a step on f.
+// awaitAll waits until the dependencies of all segments of a part are met, given the reference
+// f on which the step works.
 func (h *hand) awaitAll(s *step, f ref) error { return h.await(s, h.r.segments(h.r.size(f))-1) }
 
-// publish records that segments up to k of n are done.
+// publish records that segments 0 to k of n segments are done.
 func (h *hand) publish(s *step, k, n int) {
 	if h.half == nil {
 		return
@@ -100,8 +101,8 @@ func (h *hand) send(s *step) error {
 	return nil
 }
 
-// sendSegment sends one message, with a segment number and an offset. It is the k-th message of
-// the step; k selects the stripe.
+// sendSegment sends one segment, with its number and its offset in bytes. It is message k of
+// the step, and k selects the connection.
 func (h *hand) sendSegment(s *step, k int, number uint32, offset int, data []byte, absent bool) error {
 	r := h.r
 	h.out = mesh.Header{
@@ -120,8 +121,8 @@ func (h *hand) sendSegment(s *step, k int, number uint32, offset int, data []byt
 	return err
 }
 
-// receive receives into the step's destination, folding if the step does, segment
-// by segment.
+// receive receives a message into the step's destination, segment by segment. If the step
+// reduces, it folds the message with the step's source.
 func (h *hand) receive(s *step) error {
 	if err := h.await(s, 0); err != nil {
 		return err
@@ -169,12 +170,12 @@ func (h *hand) receive(s *step) error {
 	return nil
 }
 
-// next waits for the k-th message of a step.
+// next waits for message k of a step and reads its header.
 func (h *hand) next(s *step, k int) error {
 	return s.lane.recv[k%len(s.lane.recv)].Next(&h.in)
 }
 
-// read reads data of the k-th message.
+// read reads data of message k into dst.
 func (h *hand) read(s *step, k int, dst []byte) error {
 	if len(dst) == 0 {
 		return nil
@@ -184,8 +185,9 @@ func (h *hand) read(s *step, k int, dst []byte) error {
 	return err
 }
 
-// readFold reads data of the k-th message and folds it with src into dst. If the connection can
-// lend its memory, the data is folded from there, else piece by piece through the cache.
+// readFold reads data of message k and folds it with src into dst. If the connection can lend
+// its memory, the data is folded from that memory. Otherwise the data is received and folded in
+// pieces of landBytes.
 func (h *hand) readFold(s *step, k int, dst, src []byte) error {
 	if len(dst) == 0 {
 		return nil
@@ -221,7 +223,7 @@ func (h *hand) giveBack() {
 	}
 }
 
-// pair folds the step's source and the received bytes.
+// pair folds src, from the step's source, and the received bytes into dst.
 func (h *hand) pair(s *step, dst, src, received []byte) {
 	if s.recvLeft {
 		h.r.op.Reducer.Fold(dst, received, src)
@@ -230,7 +232,7 @@ func (h *hand) pair(s *step, dst, src, received []byte) {
 	}
 }
 
-// receiveBufferFor returns memory for up to n bytes of whole elements to fold.
+// receiveBufferFor returns memory for whole elements to fold, of at most n bytes.
 func (h *hand) receiveBufferFor(n int) []byte {
 	n = min(n, blockOf(landBytes, h.r.op.Elem))
 	if n > len(h.land) {
@@ -264,7 +266,8 @@ func (h *hand) copy(s *step) error {
 	return nil
 }
 
-// expect checks that the received header is the expected one, before the data is used.
+// expect returns an error unless the received header is the expected one. It is called before
+// the data is used.
 func (h *hand) expect(s *step, number uint32, offset, length int, absent bool) error {
 	in, op := &h.in, h.r.op
 	if in.Seq == op.Seq && in.Hash == h.r.hash && in.Step == s.taking && in.Segment == number &&
@@ -274,7 +277,7 @@ func (h *hand) expect(s *step, number uint32, offset, length int, absent bool) e
 	return h.mismatch(s, number, offset, length)
 }
 
-// mismatch returns the error of an unexpected message.
+// mismatch returns the error for an unexpected message.
 func (h *hand) mismatch(s *step, number uint32, offset, length int) error {
 	in, op := &h.in, h.r.op
 	e := membership.Disagreement(h.r.prog.Rank, membership.Describe(op.Seq, op.What), s.lane.recvFrom, in.Seq)
@@ -287,7 +290,7 @@ func (h *hand) mismatch(s *step, number uint32, offset, length int) error {
 	return e
 }
 
-// describe returns a description of a part of a message, for errors.
+// describe returns a description of a segment for errors.
 func describe(step uint16, number uint32, offset, length uint64, absent bool) string {
 	if absent {
 		return fmt.Sprintf("an absent value at byte %d of message %d", offset, step)
@@ -304,7 +307,7 @@ func (h *hand) progress(n int) {
 // blockOf returns size in whole elements, rounded down but at least one.
 func blockOf(size, elem int) int { return max(size/elem, 1) * elem }
 
-// aligned makes a buffer of n bytes that is aligned for elements of any type.
+// aligned returns a new buffer of n bytes that is aligned for elements of any type.
 func aligned(n int) []byte { return bytesOf(make([]uint64, (n+7)/8))[:n] }
 
 // bytesOf returns the memory of words as bytes.
@@ -315,7 +318,7 @@ func bytesOf(words []uint64) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 8*len(words))
 }
 
-// copyUnlessSame copies, unless both are the same memory.
+// copyUnlessSame copies src to dst, unless both are the same memory.
 func copyUnlessSame(dst, src []byte) {
 	if len(dst) > 0 && &dst[0] != &src[0] {
 		copy(dst, src)

@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Numbers of elements beyond any memory are refused before they are multiplied, and offsets
-// beyond 32 bits are not truncated.
+// TestLargeCounts requires that numbers of elements whose bytes overflow an integer are
+// refused, and that offsets beyond 32 bits are not truncated.
 func TestLargeCounts(t *testing.T) {
 	progs := progsOf(t, program.AllReduce, "direct", 2)
 	m := newTeam(t, inMemory(t, 2), progs, Options{})
@@ -23,7 +23,7 @@ func TestLargeCounts(t *testing.T) {
 		require.ErrorContains(t, err, fmt.Sprintf("%d elements of 8 bytes", n))
 	}
 
-	// Eight thousand million elements: lengths only, since nothing touches the memory.
+	// This only computes lengths for 8·10⁹ elements. Nothing accesses their memory.
 	const n = 8_000_000_000
 	r.op = &Operation{Elem: 8, Layout: program.Even(n, 2)}
 	r.segment = DefaultSegment
@@ -34,7 +34,8 @@ func TestLargeCounts(t *testing.T) {
 	r.op = nil
 }
 
-// Too many or too long segments for the fields of a header are refused.
+// TestSegmentsThatHeadersCannotSay requires that data is refused if the number or the length of
+// its segments does not fit in the fields of a header.
 func TestSegmentsThatHeadersCannotSay(t *testing.T) {
 	nodes, progs := inMemory(t, 1), progsOf(t, program.AllReduce, "direct", 1)
 	for segment, n := range map[int]int{1: 1 << 31, 1 << 33: 1 << 33} {
@@ -64,7 +65,7 @@ func TestClose(t *testing.T) {
 	require.ErrorContains(t, err, "the runner is closed")
 }
 
-// The first failure is the failure of the group, and of all later runs.
+// TestRunsAfterAFailure requires that the first failure is the error of all later runs.
 func TestRunsAfterAFailure(t *testing.T) {
 	for _, mode := range modes {
 		nodes := inMemory(t, 2)
@@ -86,8 +87,8 @@ func TestRunsAfterAFailure(t *testing.T) {
 	}
 }
 
-// A run may stay on the caller's goroutine on some ranks and not on others. The messages are
-// the same.
+// TestRanksInDifferentModes requires correct results if a run is serial on some ranks and
+// parallel on others. The messages are the same.
 func TestRanksInDifferentModes(t *testing.T) {
 	const p = 5
 	for c := range program.NumCollectives {

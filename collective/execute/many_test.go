@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// handOver returns a broadcast from rank 0 to rank 1 with one step per chunk.
+// handOver returns the programs of a broadcast from rank 0 to rank 1 with one step per chunk.
 func handOver(chunks int) []*program.Program {
 	progs := make([]*program.Program, 2)
 	for r := range progs {
@@ -29,9 +29,9 @@ func handOver(chunks int) []*program.Program {
 	return progs
 }
 
-// TestMoreMessagesThanHeadersCount sends more steps, or more segments of one step, than the
-// numbers in headers can distinguish. All must arrive in the right places, also those of the
-// next operation.
+// TestMoreMessagesThanHeadersCount sends more steps, or more segments of one step, than a
+// number of 16 bits can distinguish. It requires that all data arrives at the right positions,
+// also in the next operation.
 func TestMoreMessagesThanHeadersCount(t *testing.T) {
 	const many = 1<<16 + 5
 	for name, c := range map[string]struct {
@@ -45,7 +45,7 @@ func TestMoreMessagesThanHeadersCount(t *testing.T) {
 	} {
 		for where, net := range map[string]network{"in memory": inMemory, "over TCP": overTCP} {
 			if testsize.Race && name != "steps, in turn" {
-				continue // takes long and shows nothing new
+				continue // takes long under the race detector, and finds no other races
 			}
 			t.Run(name+" "+where, func(t *testing.T) {
 				progs := handOver(c.chunks)
@@ -66,7 +66,7 @@ func TestMoreMessagesThanHeadersCount(t *testing.T) {
 						return err
 					})
 					require.Equal(t, []error{nil, nil}, errs)
-					require.True(t, string(in) == string(out), "what was sent is what came")
+					require.True(t, string(in) == string(out), "the received data must equal the sent data")
 				}
 			})
 		}

@@ -53,8 +53,8 @@ func (w *worker) live() {
 	}
 }
 
-// do runs a half. If the user's operator panics, the run fails. If it ends the goroutine, the
-// run fails too, and the pool loses the worker.
+// do runs a half. If the user's operator panics, the run fails. If the operator ends the
+// goroutine, the run fails too, and the pool loses the worker.
 func (w *worker) do(h *half) {
 	returned := false
 	defer func() {
@@ -63,7 +63,8 @@ func (w *worker) do(h *half) {
 			alive = h.broke(recover())
 		}
 		if alive {
-			// Before the end of the half is reported, so that the next run finds the worker.
+			// Add the worker to the pool before the end of the half is reported, so that the
+			// next run finds it.
 			w.pool.mu.Lock()
 			w.pool.idle = append(w.pool.idle, w)
 			w.pool.mu.Unlock()

@@ -35,7 +35,7 @@ func (sum) Fold(dst, left, right []byte) {
 	}
 }
 
-// count adds uint64s, in any order with the same result.
+// count adds uint64s. The result does not depend on the order of additions.
 type count struct{}
 
 func (count) Fold(dst, left, right []byte) {
@@ -62,7 +62,8 @@ func (product) Fold(dst, left, right []byte) {
 	}
 }
 
-// kind is an operator and its element type.
+// kind is an operator with its element type. serves reports whether its results with algorithm
+// a among p ranks equal those of the reference.
 type kind struct {
 	name    string
 	elem    int
@@ -81,7 +82,7 @@ var (
 	}}
 )
 
-// fill writes the elements that a source contributes from element number e on.
+// fill writes the elements that a source contributes to b, from element e of the source on.
 func (k kind) fill(b []byte, source, e int) {
 	for i := 0; i < len(b); i += 8 {
 		x := mix(uint64(source)<<40 + uint64(e*k.elem+i))
@@ -100,7 +101,7 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// task is one operation of all ranks, and its expected results.
+// task is one operation of all ranks. It computes the expected results.
 type task struct {
 	progs   []*program.Program
 	kind    kind
@@ -109,10 +110,10 @@ type task struct {
 	absent  [][]bool // by rank and node
 
 	brought map[[2]int][]byte // by rank and node
-	folds   map[[3]int][]byte // by bounds of ranks and chunk
+	folds   map[[3]int][]byte // by range of ranks and chunk
 }
 
-// in returns the contribution of a rank as a node of its forest, nil if it is absent.
+// in returns the contribution of a rank for a node of its forest, or nil if it is absent.
 func (t *task) in(rank, node int) []byte {
 	if t.brought == nil {
 		t.brought, t.folds = map[[2]int][]byte{}, map[[3]int][]byte{}
@@ -149,7 +150,7 @@ func (t *task) chunk(rank, node, c int) []byte {
 	return b[(off[c]-off[lo])*t.kind.elem : (off[c+1]-off[lo])*t.kind.elem]
 }
 
-// want returns the expected chunk c of a rank's output, nil if it is absent.
+// want returns the expected chunk c of a rank's output, or nil if it is absent.
 func (t *task) want(rank, c int) []byte {
 	p := t.progs[rank]
 	switch p.Collective {
@@ -171,7 +172,7 @@ func (t *task) want(rank, c int) []byte {
 	return t.fold(0, len(t.progs), c)
 }
 
-// fold folds chunk c of the ranks [lo, hi), in the canonical tree.
+// fold returns the fold of chunk c of the ranks [lo, hi) in the canonical tree.
 func (t *task) fold(lo, hi, c int) []byte {
 	at := [3]int{lo, hi, c}
 	b, folded := t.folds[at]
@@ -219,13 +220,13 @@ func (t *task) folded(lo, hi, c int) []byte {
 	return sharding.FoldRanks(values, merge)
 }
 
-// memory is the memory of a rank's part.
+// memory has the input and the output of a rank.
 type memory struct {
 	in  [][]byte
 	out []byte
 }
 
-// memories returns memories with the contributions.
+// memories returns the memory of all ranks, with their contributions.
 func (t *task) memories() []memory {
 	ms := make([]memory, len(t.progs))
 	for r, p := range t.progs {
@@ -251,7 +252,7 @@ func (t *task) memories() []memory {
 	return ms
 }
 
-// network makes nodes for p ranks.
+// network returns connected nodes for p ranks.
 type network func(t testing.TB, p int) []mesh.Node
 
 func inMemory(_ testing.TB, p int) []mesh.Node {
@@ -263,7 +264,7 @@ func inMemory(_ testing.TB, p int) []mesh.Node {
 	return nodes
 }
 
-// team is a Runner for every rank.
+// team has a Runner for every rank.
 type team struct {
 	runners []*Runner
 	seq     uint64
@@ -292,7 +293,7 @@ func (m *team) close() {
 	}
 }
 
-// everyone lets all ranks do something at once.
+// everyone calls do for all ranks at once, and returns their errors.
 func everyone(p int, do func(rank int) error) []error {
 	defer overdue.Watch("all ranks of a program")()
 	errs := make([]error, p)
@@ -304,7 +305,7 @@ func everyone(p int, do func(rank int) error) []error {
 	return errs
 }
 
-// run runs a task once.
+// run runs a task once on all ranks. It returns their memory and what Run returned.
 func (m *team) run(t *task) (ms []memory, present []bool, errs []error) {
 	ms, present = t.memories(), make([]bool, len(m.runners))
 	m.seq++

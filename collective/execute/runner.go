@@ -45,29 +45,29 @@ type Runner struct {
 
 	lanes         []lane
 	halves        []*half
-	byLane        [][2]*half // receiving, sending; nil if it has no parts
+	byLane        [][2]*half // receiving half, sending half; nil for a half without parts
 	order         []serialPart
 	serialWaiters []mesh.SerialWaiter // connections that must be told whether a run is serial
-	own           hand                // for serial runs
+	own           hand                // does the parts in serial runs
 
 	// The current run.
 	op       *Operation
-	hash     uint64 // of messages
+	hash     uint64 // in the headers of messages
 	segment  int    // bytes, a multiple of Elem
 	serial   bool
 	mem      [][]byte
-	arena    *offheap.Buffer // the scratch slots
+	arena    *offheap.Buffer // memory of the scratch slots
 	presence presence
 
-	pending  atomic.Int32 // halves that work
+	pending  atomic.Int32 // number of halves that have not ended
 	finished chan struct{}
 	failed   atomic.Bool
 	mu       sync.Mutex
 	cause    error
 }
 
-// New prepares a program to run on a node: it validates the program and opens its connections
-// together with its peers, which must do the same. The program must not be changed any more.
+// New returns a Runner for a program on a node. It validates the program and opens connections
+// to the peers, which must do the same. The program must not be changed afterwards.
 func New(ctx context.Context, prog *program.Program, node mesh.Node, opt Options) (*Runner, error) {
 	if err := prog.Validate(); err != nil {
 		return nil, err
@@ -113,8 +113,8 @@ func New(ctx context.Context, prog *program.Program, node mesh.Node, opt Options
 }
 
 // Close ends the goroutines of the Runner and frees its memory, which may be a multiple of the
-// data; the goroutines of a shared pool and the connections of the node stay. Run must not be
-// called after Close; closing again does nothing.
+// data; the goroutines of a shared pool and the connections of the node remain. Run must not be
+// called after Close. Closing again does nothing.
 func (r *Runner) Close() {
 	if r.owned != nil {
 		r.owned.Close()
@@ -129,8 +129,9 @@ func (r *Runner) Close() {
 }
 
 // Run does this rank's part of an operation. It returns when Out is complete and nothing refers
-// to the operation's memory any more. present says whether there is a result: if all
-// contributions of a forest program to it are absent, present is false and Out is unchanged.
+// to the operation's memory any more. present reports whether there is a result: if all
+// contributions of a forest program to the result are absent, present is false and Out is
+// unchanged.
 //
 // An operation that does not fit the program is refused before anything is sent, and does not
 // affect the group. Any later error is the cause for which the group ended; the contents of Out
@@ -153,14 +154,14 @@ func (r *Runner) Run(op *Operation) (present bool, err error) {
 	return present, err
 }
 
-// end drops the references to the caller's memory.
+// end ends the operation and drops the references to the caller's memory.
 func (r *Runner) end() {
 	r.node.End()
 	r.op = nil
 	clear(r.mem)
 }
 
-// begin checks that an operation fits, and sets up the run.
+// begin returns an error unless an operation fits the program, and sets up the run.
 func (r *Runner) begin(op *Operation) error {
 	p := r.prog
 	if r.closed {
@@ -211,8 +212,8 @@ func (r *Runner) begin(op *Operation) error {
 	return nil
 }
 
-// cut sets the length of segments, and refuses data with more bytes or segments than fit in
-// integers or headers.
+// cut sets the length of segments. It returns an error for data with more bytes or segments
+// than integers or headers can hold.
 func (r *Runner) cut(op *Operation) error {
 	n := r.prog.Chunks
 	longest := max(op.Layout.In[n], op.Layout.Out[n])
@@ -227,7 +228,7 @@ func (r *Runner) cut(op *Operation) error {
 	return nil
 }
 
-// fits checks the lengths of chunks that must have equal lengths.
+// fits returns an error if chunks that must have equal lengths have different lengths.
 func (r *Runner) fits() error {
 	l := &r.op.Layout
 	if r.prog.Collective != program.AllToAll {
@@ -249,8 +250,9 @@ func (r *Runner) fits() error {
 	return nil
 }
 
-// isSerial reports whether all messages are short enough for a serial run. Such a message is
-// one segment, so ranks may differ in this.
+// isSerial reports whether all messages are short enough for a serial run. Such a message has
+// one segment in serial and in parallel runs, so the runs of some ranks may be serial and those
+// of others parallel.
 func (r *Runner) isSerial() bool {
 	limit := min(r.opt.SerialLimit, r.segment)
 	if limit < 0 {
@@ -271,8 +273,8 @@ func (r *Runner) isSerial() bool {
 	return true
 }
 
-// lineWords is the number of words in a cache line: each scratch slot begins at a cache line,
-// and so is aligned for elements of any type.
+// lineWords is the number of words in a cache line. Each scratch slot begins at a cache line,
+// so it is aligned for elements of any type.
 const lineWords = 8
 
 // reserve allocates the scratch slots.
@@ -286,7 +288,7 @@ func (r *Runner) reserve() error {
 		total += words(k)
 	}
 	if total > r.arena.Len() {
-		r.arena.Free() // first: it may be a multiple of the data
+		r.arena.Free() // before allocating, since it may be a multiple of the data
 		arena, err := offheap.New(total)
 		if err != nil {
 			return fmt.Errorf("scratch: %w", err)
@@ -302,7 +304,7 @@ func (r *Runner) reserve() error {
 	return nil
 }
 
-// size returns the length of a reference in bytes.
+// size returns the length in bytes of the chunks of a reference.
 func (r *Runner) size(f ref) int {
 	off := r.op.Layout.Out
 	if f.in {
@@ -324,7 +326,7 @@ func (r *Runner) bytes(f ref) []byte {
 // segments returns the number of segments of n bytes, at least one.
 func (r *Runner) segments(n int) int { return max((n+r.segment-1)/r.segment, 1) }
 
-// runSerial does all parts on this goroutine.
+// runSerial does all parts of the run on this goroutine.
 func (r *Runner) runSerial() (err error) {
 	returned := false
 	defer func() {
@@ -391,7 +393,8 @@ func (r *Runner) fail(err error) error {
 	return r.cause
 }
 
-// broken returns the error of a panic or, if v is nil, of a goroutine that was ended.
+// broken returns the error for a panic with value v or, if v is nil, for a goroutine that an
+// operator has ended.
 func (r *Runner) broken(v any) error {
 	where := fmt.Sprintf("rank %d in %s", r.prog.Rank, membership.Describe(r.op.Seq, r.op.What))
 	switch v := v.(type) {

@@ -13,7 +13,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// tiny options divide everything into many segments.
+// modes are options for serial and parallel runs. In some of them, segments are so short that
+// even short messages have many.
 var modes = []struct {
 	name string
 	opt  Options
@@ -24,7 +25,7 @@ var modes = []struct {
 	{"mixed on three stripes", Options{Segment: 192, SerialLimit: 96, Channels: 3}},
 }
 
-// lengths returns numbers of elements for a collective of p ranks.
+// lengths returns the numbers of elements with which a collective of p ranks is tested.
 func lengths(c program.Collective, p int) []int {
 	switch {
 	case c == program.Barrier:
@@ -36,7 +37,7 @@ func lengths(c program.Collective, p int) []int {
 	}
 }
 
-// counts returns block lengths, some of them 0.
+// counts returns pseudo-random block lengths, some of which are 0.
 func counts(seed, chunks, n int) []int {
 	c := make([]int, chunks)
 	for i := range c {
@@ -47,7 +48,8 @@ func counts(seed, chunks, n int) []int {
 	return c
 }
 
-// layoutsFor lists layouts of all ranks for data of about n elements.
+// layoutsFor returns sets of layouts for data of about n elements. A set has a layout for each
+// rank.
 func layoutsFor(a *algorithm.Algorithm, chunks, p, n int) [][]program.Layout {
 	same := func(l program.Layout) []program.Layout {
 		ls := make([]program.Layout, p)
@@ -58,7 +60,8 @@ func layoutsFor(a *algorithm.Algorithm, chunks, p, n int) [][]program.Layout {
 	}
 	all := [][]program.Layout{same(program.Even(n, chunks))}
 	if a.Collective == program.AllToAll {
-		// Chunks of different lengths are other chunks at their receiver.
+		// A block has another chunk number at its receiver, so all chunks must have the same
+		// length if all ranks have the same layout.
 		all[0] = same(program.Blocks(uniform(chunks, n/chunks)))
 	}
 	if a.EvenOnly || n < chunks {
@@ -113,7 +116,7 @@ func requireTask(t *testing.T, m *team, k *task, where string) {
 			want := k.want(r, c)
 			if want == nil {
 				require.False(t, present[r], "%s: rank %d", where, r)
-				want = make([]byte, len(got)) // untouched
+				want = make([]byte, len(got)) // the output must not be changed
 			} else {
 				require.True(t, present[r], "%s: rank %d", where, r)
 			}
@@ -124,7 +127,8 @@ func requireTask(t *testing.T, m *team, k *task, where string) {
 	}
 }
 
-// testAlgorithm runs an algorithm with all layouts, in all modes.
+// testAlgorithm compares the results of an algorithm with the reference, for all layouts and in
+// all modes.
 func testAlgorithm(t *testing.T, a *algorithm.Algorithm, p int, net network) {
 	for root := range p {
 		if !testsize.Soak && root > 0 && root < p-1 && root != p/2 {

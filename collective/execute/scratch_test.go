@@ -10,8 +10,9 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// TestLargeScratchIsNotTheHeaps runs operations that need more and more scratch memory for the
-// contributions of other ranks, and counts the bytes allocated on the heap.
+// TestLargeScratchIsNotTheHeaps runs operations that need different amounts of scratch memory
+// for the contributions of other ranks. It requires that this memory is not allocated on the
+// heap.
 func TestLargeScratchIsNotTheHeaps(t *testing.T) {
 	const p, largest = 3, 1 << 19
 	progs := progsOf(t, program.AllReduce, "allgather-reduce", p)

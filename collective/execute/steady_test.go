@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
-// TestNoAllocations runs operations on several ranks in goroutines that wait for each other,
-// and counts the allocations of all.
+// TestNoAllocations requires that a repeated operation allocates nothing, on all ranks
+// together.
 func TestNoAllocations(t *testing.T) {
 	for _, name := range []string{"direct", "ring", "recursive-doubling", "double-tree"} {
 		for net, nodes := range map[string]network{"memory": inMemory, "TCP": overTCP} {
@@ -69,7 +69,8 @@ func noAllocations(t *testing.T, name string, nodes []mesh.Node, opt Options) {
 	}
 }
 
-// TestManyRanks reduces around a ring of many ranks in one process.
+// TestManyRanks compares an AllReduce in a ring of many ranks in one process with the
+// reference.
 func TestManyRanks(t *testing.T) {
 	p := 100
 	if testsize.Soak {
@@ -90,7 +91,7 @@ func TestManyRanks(t *testing.T) {
 	}
 }
 
-// TestRunnersMayShareWorkers runs programs of different shapes in turn, with
+// TestRunnersMayShareWorkers runs programs of different shapes alternately on one pool, with
 // lengths that grow and shrink.
 func TestRunnersMayShareWorkers(t *testing.T) {
 	pool := NewPool()

@@ -15,8 +15,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
-// assembly is a membership within one process: its processes wait for each other,
-// and share the first failure.
+// assembly is a membership within one process: the members wait until all have joined, and
+// share the first failure.
 type assembly struct {
 	mu    sync.Mutex
 	peers []membership.Peer
@@ -58,7 +58,7 @@ func (a *assembly) Err() error {
 	return a.cause
 }
 
-// overTCP gives each rank a mesh of its own.
+// overTCP returns nodes for p ranks that are connected over TCP. Each rank has its own mesh.
 func overTCP(t testing.TB, p int) []mesh.Node {
 	a := &assembly{peers: make([]membership.Peer, p), left: p, full: make(chan struct{}), failed: make(chan struct{})}
 	meshes, nodes := make([]*mesh.TCP, p), make([]mesh.Node, p)

@@ -3,10 +3,10 @@
 // or how messages are transported.
 //
 // A [Program] is the part of one rank: lanes of instructions on chunks of its input, its output
-// and scratch memory. Package algorithm generates programs, package check proves that the parts
-// of all ranks fit together and compute what they claim, package execute runs a part over
-// connections, and package simulate predicts its time on given networks. A program prints as
-// text, and changes of an algorithm are reviewed by this text:
+// and scratch memory. Package algorithm generates programs, package check proves that the
+// programs of all ranks together compute the collective as they claim, package execute runs a
+// program over connections, and package simulate predicts its time on given networks. A program
+// has a text form, in which changes of an algorithm are reviewed:
 //
 //	program allreduce direct p=2 rank=0 chunks=2 canonical order
 //	in [0:2] out [0:2] scratch0[0]

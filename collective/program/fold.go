@@ -23,12 +23,12 @@ type FoldOp struct{ Dst, A, B int }
 // ToResult is the destination of the last step.
 const ToResult = int(^uint(0) >> 1)
 
-// ErrFoldShape is the error of steps that are not a tree over the leaves.
+// ErrFoldShape is wrapped by the error for steps that are not a tree over the leaves.
 var ErrFoldShape = errors.New("the fold steps do not join every operand exactly once")
 
 // CompileFold orders the steps of a fold over m leaves depth first, left before right, and
-// gives each intermediate value a block. The steps must join all leaves into slot 0; a right
-// slot cannot be used again.
+// gives each intermediate value a block. The steps must join all leaves into slot 0. After a
+// step, its right slot cannot be used again.
 func CompileFold(m int, steps []sharding.FoldStep) (*FoldPlan, error) {
 	if m == 0 && len(steps) == 0 {
 		return &FoldPlan{}, nil
@@ -62,7 +62,7 @@ func CompileFold(m int, steps []sharding.FoldStep) (*FoldPlan, error) {
 	return p, nil
 }
 
-// emit appends the steps that evaluate v and returns the operand holding it.
+// emit appends the steps that evaluate v and returns the operand that holds the value.
 func (p *FoldPlan) emit(pairs [][2]int, m, v int, free *[]int) int {
 	if v < m {
 		return v

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// expression folds leaves according to the steps.
+// expression returns the expression over m leaves that the steps compute, as text.
 func expression(m int, steps []sharding.FoldStep) string {
 	v := make([]string, m)
 	for i := range v {
@@ -23,7 +23,7 @@ func expression(m int, steps []sharding.FoldStep) string {
 	return v[0]
 }
 
-// run folds leaves according to the plan.
+// run returns the expression that plan p computes, as text.
 func run(t require.TestingT, p *FoldPlan) string {
 	if p.Leaves == 1 {
 		require.Empty(t, p.Steps)
@@ -35,13 +35,13 @@ func run(t require.TestingT, p *FoldPlan) string {
 			require.Less(t, x, p.Leaves)
 			return fmt.Sprint(x)
 		}
-		require.NotEmpty(t, blocks[-1-x], "a block is read before it is written")
+		require.NotEmpty(t, blocks[-1-x], "a block must be written before it is read")
 		return blocks[-1-x]
 	}
 	for i, s := range p.Steps {
 		value := "(" + operand(s.A) + " " + operand(s.B) + ")"
 		if s.Dst == ToResult {
-			require.Equal(t, len(p.Steps)-1, i, "only the last step writes the result")
+			require.Equal(t, len(p.Steps)-1, i, "only the last step may write the result")
 			return value
 		}
 		blocks[-1-s.Dst] = value
@@ -50,8 +50,8 @@ func run(t require.TestingT, p *FoldPlan) string {
 	return ""
 }
 
-// TestPlansKeepTheExpression compares plans of any tree with the steps from which they were
-// compiled.
+// TestPlansKeepTheExpression requires that the plan of an arbitrary tree computes the same
+// expression as the steps from which it was compiled.
 func TestPlansKeepTheExpression(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := rapid.IntRange(1, 40).Draw(t, "leaves")
@@ -90,7 +90,7 @@ func TestPlansNeedFewBlocks(t *testing.T) {
 		plan, err = CompileFold(m, chain)
 		require.NoError(t, err)
 		require.Equal(t, expression(m, chain), run(t, plan))
-		require.LessOrEqual(t, plan.Blocks, 1, "a chain accumulates in place")
+		require.LessOrEqual(t, plan.Blocks, 1, "a chain must accumulate in place")
 	}
 	plan, err := CompileFold(0, nil)
 	require.NoError(t, err)

@@ -6,14 +6,15 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Layout gives the chunks of a program their lengths when it is run: chunk c lies at the
-// elements [Out[c], Out[c+1]) of the data. In is the same list, except for an AllToAll of
-// blocks of different lengths, where the data that a rank sends is divided differently from the
-// data that it receives. Each has one more entry than there are chunks; offsets begin at 0 and
+// Layout has the lengths of the chunks of a program for one run: chunk c has the elements
+// [Out[c], Out[c+1]) of the data. In is the same list, except for an AllToAll of blocks of
+// different lengths, where the data that a rank sends is divided differently from the data that
+// it receives. Both lists have one more entry than there are chunks. Offsets begin at 0 and
 // never decrease.
 type Layout struct{ In, Out []int }
 
-// Even divides n elements into chunks; the first (n mod chunks) are longer by one.
+// Even returns a layout that divides n elements evenly. The first (n mod chunks) chunks are
+// longer by one element.
 func Even(n, chunks int) Layout {
 	off := make([]int, chunks+1)
 	for c := range chunks {
@@ -22,14 +23,14 @@ func Even(n, chunks int) Layout {
 	return Layout{off, off}
 }
 
-// Blocks gives chunk c counts[c] elements.
+// Blocks returns a layout in which chunk c has counts[c] elements.
 func Blocks(counts []int) Layout {
 	off := offsets(counts)
 	return Layout{off, off}
 }
 
-// Exchange is the layout of one rank in an AllToAll: in[d] has send[d] elements and
-// out[s] has recv[s].
+// Exchange returns the layout of one rank in an AllToAll: in[d] has send[d] elements and out[s]
+// has recv[s] elements.
 func Exchange(send, recv []int) Layout { return Layout{offsets(send), offsets(recv)} }
 
 func offsets(counts []int) []int {
@@ -46,14 +47,15 @@ func (l Layout) Len(r Ref) int {
 	return off[r.Chunks.Hi] - off[r.Chunks.Lo]
 }
 
-// Elements returns the range of a reference within its buffer, which holds the chunks of room.
+// Elements returns the range of elements of a reference within its buffer. room has the chunks
+// that the buffer holds.
 func (l Layout) Elements(r Ref, room sharding.Range) sharding.Range {
 	off := l.of(r.Buffer)
 	base := off[room.Lo]
 	return sharding.Range{Lo: off[r.Chunks.Lo] - base, Hi: off[r.Chunks.Hi] - base}
 }
 
-// Size returns the number of elements of a buffer that holds the chunks of room.
+// Size returns the number of elements of a buffer that holds the chunks room.
 func (l Layout) Size(b Buffer, room sharding.Range) int {
 	if room.Empty() {
 		return 0

@@ -20,7 +20,7 @@ func TestEvenChunks(t *testing.T) {
 		longer := 0
 		for c := range chunks {
 			extra := l.Len(Chunk(Out, 0, c)) - n/chunks
-			require.True(t, extra == 0 || extra == 1 && longer == c, "the longer chunks come first")
+			require.True(t, extra == 0 || extra == 1 && longer == c, "the longer chunks must come first")
 			longer += extra
 		}
 		require.Equal(t, n%chunks, longer)
@@ -48,7 +48,7 @@ func TestExchangesAreCutOnBothSides(t *testing.T) {
 	require.NoError(t, l.Check(3))
 	require.Equal(t, 3, l.Len(Chunk(In, 0, 2)))
 	require.Equal(t, 6, l.Len(Chunk(Out, 0, 2)))
-	require.Equal(t, 4, l.Len(Chunk(Scratch, 1, 0)), "scratch is cut like the output")
+	require.Equal(t, 4, l.Len(Chunk(Scratch, 1, 0)), "scratch must be divided like the output")
 	require.Equal(t, 6, l.Size(In, sharding.Range{Lo: 0, Hi: 3}))
 	require.Equal(t, 10, l.Size(Out, sharding.Range{Lo: 0, Hi: 3}))
 }
@@ -57,7 +57,7 @@ func TestBrokenLayoutsAreRefused(t *testing.T) {
 	require.ErrorContains(t, Even(9, 4).Check(3), "a layout of 4 chunks for a program of 3")
 	require.ErrorContains(t, Blocks([]int{3, -1}).Check(2), "chunk 1 has -1 elements")
 	require.Error(t, Layout{}.Check(1))
-	require.Error(t, Layout{In: []int{0, 4}, Out: []int{1, 4}}.Check(1), "offsets begin at 0")
+	require.Error(t, Layout{In: []int{0, 4}, Out: []int{1, 4}}.Check(1), "offsets must begin at 0")
 	require.ErrorContains(t, Exchange([]int{1}, []int{-2}).Check(1), "chunk 0 has -2 elements")
 }
 

@@ -11,8 +11,7 @@ import (
 // Collective says what a program computes.
 type Collective uint8
 
-// The collectives. n is the length of the whole data, which is divided into Chunks; "block r"
-// is chunk r if there is one chunk per rank.
+// The collectives. "Block r" is chunk r of data that has one chunk per rank.
 const (
 	AllReduce     Collective = iota // every rank gets the fold of all ranks' data
 	Broadcast                       // every rank gets the root's data
@@ -24,7 +23,7 @@ const (
 	AllToAll                        // rank r gets block r of every rank's data, in rank order
 	Barrier                         // no data; no rank ends before all have begun
 	Scan                            // rank r gets the fold of the data of ranks 0..r
-	Exscan                          // rank r gets the fold of the data of ranks 0..r−1; rank 0 nothing
+	Exscan                          // rank r gets the fold of the data of ranks 0..r−1; rank 0 gets nothing
 	NumCollectives
 )
 
@@ -41,7 +40,7 @@ func (c Collective) String() string {
 	return collectiveNames[c]
 }
 
-// ParseCollective is the inverse of String.
+// ParseCollective returns the collective whose String is name.
 func ParseCollective(name string) (Collective, error) {
 	for c, n := range collectiveNames {
 		if n == name {
@@ -61,23 +60,22 @@ func (c Collective) Reduces() bool {
 	return c == AllReduce || c == Reduce || c == ReduceScatter || c == Scan || c == Exscan
 }
 
-// Program is one rank's part of a collective, as plain data. A generator makes it only from (p,
-// rank, root, parameters), in time proportional to the rank's own steps; the checker, the
-// executors, the simulator and drawing tools read it. It has no element types or lengths: the
-// data is a sequence of Chunks parts, whose lengths are given by a Layout when the program is
-// run.
+// Program is one rank's part of a collective, as plain data. A generator makes it from p, rank,
+// root and parameters alone, in time proportional to the number of steps of the rank. The
+// checker, the executors, the simulator and drawing tools read it. It has no element types or
+// lengths: the data is a sequence of Chunks parts, whose lengths are given by a Layout when the
+// program is run.
 //
-// A buffer holds a contiguous range of chunks, and chunks are addressed by their own numbers
-// wherever the buffer begins: rank 3's input of an AllGather holds only chunk 3, and is in[3].
-// The chunks of an AllToAll are numbered separately on each side: in[d] is the block for rank
-// d, out[s] the block from rank s, and the block that rank s sends from in[d] arrives in rank
-// d's out[s].
+// A buffer holds a contiguous range of chunks. Chunks keep their numbers wherever the buffer
+// begins: the input of rank 3 of an AllGather holds only chunk 3, which is in[3]. The chunks of
+// an AllToAll are numbered separately on each side: in[d] is the block for rank d, out[s] the
+// block from rank s, and the block that rank s sends from in[d] arrives in rank d's out[s].
 type Program struct {
 	Collective Collective
 	Algorithm  string // name of the algorithm: "direct", "ring"
 	P          int    // number of ranks
-	Rank       int    // the rank of this part
-	Root       int    // the root, or -1 where there is none
+	Rank       int    // the rank to which this program belongs
+	Root       int    // the root, or -1 if there is none
 	Dims       []int  // the dimensions in which the algorithm arranges the ranks, if it does
 	Chunks     int    // parts of the data, at least 1
 
@@ -85,15 +83,16 @@ type Program struct {
 	// as the input of a Broadcast on all ranks but the root).
 	In, Out sharding.Range
 
-	// Nodes makes the input a forest: it holds one buffer for each node of the aligned tree
-	// over shards, in[c] being chunk c of the first and in1[c] of the second. Nil stands for
-	// one whole buffer (in), an empty list for none. Forest is a hash of the nodes of all
-	// ranks, 0 if the ranks have whole buffers.
+	// If Nodes is not nil, the input is a forest: it has one buffer for each of these nodes of
+	// the aligned tree over shards. in[c] is chunk c of the first buffer, and in1[c] is chunk c
+	// of the second. If Nodes is empty, the rank has no input. If Nodes is nil, the input is
+	// one whole buffer. Forest is a hash of the nodes of all ranks, 0 if the ranks have whole
+	// buffers.
 	Nodes  []sharding.Node
 	Forest uint64
 
 	// Scratch gives the chunks of each scratch slot: slot k has room for the chunks [Lo, Hi),
-	// with their lengths in the output.
+	// with the lengths that they have in the output.
 	Scratch []sharding.Range
 
 	// Lanes progress independently of each other. See Lane.
@@ -101,8 +100,8 @@ type Program struct {
 
 	// CanonicalTree claims that each result is folded in the canonical tree: the fold tree over
 	// ranks (sharding.RankSchedule) of whole buffers, or the aligned tree over shards
-	// (sharding.FoldSchedule) of forests. All programs with this claim give the same bits, so one
-	// may replace another.
+	// (sharding.FoldSchedule) of forests. All programs with this claim give the same bits for
+	// the same input, so they can replace each other.
 	CanonicalTree bool
 
 	// RankOrder claims that operands keep the order of ranks, so that operators
@@ -124,13 +123,14 @@ const NoPeer = -1
 
 // Lane is a sequence of instructions with at most one peer to send to, at most one to receive
 // from, and the number of the channel that both use. Messages from one rank to another on one
-// channel are received in the order sent. Only one lane of the sender and one of the receiver
-// use a channel in a direction, so that no lane ever waits behind another's message.
+// channel are received in the order sent. In each direction, only one lane of the sender and
+// one lane of the receiver use a channel, so that no lane waits behind a message of another
+// lane.
 //
 // A lane has two halves that progress independently: the send half does the sending parts of
 // its instructions in order; the receive half does everything else (receiving, reducing,
-// copying) in order. Between the halves, and between lanes, there is no order, except by After,
-// and except that a fused instruction receives before it sends.
+// copying) in order. Only After orders the halves of a lane, or different lanes. In addition,
+// an instruction that both receives and sends (a fused instruction) receives first.
 type Lane struct {
 	SendPeer int // rank, or NoPeer
 	RecvPeer int // rank, or NoPeer
@@ -144,8 +144,8 @@ const MaxChannels = 64
 // OpCode is the operation of an instruction.
 type OpCode uint8
 
-// The instructions. Sending ones are finished when their source may be overwritten, receiving
-// ones when the data is in place.
+// The instructions. An instruction that sends is finished when its source may be overwritten.
+// An instruction that receives is finished when the data is in Dst.
 //
 // A contribution may be absent at run time (a node of a forest whose shards have no rows). An
 // absent value is sent as a message without data, and a fold with it returns the other operand
@@ -165,7 +165,7 @@ var opCodeNames = [numOpCodes]string{
 	"send", "recv", "recv-reduce", "recv-reduce-send", "recv-copy-send", "copy", "reduce",
 }
 
-// String gives the name that the text form of programs uses.
+// String returns the name that the text form of programs uses.
 func (o OpCode) String() string {
 	if o >= numOpCodes {
 		return "opcode(" + strconv.Itoa(int(o)) + ")"
@@ -184,8 +184,8 @@ func (o OpCode) Reduces() bool {
 	return o == DoRecvReduce || o == DoRecvReduceSend || o == DoReduce
 }
 
-// sources is the number of operands that an instruction reads, or -1 where any
-// positive number will do.
+// sources returns the number of operands that an instruction reads, or -1 if any positive
+// number is allowed.
 func (o OpCode) sources() int {
 	switch o {
 	case DoSend, DoRecvReduce, DoRecvReduceSend, DoCopy:
@@ -197,23 +197,23 @@ func (o OpCode) sources() int {
 	}
 }
 
-// Buffer names a rank's buffer.
+// Buffer identifies a buffer of a rank.
 type Buffer uint8
 
-// The buffers. The input is never written; the output is where the result ends up.
-// An executor may be given the same memory for a chunk of the (first) input and
-// the chunk of that number of the output: a program therefore reads a chunk of the
-// input only before it writes that of the output, which the checker verifies.
+// The buffers. The input is never written. An executor may be given the same memory for chunk c
+// of the (first) input and chunk c of the output. Therefore a program reads a chunk of the
+// input only before it writes the chunk of the output with the same number. The checker
+// verifies this.
 const (
 	In      Buffer = iota // what the rank contributes
 	Out                   // the result
-	Scratch               // room for intermediate values
+	Scratch               // intermediate values
 	numBuffers
 )
 
 var bufferNames = [numBuffers]string{"in", "out", "scratch"}
 
-// String gives the name that the text form of programs uses.
+// String returns the name that the text form of programs uses.
 func (b Buffer) String() string {
 	if b >= numBuffers {
 		return "buffer(" + strconv.Itoa(int(b)) + ")"
@@ -221,8 +221,8 @@ func (b Buffer) String() string {
 	return bufferNames[b]
 }
 
-// Ref is a range of chunks of a buffer. Slot numbers the scratch slots; for In it
-// numbers the nodes of a forest (0 for a whole buffer).
+// Ref is a range of chunks of a buffer. Slot is the number of a scratch slot. For In it is the
+// number of a node of a forest, and 0 for a whole buffer.
 type Ref struct {
 	Buffer Buffer
 	Slot   int
@@ -235,11 +235,11 @@ func Chunk(b Buffer, slot, c int) Ref { return Ref{b, slot, sharding.Range{Lo: c
 // Span returns the reference to the chunks [lo, hi) of a buffer.
 func Span(b Buffer, slot, lo, hi int) Ref { return Ref{b, slot, sharding.Range{Lo: lo, Hi: hi}} }
 
-// Dep is an instruction of the same rank. All its parts must be finished before another
-// instruction starts.
+// Dep identifies an instruction of the same rank on which another instruction depends. All
+// parts of the former must be finished before the latter starts.
 type Dep struct{ Lane, Step int }
 
-// Instruction is one step of a lane. Op decides which fields have a meaning.
+// Instruction is one step of a lane. Op determines which fields are used.
 type Instruction struct {
 	Op  OpCode
 	Dst Ref   // written by all but DoSend
@@ -249,8 +249,9 @@ type Instruction struct {
 	// DoRecvReduceSend.
 	RecvLeft bool
 
-	// Fold is the order in which DoReduce folds Src: steps on slots numbered like Src. The left
-	// slot accumulates, and slot 0 holds the result.
+	// Fold is the order in which DoReduce folds Src. Slot k of the steps begins with the value
+	// of Src[k]. A step stores its result in its left slot, and after all steps slot 0 holds
+	// the result.
 	Fold []sharding.FoldStep
 
 	After []Dep
@@ -258,11 +259,11 @@ type Instruction struct {
 
 // Cost is the cost of programs as declared by their generator.
 type Cost struct {
-	// Steps is the length of the longest chain of messages in which each can only be sent when
-	// the one before has arrived.
+	// Steps is the length of the longest chain of messages in which each message can only be
+	// sent after the message before it has arrived.
 	Steps int
 
-	// Sent is the number of elements that a rank sends, given its layout; partial
-	// values of a forest count each. Nil means none.
+	// Sent returns the number of elements that a rank sends with layout l. The elements of each
+	// node of a forest count. If Sent is nil, ranks send no elements.
 	Sent func(rank int, l Layout) int
 }

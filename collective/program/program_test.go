@@ -9,8 +9,9 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// direct is the AllReduce in which every rank owns a chunk: lane 0 folds the pieces of its own
-// chunk, and lane k exchanges pieces and results with rank (rank + k) mod p.
+// direct returns the program of a rank of an AllReduce in which every rank owns a chunk: lane 0
+// folds the pieces of its own chunk, and lane k exchanges pieces and results with rank (rank +
+// k) mod p.
 func direct(p, rank int) *Program {
 	all := sharding.Range{Lo: 0, Hi: p}
 	prog := &Program{Collective: AllReduce, Algorithm: "direct", P: p, Rank: rank, Root: -1, Chunks: p, In: all, Out: all,
@@ -84,12 +85,12 @@ func TestInstructionsAsText(t *testing.T) {
 	require.Equal(t, "opcode(200)", OpCode(200).String())
 	require.Equal(t, "buffer(9)", Buffer(9).String())
 	require.Equal(t, "collective(99)", Collective(99).String())
-	require.Contains(t, (&Instruction{Op: DoSend}).String(), "?", "also what is broken prints")
+	require.Contains(t, (&Instruction{Op: DoSend}).String(), "?", "an instruction without operands must have a text too")
 	require.Contains(t, (&Instruction{Op: DoReduce}).String(), "?")
 	require.Contains(t, (&Instruction{Op: DoReduce, Fold: []sharding.FoldStep{{Left: 0, Right: 1}}}).String(), "?")
 }
 
-// TestKinds compares the properties of collectives and instructions with lists.
+// TestKinds compares the properties of collectives and instructions with those listed here.
 func TestKinds(t *testing.T) {
 	rooted := map[Collective]bool{Broadcast: true, Reduce: true, Gather: true, Scatter: true}
 	reducing := map[Collective]bool{AllReduce: true, Reduce: true, ReduceScatter: true, Scan: true, Exscan: true}
@@ -127,7 +128,8 @@ func TestHashesTellProgramsApart(t *testing.T) {
 	require.Len(t, groups, 12)
 }
 
-// TestWhatTheGroupHashCovers changes one thing at a time.
+// TestWhatTheGroupHashCovers changes one field at a time. It requires that GroupHash changes,
+// except for fields that differ among ranks.
 func TestWhatTheGroupHashCovers(t *testing.T) {
 	sound := direct(3, 1)
 	for what, change := range map[string]func(p *Program){
@@ -146,7 +148,7 @@ func TestWhatTheGroupHashCovers(t *testing.T) {
 	}
 	p := *sound
 	p.Rank, p.Scratch, p.Nodes, p.Lanes = 2, nil, []sharding.Node{}, nil
-	require.Equal(t, sound.GroupHash(), p.GroupHash(), "what differs among ranks")
+	require.Equal(t, sound.GroupHash(), p.GroupHash(), "fields that differ among ranks must not change the hash")
 }
 
 func TestPartials(t *testing.T) {
@@ -202,8 +204,8 @@ func TestBrokenFormIsRefused(t *testing.T) {
 	}
 }
 
-// TestAllToAllMovesBetweenChunks: only in an AllToAll may an instruction have chunks of
-// different numbers.
+// TestAllToAllMovesBetweenChunks requires that source and destination of an instruction may
+// have different chunk numbers only in an AllToAll.
 func TestAllToAllMovesBetweenChunks(t *testing.T) {
 	p := &Program{Collective: AllToAll, P: 2, Root: -1, Chunks: 2, In: sharding.Range{Lo: 0, Hi: 2}, Out: sharding.Range{Lo: 0, Hi: 2},
 		Lanes: []Lane{{SendPeer: NoPeer, RecvPeer: NoPeer, Steps: []Instruction{{Op: DoCopy, Dst: Chunk(Out, 0, 1), Src: []Ref{Chunk(In, 0, 0)}}}}}}

@@ -8,27 +8,27 @@ import (
 // Part is the part of an instruction that one half of a lane does.
 type Part struct {
 	Lane, Step int
-	Send       bool // the sending part; else receiving, copying, reducing
+	Send       bool // the part of the send half; else the part of the receive half
 }
 
 // SerialOrder returns all parts of a rank's program in an order in which a single goroutine may
 // do them, provided that sending never waits for the receiver. It respects the order of each
 // half and After.
 //
-// If a rank waited for a message while another rank needed something that the first one could
-// do, both would stop; and no rank knows the others' parts. So the order does first what may
-// help others. At each point it sends if anything can be sent (lanes in order), else it works
-// locally if possible (lanes in order), and only then receives. Among the messages that can be
-// received it takes the one that the longest chain of its own messages waits for, then that of
-// the first lane. So the end of a chain, such as the result of one tree, is received last,
-// after everything that other ranks need. Package check verifies that no set of ranks stands
-// still.
+// If a rank waited for a message while the sender needed something that the rank had not yet
+// done, both would wait for ever. No rank knows the programs of the others. So the order does
+// first what other ranks may need. At each point it sends if anything can be sent (lanes in
+// order), else it works locally if possible (lanes in order), and only then receives. Among the
+// messages that it can receive, it takes the one on which the longest chain of messages of this
+// rank depends, and the one of the first lane if several such chains have equal length. So the
+// last message of a chain, such as the result of one tree, is received after everything that
+// other ranks need. Package check verifies that no set of ranks waits for ever.
 //
 // It takes time O(m log m) for m parts and dependencies, and returns an error if the
 // dependencies form a cycle.
 func SerialOrder(p *Program) ([]Part, error) {
 	g := newPartGraph(p)
-	// First a topological order, for the lengths of chains.
+	// Make a topological order first, to compute the lengths of chains.
 	topological := make([]int32, 0, g.parts)
 	waits := append([]int32(nil), g.waits...)
 	for v := range waits {
@@ -74,11 +74,11 @@ func SerialOrder(p *Program) ([]Part, error) {
 type partGraph struct {
 	p      *Program
 	first  []int   // by lane: the number of its first instruction
-	lane   []int32 // by instruction
+	lane   []int32 // by instruction: its lane
 	begins []int32 // by part: where its successors begin in succ
 	succ   []int32
-	waits  []int32 // by part: predecessors not done; −1 if there is no such part
-	height []int32 // by part: messages in the longest chain that begins with it
+	waits  []int32 // by part: number of predecessors not done; −1 if there is no such part
+	height []int32 // by part: number of messages in the longest chain that begins with it
 	parts  int
 }
 
@@ -118,10 +118,10 @@ func newPartGraph(p *Program) *partGraph {
 	return g
 }
 
-// edges calls visit for each pair of parts such that from must come before to.
+// edges calls visit for each pair of parts in which from must come before to.
 func (g *partGraph) edges(visit func(from, to int)) {
 	for l := range g.p.Lanes {
-		last := [2]int{-1, -1} // of each half
+		last := [2]int{-1, -1} // last part of each half
 		for j := range g.p.Lanes[l].Steps {
 			in := &g.p.Lanes[l].Steps[j]
 			v := 2 * (g.first[l] + j)
@@ -167,7 +167,7 @@ func (g *partGraph) instruction(v int) *Instruction {
 	return &g.p.Lanes[l].Steps[v/2-g.first[l]]
 }
 
-// measure sets the height of a part; its successors have theirs already.
+// measure sets the height of part v. The heights of its successors are already set.
 func (g *partGraph) measure(v int) {
 	h := int32(0)
 	for _, w := range g.next(v) {
@@ -179,7 +179,7 @@ func (g *partGraph) measure(v int) {
 	g.height[v] = h
 }
 
-// circular names a part that can never start.
+// circular returns a description of a part that can never start.
 func (g *partGraph) circular(waits []int32) string {
 	for v, n := range waits {
 		if n > 0 {
@@ -190,7 +190,7 @@ func (g *partGraph) circular(waits []int32) string {
 	return "a step"
 }
 
-// The classes of parts, in order of preference.
+// The classes of parts, in the order in which SerialOrder prefers them.
 const (
 	sending = iota
 	local
@@ -208,8 +208,8 @@ func (g *partGraph) class(v int) int {
 	}
 }
 
-// before reports whether part a is done before part b if both are possible. Parts are numbered
-// in the order of lanes and steps.
+// before reports whether SerialOrder does part a before part b if both can be done. Parts are
+// numbered in the order of lanes and steps.
 func (g *partGraph) before(a, b int32) bool {
 	c := cmp.Compare(g.class(int(a)), g.class(int(b)))
 	if c == 0 && g.class(int(a)) == receiving {
@@ -218,7 +218,7 @@ func (g *partGraph) before(a, b int32) bool {
 	return cmp.Or(c, cmp.Compare(a, b)) < 0
 }
 
-// partHeap is a heap of the parts that can be done, with the first on top.
+// partHeap is a heap of the parts that can be done. The part to do first is on top.
 type partHeap []int32
 
 func (h *partHeap) push(g *partGraph, v int32) {

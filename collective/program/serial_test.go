@@ -10,11 +10,11 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// requireOrder checks that an order has every part once, after all its dependencies.
+// requireOrder requires that an order has every part once, after all its dependencies.
 func requireOrder(t *testing.T, p *program.Program, order []program.Part) {
 	t.Helper()
 	type at struct{ lane, step int }
-	parts, done := map[at]int{}, map[program.Part]bool{} // parts left of an instruction
+	parts, done := map[at]int{}, map[program.Part]bool{} // parts left of each instruction
 	total := 0
 	for l := range p.Lanes {
 		for s, in := range p.Lanes[l].Steps {
@@ -32,15 +32,15 @@ func requireOrder(t *testing.T, p *program.Program, order []program.Part) {
 		require.False(t, done[part], "%v twice", part)
 		require.True(t, part.Send && in.Op.Sends() || !part.Send && in.Op != program.DoSend, "%v of %s", part, &in)
 		for _, d := range in.After {
-			require.Zero(t, parts[at{d.Lane, d.Step}], "%v before what it comes after", part)
+			require.Zero(t, parts[at{d.Lane, d.Step}], "%v must come after its dependencies", part)
 		}
 		if part.Send && in.Op != program.DoSend {
-			require.True(t, done[program.Part{Lane: part.Lane, Step: part.Step}], "%v sends before it receives", part)
+			require.True(t, done[program.Part{Lane: part.Lane, Step: part.Step}], "%v must send after it receives", part)
 		}
 		for s := range part.Step {
 			before := p.Lanes[part.Lane].Steps[s].Op
 			if part.Send && before.Sends() || !part.Send && before != program.DoSend {
-				require.True(t, done[program.Part{Lane: part.Lane, Step: s, Send: part.Send}], "%v overtakes step %d", part, s)
+				require.True(t, done[program.Part{Lane: part.Lane, Step: s, Send: part.Send}], "%v must come after step %d of its half", part, s)
 			}
 		}
 		done[part] = true
@@ -48,8 +48,8 @@ func requireOrder(t *testing.T, p *program.Program, order []program.Part) {
 	}
 }
 
-// requireEnd lets all ranks do their parts in serial order, with unbounded buffers for
-// messages.
+// requireEnd requires that all ranks finish if each does its parts in serial order, with
+// unbounded buffers for messages.
 func requireEnd(t *testing.T, progs []*program.Program) {
 	t.Helper()
 	type route struct{ from, to, channel int }
@@ -84,7 +84,7 @@ func requireEnd(t *testing.T, progs []*program.Program) {
 	for r := range orders {
 		if len(orders[r]) > 0 {
 			at := orders[r][0]
-			require.Fail(t, "ranks stand still", "rank %d of %s %s p=%d root=%d waits in lane %d step %d: %s", r,
+			require.Fail(t, "some ranks wait for ever", "rank %d of %s %s p=%d root=%d waits in lane %d step %d: %s", r,
 				progs[r].Collective, progs[r].Algorithm, len(progs), progs[r].Root, at.Lane, at.Step, &progs[r].Lanes[at.Lane].Steps[at.Step])
 		}
 	}
@@ -113,8 +113,8 @@ func TestSerialOrderOfAllAlgorithmsEnds(t *testing.T) {
 	}
 }
 
-// TestSerialOrder shows the preferences: a rank that is the root of one tree and a leaf of
-// another first serves the tree for which others wait.
+// TestSerialOrder requires that a rank that is the root of one tree and a leaf of another first
+// serves the tree for which other ranks wait.
 func TestSerialOrder(t *testing.T) {
 	out := func(c int) program.Ref { return program.Chunk(program.Out, 0, c) }
 	in := func(c int) program.Ref { return program.Chunk(program.In, 0, c) }

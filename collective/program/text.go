@@ -91,7 +91,7 @@ func (in *Instruction) source(k int) string {
 	return in.Src[k].String()
 }
 
-// expression writes a DoReduce as nested pairs: ((in[0] scratch0[0]) scratch1[0]).
+// expression returns the text of a DoReduce as nested pairs: ((in[0] scratch0[0]) scratch1[0]).
 func (in *Instruction) expression() string {
 	texts := make([]string, len(in.Src))
 	for k := range in.Src {
@@ -109,7 +109,7 @@ func (in *Instruction) expression() string {
 	return texts[0]
 }
 
-// dims writes the dimensions, as in " dims=4x8".
+// dims returns the text of the dimensions, as in " dims=4x8".
 func (p *Program) dims() string {
 	s := ""
 	for i, d := range p.Dims {
@@ -118,7 +118,7 @@ func (p *Program) dims() string {
 	return s
 }
 
-// claims writes the claims of the program about its results.
+// claims returns the text of the claims of the program about its results.
 func (p *Program) claims() string {
 	s := ""
 	if p.CanonicalTree {
@@ -139,7 +139,7 @@ func (r Ref) String() string {
 	return s + chunks(r.Chunks)
 }
 
-// chunks writes a range of chunks.
+// chunks returns the text of a range of chunks.
 func chunks(r sharding.Range) string {
 	if r.Len() == 1 {
 		return "[" + strconv.Itoa(r.Lo) + "]"
@@ -147,13 +147,13 @@ func chunks(r sharding.Range) string {
 	return "[" + strconv.Itoa(r.Lo) + ":" + strconv.Itoa(r.Hi) + "]"
 }
 
-// Hash identifies this rank's part: equal programs have equal hashes, in every
+// Hash returns a hash of this rank's program. Equal programs have equal hashes, in every
 // process and on every machine.
 func (p *Program) Hash() uint64 { return xxh3.HashString(p.String()) }
 
-// GroupHash identifies what all ranks must agree on (collective, algorithm,
-// number of ranks, root, dimensions, chunks, forest), though their parts differ. It is the
-// program hash of message headers.
+// GroupHash returns a hash of what is the same in the programs of all ranks: collective,
+// algorithm, number of ranks, root, dimensions, chunks, forest and claims. It is the program
+// hash of message headers.
 func (p *Program) GroupHash() uint64 {
 	return xxh3.HashString(fmt.Sprintf("%s %s p=%d root=%d%s chunks=%d forest=%x%s",
 		p.Collective, p.Algorithm, p.P, p.Root, p.dims(), p.Chunks, p.Forest, p.claims()))

@@ -7,37 +7,37 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// shape is the part of a program that determines its price, without the numbers of chunks and
-// ranks. Ranks whose programs have equal shapes share one.
+// shape has what determines the time of a program, without the numbers of chunks and ranks.
+// Ranks whose programs have equal shapes share one shape.
 type shape struct {
 	steps []step
 	deps  []dep
 	lanes []int32 // lane l has the steps [lanes[l], lanes[l+1])
 
-	longest int64 // bytes of a step
+	longest int64 // bytes of the longest step
 	message int64 // bytes of the longest message
 }
 
-// step is an instruction.
+// step is a compiled instruction.
 type step struct {
 	bytes    int64
 	folds    int32 // number of operands folded into another
 	segments int32 // at least 1; set by cut
-	deps     int32 // index of its first dependency; those of the next step follow
+	deps     int32 // index of its first dependency; the dependencies of the next step follow its own
 	op       program.OpCode
 }
 
-// dep is a dependency on the halves of an instruction.
+// dep is a dependency on an instruction.
 type dep struct {
 	lane, step int32
-	recv, send bool // which halves take part in it
-	segmented  bool // waits segment by segment
+	recv, send bool // which halves take part in the instruction
+	segmented  bool // segment k waits only for segment k of the instruction
 }
 
 // peers are the peers of a rank's lanes.
 type peers struct{ send, recv, channel []int32 }
 
-// compiler turns programs into shapes, and keeps one of each kind.
+// compiler compiles programs to shapes, and keeps only one of several equal shapes.
 type compiler struct {
 	elem    int
 	length  func(rank int, p *program.Program) func(program.Ref) int
@@ -79,7 +79,7 @@ func (c *compiler) compile(rank int, p *program.Program) (*shape, peers, error) 
 	return c.intern(), connections(p), nil
 }
 
-// moved returns the reference whose length is that of an instruction.
+// moved returns a reference that has the length of the data that an instruction moves.
 func moved(in *program.Instruction) program.Ref {
 	if in.Op == program.DoSend {
 		return in.Src[0]
@@ -99,7 +99,8 @@ func connections(p *program.Program) peers {
 	return c
 }
 
-// intern returns the kept shape that equals the one in scratch.
+// intern returns the kept shape that equals scratch. If there is none, it keeps a copy of
+// scratch.
 func (c *compiler) intern() *shape {
 	s := &c.scratch
 	h := uint64(len(s.deps))

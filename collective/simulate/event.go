@@ -11,21 +11,21 @@ type event struct {
 	transfer int32
 }
 
-// Kinds of events, the top bits of order: events that free resources come before those that
-// take them.
+// The kinds of events are the top bits of order. Events that free resources come before events
+// that take resources.
 const (
-	evCredit    = iota // bytes of the window came back to the sender
+	evCredit    = iota // the acknowledgement of a segment is at the sender
 	evDelivered        // a segment has arrived at the receiver
-	evIn               // its head is at the receiver's NIC
-	evDown             // its head is at the downlink of the receiver's rack
-	evUp               // its head is at the uplink of the sender's rack
+	evIn               // the head of a segment is at the receiver's NIC
+	evDown             // the head of a segment is at the downlink of the receiver's rack
+	evUp               // the head of a segment is at the uplink of the sender's rack
 	evSent             // the sender's core is done with a segment
-	evDone             // the receiving half's core is done with one
+	evDone             // the receiving half's core is done with a segment
 	kindShift   = 60
 )
 
-// queue is a heap of events with four children to a node: fewer levels than two, and
-// the four lie in two lines of the cache.
+// queue is a heap of events in which a node has four children. It has fewer levels than a
+// binary heap, and the four children lie in two cache lines.
 type queue []event
 
 func (e *event) before(o *event) bool {

@@ -9,7 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/simulate"
 )
 
-// The price of summing 1 MiB over 16 hosts, and how much of it is for sending the bytes.
+// This predicts the time of summing 1 MiB over 16 hosts, and prints how much of it is the
+// transmission of the bytes.
 func ExamplePrice() {
 	net, err := simulate.Preset("10gbe")
 	if err != nil {

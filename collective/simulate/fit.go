@@ -16,11 +16,11 @@ type Kind uint8
 
 // The kinds of samples.
 const (
-	PingPong   Kind = iota // a message from rank 0 to rank 1: half of the time there and back
-	Stream                 // each of many messages from rank 0 to rank 1, one after the other
+	PingPong   Kind = iota // half of the time of a message from rank 0 to rank 1 and back
+	Stream                 // time for each of many messages from rank 0 to rank 1, one after the other
 	Fold                   // folding a buffer into another, within a rank
 	Copy                   // copying a buffer, within a rank
-	Collective             // an algorithm
+	Collective             // an algorithm of a collective
 	numKinds
 )
 
@@ -40,8 +40,8 @@ type Sample struct {
 	Bytes   int     // length of the message, the buffer, or the whole data of a collective
 	Seconds float64 // measured time
 
-	Algorithm *algorithm.Algorithm // for a collective
-	Params    algorithm.Params     // likewise
+	Algorithm *algorithm.Algorithm // of a collective
+	Params    algorithm.Params     // of a collective
 	Elem      int                  // bytes of an element of a collective; 0 stands for 8
 }
 
@@ -55,22 +55,22 @@ func (s *Sample) String() string {
 }
 
 // Fit returns a network like base, with costs for which the predicted times of the samples are
-// as close as possible to the measured ones. It is for ranks on one host, or for one rank per
-// host in one rack, depending on ranks 0 and 1 of base. It changes the latency and the
+// as close as possible to the measured times. The ranks must be on one host, if ranks 0 and 1
+// of base are, or else each on its own host in one rack. Fit changes the latency and the
 // bandwidth of that class of links, the overhead and the copy cost of messages (keeping the
-// ratios of sender, receiver and wake-up), Gamma and Copy. A cost of 0 and an unlimited
-// bandwidth stay unchanged; so do costs that affect no sample. If there are samples of
-// collectives, Cores may be doubled or halved: fewer cores are available on a machine that
-// others use too, or whose scheduler wakes a receiver on the core of its sender.
+// ratios of sender, receiver and wake-up), Gamma and Copy. It does not change a cost of 0, an
+// unlimited bandwidth, and costs that affect no sample. If there are samples of collectives,
+// Fit may also double Cores, or halve it several times: fewer cores are available on a machine
+// that other programs use too, or whose scheduler wakes a receiver on the core of its sender.
 //
-// A few sizes each of ping-pong (latency and overhead from short messages, copies from long
-// ones), streams (which distinguish overhead from latency) and folds determine all costs;
-// samples of collectives then correct for interactions between ranks.
+// A few sizes each of ping-pongs, streams and folds determine all costs: short ping-pongs the
+// sum of latency and overhead, long ping-pongs the cost of copies, and streams distinguish
+// overhead from latency. Samples of collectives correct for interactions between ranks.
 //
 // The misfit is the sum of r + 1/r − 2 over the samples, with r the ratio of the predicted to
 // the measured time: an error by a factor of two counts the same in both directions, at any
-// size. It is minimised by multiplying one cost by ever smaller factors, or one cost and
-// another inversely.
+// size. Fit minimises it by multiplying one cost by a factor, or by multiplying one cost and
+// dividing another, with factors ever closer to 1.
 func Fit(ctx context.Context, base *Network, samples []Sample, opt Options) (*Network, error) {
 	if len(samples) == 0 {
 		return nil, errors.New("simulate: no samples to fit a network to")
@@ -144,10 +144,12 @@ func scalesOf(n *Network) []func(float64) {
 	}
 }
 
-// begin starts from the rate of the longest measured message: either the link has that rate and
-// copies take a part of the time, or the other way round. Bandwidth and copy cost can
-// compensate each other up to a point; a minimisation that begins on the wrong side of it
-// cannot find the one without effect. begin returns false if there is no message to begin with.
+// begin sets the bandwidth and the copy cost from the rate of the longest measured message. If
+// copies is below 1, the link has that rate, and a copy takes that part of the time. Otherwise
+// a copy has that rate, and the link is faster by the factor copies. Bandwidth and copy cost
+// can compensate each other only while both have an effect. If a minimisation begins where one
+// of them has none, it cannot find that one. begin returns false if there is no such message or
+// the bandwidth is unlimited.
 func (f *fitting) begin(copies float64) bool {
 	longest := Sample{}
 	for _, s := range f.predictor.samples {
@@ -169,8 +171,8 @@ func (f *fitting) begin(copies float64) bool {
 	return true
 }
 
-// coresToTry returns the numbers of cores to try: that of the network and, if there are samples
-// of collectives, twice as many, and halves of it down to one.
+// coresToTry returns the numbers of cores to try: the number of the network and, if there are
+// samples of collectives, twice this number, and halves of it down to one.
 func coresToTry(n *Network, samples []Sample) []int {
 	cores, ranks := []int{n.Cores}, 0
 	for _, s := range samples {
@@ -182,14 +184,14 @@ func coresToTry(n *Network, samples []Sample) []int {
 		return cores
 	}
 	for c := 2 * n.Cores; c >= 1; c /= 2 {
-		if c != n.Cores && c < 2*ranks { // with more, cores are never short
+		if c != n.Cores && c < 2*ranks { // with more cores, no rank ever waits for one
 			cores = append(cores, c)
 		}
 	}
 	return cores
 }
 
-// linkOf returns the link between ranks 0 and 1 of a network of one host or one rack.
+// linkOf returns the class of links between ranks 0 and 1 of a network of one host or one rack.
 func linkOf(n *Network) *Link {
 	if n.hostOf(0) == n.hostOf(1) {
 		return &n.Host
@@ -197,9 +199,10 @@ func linkOf(n *Network) *Link {
 	return &n.Rack
 }
 
-// descend tries steps of each given length until none reduces the misfit.
+// descend multiplies costs by each of the given factors until this no longer reduces the
+// misfit.
 func (f *fitting) descend(steps ...float64) error {
-	const rounds = 16 // shorter steps follow a valley further
+	const rounds = 16 // after so many rounds, smaller factors make better progress
 	for _, step := range steps {
 		for range rounds {
 			moved, err := f.tryAll(step, false)
@@ -217,7 +220,8 @@ func (f *fitting) descend(steps ...float64) error {
 	return nil
 }
 
-// tryAll tries every step of a length: one cost, or one cost against another.
+// tryAll tries to multiply each cost by step and by 1/step. If pairs is set, it divides another
+// cost by the same factor. It keeps changes that reduce the misfit.
 func (f *fitting) tryAll(step float64, pairs bool) (moved bool, err error) {
 	for i := range f.scales {
 		for j := range f.scales {
@@ -247,7 +251,7 @@ func (f *fitting) try(i, j int, by float64) (better bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if misfit < f.misfit*(1-1e-6) { // a small gain is required, so that costs without effect do not drift
+	if misfit < f.misfit*(1-1e-6) { // without a required gain, costs without effect would drift
 		f.misfit = misfit
 		return true, nil
 	}
@@ -265,10 +269,10 @@ func (f *fitting) measure() (float64, error) {
 	return sum, err
 }
 
-// predictor holds the compiled programs of samples.
+// predictor has the compiled programs of samples.
 type predictor struct {
 	samples []Sample
-	plans   [][2]*plan // a stream has two, of different lengths
+	plans   [][2]*plan // a stream has two, with different numbers of messages
 }
 
 // streamed is the number of messages by which the two programs of a stream differ.
@@ -312,7 +316,8 @@ func newPredictor(n *Network, samples []Sample, opt Options) (*predictor, error)
 	return p, nil
 }
 
-// oneWay returns the work of sending messages of a length from rank 0 to rank 1.
+// oneWay returns the work of sending the given number of messages from rank 0 to rank 1. A
+// message has the given number of bytes.
 func oneWay(messages, bytes int) *Work {
 	return &Work{P: 2, Elements: bytes, Elem: 1, Program: func(rank int) *program.Program {
 		p := &program.Program{Collective: program.Broadcast, Algorithm: "messages", P: 2, Rank: rank, Chunks: 1}
@@ -331,7 +336,7 @@ func oneWay(messages, bytes int) *Work {
 	}}
 }
 
-// predict prices all samples.
+// predict returns the predicted times of all samples.
 func (p *predictor) predict(ctx context.Context, n *Network) ([]float64, error) {
 	prices := make([]float64, len(p.samples))
 	for i := range p.samples {

@@ -18,7 +18,8 @@ func probes() []Sample {
 	return append(s, Sample{Kind: Fold, Bytes: 1 << 20}, Sample{Kind: Copy, Bytes: 1 << 20})
 }
 
-// measured sets the times of samples to those predicted for a network, with noise.
+// measured sets the times of samples to the times predicted for a network, with noise, and
+// returns the samples.
 func measured(t *testing.T, n *Network, samples []Sample, noise float64) []Sample {
 	prices, err := Predict(t.Context(), n, samples, Options{})
 	require.NoError(t, err)
@@ -29,10 +30,10 @@ func measured(t *testing.T, n *Network, samples []Sample, noise float64) []Sampl
 	return samples
 }
 
-// A fit finds the numbers of the measured network, and approximately so from noisy
-// measurements.
+// TestFitFindsTheNetwork requires that a fit finds the costs of the measured network, and finds
+// them approximately from noisy measurements.
 func TestFitFindsTheNetwork(t *testing.T) {
-	two := func() *Network { // a core for each rank: on one core, ranks wait for each other anyway
+	two := func() *Network { // a core for each rank: on one core, ranks wait for each other in any case
 		n, _ := Preset("loopback")
 		n.Cores = 2
 		return n
@@ -54,7 +55,7 @@ func TestFitFindsTheNetwork(t *testing.T) {
 			require.InEpsilon(t, pair[0], pair[1], tolerance)
 		}
 		require.InEpsilon(t, truth.Host.Latency+truth.SendOverhead+truth.RecvOverhead, got.Host.Latency+got.SendOverhead+got.RecvOverhead, tolerance)
-		// The fit predicts times that were not measured, too.
+		// The fitted network also predicts times that were not measured.
 		a, pr := algorithm.Direct(), algorithm.Params{P: 6}
 		want, err := Price(t.Context(), a, pr, 1<<20, 8, truth, Options{})
 		require.NoError(t, err)
@@ -62,7 +63,7 @@ func TestFitFindsTheNetwork(t *testing.T) {
 		require.NoError(t, err)
 		require.InEpsilon(t, want.Time, price.Time, tolerance)
 	}
-	require.Equal(t, two(), base, "the base is left alone")
+	require.Equal(t, two(), base, "Fit must not change base")
 }
 
 func TestFitRefuses(t *testing.T) {

@@ -1,6 +1,7 @@
 //go:build !race
 
-// These tests fit many samples in one goroutine.
+// These tests fit many samples in one goroutine, which is slow under the race detector and has
+// no races.
 
 package simulate
 
@@ -12,7 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/algorithm"
 )
 
-// The bandwidth of hosts on a switch is found.
+// TestFitOfASwitch requires that a fit finds the latency and the bandwidth between hosts on a
+// switch.
 func TestFitOfASwitch(t *testing.T) {
 	truth, _ := Preset("10gbe")
 	truth.Rack = Link{Latency: 20e-6, Bandwidth: 3e9}
@@ -23,7 +25,8 @@ func TestFitOfASwitch(t *testing.T) {
 	require.InEpsilon(t, truth.Rack.Latency, got.Rack.Latency, 0.05)
 }
 
-// Collectives alone are enough to predict collectives.
+// TestFitToCollectives requires that a fit to samples of collectives alone predicts the times
+// of other collectives.
 func TestFitToCollectives(t *testing.T) {
 	truth, _ := Preset("loopback")
 	truth.Host.Latency, truth.SendCopy, truth.RecvCopy = 60e-6, 0.5e-9, 0.5e-9
@@ -47,8 +50,8 @@ func TestFitToCollectives(t *testing.T) {
 	}
 }
 
-// The fit finds that other programs use cores, and that there are twice as many cores as in
-// base.
+// TestFitFindsTheCoresThereAre requires that a fit finds the number of available cores, if it
+// is a quarter of the cores in base or twice as many.
 func TestFitFindsTheCoresThereAre(t *testing.T) {
 	samples := probes()
 	for _, bytes := range []int{8, 1 << 20} {

@@ -22,7 +22,8 @@ func blank(name string, p, rank, chunks int) *program.Program {
 		Chunks: chunks, In: all, Out: all}
 }
 
-// ring is a reduce-scatter and an all-gather in 2·(p−1) steps to the next rank.
+// ring returns the program of a rank of a reduce-scatter and an all-gather in 2·(p−1) steps to
+// the next rank.
 func ring(p, rank int) *program.Program {
 	prog := blank("ring", p, rank, p)
 	mod := func(c int) int { return ((c % p) + p) % p }
@@ -48,8 +49,8 @@ func ring(p, rank int) *program.Program {
 	return prog
 }
 
-// doubling exchanges the whole vector with rank ^ 1, rank ^ 2, ...; p is a power of
-// two.
+// doubling returns the program of a rank that exchanges the whole vector with rank ^ 1, rank ^
+// 2 and so on. p is a power of two.
 func doubling(p, rank int) *program.Program {
 	prog := blank("doubling", p, rank, 1)
 	for d := range bits.Len(uint(p)) - 1 {
@@ -57,7 +58,8 @@ func doubling(p, rank int) *program.Program {
 		from, to := program.Chunk(program.In, 0, 0), program.Chunk(program.Out, 0, 0)
 		var after []program.Dep
 		if d > 0 {
-			// One scratch slot a round keeps a sent value apart from the next one.
+			// Each round has its own scratch slot, so that a value that is being sent is not
+			// overwritten.
 			from = program.Chunk(program.Scratch, d-1, 0)
 			after = []program.Dep{{Lane: d - 1, Step: 1}}
 		}
@@ -73,7 +75,8 @@ func doubling(p, rank int) *program.Program {
 	return prog
 }
 
-// chain passes the whole vector of rank 0 from rank to rank.
+// chain returns the program of a rank of a chain, in which the whole vector of rank 0 is passed
+// from rank to rank.
 func chain(p, rank int) *program.Program {
 	prog := blank("chain", p, rank, 1)
 	lane := program.Lane{SendPeer: rank + 1, RecvPeer: rank - 1}
@@ -91,7 +94,8 @@ func chain(p, rank int) *program.Program {
 	return prog
 }
 
-// flat returns an ideal network: one rank per host, unlimited cores, unlimited windows.
+// flat returns an ideal network: one rank per host, unlimited cores, and a window that is never
+// full.
 func flat() *Network {
 	return &Network{
 		Rack: Link{Latency: 50e-6, Bandwidth: 1.25e9}, SendOverhead: 4e-6, RecvOverhead: 6e-6,
@@ -99,7 +103,7 @@ func flat() *Network {
 	}
 }
 
-// whole prices without segments, and lets a rank use all cores.
+// whole are options with which messages have one segment, and a rank may use several cores.
 var whole = Options{Segment: math.MaxInt / 2, SerialLimit: -1}
 
 func work(p, bytes int, generate func(p, rank int) *program.Program) *Work {
@@ -110,6 +114,6 @@ func mustRun(t testing.TB, w *Work, n *Network, opt Options) *Result {
 	t.Helper()
 	r, err := Run(context.Background(), w, n, opt)
 	require.NoError(t, err)
-	require.InEpsilon(t, r.Time+1e-30, r.Chain.Total()+1e-30, 1e-9, "the chain accounts for the time")
+	require.InEpsilon(t, r.Time+1e-30, r.Chain.Total()+1e-30, 1e-9, "the times of the chain must add up to the total time")
 	return r
 }

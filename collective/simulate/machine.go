@@ -14,38 +14,39 @@ import (
 type plan struct {
 	p        int
 	symmetry *Symmetry // nil if all ranks are simulated
-	unit     int       // number of consecutive ranks that may share a resource; p if any may
+	unit     int       // number of consecutive ranks that may share a resource; p if all may
 	parts    []*part   // parts of the simulated ranks
 	segment  int64
 	serial   int64   // length of messages up to which a rank uses one core at a time
 	bases    []int32 // first half of each rank; one entry more than there are ranks
-	ends     []int32 // half at the other end of each half, -1 for none
+	ends     []int32 // by half: the half at the other end of its channel, or -1
 }
 
-// half is one half of a lane of one rank: 2·lane is the receiving one, 2·lane + 1 the
-// sending one.
+// half is the state of one half of a lane. Counted from the first half of its rank, number
+// 2·lane is the receiving half of the lane, and 2·lane + 1 the sending half.
 type half struct {
 	shape  *shape
-	order  uint64 // for events: rank within its unit, lane, side
-	at, hi int32  // step under way, absolute in the shape, and the end of the lane
-	seg    int32  // its current segment
+	order  uint64 // for events: the rank within its unit, the lane and the side
+	at, hi int32  // indices in shape.steps of the current step and of the end of the lane
+	seg    int32  // the current segment of the step
 	rank   int32
 	peer   int32 // half at the other end of the channel
 	base   int32 // first half of the rank
 	met    int32 // number of the segment's dependencies known to be met
 	state  uint8
 	class  uint8 // link of the sending half
-	track  bool  // whether the window may fill up
-	woken  bool  // it slept when the segment arrived
+	track  bool  // the lane sends more than the window, so underway is counted
+	woken  bool  // the half waited for the segment when it arrived
 
-	// What it waits for if state is waitHalf: how far the other half must get. next is the next
-	// half in that half's list of waiting ones.
+	// If state is waitHalf, this half waits until another half is beyond segment needSeg of
+	// step needAt. next is the next half in the list of halves that wait for the same half, or
+	// −1.
 	needAt, needSeg, next int32
-	waiting               int32 // head of the list of those waiting for this half
+	waiting               int32 // first of the list of halves that wait for this half, or −1
 
-	arrived  int32 // segments that have arrived and are not received
+	arrived  int32 // number of segments that have arrived and are not received yet
 	drawn    uint32
-	underway int64   // bytes sent that are not received yet
+	underway int64   // number of bytes sent that are not received yet
 	head     float64 // when the head of the last sent segment was at the next stage
 	chain    Chain
 }
@@ -68,7 +69,7 @@ const (
 	acrossSpine
 )
 
-// transfer is a segment under way, or the acknowledgement of a received one.
+// transfer is a segment under way, or the acknowledgement of a received segment.
 type transfer struct {
 	tail  float64 // when its last byte has passed the stages so far
 	bytes int64
@@ -87,7 +88,7 @@ type machine struct {
 	cores  int       // per host; 0 is unlimited
 	free   []float64 // by host, core
 	alone  []bool    // by rank: uses one core at a time
-	until  []float64 // by rank: until when it uses any
+	until  []float64 // by rank: until when it uses a core
 
 	out, in, memory []server // by host
 	up, down        []server // by rack
@@ -105,7 +106,7 @@ type machine struct {
 // server is a first-come-first-served resource.
 type server struct{ free, busy float64 }
 
-// take gives the server work that is ready at time from, and returns when the work begins.
+// take gives the server work that is ready at the given time, and returns when the work begins.
 func (s *server) take(from, work float64) float64 {
 	begin := max(from, s.free)
 	s.free = begin + work
@@ -113,13 +114,13 @@ func (s *server) take(from, work float64) float64 {
 	return begin
 }
 
-// newMachine makes a machine at time 0.
+// newMachine returns a machine at time 0.
 func newMachine(pl *plan, net *Network) *machine {
 	m := &machine{plan: pl, net: net, window: int64(net.Window), last: -1}
 	ranks := len(pl.parts)
 	hosts := net.hosts(ranks)
 	if m.cores = net.Cores; m.cores > len(pl.ends) {
-		m.cores = 0 // cores are never short
+		m.cores = 0 // with so many cores, no rank ever waits for one
 	}
 	m.free = make([]float64, hosts*m.cores)
 	servers := make([]server, 3*hosts)
@@ -148,7 +149,7 @@ func newMachine(pl *plan, net *Network) *machine {
 	return m
 }
 
-// setUp sets a half to its first step.
+// setUp initialises a half at its first step.
 func (m *machine) setUp(rank, lane, side int32, part *part) {
 	s := part.shape
 	id := m.bases[rank] + 2*lane + side
@@ -162,8 +163,8 @@ func (m *machine) setUp(rank, lane, side int32, part *part) {
 	if side == 0 || h.peer < 0 {
 		return
 	}
-	// The real place of the peer decides the link, though one half may represent a class of
-	// ranks.
+	// The class of the link depends on the real rank of the peer, even if a representative of
+	// its class of ranks takes its place.
 	to := int(part.peers.send[lane])
 	switch from := m.net.hostOf(int(rank)); {
 	case m.net.hostOf(to) == from:
@@ -193,8 +194,7 @@ func (h *half) advance(side int32) {
 	}
 }
 
-// run handles events until there are none, and returns an error if not all has
-// ended then.
+// run handles events until there are none. It returns an error if some half has not ended then.
 func (m *machine) run(ctx context.Context) error {
 	for i := range m.halves {
 		m.begin(int32(i), 0)
@@ -218,7 +218,7 @@ func (m *machine) run(ctx context.Context) error {
 	return nil
 }
 
-// stuck returns an error about a half that waits for ever.
+// stuck returns the error for a half that waits for ever.
 func (m *machine) stuck(id int32) error {
 	h := &m.halves[id]
 	lane := (id - h.base) / 2
@@ -311,7 +311,9 @@ func (m *machine) ready(id int32, h *half) bool {
 	return !fused || !m.wait(id, id-1, h.at, h.seg)
 }
 
-// wait adds a half to the list of half on, unless on is already beyond segment seg of step at.
+// wait adds a half, with number id, to the list of halves that wait for another half, with
+// number on, and returns true. If the other half is already beyond segment seg of step at, wait
+// returns false.
 func (m *machine) wait(id, on, at, seg int32) bool {
 	o := &m.halves[on]
 	if o.at > at || o.at == at && o.seg > seg {
@@ -323,7 +325,8 @@ func (m *machine) wait(id, on, at, seg int32) bool {
 	return true
 }
 
-// done ends a half's segment, wakes those that waited for it, and goes on.
+// done completes the current segment of a half. It begins the halves that waited for it, and
+// then the next segment of the half.
 func (m *machine) done(id int32, t float64) {
 	h := &m.halves[id]
 	h.seg++
@@ -355,10 +358,10 @@ func (m *machine) segmentBytes(h *half, st *step) int64 {
 	return m.segment
 }
 
-// core puts work on a core of a rank's host, and returns when the work begins: as soon as a
-// core is free, and the rank too if it uses one core at a time. Of the cores that are free
-// then, it takes the one that became free last, so that no core is blocked for a rank that is
-// not ready.
+// core puts work that can begin at time t on a core of a rank's host, and returns when the work
+// begins: as soon as a core is free and, if the rank uses one core at a time, the rank is not
+// using another. Of the cores that are free at that time, it takes the one that became free
+// last, so that cores that are free earlier remain for other ranks.
 func (m *machine) core(rank int32, t, work float64) float64 {
 	host := m.host[rank]
 	m.busy[host] += work
@@ -382,7 +385,7 @@ func (m *machine) core(rank int32, t, work float64) float64 {
 	return begin
 }
 
-// jitter draws the factor of a half's next use of a core or of a link.
+// jitter returns the random factor for a half's next use of a core or of a link.
 func (m *machine) jitter(id int32, h *half) float64 {
 	if m.net.Jitter == 0 {
 		return 1

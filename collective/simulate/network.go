@@ -12,12 +12,12 @@ import (
 	"unicode/utf8"
 )
 
-// Network describes a network: the places of ranks, the costs of links and cores, and
+// Network describes a network: the hosts of ranks, the costs of links and cores, and
 // irregularities. It is plain data, with a JSON form in which names are written with
-// underscores (ranks_per_host). Times are in seconds, sizes in bytes. A zero cost means no
-// cost, a zero capacity means unlimited.
+// underscores (ranks_per_host). Times are in seconds, sizes in bytes. A cost of 0 means no
+// cost. A capacity of 0 means that it is unlimited.
 type Network struct {
-	// Name is for people.
+	// Name is shown to users.
 	Name string `json:"name,omitempty"`
 
 	// RanksPerHost is the number of consecutive ranks on one host; 0 stands for 1. Placement
@@ -25,17 +25,18 @@ type Network struct {
 	RanksPerHost int   `json:"ranks_per_host,omitempty"`
 	Placement    []int `json:"placement,omitempty"`
 
-	// HostsPerRack is the number of consecutive hosts in one rack; 0 puts all into one.
+	// HostsPerRack is the number of consecutive hosts in one rack; 0 puts all hosts into one
+	// rack.
 	HostsPerRack int `json:"hosts_per_rack,omitempty"`
 
 	// Cores is the number of cores of a host, shared by its ranks; 0 is unlimited.
 	Cores int `json:"cores,omitempty"`
 
-	// Host is the link between ranks of one host, whose bandwidth all of them share
-	// (that of memory). Rack is the link between hosts of one rack: its bandwidth is
-	// that of a host's NIC, in each direction. Spine is the link between racks: a rack's
-	// uplink and downlink have Spine.Bandwidth for each of its hosts, divided by
-	// Oversubscription (0 stands for 1).
+	// Host is the link between ranks of one host. All ranks of the host share its bandwidth,
+	// which is that of memory. Rack is the link between hosts of one rack. Its bandwidth is
+	// that of a host's NIC, in each direction. Spine is the link between racks: a rack's uplink
+	// and downlink have Spine.Bandwidth for each of its hosts, divided by Oversubscription (0
+	// stands for 1).
 	Host             Link    `json:"host"`
 	Rack             Link    `json:"rack"`
 	Spine            Link    `json:"spine"`
@@ -45,24 +46,25 @@ type Network struct {
 	SendOverhead float64 `json:"send_overhead,omitempty"`
 	RecvOverhead float64 `json:"recv_overhead,omitempty"`
 
-	// WakeUp is additional core time if a message arrives at a rank that only waits: it sleeps,
-	// and has to be scheduled again.
+	// WakeUp is additional core time if a message arrives at a rank that only waits: the rank
+	// sleeps, and has to be scheduled again.
 	WakeUp float64 `json:"wake_up,omitempty"`
 
-	// SendCopy and RecvCopy are core time per byte on the way through the kernel; Copy
-	// is core time per byte of copies within a rank; Gamma is core time per byte folded.
+	// SendCopy and RecvCopy are core time per byte for the copies of messages in the kernel.
+	// Copy is core time per byte copied within a rank. Gamma is core time per byte folded.
 	SendCopy float64 `json:"send_copy,omitempty"`
 	RecvCopy float64 `json:"recv_copy,omitempty"`
 	Copy     float64 `json:"copy,omitempty"`
 	Gamma    float64 `json:"gamma,omitempty"`
 
-	// Window is how many bytes a channel holds that are not received yet; a longer message is
-	// sent when nothing else is under way. 0 is rendezvous.
+	// Window bounds the bytes in a channel that are sent but not received yet. A segment longer
+	// than Window is sent when nothing else is under way. 0 means that every send waits until
+	// its data is received (rendezvous).
 	Window int `json:"window"`
 
 	// Jitter lengthens each latency and each use of a core by a random factor 1 + Jitter·5u⁴
-	// with u uniform in [0, 1): by Jitter on average, most by little, few by up to five times
-	// that. Another Seed gives another draw.
+	// with u uniform in [0, 1). The mean factor is 1 + Jitter. Most factors are much closer to
+	// 1, and a few are up to 1 + 5·Jitter. Another Seed gives other factors.
 	Jitter float64 `json:"jitter,omitempty"`
 	Seed   uint64  `json:"seed,omitempty"`
 
@@ -77,8 +79,8 @@ type Link struct {
 	Bandwidth float64 `json:"bandwidth,omitempty"` // bytes per second; 0 is unlimited
 }
 
-// DefaultWindow is the window of the presets: about the bytes that kernels buffer for a TCP
-// connection at both ends together.
+// DefaultWindow is the Window of the presets. It is about the number of bytes that the kernels
+// at both ends of a TCP connection buffer together.
 const DefaultWindow = 4 << 20
 
 // Read reads the JSON form of a network and validates it. An unknown field is an error. Syntax
@@ -110,7 +112,7 @@ func failedAt(err error, d *json.Decoder, text []byte) int64 {
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &syntax):
-		return syntax.Offset - 1 // it counts the byte that is wrong
+		return syntax.Offset - 1 // Offset includes the wrong byte
 	case errors.As(err, &kind):
 		return kind.Offset - 1
 	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
@@ -125,7 +127,8 @@ func failedAt(err error, d *json.Decoder, text []byte) int64 {
 	return d.InputOffset()
 }
 
-// position returns line and column of an offset, counted as in editors.
+// position returns the line and the column of an offset. Both are counted from 1, and columns
+// are characters.
 func position(text []byte, offset int64) string {
 	before := text[:min(max(offset, 0), int64(len(text)))]
 	line := 1 + bytes.Count(before, []byte("\n"))
@@ -217,7 +220,7 @@ func (n *Network) rackOf(host int) int {
 	return host / n.HostsPerRack
 }
 
-// hosts returns a number above the numbers of all hosts of p ranks.
+// hosts returns the smallest number that is above the numbers of all hosts of p ranks.
 func (n *Network) hosts(p int) int {
 	if n.Placement != nil {
 		return slices.Max(n.Placement[:p]) + 1
@@ -243,8 +246,8 @@ func (n *Network) factor(rank int) float64 {
 	return 1
 }
 
-// interchangeable returns the number u such that the network is invariant under all
-// relabellings that move whole blocks of u consecutive ranks, or 0 if there is none for p
+// interchangeable returns a number u such that the network is invariant under all relabellings
+// that move whole blocks of u consecutive ranks. It returns 0 if there is no such u for p
 // ranks. Blocks share no resource.
 func (n *Network) interchangeable(p int) int {
 	if n.Placement != nil || len(n.Stragglers) > 0 || n.Jitter > 0 {

@@ -6,26 +6,26 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Work is the set of programs to price.
+// Work is a set of programs whose time is predicted.
 type Work struct {
 	P int // number of ranks
 
-	// Program makes the part of a rank. It may be called several times for a rank, or not at
-	// all.
+	// Program returns the program of a rank. It may be called several times for a rank, or not
+	// at all.
 	Program func(rank int) *program.Program
 
-	// Layout gives the chunks of a rank's program their lengths; nil divides Elements evenly.
-	// With a Layout, symmetry is not used.
+	// Layout returns the layout of a rank's program. If Layout is nil, the chunks divide
+	// Elements evenly. Otherwise symmetry is not used.
 	Layout   func(rank int) program.Layout
-	Elements int // of the whole data
+	Elements int // number of elements of the whole data
 	Elem     int // bytes of an element
 
-	// Dims are dimensions in which the programs may be arranged: a hint for finding their
+	// Dims are dimensions in which the ranks may be arranged. They are a hint for finding a
 	// symmetry.
 	Dims []int
 }
 
-// Limits on the state of a simulation: about 5 GB at most.
+// Limits on the state of a simulation, which needs at most about 5 GB.
 const (
 	maxHalves = 1 << 24
 	maxSteps  = 1 << 27 // instructions of different programs
@@ -57,9 +57,9 @@ func newPlan(w *Work, net *Network, opt Options) (*plan, error) {
 	return pl, nil
 }
 
-// lengths returns functions that give the length of a reference in a rank's program. Rounded
-// lengths are the same for all chunks, as if the data were padded to a multiple of the number
-// of chunks.
+// lengths returns a function that, given a rank and its program, returns a function from
+// references to their lengths. Rounded lengths are the same for all chunks, as if the data were
+// padded to a multiple of the number of chunks.
 func (w *Work) lengths(rounded bool) func(int, *program.Program) func(program.Ref) int {
 	return func(rank int, p *program.Program) func(program.Ref) int {
 		if rounded {
@@ -76,7 +76,8 @@ func (w *Work) lengths(rounded bool) func(int, *program.Program) func(program.Re
 	}
 }
 
-// findSymmetry sets the symmetry and the parts of one block, if there is a symmetry.
+// findSymmetry sets symmetry and, for the ranks of one block, parts if the programs have a
+// symmetry.
 func (pl *plan) findSymmetry(w *Work, net *Network, c *compiler, opt Options) error {
 	unit := net.interchangeable(w.P)
 	if opt.Full || w.Layout != nil || unit == 0 {
@@ -108,7 +109,7 @@ func (pl *plan) findSymmetry(w *Work, net *Network, c *compiler, opt Options) er
 	return nil
 }
 
-// compile generates, validates and compiles the part of a rank.
+// compile generates, validates and compiles the program of a rank.
 func (w *Work) compile(rank int, c *compiler) (*part, error) {
 	p := w.Program(rank)
 	if p == nil {
@@ -129,7 +130,8 @@ func (w *Work) compile(rank int, c *compiler) (*part, error) {
 	return &part{s, peers}, err
 }
 
-// compileAll compiles every rank, one after the other, and keeps only the shapes that differ.
+// compileAll compiles the programs of all ranks one after the other, and keeps only shapes that
+// differ.
 func (pl *plan) compileAll(w *Work, c *compiler) error {
 	halves, steps, shapes := 0, 0, 0
 	for r := range w.P {
@@ -152,10 +154,11 @@ func (pl *plan) compileAll(w *Work, c *compiler) error {
 	return nil
 }
 
-// channelEnd identifies the receiving end of a channel: receiver, sender, and number.
+// channelEnd identifies the receiving end of a channel by the receiver, the sender and the
+// number of the channel.
 type channelEnd struct{ to, from, channel int32 }
 
-// connect finds the half at the other end of each half.
+// connect sets ends: for each half, the half at the other end of its channel.
 func (pl *plan) connect() error {
 	pl.bases = make([]int32, len(pl.parts)+1)
 	for r, p := range pl.parts {
@@ -185,7 +188,8 @@ func (pl *plan) connect() error {
 			}
 			end := channelEnd{to, int32(r), p.peers.channel[l]}
 			if s := pl.symmetry; s != nil {
-				// In the receiver's class the message has another sender.
+				// Relabel the ranks so that the receiver is in block 0. The sender is
+				// relabelled too.
 				end.to, end.from = int32(int(to)%s.Block), int32(s.move(r, int(to)/s.Block, true))
 			}
 			id, ok := receivers[end]
@@ -199,8 +203,8 @@ func (pl *plan) connect() error {
 	return nil
 }
 
-// cut chooses the length of segments: the requested one, doubled until the number of segments
-// is within bounds.
+// cut sets the length of segments: the requested length, doubled until the number of segments
+// is at most opt.maxSegments().
 func (pl *plan) cut(c *compiler, opt Options) {
 	pl.segment = opt.segment()
 	limit := int64(opt.maxSegments())

@@ -20,8 +20,8 @@ func Presets() []string { return []string{"10gbe", "two-tier", "loopback"} }
 //   - two-tier: the same hosts in racks of 16, whose uplinks have a quarter of the total
 //     bandwidth of their hosts, and 15 µs more latency between racks;
 //   - loopback: all ranks on one host, connected through the kernel. Its numbers were found by
-//     Fit for a small virtual machine whose two processors are threads of one core: they do as
-//     much as one processor that has the memory and the kernel to itself.
+//     Fit for a small virtual machine whose two processors are threads of one core: together
+//     they are as fast as one processor that does not share the memory and the kernel.
 func Preset(name string) (*Network, error) {
 	tenGigabit := Network{
 		Name: "10gbe", RanksPerHost: 1, Cores: 2,
@@ -43,7 +43,7 @@ func Preset(name string) (*Network, error) {
 		return &Network{
 			Name: "loopback", RanksPerHost: 1 << 16, Cores: 1,
 			Host: Link{Latency: 0.5e-6},
-			// The sender's core time includes the way to the receiver's socket.
+			// The sender's core time includes the delivery to the receiver's socket.
 			SendOverhead: 4e-6, RecvOverhead: 1.7e-6, WakeUp: 3.4e-6,
 			SendCopy: 0.11e-9, RecvCopy: 0.11e-9, Copy: 0.2e-9, Gamma: 0.04e-9,
 			Window: DefaultWindow,
@@ -54,8 +54,8 @@ func Preset(name string) (*Network, error) {
 	return nil, fmt.Errorf("no network %q: there are %s", name, strings.Join(names, ", "))
 }
 
-// Named returns a preset, or the network of a file, which the file's name stands for if it
-// has none.
+// Named returns the preset called name or, if there is none, the network in the file called
+// name. If the network in the file has no name, it gets the base name of the file.
 func Named(name string) (*Network, error) {
 	n, unknown := Preset(name)
 	if unknown == nil {

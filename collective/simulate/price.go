@@ -10,26 +10,26 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Options are the parameters that do not belong to the network.
+// Options are parameters of a simulation that do not belong to the network.
 type Options struct {
 	// Segment is the length of segments in bytes; 0 stands for DefaultSegment.
 	Segment int
 
-	// SerialLimit is the length of messages up to which a rank uses one core at a time, like
-	// executors, which use a single goroutine then. 0 stands for DefaultSerialLimit, negative
-	// for no such limit.
+	// SerialLimit is the length in bytes of messages up to which a rank uses one core at a
+	// time, as an executor then uses a single goroutine. 0 means DefaultSerialLimit. A negative
+	// value means that ranks always use several cores.
 	SerialLimit int
 
 	// MaxSegments bounds the number of simulated segments: the length of segments is doubled
-	// until there are no more. This keeps trees among thousands of ranks fast, but pipelines
-	// fill more slowly than in reality (see Result.Segment). 0 stands for 2^20.
+	// until there are at most that many. So trees among thousands of ranks are simulated fast,
+	// but pipelines fill more slowly than in reality (see Result.Segment). 0 means 2^20.
 	MaxSegments int
 
 	// Full simulates every rank, without use of symmetry.
 	Full bool
 }
 
-// Default lengths: those of executors.
+// Defaults of Options, which are those of package execute.
 const (
 	DefaultSegment     = 256 << 10
 	DefaultSerialLimit = 256 << 10
@@ -61,12 +61,12 @@ func (o Options) maxSegments() int {
 type Result struct {
 	Time     float64   // seconds until the last rank has ended
 	Finish   []float64 // seconds until each rank has ended
-	Messages int       // sent by all ranks; one message may have several segments
-	Bytes    int       // sent by all ranks
+	Messages int       // number of messages sent by all ranks; a message may have several segments
+	Bytes    int       // number of bytes sent by all ranks
 
-	// NIC, Uplink and Cores are shares of Time: how long the busiest NIC (either way), the
-	// busiest link of a rack to the spine, and the cores of the busiest host were busy. Cores
-	// is 0 if their number is unlimited.
+	// NIC, Uplink and Cores are the shares of Time in which the busiest NIC (in one direction),
+	// the busiest link of a rack to the spine (in one direction), and the cores of the busiest
+	// host were busy. Cores is 0 if their number is unlimited.
 	NIC, Uplink, Cores float64
 
 	// Chain breaks down the time of the rank that ended last.
@@ -75,13 +75,13 @@ type Result struct {
 	Symmetry *Symmetry // nil if every rank was simulated
 	Ranks    int       // number of simulated ranks
 	Events   int       // number of events handled
-	Segment  int       // bytes
+	Segment  int       // length of segments in bytes
 }
 
-// Chain is the critical path to the end of the last rank: from each event it goes back to the
-// last one for which that event waited. The times add up to Result.Time.
+// Chain is the critical path to the end of the last rank: from each event the path goes back to
+// the last event for which it waited. The times add up to Result.Time.
 type Chain struct {
-	Messages int // segments received on the path
+	Messages int // number of segments received on the path
 
 	Latency  float64 // latency of links
 	Wire     float64 // transmission through NICs, links and memory
@@ -96,10 +96,10 @@ func (c *Chain) Total() float64 {
 	return c.Latency + c.Wire + c.Overhead + c.Copy + c.Fold + c.Queue
 }
 
-// Price prices an algorithm for data of a length in bytes, which is divided into elements of
-// elem bytes (a last incomplete one counts as whole). bytes is the length of the whole data of
-// the collective: the contribution of a rank to an AllReduce, or all blocks of an AllGather
-// together. A Barrier has no data.
+// Price predicts the time of an algorithm for data of the given number of bytes, which is
+// divided into elements of elem bytes (a last incomplete element counts as a whole one). bytes
+// is the length of the whole data of the collective: the contribution of a rank to an
+// AllReduce, or all blocks of an AllGather together. A Barrier has no data.
 func Price(ctx context.Context, a *algorithm.Algorithm, pr algorithm.Params, bytes, elem int, net *Network, opt Options) (*Result, error) {
 	w, err := workOf(a, pr, bytes, elem)
 	if err != nil {
@@ -125,7 +125,7 @@ func workOf(a *algorithm.Algorithm, pr algorithm.Params, bytes, elem int) (*Work
 	}, nil
 }
 
-// Run prices programs.
+// Run predicts the time of the programs of w on a network.
 func Run(ctx context.Context, w *Work, net *Network, opt Options) (*Result, error) {
 	if err := check(w, net); err != nil {
 		return nil, err
@@ -137,11 +137,12 @@ func Run(ctx context.Context, w *Work, net *Network, opt Options) (*Result, erro
 	return pl.price(ctx, net)
 }
 
-// ErrTooLarge is the error of work without symmetry that has more parts than can be priced in
-// reasonable time and memory. Fewer ranks, or another algorithm, may work.
+// ErrTooLarge is wrapped by the error for work without symmetry that has more lanes or
+// instructions than can be simulated in reasonable time and memory. Fewer ranks, or another
+// algorithm, may work.
 var ErrTooLarge = errors.New("too large to price")
 
-// check refuses what cannot be priced.
+// check returns an error if the network or the numbers of the work are invalid.
 func check(w *Work, net *Network) error {
 	if err := net.Validate(); err != nil {
 		return fmt.Errorf("simulate: %w", err)

@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// On an ideal network the textbook formulas hold up to rounding.
+// TestClosedForms requires that on an ideal network the textbook formulas hold up to rounding.
 func TestClosedForms(t *testing.T) {
 	n := flat()
 	a, b := n.Rack.Latency+n.SendOverhead+n.RecvOverhead, 1/n.Rack.Bandwidth+n.SendCopy+n.RecvCopy
@@ -30,7 +30,7 @@ func TestClosedForms(t *testing.T) {
 				{"ring", ring, steps*(a+b*chunk) + steps/2*n.Gamma*chunk},
 				{"doubling", doubling, log * (a + (b+n.Gamma)*size)},
 				{"chain", chain, float64(p-1) * (a + b*size)},
-				// Each copy has a core of its own; the times on the wire add up.
+				// Each message has its own core. The times on the wire add up.
 				{"direct", direct, 2*(a+(n.SendCopy+n.RecvCopy)*chunk+float64(p-1)*chunk/n.Rack.Bandwidth) +
 					float64(p-1)*n.Gamma*chunk},
 			} {
@@ -45,8 +45,8 @@ func direct(p, rank int) *program.Program {
 	return algorithm.Direct().Generate(algorithm.Params{P: p}, rank)
 }
 
-// Every chain of package algorithm is a pipeline: folds and copies on the way do not hold up
-// segments.
+// TestChainsArePipelined requires that every chain of package algorithm is a pipeline: folds
+// and copies on the way must not delay later segments.
 func TestChainsArePipelined(t *testing.T) {
 	const p, bytes = 8, 16 << 20
 	n := flat()
@@ -62,27 +62,27 @@ func TestChainsArePipelined(t *testing.T) {
 	}
 }
 
-// A chain of S segments over p − 1 links takes as long as p − 2 + S segments at the slowest
-// stage, plus the other stages of one segment.
+// TestSegmentsArePipelined requires that a chain of S segments over p − 1 links takes the time
+// of p − 1 whole passes of one segment, plus the time of S − 1 segments at the slowest stage.
 func TestSegmentsArePipelined(t *testing.T) {
 	const p, segment, count = 5, 1 << 16, 24
 	n := flat()
 	r := mustRun(t, work(p, segment*count, chain), n, Options{Segment: segment})
 	wire := segment / n.Rack.Bandwidth
 	stage := n.SendOverhead + n.RecvOverhead + (n.SendCopy+n.RecvCopy)*segment + n.Rack.Latency + wire
-	require.Greater(t, wire, n.RecvOverhead+n.RecvCopy*segment, "the wire is the bottleneck")
+	require.Greater(t, wire, n.RecvOverhead+n.RecvCopy*segment, "the wire must be the slowest stage, or the formula below is wrong")
 	require.InEpsilon(t, (p-1)*stage+(count-1)*wire, r.Time, 1e-9)
 	require.Equal(t, segment, r.Segment)
 }
 
-// Ranks of one host share its cores. On c cores, the work of all ranks takes at least its sum
-// divided by c, and one core does one thing at a time.
+// TestCoresAreShared requires that ranks of one host share its cores: on c cores, the work of
+// all ranks takes at least its sum divided by c, and exactly its sum on one core.
 func TestCoresAreShared(t *testing.T) {
 	n := &Network{RanksPerHost: 8, Cores: 1, SendCopy: 1e-9, RecvCopy: 1e-9, Gamma: 1e-9, Window: 1 << 40}
 	const p, bytes = 8, 8 << 20
 	r := mustRun(t, work(p, bytes, ring), n, whole)
 	total := float64(p) * (2*2*float64(p-1)*bytes/p + float64(p-1)*bytes/p) * 1e-9
-	require.InEpsilon(t, total, r.Time, 1e-9, "one core is never idle and does everything")
+	require.InEpsilon(t, total, r.Time, 1e-9, "the only core must be busy all the time")
 	require.InEpsilon(t, 1, r.Cores, 1e-9)
 	for _, cores := range []int{2, 4, 8} {
 		n.Cores = cores
@@ -92,7 +92,8 @@ func TestCoresAreShared(t *testing.T) {
 	}
 }
 
-// If all messages are short, a rank does one thing at a time, however many cores there are.
+// TestShortMessagesKeepARankOnOneCore requires that a rank uses one core at a time if all
+// messages are short, however many cores there are.
 func TestShortMessagesKeepARankOnOneCore(t *testing.T) {
 	n := flat()
 	const p, bytes = 8, 64
@@ -108,7 +109,8 @@ func TestShortMessagesKeepARankOnOneCore(t *testing.T) {
 	}
 }
 
-// A sleeping rank is woken by the first message and is awake for those that arrive with it.
+// TestSleepersAreWoken requires that a waiting rank pays for WakeUp once, for the first
+// message, and not for messages that arrive while it works.
 func TestSleepersAreWoken(t *testing.T) {
 	n := flat()
 	n.WakeUp = 7e-6
@@ -130,8 +132,8 @@ func TestSleepersAreWoken(t *testing.T) {
 	}
 }
 
-// The NIC of a host serialises the messages of its ranks. The uplink of a rack serialises the
-// messages of its hosts.
+// TestLinksAreShared requires that the NIC of a host serialises the messages of its ranks, and
+// that the uplink of a rack serialises the messages of its hosts.
 func TestLinksAreShared(t *testing.T) {
 	shift := func(by int) func(p, rank int) *program.Program { // every rank sends to rank + by
 		return func(p, rank int) *program.Program {
@@ -152,10 +154,10 @@ func TestLinksAreShared(t *testing.T) {
 		want    float64
 		what    string
 	}{
-		{2, 1, 2 * size / 1e9, "two ranks of a host leave through its NIC"},
-		{4, 1, 2 * size / 1e9, "the spine carries what the NICs do"},
-		{4, 4, 8 * size / 1e9, "four ranks of a rack leave through half a NIC's rate"},
-		{8, 4, 8 * size / 1e9, "wherever they go"},
+		{2, 1, 2 * size / 1e9, "the two ranks of a host share its NIC"},
+		{4, 1, 2 * size / 1e9, "without oversubscription the uplink is as fast as the NICs together"},
+		{4, 4, 8 * size / 1e9, "the four ranks of a rack share an uplink of half the rate of a NIC"},
+		{8, 4, 8 * size / 1e9, "the same to a more distant rack"},
 	} {
 		n.Oversubscription = c.oversub
 		for _, full := range []bool{false, true} {
@@ -165,9 +167,10 @@ func TestLinksAreShared(t *testing.T) {
 	}
 }
 
-// Messages of three racks to three hosts of one rack share its downlink.
+// TestDownlinksAreShared requires that messages from three racks to three hosts of one rack
+// share its downlink.
 func TestDownlinksAreShared(t *testing.T) {
-	to := map[int]int{4: 0, 9: 1, 14: 2} // one rank of each of the other racks of four
+	to := map[int]int{4: 0, 9: 1, 14: 2} // the senders are one rank of each of the other racks
 	from := map[int]int{0: 4, 1: 9, 2: 14}
 	const size = 1 << 20
 	w := work(16, size, func(p, rank int) *program.Program {
@@ -183,14 +186,15 @@ func TestDownlinksAreShared(t *testing.T) {
 	})
 	n := &Network{HostsPerRack: 4, Rack: Link{Bandwidth: 1e9}, Spine: Link{Latency: 1e-6, Bandwidth: 1e9}, Window: 1 << 40}
 	r := mustRun(t, w, n, Options{Segment: size / 128})
-	require.InEpsilon(t, size/1e9, r.Time, 2e-2, "a downlink takes four NICs' worth")
+	require.InEpsilon(t, size/1e9, r.Time, 2e-2, "the downlink is as fast as four NICs")
 	n.Oversubscription = 4
 	r = mustRun(t, w, n, Options{Segment: size / 128})
-	require.InEpsilon(t, 3*size/1e9, r.Time, 2e-2, "or one NIC's")
+	require.InEpsilon(t, 3*size/1e9, r.Time, 2e-2, "the downlink is as fast as one NIC")
 	require.InEpsilon(t, 1, r.Uplink, 2e-2)
 }
 
-// A sender gets ahead of its receiver by at most the window. With a window of 0 it never does.
+// TestWindow requires that a sender is ahead of its receiver by at most the window, and by
+// nothing with a window of 0.
 func TestWindow(t *testing.T) {
 	const segment, count = 1 << 10, 64
 	n := &Network{Rack: Link{Bandwidth: 1e9}, RecvOverhead: 1e-3}
@@ -206,7 +210,8 @@ func TestWindow(t *testing.T) {
 	require.Less(t, finish(segment*count), 1e-3)
 }
 
-// A straggler holds up the ranks that depend on it, and no others.
+// TestStragglersDelayWhatDependsOnThem requires that a straggler delays the ranks that depend
+// on it, and no other rank.
 func TestStragglersDelayWhatDependsOnThem(t *testing.T) {
 	n := flat()
 	even := mustRun(t, work(6, 1<<16, chain), n, whole)
@@ -215,7 +220,7 @@ func TestStragglersDelayWhatDependsOnThem(t *testing.T) {
 	for r := range 6 {
 		if r < 2 {
 			require.Equal(t, even.Finish[r], slow.Finish[r])
-		} else if r > 2 { // rank 2 may go on once its message is on its way
+		} else if r > 2 { // rank 2 ends once it has sent its message
 			require.Greater(t, slow.Finish[r], even.Finish[r])
 		}
 	}
@@ -239,9 +244,9 @@ func TestJitterIsReproducible(t *testing.T) {
 	}
 }
 
-// With more data, slower links or higher costs of messages, no AllReduce becomes faster. A
-// delay may by chance let a queue serve a more important segment first (Graham's anomalies), so
-// a few per cent are allowed.
+// TestMonotone requires that no AllReduce becomes faster with more data, slower links or higher
+// costs of messages. By chance, a delay may let a queue serve a more important segment first
+// (Graham's anomalies), so 3 per cent are allowed.
 func TestMonotone(t *testing.T) {
 	worse := map[string]func(*Network){
 		"latency":   func(n *Network) { n.Rack.Latency *= 2 },
@@ -275,8 +280,8 @@ func TestMonotone(t *testing.T) {
 	}
 }
 
-// The number of elements sent is as declared by the generators, and NICs are busy for as long
-// as that takes.
+// TestConservation requires that ranks send as many elements as their generators declare, and
+// that NICs are busy for as long as these elements take.
 func TestConservation(t *testing.T) {
 	const elements = 5000
 	for c := range program.NumCollectives {
@@ -300,7 +305,7 @@ func TestConservation(t *testing.T) {
 				}
 				require.Equal(t, want, r.Bytes, "%s %s p=%d", c, a.Name, p)
 				require.GreaterOrEqual(t, r.Time*r.NIC*(1+1e-9), float64(most)/n.Rack.Bandwidth, "%s %s p=%d", c, a.Name, p)
-				if c == program.AllReduce { // its steps are a chain for some rank
+				if c == program.AllReduce { // the chain of messages with the declared number of steps ends at some rank
 					require.GreaterOrEqual(t, r.Time*(1+1e-9), float64(cost.Steps)*n.Rack.Latency, "%s %s p=%d", c, a.Name, p)
 				}
 				require.LessOrEqual(t, r.NIC, 1+1e-9)
@@ -356,8 +361,8 @@ func TestMisuse(t *testing.T) {
 	require.ErrorContains(t, err, "enough")
 }
 
-// For too many lanes, the error says how many there are; the simulation does not run out of
-// memory.
+// TestWithoutSymmetryThereAreLimits requires that work with too many lanes is an error that
+// states their number, before the simulation runs out of memory.
 func TestWithoutSymmetryThereAreLimits(t *testing.T) {
 	lanes := make([]program.Lane, maxHalves>>7)
 	for i := range lanes {

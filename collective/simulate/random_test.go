@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// drawn is a random set of programs that ends: events have a global order, each lane has its
-// events in that order, and an event depends only on earlier events of the same rank.
+// drawn is a random set of programs. They end, since events have a global order, each lane has
+// its events in that order, and an event depends only on earlier events of the same rank.
 type drawn struct {
 	programs []*program.Program
 	events   []drawnEvent
@@ -19,7 +19,7 @@ type drawn struct {
 // drawnEvent is a message or, if from equals to, a local instruction.
 type drawnEvent struct {
 	from, to   int
-	send, recv program.Dep // its instructions
+	send, recv program.Dep // the instructions of the event
 	size       int
 	folds      int
 }
@@ -83,7 +83,7 @@ func drawPrograms(t *rapid.T) *drawn {
 	return d
 }
 
-// bound returns the length of the longest path of all ranks, without any queueing.
+// bound returns the time of the critical path of the programs, without any queueing.
 func (d *drawn) bound(n *Network) float64 {
 	type place struct{ rank, lane, step int }
 	end := map[place]float64{}
@@ -114,7 +114,8 @@ func (d *drawn) bound(n *Network) float64 {
 	return last
 }
 
-// No rank ends before its critical path, and without queueing every rank ends exactly then.
+// TestRandomProgramsTakeTheirCriticalPath requires that random programs take at least the time
+// of their critical path, and exactly that time without queueing.
 func TestRandomProgramsTakeTheirCriticalPath(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawPrograms(t)
@@ -137,7 +138,7 @@ func TestRandomProgramsTakeTheirCriticalPath(t *testing.T) {
 		real, err := Run(t.Context(), w, n, whole)
 		if n.Window == 0 && err != nil {
 			// Programs in which a sender must run ahead of its receiver do not end without
-			// buffers; package check finds that.
+			// buffers. Package check would refuse them.
 			require.ErrorContains(t, err, "waits for ever")
 			return
 		}

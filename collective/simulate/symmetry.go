@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// Symmetry describes the relabellings of ranks. Rank r is at place r mod Block of block r div
-// Block. The number of the block is written in digits with the radices Dims, the first the
-// least significant, and a relabelling adds a number to each digit, modulo its radix. So
-// {Block: 1, Dims: [p]} is the rotation of a ring, {1, [X Y]} that of a torus, {1, [2 2 2 ...]}
-// the exclusive-or of a butterfly, {k, [p/k]} the rotation of groups of k ranks.
+// Symmetry describes a set of relabellings of ranks under which programs and network are
+// invariant. Rank r is at place r mod Block of block r div Block. The number of the block is
+// written in digits with the radices Dims, of which the first is for the least significant
+// digit. A relabelling adds a number to each digit, modulo its radix. So {Block: 1, Dims: [p]}
+// is the rotation of a ring, {1, [X Y]} that of a torus, {1, [2 2 2 ...]} the exclusive-or of a
+// butterfly, {k, [p/k]} the rotation of groups of k ranks.
 //
 // Ranks at the same place of their blocks form a class, and do the same at the same time: the
 // programs of a class are equal up to the relabelling, and all blocks are equivalent for the
@@ -21,10 +22,10 @@ type Symmetry struct {
 	Block int
 	Dims  []int
 
-	// Checked is the number of ranks whose programs were generated and compared; this is all
-	// ranks except in large groups, where generating all programs would cost more than pricing.
-	// There ranks are sampled, always with those next to powers of two, where algorithms change
-	// their behaviour.
+	// Checked is the number of ranks whose programs were generated and compared. In large
+	// groups, generating all programs would cost more than the simulation. So ranks are sampled
+	// there, always including the ranks next to powers of two, where algorithms change their
+	// behaviour. Otherwise all ranks are checked.
 	Checked int
 }
 
@@ -51,8 +52,8 @@ func (s *Symmetry) String() string {
 	return rotation + " in " + strings.Join(texts, " x ")
 }
 
-// move relabels a rank by the relabelling that takes block 0 to block to, or by its inverse if
-// back is set.
+// move returns the new number of a rank under the relabelling that moves block 0 to the block
+// with number to, or under its inverse if back is set.
 func (s *Symmetry) move(rank, to int, back bool) int {
 	block, moved, stride := rank/s.Block, 0, 1
 	for _, d := range s.Dims {
@@ -66,7 +67,8 @@ func (s *Symmetry) move(rank, to int, back bool) int {
 	return moved*s.Block + rank%s.Block
 }
 
-// Symmetry is checked on all ranks for up to maxChecked ranks and maxCheckedSteps instructions.
+// A symmetry is checked on all ranks if there are at most maxChecked ranks and maxCheckedSteps
+// instructions.
 const (
 	maxChecked      = 512
 	maxCheckedSteps = 1 << 20
@@ -78,8 +80,9 @@ type part struct {
 	peers peers
 }
 
-// findSymmetry returns a symmetry of p ranks with the smallest block, or nil. partOf
-// compiles a rank's program; unit is the smallest block that the network allows.
+// findSymmetry returns a symmetry of p ranks with the smallest possible block, or nil if there
+// is none. partOf compiles a rank's program. unit is the smallest block that the network
+// allows, or 0 if it allows none.
 func findSymmetry(p, unit int, hint []int, partOf func(rank int) (*part, error)) (*Symmetry, error) {
 	if unit == 0 {
 		return nil, nil
@@ -99,8 +102,8 @@ func findSymmetry(p, unit int, hint []int, partOf func(rank int) (*part, error))
 	return nil, nil
 }
 
-// radices returns the ways to number q blocks to try: in a row, in bits, as in hint, and in a
-// grid.
+// radices returns the radices to try for the numbers of q blocks: a single digit, bits, the
+// radices in hint, and two digits.
 func radices(q int, hint []int) [][]int {
 	all := [][]int{{q}}
 	if q&(q-1) == 0 && q > 2 {
@@ -128,7 +131,8 @@ func radices(q int, hint []int) [][]int {
 	return all
 }
 
-// holds compares the programs of ranks with those that the symmetry maps to them.
+// holds reports whether the programs of the checked ranks equal those that the symmetry maps to
+// them.
 func (s *Symmetry) holds(p int, partOf func(rank int) (*part, error)) (bool, error) {
 	for _, r := range sampled(p, p, s.Block) { // most candidates fail, so few ranks are checked first
 		if ok, err := s.holdsFor(r, partOf); !ok || err != nil {
@@ -149,7 +153,8 @@ func (s *Symmetry) holds(p int, partOf func(rank int) (*part, error)) (bool, err
 	return true, nil
 }
 
-// holdsFor compares rank r's program with that of its place in block 0.
+// holdsFor reports whether rank r's program equals the relabelled program of the same place in
+// block 0.
 func (s *Symmetry) holdsFor(r int, partOf func(rank int) (*part, error)) (bool, error) {
 	model, err := partOf(r % s.Block)
 	if err != nil {
@@ -174,8 +179,9 @@ func (s *Symmetry) holdsFor(r int, partOf func(rank int) (*part, error)) (bool, 
 	return same(is.peers.send, model.peers.send) && same(is.peers.recv, model.peers.recv), nil
 }
 
-// sampled returns the ranks to compare: all if that is cheap, else the first block, one rank of
-// each later block near a power of two, the last block, and some in between.
+// sampled returns the ranks to compare. If comparing all ranks would be expensive, these are
+// the first and the last ranks (as many as a block has, at most 64), the ranks and blocks next
+// to powers of two, and 16 ranks in between.
 func sampled(p, steps, block int) []int {
 	var ranks []int
 	if p <= maxChecked && p*steps <= maxCheckedSteps {

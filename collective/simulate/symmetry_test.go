@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// networksOfBlocks returns networks that are invariant under some relabelling of 64 ranks.
+// networksOfBlocks returns networks that are invariant under some relabellings of 64 ranks.
 func networksOfBlocks() map[string]*Network {
 	tenGigabit, _ := Preset("10gbe")
 	racks, _ := Preset("two-tier")
@@ -22,8 +22,8 @@ func networksOfBlocks() map[string]*Network {
 	return map[string]*Network{"flat": flat(), "10gbe": tenGigabit, "racks": racks, "hosts in racks": hosts, "tight": tight}
 }
 
-// Pricing one rank of each class gives the same result as pricing all ranks, for every
-// algorithm with a symmetry.
+// TestSymmetryIsTheFullSimulation requires, for every algorithm with a symmetry, that
+// simulating one rank of each class gives the same result as simulating all ranks.
 func TestSymmetryIsTheFullSimulation(t *testing.T) {
 	seen := map[string]int{}
 	sizes := []int{4 << 10, 1 << 20}
@@ -35,7 +35,8 @@ func TestSymmetryIsTheFullSimulation(t *testing.T) {
 					continue
 				}
 				for name, n := range networksOfBlocks() {
-					// A multiple of the number of chunks, so that nothing is rounded.
+					// The number of elements is a multiple of the number of chunks, so that
+					// lengths are not rounded.
 					elements := a.Generate(pr, 0).Chunks * sizes[p%len(sizes)] / 512
 					quick, err := Price(t.Context(), a, pr, elements*8, 8, n, Options{Segment: 16 << 10})
 					require.NoError(t, err)
@@ -60,7 +61,8 @@ func TestSymmetryIsTheFullSimulation(t *testing.T) {
 	require.NotZero(t, seen["allreduce direct"])
 }
 
-// Data that is not a multiple of the chunks is priced as if it were padded.
+// TestSymmetryRoundsUp requires that data whose length is not a multiple of the number of
+// chunks takes the time of padded data, if symmetry is used.
 func TestSymmetryRoundsUp(t *testing.T) {
 	n := flat()
 	filled := mustRun(t, work(16, 8*1008, ring), n, Options{})
@@ -87,7 +89,7 @@ func TestSymmetriesFound(t *testing.T) {
 		}
 		return prog
 	}
-	// Rank 5 of each group of 8 has one lane more.
+	// Rank 5 of each group of 8 has one more lane than the other ranks.
 	odd := func(p, rank int) *program.Program {
 		prog := ring(p, rank)
 		if rank%8 == 5 {
@@ -125,7 +127,8 @@ func TestSymmetriesFound(t *testing.T) {
 	}
 }
 
-// A program that is symmetric except for one rank is not taken for symmetric.
+// TestSymmetryIsCheckedOnEveryRank requires that programs that are symmetric except for one
+// rank are not taken for symmetric.
 func TestSymmetryIsCheckedOnEveryRank(t *testing.T) {
 	for odd := range 32 {
 		r := mustRun(t, work(32, 1<<12, func(p, rank int) *program.Program {

@@ -46,7 +46,7 @@ func (m *machine) handle(e *event) {
 // receiver returns the rank to which a sending half sends.
 func (m *machine) receiver(h *half) int32 { return m.halves[h.peer].rank }
 
-// depart sends off a segment after the sender's core has processed it.
+// depart sends a segment to its next stage after the sender's core has processed it.
 func (m *machine) depart(id int32, t float64) {
 	h := &m.halves[id]
 	bytes := m.segmentBytes(h, &h.shape.steps[h.at])
@@ -76,8 +76,9 @@ func (m *machine) depart(id int32, t float64) {
 	m.done(id, t)
 }
 
-// pass gives a segment whose head has arrived to a server, and returns when its head leaves.
-// Its tail leaves when the server has done its work, but not before the tail has arrived.
+// pass gives a segment whose head arrives at time t to server s, and returns when its head
+// leaves. The tail leaves when the server has done its work, but not before the tail has
+// arrived.
 func (m *machine) pass(s *server, c *transfer, t, bandwidth, slow float64) float64 {
 	work := 0.0
 	if bandwidth > 0 {
@@ -89,7 +90,7 @@ func (m *machine) pass(s *server, c *transfer, t, bandwidth, slow float64) float
 	return begin
 }
 
-// travel moves the head of a segment to the next stage after a delay.
+// travel schedules the arrival of the head of a segment at the next stage, after a delay.
 func (m *machine) travel(kind uint64, id, transfer int32, t, delay float64) {
 	h, c := &m.halves[id], &m.transfers[transfer]
 	c.chain.Latency += delay
@@ -105,7 +106,7 @@ func (m *machine) travel(kind uint64, id, transfer int32, t, delay float64) {
 	m.events.push(event{arrival, kind<<kindShift | owner.order, id, transfer})
 }
 
-// inOrder returns a time of arrival that is not before that of the previous segment on the
+// inOrder returns arrival or, if it is later, the arrival of the previous segment on the
 // channel: jitter must not let segments overtake each other.
 func (m *machine) inOrder(h *half, arrival float64, chain *Chain) float64 {
 	if arrival < h.head {
@@ -116,13 +117,14 @@ func (m *machine) inOrder(h *half, arrival float64, chain *Chain) float64 {
 	return arrival
 }
 
-// deliver delivers a segment to its receiver when its tail has arrived.
+// deliver schedules the delivery of a segment to its receiving half, at the time when its tail
+// arrives.
 func (m *machine) deliver(to, transfer int32, begin, tail float64) {
 	m.transfers[transfer].chain.Wire += tail - begin
 	m.events.push(event{tail, evDelivered<<kindShift | m.halves[to].order, to, transfer})
 }
 
-// latency returns the next latency of a sending half's link.
+// latency returns the latency, with jitter, for the next segment of a sending half.
 func (m *machine) latency(id int32) float64 {
 	h := &m.halves[id]
 	delay := m.linkLatency(h)
@@ -140,8 +142,8 @@ func (m *machine) linkLatency(h *half) float64 {
 	}
 }
 
-// credit acknowledges a received segment to its sender. The acknowledgement takes as long as
-// the segment would on an idle path.
+// credit acknowledges a received segment to its sender. The acknowledgement takes the latency
+// of the link.
 func (m *machine) credit(h *half, t float64) {
 	if h.peer < 0 || !m.halves[h.peer].track {
 		return
@@ -157,7 +159,7 @@ func (m *machine) credit(h *half, t float64) {
 	m.events.push(event{t + delay, evCredit<<kindShift | to.order, h.peer, transfer})
 }
 
-// load takes a transfer from the pool.
+// load returns the index of an unused transfer, which it initialises.
 func (m *machine) load(bytes int64, chain *Chain) int32 {
 	var id int32
 	if n := len(m.unused); n > 0 {

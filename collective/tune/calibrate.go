@@ -10,38 +10,38 @@ import (
 	"github.com/superstep-ml/superstep/collective/simulate"
 )
 
-// Group is one rank's end of the group that is calibrated. All ranks make the same calls of
-// Barrier, Max and With in the same order.
+// Group is the handle of one rank of the group that is calibrated. All ranks make the same
+// calls of Barrier, Max and With in the same order.
 type Group interface {
 	Rank() int
 
-	// Peer is a rank that rank 0 reaches by the network.
+	// Peer returns a rank that rank 0 reaches over the network.
 	Peer() int
 
-	// Params are those of the programs that carry out an AllReduce of the group.
+	// Params returns the parameters of the programs that carry out an AllReduce of the group.
 	Params() algorithm.Params
 
 	Send(ctx context.Context, to int, data []byte) error
 	Recv(ctx context.Context, from int, data []byte) error
 	Barrier(ctx context.Context) error
 
-	// Max is an AllReduce: each element of x becomes the greatest of all ranks.
+	// Max is an AllReduce: each element of x becomes the maximum over all ranks.
 	Max(ctx context.Context, x []float64) error
 
-	// With makes a call, during which a carries out the collectives of its kind.
+	// With runs call. Meanwhile, algorithm a carries out all collectives of its kind.
 	With(a *algorithm.Algorithm, call func() error) error
 
-	// Add does dst[i] += x[i] as a reduction of the group does.
+	// Add does dst[i] += x[i] with the same code as a reduction of the group.
 	Add(dst, x []float64)
 }
 
-// reductionSizes are the bytes of the AllReduces that are timed: few sizes where the cost of a
-// message dominates, more where that of bytes does.
+// reductionSizes are the sizes in bytes of the AllReduces that are timed: few sizes for which
+// the cost of messages dominates, and more for which the cost of bytes does.
 var reductionSizes = []int{8, 4 << 10, 32 << 10, 128 << 10, 512 << 10, 2 << 20, 8 << 20}
 
-// Calibrate measures messages between processes, folding, copying, and AllReduces of some
-// sizes (nil: the usual ones). On rank 0 it returns a Tuner that chooses by them, which is t
-// in all else; on the other ranks nil.
+// Calibrate measures messages between processes, folding, copying, barriers, and AllReduces of
+// the given sizes in bytes (nil means default sizes). On rank 0 it returns a copy of t whose
+// network and corrections are fitted to the measurements. On the other ranks it returns nil.
 func (t *Tuner) Calibrate(ctx context.Context, g Group, sizes []int) (*Tuner, error) {
 	if sizes == nil {
 		sizes = reductionSizes
@@ -69,7 +69,8 @@ const (
 	localRounds = 8
 )
 
-// corrections are what the fitted network gets wrong about the measured collectives.
+// corrections returns, for each measured collective, the ratio of its measured time to the time
+// predicted for the fitted network.
 func corrections(ctx context.Context, net *simulate.Network, measured []simulate.Sample) ([]Correction, error) {
 	prices, err := simulate.Predict(ctx, net, measured, simulate.Options{})
 	if err != nil {
@@ -87,8 +88,8 @@ func corrections(ctx context.Context, net *simulate.Network, measured []simulate
 	return all, nil
 }
 
-// measure times messages between rank 0 and its peer, local work of rank 0, and collectives
-// of all ranks. The samples of rank 0 count.
+// measure times messages between rank 0 and its peer, local work of rank 0, and collectives of
+// all ranks. Only the samples that it returns on rank 0 are used.
 func (t *Tuner) measure(ctx context.Context, g Group, sizes []int) ([]simulate.Sample, error) {
 	var all []simulate.Sample
 	for _, bytes := range []int{8, 16 << 10, 1 << 20} {
@@ -116,7 +117,7 @@ func (t *Tuner) measure(ctx context.Context, g Group, sizes []int) ([]simulate.S
 	return append(all, collectives...), g.Barrier(ctx)
 }
 
-// pingPong gives half of the median time of a message there and back.
+// pingPong returns half of the median time of a message from rank 0 to its peer and back.
 func pingPong(ctx context.Context, g Group, bytes int) (float64, error) {
 	if err := g.Barrier(ctx); err != nil || g.Rank() != 0 && g.Rank() != g.Peer() {
 		return 0, err
@@ -145,7 +146,8 @@ func pingPong(ctx context.Context, g Group, bytes int) (float64, error) {
 	return times[len(times)/2].Seconds() / 2, nil
 }
 
-// stream gives the time per message of many messages sent back to back.
+// stream returns the time per message of many messages that rank 0 sends to its peer one after
+// the other.
 func stream(ctx context.Context, g Group) (float64, error) {
 	if err := g.Barrier(ctx); err != nil || g.Rank() != 0 && g.Rank() != g.Peer() {
 		return 0, err
@@ -167,7 +169,7 @@ func stream(ctx context.Context, g Group) (float64, error) {
 	return time.Since(start).Seconds() / streamCount, nil
 }
 
-// localCosts gives the least times to fold and to copy localBytes.
+// localCosts returns the least times in seconds of folding and of copying localBytes.
 func localCosts(g Group) (fold, copied float64) {
 	a, b := make([]float64, localBytes/8), make([]float64, localBytes/8)
 	best := func(f func()) float64 {

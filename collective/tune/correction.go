@@ -6,8 +6,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Correction is what the model gets wrong about one algorithm at one size, as
-// measured: the time it took over the price it has.
+// Correction is a measured error of the model for one algorithm, number of ranks and size.
+// Factor is the ratio of the measured time to the predicted time.
 type Correction struct {
 	Collective program.Collective
 	Algorithm  string
@@ -16,8 +16,9 @@ type Correction struct {
 	Factor     float64
 }
 
-// correction is the factor for a candidate: between sizes that were measured by their
-// distance in octaves, beyond them that of the nearest, 1 where nothing was.
+// correction returns the factor for the predicted time of an algorithm. Between two measured
+// sizes it is interpolated by octaves. Outside of them it is the factor of the nearest measured
+// size. It is 1 if no size was measured.
 func (t *Tuner) correction(q Query, algorithm string) float64 {
 	at := octaves(q.Bytes)
 	below, above := Correction{Bytes: -1}, Correction{Bytes: -1}
@@ -45,8 +46,8 @@ func (t *Tuner) correction(q Query, algorithm string) float64 {
 	return below.Factor + float64(share*(above.Factor-below.Factor))
 }
 
-// octaves counts the octaves up to a size, with its place within the last: close to
-// the binary logarithm, and the same on every processor.
+// octaves returns the number of octaves from 1 to a size, with linear interpolation within the
+// last octave. It is close to the binary logarithm, and the same on every processor.
 func octaves(bytes int) float64 {
 	n := bits.Len(uint(max(bytes, 1))) - 1
 	return float64(n) + float64(max(bytes, 1)-1<<n)/float64(uint64(1)<<n)

@@ -1,5 +1,6 @@
-// Package tune chooses how a collective is carried out: the program with the least
-// simulated price on a network whose numbers were measured, or are presumed.
+// Package tune chooses how a collective is carried out: by the algorithm with the least price.
+// The price is the time predicted by package simulate for a network, whose costs were measured
+// or are presumed.
 //
 //	t := tune.Default()
 //	d, err := t.Choose(ctx, tune.Query{
@@ -7,11 +8,11 @@
 //	})
 //	fmt.Print(d.Explain())
 //
-// By default only programs that fold in the canonical tree compete for a reduction,
-// so that neither the size of the data nor a different network changes a bit of the
-// result. Rules, from a file, come before prices.
+// By default only algorithms that fold in the canonical tree compete for a reduction, so that
+// neither the size of the data nor a different network changes a bit of the result. Rules,
+// which can be read from a file, take precedence over prices.
 //
-// Choices are pure: the same Tuner and Query give the same Decision, everywhere. What
-// exchanges messages is Tuner.Calibrate alone, which measures a [Group] and returns a Tuner
-// for what it found.
+// A choice is a pure function: the same Tuner and Query give the same Decision on every
+// machine. Only Tuner.Calibrate exchanges messages. It measures a [Group] and returns a Tuner
+// that uses the measurements.
 package tune

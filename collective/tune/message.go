@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// SizeClass is a range of sizes for which one decision is made: from above a power of two up
-// to the next, which belongs to it as it does to the bounds of rules. Class 0 is size 0 alone.
+// SizeClass is a range of sizes for which one decision is made: all sizes above a power of two,
+// up to and including the next power of two. Class 0 has only size 0.
 type SizeClass int
 
 // ClassOf returns the class of a size in bytes.
@@ -22,7 +22,7 @@ func ClassOf(bytes int) SizeClass {
 	return SizeClass(bits.Len(uint(bytes-1)) + 1)
 }
 
-// Bytes is the size for which the class is decided, the middle of its range.
+// Bytes returns the size for which the decision of the class is made: the middle of its range.
 func (c SizeClass) Bytes() int {
 	if c == 0 {
 		return 0
@@ -30,10 +30,11 @@ func (c SizeClass) Bytes() int {
 	return max(1, 3<<(c-1)>>2)
 }
 
-// MessageBytes is the length of the message by which rank 0 tells the others its choice.
+// MessageBytes is the length of the message in which rank 0 sends its choice to the other
+// ranks.
 const MessageBytes = 512
 
-// Encode writes the choice to a message of zeros.
+// Encode writes the choice to message, which must contain only zeros.
 func (c Choice) Encode(message *[MessageBytes]byte) error {
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -46,7 +47,7 @@ func (c Choice) Encode(message *[MessageBytes]byte) error {
 	return nil
 }
 
-// DecodeChoice reads a choice for a collective, and finds its algorithm.
+// DecodeChoice returns the choice for a collective that a message contains, and its algorithm.
 func DecodeChoice(message *[MessageBytes]byte, coll program.Collective) (Choice, *algorithm.Algorithm, error) {
 	var c Choice
 	if err := json.Unmarshal(bytes.TrimRight(message[:], "\x00"), &c); err != nil {

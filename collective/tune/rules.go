@@ -10,7 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Rule says how to carry out the collectives that it fits. Zero bounds do not bind.
+// Rule is the choice for the collectives that it fits. All bounds are inclusive. A bound of 0
+// means that there is no bound.
 type Rule struct {
 	Collective program.Collective
 	MinRanks   int
@@ -20,7 +21,7 @@ type Rule struct {
 	Choice     Choice
 }
 
-// String is the rule in words.
+// String returns the rule in words.
 func (r *Rule) String() string {
 	var b strings.Builder
 	b.WriteString(r.Collective.String())
@@ -61,15 +62,15 @@ type ruleFile struct {
 	} `json:"rules"`
 }
 
-// maxRuleFile bounds what ReadRules reads.
+// maxRuleFile bounds the number of bytes that ReadRules reads.
 const maxRuleFile = 1 << 20
 
 // ReadRules reads rules from JSON:
 //
 //	{"rules": [{"collective": "allreduce", "max_bytes": 4096, "algorithm": "recursive-doubling"}]}
 //
-// An algorithm may have dimensions ("torus:4x8"). Names that do not exist, bounds
-// that exclude everything, and fields of no meaning are errors that name the rule.
+// An algorithm may have dimensions ("torus:4x8"). Unknown names and bounds that no collective
+// can satisfy are errors with the number of the rule. Unknown fields are errors too.
 func ReadRules(r io.Reader) ([]Rule, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxRuleFile+1))
 	if err != nil {

@@ -12,40 +12,42 @@ import (
 )
 
 // The algorithms of a collective are measured in interleaved rounds: in each round every
-// algorithm runs a batch. A disturbance of the machine that lasts a round slows all of them,
-// and batches are compared within their round only: see estimate. The minimum over rounds
-// would mislead: where ranks rarely run when a message arrives, a few batches are far faster
-// than what users get.
+// algorithm runs a batch. Other load on the machine that lasts for a round slows all
+// algorithms, and batches are compared only with batches of the same round: see estimate. The
+// minimum over rounds would mislead: if ranks are rarely running when a message arrives, a few
+// batches are far faster than the usual ones.
 const (
 	maxRounds    = 24
 	minRounds    = 4    // whatever time they take
-	roundSeconds = 0.75 // of timed runs, after which no round begins
+	roundSeconds = 0.75 // total time of timed runs after which no round begins
 
-	batchSeconds = 2e-3 // target for the timed runs of a batch
+	batchSeconds = 2e-3 // target for the total time of the timed runs of a batch
 	maxBatch     = 25   // timed runs
-	minBatch     = 3    // timed runs, and those of an algorithm's first batch
-	batchWarmUps = 2    // other algorithms used the sockets, cores and caches before
+	minBatch     = 3    // timed runs, also in the first batch of an algorithm
+	batchWarmUps = 2    // runs that are not timed, since other algorithms have used the sockets, cores and caches
 
-	// An algorithm is eliminated when it is slower than the fastest by slowFactor after
-	// slowRounds, and for all larger sizes when it is slower by abandonFactor at abandonFrom
-	// bytes or more.
+	// After slowRounds rounds, an algorithm is eliminated if its time is above slowFactor times
+	// the least. If its time for a size of at least abandonFrom bytes is above abandonFactor
+	// times the least, it is not measured for larger sizes.
 	slowFactor    = 1.8
 	slowRounds    = 4
 	abandonFactor = 3
 	abandonFrom   = 512 << 10
 )
 
-// trial is the measurement of one algorithm, interleaved with others of its collective.
+// trial is the measurement of one algorithm, interleaved with trials of other algorithms for
+// the same collective.
 type trial struct {
 	*algorithm.Algorithm
-	medians    []float64 // seconds, of its batch in each round before it was eliminated
+	medians    []float64 // by round before it was eliminated: median seconds of the runs of its batch
 	seconds    float64   // see estimate; +Inf before the first batch
 	eliminated bool
 }
 
-// estimate sets the time of each trial: the median over its rounds of its time relative to
-// the round's median, times the median of all rounds. The median of a round is that of the
-// trials not eliminated, so that one eliminated after fast rounds gains no advantage.
+// estimate sets seconds of each trial. The time of a round is the median of the trials that are
+// not eliminated. For each round of a trial, estimate takes the ratio of the trial's time to
+// the time of the round. seconds is the median of these ratios times the median time of all
+// rounds. So a trial that was eliminated after fast rounds has no advantage.
 func estimate(trials []*trial) {
 	var current, rounds []float64
 	for round := 0; ; round++ {
@@ -70,14 +72,15 @@ func estimate(trials []*trial) {
 	}
 }
 
-// median returns the median of some numbers, which it sorts: of an even number the mean of
-// the two in the middle.
+// median sorts x and returns its median. For an even number of elements it is the mean of the
+// two in the middle.
 func median(x []float64) float64 {
 	slices.Sort(x)
 	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
 }
 
-// fastest returns the least time of the trials not eliminated, of which there is always one.
+// fastest returns the least time of the trials that are not eliminated. There is always such a
+// trial.
 func fastest(trials []*trial) float64 {
 	m := math.Inf(1)
 	for _, x := range trials {
@@ -88,10 +91,10 @@ func fastest(trials []*trial) float64 {
 	return m
 }
 
-// measureAlgorithms times AllReduces of some sizes, by every algorithm among which the group
-// chooses, and barriers. All ranks get the same samples.
+// measureAlgorithms times AllReduces of the given sizes, by every algorithm among which the
+// group can choose, and barriers by every algorithm. All ranks get the same samples.
 func (t *Tuner) measureAlgorithms(ctx context.Context, g Group, sizes []int) ([]simulate.Sample, error) {
-	anyTree := []float64{0} // of rank 0
+	anyTree := []float64{0} // the value of rank 0 counts
 	if g.Rank() == 0 && t.AnyTree {
 		anyTree[0] = 1
 	}
@@ -124,7 +127,7 @@ func (t *Tuner) measureAlgorithms(ctx context.Context, g Group, sizes []int) ([]
 	return append(all, samples(trials, pr, 0)...), err
 }
 
-// samples are the results of trials.
+// samples returns the results of trials.
 func samples(trials []*trial, pr algorithm.Params, bytes int) []simulate.Sample {
 	var all []simulate.Sample
 	for _, x := range trials {
@@ -135,7 +138,7 @@ func samples(trials []*trial, pr algorithm.Params, bytes int) []simulate.Sample 
 	return all
 }
 
-// interleave times a call by each algorithm in turn. All ranks see the same times, and thus
+// interleave times call with each algorithm in turn. All ranks have the same times, so they
 // eliminate the same algorithms.
 func interleave(ctx context.Context, g Group, trials []*trial, call func() error) error {
 	for _, x := range trials {
@@ -144,7 +147,7 @@ func interleave(ctx context.Context, g Group, trials []*trial, call func() error
 	spent := 0.0
 	for round := 0; round < maxRounds && (round < minRounds || spent < roundSeconds); round++ {
 		for i := range trials {
-			if round%2 == 1 { // so that none always follows the same one
+			if round%2 == 1 { // reverse the order, so that no algorithm always follows the same one
 				i = len(trials) - 1 - i
 			}
 			if x := trials[i]; !x.eliminated {
@@ -167,8 +170,8 @@ func interleave(ctx context.Context, g Group, trials []*trial, call func() error
 	return nil
 }
 
-// runBatch times some runs and returns their sum in seconds. Each run begins with a barrier
-// and counts with the time of its slowest rank, which all ranks learn.
+// runBatch times a batch of runs and returns the sum of their times in seconds. Each run begins
+// after a barrier. Its time is that of its slowest rank, which all ranks get.
 func (x *trial) runBatch(ctx context.Context, g Group, call func() error) (float64, error) {
 	var took time.Duration
 	timed := func() error {

@@ -13,14 +13,15 @@ import (
 	"github.com/superstep-ml/superstep/collective/simulate"
 )
 
-// TestEstimate: a round that is slow for all algorithms does not change the estimates. Taking
-// part only in fast rounds does not make an estimate better.
+// TestEstimate requires that a round that is slow for all algorithms does not change the
+// estimates, and that taking part only in fast rounds does not make an estimate better.
 func TestEstimate(t *testing.T) {
 	best := &trial{medians: []float64{8, 8, 64, 72, 8}}
 	next := &trial{medians: []float64{16, 8, 96, 96, 12}}
 	gone := &trial{medians: []float64{16, 16}, eliminated: true}
 	estimate([]*trial{gone, best, next})
-	// The rounds took 12, 8, 80, 84 and 10: the means of best and next, which are not eliminated.
+	// The times of the rounds are 12, 8, 80, 84 and 10: the means of best and next, which are
+	// not eliminated.
 	require.InDelta(t, 12*median([]float64{8. / 12, 1, 64. / 80, 72. / 84, 8. / 10}), best.seconds, 1e-12)
 	require.InDelta(t, 12*1.2, next.seconds, 1e-12)
 	require.InDelta(t, 12*(16./12+2)/2, gone.seconds, 1e-12)
@@ -32,7 +33,7 @@ func TestEstimate(t *testing.T) {
 	require.Equal(t, 6.0, one.seconds)
 }
 
-// meeting is a barrier for the goroutines of fake ranks.
+// meeting is a barrier with a maximum for the goroutines of fake ranks.
 type meeting struct {
 	mu      sync.Mutex
 	all     sync.Cond
@@ -66,7 +67,7 @@ func (m *meeting) join(x []float64) {
 	copy(x, here.max)
 }
 
-// fakeRank is a Group in memory. Only the methods that trials use do anything.
+// fakeRank is a Group in memory. It implements only the methods that trials use.
 type fakeRank struct {
 	*meeting
 	Group
@@ -87,8 +88,9 @@ func (g *fakeRank) With(a *algorithm.Algorithm, call func() error) error {
 	return call()
 }
 
-// TestTrialsAreOfWhatCompetes: algorithms that fold in another tree take part only if rank 0
-// allows any tree. All ranks have the same times, so they eliminate the same algorithms.
+// TestTrialsAreOfWhatCompetes requires that algorithms that do not fold in the canonical tree
+// take part only if rank 0 sets AnyTree. It also requires that all ranks have the same times
+// and eliminate the same algorithms.
 func TestTrialsAreOfWhatCompetes(t *testing.T) {
 	for _, anyTree := range []bool{false, true} {
 		const ranks = 3
@@ -133,7 +135,7 @@ func TestTrialsAreOfWhatCompetes(t *testing.T) {
 	}
 }
 
-// TestChoicesTravel: a choice is the same after encoding and decoding.
+// TestChoicesTravel requires that a choice is the same after encoding and decoding.
 func TestChoicesTravel(t *testing.T) {
 	message := new([MessageBytes]byte)
 	sent := Choice{Algorithm: "torus", Dims: []int{2, 3}, Segment: 1 << 20, Channels: 2}

@@ -13,34 +13,37 @@ import (
 	"github.com/superstep-ml/superstep/collective/simulate"
 )
 
-// Tuner chooses. It is immutable once in use, and may be used by several goroutines.
+// Tuner chooses algorithms. It must not be changed once it is in use. Several goroutines may
+// use it.
 type Tuner struct {
-	// Network is what candidates are priced on; nil stands for Default's.
+	// Network is the network for which times are predicted. Nil means the network of Default.
 	Network *simulate.Network
 
-	// Rules are looked at first; the first that fits decides.
+	// Rules take precedence over prices. The first rule that fits a query decides.
 	Rules []Rule
 
-	// Corrections are what measurements say beyond the model.
+	// Corrections are measured errors of the model, by which predicted times are multiplied.
 	Corrections []Correction
 
-	// AnyTree lets programs compete that do not fold in the canonical tree: the result
-	// may then change with size, network and number of ranks.
+	// AnyTree lets algorithms compete that do not fold in the canonical tree. The result of a
+	// reduction may then depend on the size, the network and the number of ranks.
 	AnyTree bool
 }
 
-// Default tunes for ranks on one host that talk through its kernel.
+// Default returns a Tuner for ranks on one host that communicate through its kernel.
 func Default() *Tuner {
 	t := &Tuner{Network: loopback(), Corrections: []Correction{
-		// One message that goes to and fro keeps two ranks on one core, where waking the
-		// other is cheap. Messages that cross wake them on two, which the model, with cores
-		// that are all alike, does not know. Measured on two: 15 µs there and back, 21 to 24
-		// for what crosses.
+		// If one message goes back and forth, the scheduler keeps two ranks on one core, where
+		// waking the other rank is cheap. If the messages of two ranks cross, it wakes them on
+		// two cores. The model does not know this, since all its cores are alike. On a machine
+		// with two cores, a message back and forth took 15 µs, and messages that cross took 21
+		// to 24 µs.
 		{Collective: program.Barrier, Algorithm: "dissemination", Ranks: 2, Factor: 1.5},
 	}}
 	for _, whole := range []string{"recursive-doubling", "allgather-reduce"} {
-		// Whole buffers that cross, too, but the longest that travel in one piece gain by it:
-		// 51 µs where the halves of 256 KiB take 67; of 384 KiB 190 and 80.
+		// The same holds for whole buffers that cross, except that the longest of them that
+		// have one segment are faster than halves: 256 KiB took 51 µs, and in halves 67 µs. For
+		// 384 KiB the times were 190 µs and 80 µs.
 		for _, c := range []Correction{{Bytes: 64 << 10, Factor: 1.5}, {Bytes: 192 << 10, Factor: 0.9}, {Bytes: 384 << 10, Factor: 1.5}} {
 			c.Collective, c.Algorithm, c.Ranks = program.AllReduce, whole, 2
 			t.Corrections = append(t.Corrections, c)
@@ -57,17 +60,17 @@ func loopback() *simulate.Network {
 	return n
 }
 
-// Query is what a choice depends on.
+// Query has everything on which a choice depends.
 type Query struct {
 	Collective program.Collective
 	Params     algorithm.Params
-	Bytes      int // of the whole data
+	Bytes      int // number of bytes of the whole data
 	Elem       int // bytes of an element
 	Uneven     bool
 	InOrder    bool // the operator does not commute
 }
 
-// String is, for example, "allreduce of 1048576 bytes among 8 ranks".
+// String returns, for example, "allreduce of 1048576 bytes among 8 ranks".
 func (q Query) String() string {
 	s := fmt.Sprintf("%s of %d bytes among %d ranks", q.Collective, q.Bytes, q.Params.P)
 	if q.Uneven {
@@ -87,10 +90,10 @@ type Choice struct {
 	Algorithm string
 	Dims      []int
 	Segment   int // bytes; 0 leaves it to the executor
-	Channels  int // connections a lane takes turns on; 0 stands for what Channels says
+	Channels  int // connections that a lane uses in turn; 0 means the result of the function Channels
 }
 
-// String is, for example, "torus:4x8, segments of 65536 bytes".
+// String returns, for example, "torus:4x8, segments of 65536 bytes".
 func (c Choice) String() string {
 	s := c.Algorithm
 	for i, d := range c.Dims {
@@ -109,24 +112,24 @@ func (c Choice) String() string {
 	return s
 }
 
-// Candidate is a choice with its price, or with why it is none.
+// Candidate is a choice with its price, or with the reason why it does not compete.
 type Candidate struct {
 	Choice
 	Seconds float64
-	Refused string // why it does not compete; "" if it does
+	Refused string // the reason why it does not compete; "" if it does
 }
 
-// Decision is a choice and how it came about.
+// Decision is a choice, with the rule or the prices by which it was made.
 type Decision struct {
 	Choice
 	Query      Query
-	Rule       *Rule       // that decided, if one did
-	Candidates []Candidate // those that compete first, cheapest first
+	Rule       *Rule       // the rule that decided, or nil
+	Candidates []Candidate // first those that compete, by ascending price
 	Network    string
 }
 
-// Explain is a table for people: what competed, at which price, and what did not,
-// and why.
+// Explain returns a table for users: the choice and its reason, the candidates with their
+// prices, and the algorithms that did not compete, with the reasons.
 func (d *Decision) Explain() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", d.Query, d.Choice)
@@ -147,11 +150,11 @@ func (d *Decision) Explain() string {
 		}
 		fmt.Fprintf(w, "  %s\t%s\n", c.Choice, price)
 	}
-	w.Flush() // to a strings.Builder, which does not fail
+	w.Flush() // a strings.Builder does not fail
 	return b.String()
 }
 
-// Choose decides. The same query gives the same decision, everywhere.
+// Choose returns the decision for a query. It is the same on every machine.
 func (t *Tuner) Choose(ctx context.Context, q Query) (*Decision, error) {
 	network := t.Network
 	if network == nil {
@@ -172,7 +175,8 @@ func (t *Tuner) Choose(ctx context.Context, q Query) (*Decision, error) {
 		}
 		pr := q.Params
 		pr.Dims = r.Choice.Dims
-		// A rule was written by someone who wants it: it may leave the canonical tree.
+		// A rule is an explicit request, so it may name an algorithm that does not fold in the
+		// canonical tree.
 		if why := refusal(a, pr, q, true); why != "" {
 			return nil, fmt.Errorf("tuning rule %s: for %s: %s", r, q, why)
 		}
@@ -202,13 +206,14 @@ func (t *Tuner) Choose(ctx context.Context, q Query) (*Decision, error) {
 	return d, nil
 }
 
-// alike is by what factor prices differ that are called the same: real runs of one
+// alike is the ratio up to which two prices count as equal. The times of real runs of one
 // program differ by more.
 const alike = 1.03
 
-// pick chooses among the candidates that cost about the least the one with the fewest
-// steps: each is a chance to wait for a rank that is late, which none is in the model.
-// Of several it is the one that serves more, which is listed first.
+// pick chooses, among the candidates whose price is equal to the least, the one with the fewest
+// steps: in each step a rank may have to wait for a late rank, and the model has no late ranks.
+// If several candidates have the fewest steps, it chooses the one that is first in the list of
+// algorithms.
 func (d *Decision) pick() {
 	fewest, first := 0, 0
 	all := algorithm.For(d.Query.Collective)
@@ -226,16 +231,16 @@ func (d *Decision) pick() {
 	}
 }
 
-// longerSegment is tried where an algorithm's data is a multiple of it: each segment costs
-// messages and wake-ups, though pipelines are slower to fill with long ones. What is much
-// longer has left the cache between its sender's steps.
+// longerSegment is tried if the data is at least four times as long. Fewer segments mean fewer
+// messages and wake-ups, but pipelines fill more slowly. A much longer segment would no longer
+// be in the cache at the sender's next step.
 const longerSegment = 1 << 20
 
-// gain is what a longer segment must save: pipelines overlap less evenly than prices
-// say, and what is in a cache is not in the model.
+// gain is the ratio to which a longer segment must reduce the price to be chosen. Pipelines
+// overlap less evenly than the model predicts, and caches are not in the model.
 const gain = 0.99
 
-// price sets a candidate's price, with the length of segments that is cheapest.
+// price sets a candidate's price, and the length of segments that gives this least price.
 func (t *Tuner) price(ctx context.Context, c *Candidate, a *algorithm.Algorithm, q Query, network *simulate.Network) error {
 	correction := t.correction(q, a.Name)
 	for i, segment := range [...]int{0, longerSegment} {
@@ -254,15 +259,16 @@ func (t *Tuner) price(ctx context.Context, c *Candidate, a *algorithm.Algorithm,
 	return nil
 }
 
-// MaxChannels bounds the connections that a lane takes turns on: more gain nothing.
+// MaxChannels bounds the number of connections that a lane uses in turn. More connections would
+// not be faster.
 const MaxChannels = 16
 
-// Channels is the number of connections that a lane takes turns on unless someone
-// says another. A socket is locked while what has come is copied out of it, and what
-// comes meanwhile waits: with several, one fills while another is emptied, which on
-// loopback takes up to half of the time off messages of 128 KiB to some megabytes, and
-// nothing off longer ones. Shorter ones are one segment, which one connection carries.
-// Among many ranks there are many connections anyway, and none to spare.
+// Channels returns the number of connections that a lane uses in turn unless a choice gives
+// another. A socket is locked while received data is copied out of it, and data that arrives
+// meanwhile waits. With several connections, one fills while another is emptied. On loopback
+// this reduces the time of messages of 128 KiB to some megabytes by up to a half. It does not
+// change the time of longer messages. Shorter messages have one segment, which uses one
+// connection. Groups of many ranks have many connections in any case, so each lane gets one.
 func Channels(bytes, ranks int) int {
 	if ranks > mostStriped || bytes/max(ranks, 1) < leastStriped {
 		return 1
@@ -276,11 +282,11 @@ const (
 	leastStriped = 128 << 10 // bytes of a block
 )
 
-// maxSegments bounds the work of pricing one candidate. It is far beyond what segments
-// of the usual length come to, which pipelines must be priced with.
+// maxSegments bounds the number of segments for which one candidate is simulated. It is far
+// above the usual number, so that pipelines are simulated with segments of their real length.
 const maxSegments = 1 << 16
 
-// refusal returns why an algorithm does not compete, or "".
+// refusal returns the reason why an algorithm does not compete, or "" if it does.
 func refusal(a *algorithm.Algorithm, pr algorithm.Params, q Query, anyTree bool) string {
 	if err := a.Supports(pr); err != nil {
 		return strings.TrimPrefix(err.Error(), fmt.Sprintf("%s %s: ", a.Name, a.Collective))

@@ -18,8 +18,9 @@ func query(c program.Collective, p, bytes int) Query {
 	return Query{Collective: c, Params: algorithm.Params{P: p}, Bytes: bytes, Elem: 8}
 }
 
-// TestTheCheapestCompetitorIsChosen compares every choice with the price of each algorithm. The
-// choice has the least price, or fewer steps for about the least price.
+// TestTheCheapestCompetitorIsChosen compares every choice with the price of each algorithm. It
+// requires that the choice has the least price, or the fewest steps of the algorithms with
+// about the least price.
 func TestTheCheapestCompetitorIsChosen(t *testing.T) {
 	net, err := simulate.Preset("10gbe")
 	require.NoError(t, err)
@@ -49,8 +50,8 @@ func TestTheCheapestCompetitorIsChosen(t *testing.T) {
 	}
 }
 
-// TestLongDataTravelsInLongSegments: segments are long where each one wakes a sleeping rank,
-// but not where a pipeline would take longer to fill.
+// TestLongDataTravelsInLongSegments requires long segments if each segment wakes a sleeping
+// rank, but not if a pipeline would then fill more slowly.
 func TestLongDataTravelsInLongSegments(t *testing.T) {
 	for _, p := range []int{4, 8} {
 		d, err := Default().Choose(t.Context(), query(program.AllReduce, p, 64<<20))
@@ -68,20 +69,20 @@ func TestLongDataTravelsInLongSegments(t *testing.T) {
 	require.Zero(t, d.Candidates[i].Segment, d.Explain())
 }
 
-// TestFewMessagesWinWhereCoresAreFew compares choices for the presumed network of one host with
-// measurements on two cores.
+// TestFewMessagesWinWhereCoresAreFew requires that the choices of barriers for the presumed
+// network of one host are the fastest in measurements on two cores.
 func TestFewMessagesWinWhereCoresAreFew(t *testing.T) {
-	for p, want := range map[int]string{2: "tree", 4: "linear", 8: "linear"} { // tree and linear are the same for 2
+	for p, want := range map[int]string{2: "tree", 4: "linear", 8: "linear"} { // for 2 ranks, tree and linear are the same
 		d, err := Default().Choose(t.Context(), query(program.Barrier, p, 0))
 		require.NoError(t, err)
 		require.Equal(t, want, d.Algorithm, d.Explain())
 	}
 }
 
-// TestTheBestOfTwoCoresIsPresumed compares choices for the presumed network of one host with
-// measurements between processes on two cores, where the algorithms took turns. The good ones
-// took at most 1.2 times as long as the best. A choice for sizes up to a power of two is made
-// for three quarters of that power.
+// TestTheBestOfTwoCoresIsPresumed requires that the choices for the presumed network of one
+// host are good in interleaved measurements between processes on two cores. The algorithms in
+// good took at most 1.2 times as long as the best algorithm. A choice for sizes up to a power
+// of two is made for three quarters of that power.
 func TestTheBestOfTwoCoresIsPresumed(t *testing.T) {
 	for _, x := range []struct {
 		ranks, from, to int
@@ -103,8 +104,8 @@ func TestTheBestOfTwoCoresIsPresumed(t *testing.T) {
 	}
 }
 
-// TestNeitherSizeNorNetworkChangesABit wants a canonical choice for reductions of all sizes on
-// all networks.
+// TestNeitherSizeNorNetworkChangesABit requires that the choices for reductions of all sizes on
+// all networks fold in the canonical tree.
 func TestNeitherSizeNorNetworkChangesABit(t *testing.T) {
 	for _, name := range simulate.Presets() {
 		net, err := simulate.Preset(name)
@@ -172,7 +173,7 @@ func TestRulesComeFirst(t *testing.T) {
 	require.Equal(t, Choice{Algorithm: "torus", Dims: []int{2, 3}, Channels: 2}, d.Choice)
 	require.Contains(t, d.Explain(), "allreduce of 4 to 8 ranks by torus:2x3, 2 channels")
 	_, err = tuner.Choose(t.Context(), query(program.AllReduce, 8, 5000))
-	require.ErrorContains(t, err, "torus:2x3", "a rule that cannot be followed is an error, not ignored")
+	require.ErrorContains(t, err, "torus:2x3", "a rule that cannot be followed must be an error")
 	d, err = tuner.Choose(t.Context(), query(program.AllReduce, 9, 5000))
 	require.NoError(t, err)
 	require.Nil(t, d.Rule)
