@@ -2,5 +2,5 @@
 
 package engine_test
 
-// soak runs a few seeds.
+// soak is false: tests with random seeds run only a few of them.
 const soak = false

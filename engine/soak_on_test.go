@@ -2,5 +2,5 @@
 
 package engine_test
 
-// soak runs the full counts.
+// soak is true: tests with random seeds run all of them.
 const soak = true
