@@ -159,8 +159,8 @@ func (x *execution) step(i int, choose func(n int) int) bool {
 	return true
 }
 
-// run moves vertices until none can move, and returns those that have not finished. The limit
-// on the number of moves is far above what any plan needs. Only a plan with a cycle could
+// run moves vertices until none can move, and returns the vertices that have not finished. The
+// limit on the number of moves is far above what any plan needs. Only a plan with a cycle could
 // reach it.
 func (x *execution) run(choose func(n int) int) (stuck []int) {
 	ready := make([]int, 0, len(x.verts))

@@ -98,8 +98,8 @@ const (
 	Broadcast
 	// Custom sends a row to the shard that a user function returns.
 	Custom
-	// BySubtask connects the subtasks of one stage of a queue with those of the next
-	// stage. It carries messages of collectives, not rows.
+	// BySubtask connects the subtasks of one stage of a queue with the subtasks of the
+	// next stage. It carries messages of collectives, not rows.
 	BySubtask
 )
 
