@@ -248,7 +248,7 @@ func (s *exitingSink) Commit() error { return s.exit("commit") }
 func (s *exitingSink) Abort() error  { return s.exit("abort") }
 
 // TestSpillDirIsRemoved requires that a run removes the directories that it has made, except
-// those that have other contents, and no others.
+// directories with other contents, and that it removes no other directories.
 func TestSpillDirIsRemoved(t *testing.T) {
 	base := t.TempDir()
 	s, err := newScratch(filepath.Join(base, "a", "b", "c"))

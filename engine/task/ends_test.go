@@ -18,8 +18,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// TestSparseExchanges requires that a few rows in many shards arrive as in the reference. The
-// number of messages must be at most that of the rows and the source shards together, so that it
+// TestSparseExchanges requires that a few rows in many shards arrive as in the reference. There
+// must be at most one message per row and one per source shard, so that the number of messages
 // does not grow with the pairs of shards or subtasks.
 func TestSparseExchanges(t *testing.T) {
 	for _, how := range []string{"rebalance", "hash", "custom"} {

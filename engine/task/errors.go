@@ -200,10 +200,11 @@ type failures struct {
 }
 
 // choose returns the failure that the run reports, or nil if there is none. It takes the failure
-// of the lowest shard and, among several, that of the first vertex and then of the first
-// subtask. A failure outside of any shard has shard -1 and comes first, as it usually happened
-// before the first row. Disk damage takes precedence over other failures, as it may be their
-// cause. Failures that follow from other processes are returned only if there are no others.
+// of the lowest shard and, among several of that shard, the failure of the first vertex and then
+// of the first subtask. A failure outside of any shard has shard -1 and comes first, as it
+// usually happened before the first row. Disk damage takes precedence over other failures, as it
+// may be their cause. Failures that follow from other processes are returned only if there are
+// no others.
 func (f *failures) choose() *TaskError {
 	if len(f.errs) == 0 {
 		return nil

@@ -40,7 +40,7 @@ func TestArrivalOrderIsSeen(t *testing.T) {
 		c = tap b`)
 	net := &faulty{transport.NewMem(0), func(r transport.Receiver) transport.Receiver {
 		return receiverFunc(func(m transport.Message) {
-			// The rows of source shard s are passed on as those of shard 7-s.
+			// The rows of source shard s are passed on as rows of shard 7-s.
 			m.Shard = 7 - m.Shard
 			r.Receive(m)
 		})

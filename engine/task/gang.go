@@ -98,7 +98,7 @@ func (g *gang) record(name string, step int, value float64) {
 	g.values = append(g.values, Value{Name: name, Value: value})
 }
 
-// addSeries adds a series whose first value is that of superstep step, and returns its index.
+// addSeries adds a series whose first value is from superstep step, and returns its index.
 // Series are ordered by the superstep of their first value. If the queue is in several
 // processes, values of shards may arrive some supersteps late, which must not change the order.
 func (g *gang) addSeries(name string, step int) int {

@@ -24,9 +24,9 @@ import (
 // arrive. Rows of later source shards are stored, in memory while the budget lasts, then in a
 // file.
 //
-// Its cost grows with the number of rows and of destination shards: nothing is kept per pair of
-// shards. Arriving pieces are appended to the list of their destination shard. They are sorted
-// when that shard is read.
+// The cost of an inbox grows with the number of rows and of destination shards: nothing is kept
+// per pair of shards. Arriving pieces are appended to the list of their destination shard. They
+// are sorted when that shard is read.
 //
 // Two goroutines use an inbox: the transport's goroutine calls Receive, and the subtask's
 // goroutine calls the other methods. Receive may wait for the disk, but never for the subtask.

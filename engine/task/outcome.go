@@ -166,7 +166,7 @@ func mergeQueues(p *plan.Plan, all []*outcome) []QueueReport {
 			switch {
 			case at < 0:
 			case whole == nil:
-				whole = new(o.Queues[at]) // worker 0's, which has subtask 0
+				whole = new(o.Queues[at]) // the report of worker 0, which has subtask 0
 				whole.Stages = slices.Clone(whole.Stages)
 			default:
 				whole.addStages(o.Queues[at].Stages)

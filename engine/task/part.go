@@ -90,9 +90,9 @@ type Completion struct {
 	// Written[i] is the description that Written returned on worker i, including this one.
 	// Written is nil if the run is in one part.
 	Written [][]byte
-	// Set lists the directories Aside of all sinks of the run. The first is that of the sink
-	// whose Decide is called. Set is nil if there is only one directory, or if Recorded is true,
-	// as Decide is not needed then.
+	// Set lists the directories Aside of all sinks of the run. The first directory belongs to
+	// the sink whose Decide is called. Set is nil if there is only one directory, or if
+	// Recorded is true, as Decide is not needed then.
 	Set []string
 	// Recorded says that the caller has recorded that the run commits, and lets another process
 	// finish the commit if this one is lost. The subtasks' output is then already on disk, as

@@ -162,8 +162,8 @@ func TestPartsOfRandomGraphs(t *testing.T) {
 
 // TestPartsSumShards requires that the bits of an accumulator do not depend on the workers of
 // the shards. Within a shard it is summed in the order of operators, then along the tree over
-// shards. The last operator is single, so its shards are on other workers than those of the
-// earlier operators.
+// shards. The last operator is single: of several workers, worker 0 owns all of its shards, but
+// only some shards of the earlier operators.
 func TestPartsSumShards(t *testing.T) {
 	h := hooks{operators: map[string]func() Operator{"user": func() Operator {
 		at, n := -1, 0

@@ -10,8 +10,8 @@ import (
 // FollowsPeer reports whether an error of a worker only says that another process of the run
 // has failed or cannot be reached. The cause is then in that process. The error's type decides:
 // a *collective.PeerError, or an error with a method PeerLost() bool that returns true, such as
-// those of networks. For damage in transit FollowsPeer returns false, whichever process the
-// error names, as damage is a cause of its own.
+// the errors of networks. For damage in transit FollowsPeer returns false, whichever process
+// the error names, as damage does not follow from another failure.
 func FollowsPeer(err error) bool {
 	var rank *collective.PeerError
 	var peer interface{ PeerLost() bool }

@@ -251,7 +251,7 @@ func TestSidesTogether(t *testing.T) {
 
 // TestSideMemory requires that the bytes of all side inputs of a run, and of copies of their
 // rows, are counted until the inputs are released. The error must give the size of the input
-// that does not fit, and name the largest input if that is another one.
+// that does not fit, and name the largest input if that is another input.
 func TestSideMemory(t *testing.T) {
 	const limit = 100
 	budget := NewBudget("the run", limit, nil)

@@ -23,7 +23,7 @@ import (
 // a *TaskError; the failure of a sink, which is a *CommitError if the sink failed to commit; an
 // *AbandonedError; the cause of the end of ctx. After an error all sinks are aborted, and no
 // output is visible except the outputs of Sinks that are not JointSinks and had committed before
-// another one failed.
+// another sink failed.
 //
 // Run uses one Worker that has the whole plan.
 func Run(ctx context.Context, p *plan.Plan, g *plan.Graph, bind Bindings, env Env) (*Report, error) {

@@ -214,7 +214,8 @@ func (t *subtask) left(before *link, returned *bool, err *error) {
 }
 
 // failAt records the first failure of the subtask, and returns it from then on. Operators call
-// each other, so the first failure is that of the innermost one; the others only pass it up.
+// each other, so the failure of the innermost operator is recorded first. The operators that
+// called it only pass on its error.
 func (t *subtask) failAt(l *link, err error) error {
 	if t.err == nil {
 		t.err = t.taskError(l, err)

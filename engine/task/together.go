@@ -14,13 +14,13 @@ import (
 
 // RunParts runs a plan with several workers within this process, connected by memory, as a
 // cluster runs it in several processes. It is for tests of operators and queues, which must
-// give the same bits as in one part.
+// give the same bits as in a run in one part.
 //
 // bind returns the bindings and the environment of a worker. Each worker needs bindings of its
 // own, as if its process had built the job by itself, so that workers do not share what the
-// subtasks of one build share. The field Network of the environments is not used. The error is
-// that of a worker whose failure does not follow from another worker. Among several such
-// failures it is that of the lowest shard, as in Run.
+// subtasks of one build share. The field Network of the environments is not used. RunParts
+// returns a worker's failure that does not follow from another worker. Among several such
+// failures it returns the failure of the lowest shard, as Run does.
 func RunParts(ctx context.Context, p *plan.Plan, g *plan.Graph, slots []sharding.Range, bind func(worker int) (Bindings, Env, error)) (*Report, error) {
 	t := &together{groups: make(map[string]*collective.LocalGroup)}
 	mem := transport.NewMem(0)

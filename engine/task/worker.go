@@ -147,8 +147,8 @@ func (w *Worker) Prepare() error {
 
 // Run runs the subtasks of the part and returns when all have ended. It returns the outcome for
 // Commit and MergeOutcomes. On workers other than 0 it joins the sinks that worker 0 has begun.
-// Errors are those of the function Run. If FollowsPeer is true of an error, its cause is in
-// another process. If Run fails, Abort must be called.
+// It returns the same errors as the function Run. If FollowsPeer returns true for an error, its
+// cause is in another process. If Run fails, Abort must be called.
 func (w *Worker) Run(ctx context.Context) ([]byte, error) {
 	o, err := w.runSubtasks(ctx)
 	if err != nil {
