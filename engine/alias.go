@@ -33,7 +33,7 @@ type (
 	// Sink makes the output of its subtasks visible, or removes it; see task.Sink.
 	Sink = task.Sink
 	// JointSink is a Sink that several workers can write and whose output becomes visible
-	// together with that of others; see task.JointSink.
+	// together with the output of other JointSinks; see task.JointSink.
 	JointSink = task.JointSink
 	// Completion tells a JointSink how to complete its output; see task.Completion.
 	Completion = task.Completion

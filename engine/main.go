@@ -130,8 +130,9 @@ func Finally(f func()) MainOption {
 	return mainSetting(func(c *mainConfig) { c.finally = append(c.finally, f) })
 }
 
-// CommandLine sets the program's name, for messages, and the words of its command line, in place
-// of those of the process. It is for a command of a program that has several commands.
+// CommandLine sets the program's name, for messages, and the words of its command line. Without
+// this option Main takes both from os.Args. A program with several commands uses CommandLine to
+// call Main for one of them.
 func CommandLine(name string, words ...string) MainOption {
 	return mainSetting(func(c *mainConfig) { c.line = append([]string{name}, words...) })
 }

@@ -16,7 +16,7 @@ import (
 
 // TestTheEndHasTheLastValues requires that the last progress takes the values of a queue from
 // the report, because the events of a cluster stop before the queue ends. The rate at the end
-// must be that of the whole run.
+// must be the average over the whole run.
 func TestTheEndHasTheLastValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &plan.Plan{Shards: 2, Vertices: []plan.Vertex{{ID: 0, Name: "rows"}}, Queues: []plan.Queue{{Name: "q", MaxSupersteps: 9}}}

@@ -101,8 +101,8 @@ func (r *Result) rowsOf(name string) (*collected, error) {
 // Rows returns the rows collected under a name as values of T, in shard order. If T is a struct,
 // its exported fields are read from columns. The tag `column:"name"` names the column; by default
 // the column has the field's name in snake case. `column:"-"` leaves a field out. If T is not a
-// struct, its values are those of the only column or, if there are several, of the column named
-// "value": Rows[int64] reads the result of operators.Count.
+// struct, its values are read from the only column or, if there are several, from the column
+// named "value": Rows[int64] reads the result of operators.Count.
 //
 // Columns of numbers, bools, text, bytes and times are read into numbers, bool, string, []byte
 // and time.Time, columns of vectors into []float64 or [n]float64, and nullable columns into

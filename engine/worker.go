@@ -55,7 +55,7 @@ func WorkerMain(jobs ...Runnable) {
 // WorkerMain is called. Run with the option Cluster checks it before anything is uploaded.
 var offered atomic.Pointer[[]string]
 
-// offer adds the names of jobs to those of earlier calls.
+// offer adds the names of jobs to offered.
 func offer(jobs []Runnable) {
 	for {
 		before := offered.Load()

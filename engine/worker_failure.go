@@ -135,7 +135,7 @@ func (e *LocalPathError) Error() string { return e.Err.Error() }
 func (e *LocalPathError) Unwrap() error { return e.Err }
 
 // pathHint returns a text that names the machine on which the path in err was looked for, or ""
-// if err is not about a path. Users might expect that paths are those of their own machine.
+// if err is not about a path. Users might expect that paths refer to their own machine.
 func (j *workerJob) pathHint(err error) string {
 	path, about := pathOf(err)
 	if !about {
@@ -149,8 +149,8 @@ func (j *workerJob) pathHint(err error) string {
 	return " (" + hint + ")"
 }
 
-// pathOf reports whether err is about a path, such as that of a file that does not exist or may
-// not be accessed, and returns the path, or "" if it is unknown.
+// pathOf reports whether err is about a path, such as the path of a file that does not exist or
+// may not be accessed. It returns the path, or "" if the path is unknown.
 func pathOf(err error) (path string, about bool) {
 	var local *LocalPathError
 	var at *fs.PathError

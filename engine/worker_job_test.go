@@ -28,7 +28,7 @@ func deployTo(t *testing.T, environment workerEnv, m wire.ToWorker) (*wire.FromW
 	return answer, code
 }
 
-// cubes is a job whose name is similar to that of another job.
+// cubes is a job whose name a worker may suggest when a job is unknown.
 var cubes = Define("cubes", func(b *Builder, a squaresArgs) error { return errors.New("not to be built") })
 
 func TestWorkerMisuse(t *testing.T) {

@@ -40,7 +40,7 @@ const (
 	workerFinished
 	// workerCommitting: the results become visible; worker 0 only.
 	workerCommitting
-	// workerSealing: as workerCommitting, but the worker ends after it.
+	// workerSealing: the results become visible, and the worker then ends; worker 0 only.
 	workerSealing
 	workerCommitted
 	// workerStopping: the work that is under way was told to end.
