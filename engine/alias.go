@@ -8,48 +8,48 @@ import (
 
 // The types of rows, for operators that work on columns.
 type (
-	// Schema is the columns of rows; see columnar.Schema.
+	// Schema lists the columns of rows; see columnar.Schema.
 	Schema = columnar.Schema
-	// Column is a column of rows: its name, its type as text, whether values may be missing.
+	// Column describes a column: its name, its type as text, and whether values may be missing.
 	Column = columnar.Column
-	// Batch is some rows of one schema, as columns; see columnar.Batch.
+	// Batch holds rows of one schema, stored by column; see columnar.Batch.
 	Batch = columnar.Batch
 )
 
-// The types of an operator. They are here so that operators need not import the packages that
-// run them.
+// The types of an operator. They are declared here too, so that operators need not import the
+// packages that run them.
 type (
 	// Source produces the rows of shards; see task.Source.
 	Source = task.Source
 	// Operator transforms rows; see task.Operator.
 	Operator = task.Operator
-	// BaseOperator supplies, embedded, the methods that an operator does not need; see
-	// task.BaseOperator.
+	// BaseOperator is embedded in an operator to supply empty methods for those that it does not
+	// implement; see task.BaseOperator.
 	BaseOperator = task.BaseOperator
-	// Output takes the rows that a source or operator emits; see task.Output.
+	// Output receives the rows that a source or an operator emits; see task.Output.
 	Output = task.Output
-	// Context is what one operator of one subtask knows of its surroundings; see task.Context.
+	// Context is the environment of one operator of one subtask; see task.Context.
 	Context = task.Context
 	// Sink makes the output of its subtasks visible, or removes it; see task.Sink.
 	Sink = task.Sink
 	// JointSink is a Sink that several workers can write and whose output becomes visible
-	// together with that of others; see task.JointSink.
+	// together with the output of other JointSinks; see task.JointSink.
 	JointSink = task.JointSink
-	// Completion is how a JointSink is to be completed; see task.Completion.
+	// Completion tells a JointSink how to complete its output; see task.Completion.
 	Completion = task.Completion
 	// RowError says what is wrong with a row; see task.RowError.
 	RowError = task.RowError
-	// RowsOf names the rows of a shard of one of several inputs; see task.RowsOf.
+	// RowsOf identifies the rows of one shard of one input; see task.RowsOf.
 	RowsOf = task.RowsOf
-	// Cure is what could be done about rows that are refused; see task.Cure.
+	// Cure says what could be done about rows that are refused; see task.Cure.
 	Cure = task.Cure
-	// Locator is a Source that can tell where rows stand in what it reads; see task.Locator.
+	// Locator is a Source that can find the place of a row in what it reads; see task.Locator.
 	Locator = task.Locator
 	// Partition computes the destination shard of every row of a batch; see task.Partition.
 	Partition = task.Partition
 )
 
-// The cures of rows that are refused.
+// The values of Cure.
 const (
 	NoCure         = task.NoCure
 	LeaveOut       = task.LeaveOut
@@ -60,11 +60,11 @@ const (
 type (
 	// OpenLoops makes the loops of a queue in one process; see task.OpenLoops.
 	OpenLoops = task.OpenLoops
-	// GangSpec says which subtasks of a queue are to be made; see task.GangSpec.
+	// GangSpec says for which subtasks of a queue OpenLoops makes loops; see task.GangSpec.
 	GangSpec = task.GangSpec
-	// Cut is where a queue stands after a superstep; see task.Cut.
+	// Cut is the state of a queue after a superstep, from which it can continue; see task.Cut.
 	Cut = task.Cut
-	// CutPart is what one subtask of the queue hands over; see task.CutPart.
+	// CutPart is the part of a Cut that one subtask hands over; see task.CutPart.
 	CutPart = task.CutPart
 	// Loop is what one subtask of a queue runs; see task.Loop.
 	Loop = task.Loop
@@ -78,7 +78,7 @@ type (
 	StageKind = plan.StageKind
 )
 
-// The kinds of stage that a StageSpec may ask for.
+// The kinds of stage that a StageSpec may have.
 const (
 	StageCompute     = plan.Compute
 	StageSend        = plan.Send
@@ -89,15 +89,15 @@ const (
 	StageCommunicate = plan.Communicate
 )
 
-// The parts of a graph that operators name.
+// The types of a graph that operators use.
 type (
-	// NodeID numbers the operators of a graph in the order they were added.
+	// NodeID is the number of an operator of a graph, in the order in which they were added.
 	NodeID = plan.NodeID
 	// Attr is one printable parameter of an operator.
 	Attr = plan.Attr
 	// Partitioner says where the rows of an edge go; see plan.Partitioner.
 	Partitioner = plan.Partitioner
-	// Reduction says what the bits of a floating-point reduction depend on; see plan.Reduction.
+	// Reduction says in which order floating-point values are reduced; see plan.Reduction.
 	Reduction = plan.Reduction
 )
 

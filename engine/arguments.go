@@ -7,8 +7,8 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// encodeArgs encodes a job's arguments for workers: as msgpack, with the exported fields of
-// structs by name.
+// encodeArgs encodes a job's arguments for workers, as msgpack. Structs are encoded as maps of
+// their exported fields by name.
 func encodeArgs(args any) ([]byte, error) {
 	data, err := msgpack.Marshal(args)
 	if err != nil {
@@ -17,8 +17,8 @@ func encodeArgs(args any) ([]byte, error) {
 	return data, nil
 }
 
-// decodeArgs is the inverse of encodeArgs. It refuses fields that the type does not have:
-// another build wrote them.
+// decodeArgs is the inverse of encodeArgs. It refuses fields that the type does not have, as
+// they must have been written by another build of the program.
 func decodeArgs(data []byte, into any) error {
 	d := msgpack.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields(true)

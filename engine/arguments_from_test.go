@@ -14,15 +14,15 @@ type heldArgs struct {
 	Own   any `embed:""`
 }
 
-// If an argument struct holds flags in an interface, they are parsed and transferred like its
-// own fields.
+// TestArgumentsThatAFunctionMakes requires that flags which an argument struct holds in an
+// interface are parsed and encoded like its own fields.
 func TestArgumentsThatAFunctionMakes(t *testing.T) {
 	job := Define("held", func(*Builder, heldArgs) error { return nil }).From(func() heldArgs { return heldArgs{Own: &heldFlags{}} })
 	args := job.Arguments()
 	_, err := parseArgs("held", "", &args, []string{"--input", "a", "--rounds", "7"}, io.Discard, io.Discard)
 	require.NoError(t, err)
 	require.Equal(t, heldArgs{"a", &heldFlags{7}}, args)
-	require.Equal(t, heldArgs{Own: &heldFlags{}}, job.Arguments(), "each has its own")
+	require.Equal(t, heldArgs{Own: &heldFlags{}}, job.Arguments(), "each call must return new arguments")
 
 	data, err := encodeArgs(args)
 	require.NoError(t, err)

@@ -16,12 +16,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Builder collects the operators that a job's function adds. It is used from the
-// goroutine of that function only, and is of no use once the function returned.
+// Builder collects the operators that a job's function adds. It must be used only
+// from the goroutine of that function, and not after the function has returned.
 //
-// Nothing is computed while building. A mistake does not stop the function
-// either: it is recorded with the user's source line, the operator returns a
-// poisoned dataset on which further operators do nothing, and Run returns all
+// Nothing is computed while the job is built. A mistake does not stop the
+// function: it is recorded with the user's source line, and the operator returns
+// a poisoned dataset, on which further operators do nothing. Run returns all
 // mistakes together.
 type Builder struct {
 	config  *config
@@ -30,21 +30,21 @@ type Builder struct {
 	facts   facts
 	origins origins
 	misuses []Misuse
-	within  string            // the part that Within is building, "" for none
+	within  string            // the part that Within is building, or ""
 	refused string            // the first operator that returned a poisoned dataset
 	sealed  bool              // the job's function has returned
 	results map[string]string // name of a Collect → its site
 	store   *resultStore
 	outputs []*broughtBack // written by the program that called Run
 	claims  []outputClaim
-	uses    map[plan.NodeID][]ColumnUse // by port
-	// neededColumns tells, by node, which columns somebody reads. It is called after the job's
-	// function has returned.
+	uses    map[plan.NodeID][]ColumnUse // by node, then by port
+	// neededColumns returns, for each node, which of its columns are read. It is called after
+	// the job's function has returned.
 	neededColumns func() [][]bool
 	advise        func(e *RowError) string
 }
 
-// newBuilder returns the builder of one call of a job's function.
+// newBuilder returns a builder for one call of a job's function.
 func newBuilder(name string, c *config, f facts) *Builder {
 	b := &Builder{
 		config: c,
@@ -66,58 +66,58 @@ func newBuilder(name string, c *config, f facts) *Builder {
 	return b
 }
 
-// Shards returns the number of shards that the job's data are cut into.
+// Shards returns the number of shards into which the job's data are divided.
 func (b *Builder) Shards() int { return b.config.shards }
 
-// Seed returns the seed that random draws of the job start from.
+// Seed returns the seed of the job's random draws.
 func (b *Builder) Seed() uint64 { return b.config.seed }
 
-// IfExists says what sinks do where their output exists.
+// IfExists returns what sinks do if their output exists.
 func (b *Builder) IfExists() Existing { return b.config.ifExists }
 
-// Allocator returns the allocator for record batches made while building, such
-// as constants; operators use the one of their Context.
+// Allocator returns the allocator for record batches that are made while the job is
+// built, such as constants. Operators use the allocator of their Context.
 func (b *Builder) Allocator() columnar.Allocator { return b.config.allocator }
 
 // Stdout returns the writer for output that people read. It keeps that output apart from the
 // progress line of a terminal.
 func (b *Builder) Stdout() io.Writer { return b.config.stdout }
 
-// CheckBroadcasts says whether queues verify that rows and objects that their subtasks share do
-// not change.
+// CheckBroadcasts reports whether queues verify that the rows and objects that their subtasks
+// share do not change.
 func (b *Builder) CheckBroadcasts() bool { return b.config.checkBroadcasts }
 
-// CheckState says whether queues drop, between supersteps, everything that their keys do not
-// keep; see the option of that name.
+// CheckState reports whether queues drop, between supersteps, everything that their keys do not
+// keep; see the option CheckState.
 func (b *Builder) CheckState() bool { return b.config.checkState }
 
-// TracesReplicas says whether queues report the stage that made replicated objects differ. Only
-// queues that verify shared objects can.
+// TracesReplicas reports whether queues find the stage that made replicated objects differ. Only
+// queues that verify shared objects can find it.
 func (b *Builder) TracesReplicas() bool { return b.config.traceReplicas }
 
-// Advise sets the function that words the advice in a failure about a row. It replaces the
-// error's own Advice. It is for programs whose users know flags rather than the fields of a
-// package. advise is called in the process that failed. It returns "" for no advice.
+// Advise sets a function that returns the advice in a failure about a row, which replaces the
+// error's own Advice, or "" for no advice. It is for programs whose users know flags and not the
+// fields of a package. advise is called in the process that failed.
 func (b *Builder) Advise(advise func(e *RowError) string) { b.advise = advise }
 
 // Port is one input of an operator.
 type Port struct {
 	From *Dataset
-	// Partitioner says where the rows go; the zero value is Forward. A side
+	// Partitioner says to which shards the rows go; the zero value is Forward. A side
 	// input is always Broadcast.
 	Partitioner Partitioner
-	// Keys are the columns that Hash and Range place rows by.
+	// Keys are the columns by which Hash and Range choose the shard of a row.
 	Keys []string
-	// Side makes the input a broadcast variable: complete before the operator
-	// opens, read with Context.Side.
+	// Side makes the input a broadcast variable. It is complete before the operator
+	// opens, and is read with Context.Side.
 	Side bool
-	// Partition computes the destinations for Custom and Range. Hash has a documented default,
-	// which Partition replaces.
+	// Partition computes the destination shards for Custom and Range. For Hash it is optional
+	// and replaces the documented hash.
 	Partition Partition
 	// Func is the user's function behind Partition, if any; its symbol and line
 	// become part of the fingerprint.
 	Func any
-	// Use says which columns of From the operator reads; the zero value is all.
+	// Use says which columns of From the operator reads; the zero value means all.
 	Use ColumnUse
 }
 
@@ -128,35 +128,36 @@ type Spec struct {
 	Attrs []Attr // printable parameters, in a fixed order
 	// Schema is the schema of the rows that the operator emits; the zero Schema for sinks.
 	Schema Schema
-	Inputs []Port // in port order, side inputs among them
-	// Func is the user's function that the operator calls, if any: its symbol and
-	// line become part of the fingerprint. A function object is named by its type.
+	Inputs []Port // in port order, including side inputs
+	// Func is the user's function that the operator calls, if any. Its symbol and
+	// line become part of the fingerprint. If Func is not a function but an object
+	// with methods, its type becomes part of the fingerprint.
 	Func  any
 	Funcs []any // further user functions
 	// Single makes one subtask, owning every shard, run the operator.
 	Single bool
-	// RowByRow says that row i of a shard of the output is row i of that shard of the input.
-	// The operator has exactly one input that is no side input. Failures can then tell where a
-	// row stands in the files that were read; see RowError.
+	// RowByRow says that row i of a shard of the output comes from row i of the same shard of
+	// the input. The operator must have exactly one input that is not a side input. Failures
+	// can then name the place of a row in the files that were read; see RowError.
 	RowByRow bool
 	// Order says how the operator reduces floating-point values.
 	Order Reduction
-	// Source or Operator, exactly one of them, makes what one subtask runs; it is
-	// called once per subtask, possibly at the same time.
+	// Source or Operator makes the source or the operator of one subtask; exactly one
+	// of them must be set. It is called once per subtask, possibly concurrently.
 	Source   func() Source
 	Operator func() Operator
 	// Sink, with Operator, commits what the subtasks wrote.
 	Sink Sink
-	// AtClient makes Operator and Sink run in the program that called Run, even if a cluster
-	// runs the rest. The operator then has one input. Its rows are held in memory until the job
-	// has finished. See ClientPath.
+	// AtClient makes Operator and Sink run in the program that called Run, even if the job runs
+	// on a cluster. The operator must have one input, whose rows are then held in memory until
+	// the job has finished. See ClientPath.
 	AtClient bool
 }
 
-// Add adds an operator and returns the rows it emits, or nil for a sink. Where the
-// specification is wrong, it records the misuse and returns a poisoned dataset. Where an input
-// is poisoned, it returns a poisoned dataset and records nothing, as the cause has been
-// recorded already.
+// Add adds an operator and returns the rows that it emits, or nil for a sink. If the
+// specification is wrong, it records the misuse and returns a poisoned dataset. If an input is
+// poisoned, it returns a poisoned dataset and records nothing, as the cause has been recorded
+// already.
 func (b *Builder) Add(spec Spec) *Dataset {
 	given := aDataset
 	if spec.Source != nil {
@@ -241,8 +242,8 @@ func columns(schema *arrow.Schema) []plan.Column {
 	return cols
 }
 
-// checkSpec returns the schema that the operator emits, normalized, or what is wrong with the
-// specification.
+// checkSpec returns the schema that the operator emits, normalized, or an error if the
+// specification is wrong.
 func (b *Builder) checkSpec(spec *Spec) (*arrow.Schema, error) {
 	switch {
 	case spec.Op == "":
@@ -285,8 +286,8 @@ func checkSchema(schema *arrow.Schema) (*arrow.Schema, error) {
 	return batch.NormalizeSchema(schema)
 }
 
-// checkPorts checks where inputs come from and how they are placed. The caller has made sure
-// that none is poisoned.
+// checkPorts checks the datasets and the partitioners of inputs. The caller has made sure that
+// no input is poisoned.
 func (b *Builder) checkPorts(ports []Port) error {
 	for i, p := range ports {
 		if err := b.checkPort(p); err != nil {
@@ -347,9 +348,9 @@ func poisonedInput(ports []Port) bool {
 	return false
 }
 
-// Poisoned returns what an operator of kind op returns after it recorded a misuse: a dataset on
-// which every operator does nothing. A job with refused operators but no recorded misuse would
-// run without them, so it is refused too, with a message that names the first one.
+// Poisoned returns a poisoned dataset, on which every operator does nothing. An operator of kind
+// op returns it after it has recorded a misuse. If no misuse is recorded, the job is refused
+// nevertheless, as it would run without the operator; the message names the first such op.
 func (b *Builder) Poisoned(op string) *Dataset {
 	b.MustBuild(op, aDataset)
 	if !b.unusable() && b.refused == "" {
@@ -358,9 +359,9 @@ func (b *Builder) Poisoned(op string) *Dataset {
 	return &Dataset{builder: b, node: -1, schema: arrow.NewSchema(nil, nil), poisoned: true}
 }
 
-// Errorf records a misuse with the user's source line: the innermost caller
-// outside this module's libraries. The message begins with the operator, such as
-// "Map: column …", and says what to do.
+// Errorf records a misuse with the user's source line, which is the line of the
+// innermost caller outside this module's libraries. The message must begin with
+// the operator, such as "Map: column …", and say what to do.
 func (b *Builder) Errorf(format string, a ...any) {
 	b.MustBuild("an operator", aDataset)
 	if b.unusable() {
@@ -373,12 +374,12 @@ func (b *Builder) Errorf(format string, a ...any) {
 	b.misuses = append(b.misuses, Misuse{Site: userSite(), Err: err})
 }
 
-// longestPart is the number of bytes that Within keeps of its part.
+// longestPart is the maximum length of a part's name in bytes. Within cuts longer names.
 const longestPart = 200
 
-// Within calls build and names what build adds as a part of something larger, such as "stage 2
-// (kmeans)". Messages about mistakes and failures there begin with that name. Nested parts are
-// named from the outside in. Within changes nothing else.
+// Within calls build, and gives everything that build adds the name part, such as "stage 2
+// (kmeans)". Messages about mistakes and failures in it begin with that name. In nested calls of
+// Within the outer name comes first. Within has no other effect.
 func (b *Builder) Within(part string, build func()) {
 	if b.unusable() {
 		build()
@@ -397,11 +398,11 @@ func (b *Builder) Within(part string, build func()) {
 	build()
 }
 
-// unusable reports whether b is nil or the job's function has returned. Anything added or
-// reported then would be lost.
+// unusable reports whether b is nil or the job's function has returned. Operators and mistakes
+// that were recorded then would be lost.
 func (b *Builder) unusable() bool { return b == nil || b.sealed }
 
-// opTitle names an operator at the start of a message.
+// opTitle returns the name of an operator for the start of a message.
 func opTitle(op string) string {
 	if op = strings.TrimSpace(op); op == "" {
 		return "operator"

@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// keep returns a valid operator on d, which tests make invalid.
+// keep returns the Spec of a valid operator on d. Tests make it invalid.
 func keep(d *Dataset) Spec {
 	return Spec{
 		Op: "Keep", Schema: arrowrows.Schema(numberSchema), Inputs: []Port{{From: d}},
@@ -256,7 +256,7 @@ func TestFactsAreResolvedOnceAndReplayed(t *testing.T) {
 	}), struct{}{})
 	require.NoError(t, err)
 	require.Equal(t, 2, builds)
-	require.Equal(t, 2, resolved, "one per name, and none in the second build")
+	require.Equal(t, 2, resolved, "resolve must be called once per name, and not in the second build")
 	once := []string{"files at 00:00:01", "schema at 00:00:02", "files at 00:00:01"}
 	require.Equal(t, append(once, once...), seen)
 	require.Equal(t, []plan.Fact{{Name: "files", Value: once[0]}, {Name: "schema", Value: once[1]}}, graph.Facts)
@@ -317,8 +317,8 @@ func TestBuilderAfterItsFunctionReturned(t *testing.T) {
 	require.Empty(t, kept.graph.Nodes[d.Node()].Name)
 }
 
-// TestWithin: while a part is being built, misuses, failures and panics name that part;
-// afterwards they do not.
+// TestWithin requires that misuses, failures and panics name the part of the job to which they
+// belong, and that those outside any part name none.
 func TestWithin(t *testing.T) {
 	long := strings.Repeat("ü", longestPart) + "\xff"
 	var inner, outer, after *Dataset
@@ -387,13 +387,13 @@ func TestRefusedWithoutAReason(t *testing.T) {
 		return d
 	}
 	require.Equal(t, "job: Scale: refused for no reason given: the operator must call Builder.Errorf where it returns Builder.Poisoned", buildFails(t, func(b *Builder) error {
-		numbers(b, 1) // without the refused part the job is valid
+		numbers(b, 1) // the job is valid without the refused part
 		refuse(b)
 		return nil
 	}))
 	got := buildFails(t, func(b *Builder) error {
 		refuse(b)
-		b.Errorf("Scale: too large") // after the call is also in time
+		b.Errorf("Scale: too large") // Errorf may also be called after Poisoned
 		return nil
 	})
 	require.Contains(t, got, "Scale: too large")

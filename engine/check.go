@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/task"
 )
 
-// Settings by which a job is checked, unless the options ask for a larger parallelism.
+// Settings of the second run of Check, unless the options give a larger parallelism.
 const (
 	checkParallelism = 7
 	checkWorkers     = 2
@@ -21,47 +21,48 @@ const (
 // Check runs a job at two parallelisms and two batch sizes and compares the runs: what every
 // operator emitted and accumulated, shard by shard; every queue's replicated objects after
 // every superstep; and what every queue reported. It returns a *CheckError that names the first
-// difference. The cause is user code whose result depends on more than its rows: on the order
-// of a map, on a variable that it captures and changes, on math/rand or on the clock. Check is
-// for tests of jobs; --check does the same.
+// difference. The cause of a difference is user code whose result depends on more than its rows:
+// on the order of a map, on a variable that it captures and changes, on math/rand or on the
+// clock. Check is for tests of jobs. The flag --check does the same.
 //
 // To reveal captured variables at any timing, subtasks take turns: in ascending order in the
-// first run, in descending order in the second. The second run is made by two workers, or as
-// many as the option Workers says. The workers share nothing that the job's function makes. In
-// the first run an operator fails if its function changes the rows that it is given, side
-// inputs included.
+// first run, in descending order in the second. The second run uses two workers, or the number
+// given with the option Workers. The workers do not share anything that the job's function
+// makes. In the first run an operator fails if its function changes the rows that it is given,
+// including those of side inputs.
 //
-// Nothing is written or collected: sinks get no rows, and existing outputs are ignored. The
-// runs are made in this process, one after the other. Where two runs differ, a third run finds
-// out why. A job whose plan says that it depends on parallelism is run at one parallelism only.
+// Nothing is written or collected: the rows of sinks are dropped, and existing outputs are
+// ignored. The runs are made in this process, one after the other. If two runs differ, a third
+// run with the settings of the first shows whether the difference depends on the settings. A job
+// whose plan says that it depends on parallelism is run at one parallelism only.
 func Check[A any](ctx context.Context, job *Job[A], args A, opts ...Option) error {
 	_, err := check(ctx, job, args, opts)
 	return err
 }
 
-// CheckError says where two runs of a job differ first.
+// CheckError describes the first difference between two runs of a job.
 type CheckError struct {
 	Job string
-	// Operator emitted the rows that differ, or is the queue whose object differs. Site is the
-	// user's line that added it.
+	// Operator is the operator that emitted rows or accumulated a value that differs, or the
+	// queue whose object or reported value differs. Site is the user's line that added it.
 	Operator, Site string
-	// Shard holds the rows or the accumulated value that differ; -1 for an object or a value of
-	// a queue.
+	// Shard is the shard whose rows or accumulated value differ. It is -1 for an object or a
+	// reported value of a queue.
 	Shard int
 	// Superstep is the queue's superstep after which a replicated object or a reported value
-	// differs; 0 for rows and accumulated values. Key is the name of the object or the value;
-	// "" for rows.
+	// differs. It is 0 for rows and accumulated values. Key is the name of the object or of the
+	// value. It is "" for rows.
 	Superstep int
 	Key       string
 
-	within string // the part given to Builder.Within, "" for none
+	within string // the part given to Builder.Within, or ""
 	what   string // says what differs, and how
-	// Repeats says that two runs by the same settings agreed, so that parallelism or the
-	// size of batches made the difference.
+	// Repeats says that two runs with the same settings agreed, so that the difference
+	// depends on parallelism or on the size of batches.
 	Repeats bool
 }
 
-// Error names the place and the usual causes.
+// Error describes the difference, where it is, and the usual causes.
 func (e *CheckError) Error() string {
 	where := e.Operator
 	if e.Site != "" {
@@ -82,10 +83,10 @@ type agreement struct {
 	settings          [2]checkSetting
 	operators, shards int
 	supersteps        int
-	oneParallelism    string // the operator that allows only one parallelism, "" for none
+	oneParallelism    string // the operator that allows only one parallelism, or ""
 }
 
-// String says what was the same.
+// String describes what was compared.
 func (c *agreement) String() string {
 	text := fmt.Sprintf("checked: %d operators in %d shards and %d supersteps gave the same with %v and with %v",
 		c.operators, c.shards, c.supersteps, c.settings[0], c.settings[1])
@@ -98,7 +99,7 @@ func (c *agreement) String() string {
 // checkSetting holds the settings of one run.
 type checkSetting struct {
 	parallelism, batchRows int
-	workers                int // 0: the job runs as a whole
+	workers                int // number of workers; 0 runs the job as a whole
 	// first marks the first run: subtasks take turns in ascending order, and operators must not
 	// change the rows that they are given. In the second run subtasks take turns in descending
 	// order.
@@ -112,7 +113,7 @@ func (s checkSetting) String() string {
 	return fmt.Sprintf("parallelism %d, %d workers and batches of %d rows", s.parallelism, s.workers, s.batchRows)
 }
 
-// check runs the job as often as it takes, and says what was compared.
+// check runs the job two or more times, and returns what was compared.
 func check[A any](ctx context.Context, job *Job[A], args A, opts []Option) (*agreement, error) {
 	here := func(c *config) { c.cluster.address = "" }
 	c, err := newConfig(append(append([]Option(nil), opts...), here))
@@ -149,8 +150,8 @@ func check[A any](ctx context.Context, job *Job[A], args A, opts []Option) (*agr
 		result.Release()
 		return seen, nil
 	}
-	// A run ends where replicated objects differ among its subtasks. Another run finds the
-	// stage that made them differ.
+	// A run fails if replicated objects differ among its subtasks. It is then repeated to find
+	// the stage that made them differ.
 	observe := func(s checkSetting) (*observations, error) {
 		seen, err := run(s, false)
 		if differ := new(ReplicaError); errors.As(err, &differ) {
@@ -180,8 +181,8 @@ func check[A any](ctx context.Context, job *Job[A], args A, opts []Option) (*agr
 	return nil, found
 }
 
-// travels reports whether arguments are the same after they were encoded and decoded. A job
-// with other arguments can only run as a whole.
+// travels reports whether args are the same after they were encoded and decoded. If they are
+// not, the job can only run as a whole.
 func travels[A any](job *Job[A], args A) bool {
 	data, err := encodeArgs(args)
 	if err != nil {
@@ -204,8 +205,8 @@ func runObserved[A any](ctx context.Context, job *Job[A], args A, c *config) (*R
 	return made.run(ctx, c)
 }
 
-// checkSettings returns two settings that differ in everything that must not matter: which
-// subtask has which shards, in which process, in which order, and the size of batches.
+// checkSettings returns two settings that differ in everything on which results must not depend:
+// the subtask of each shard, its process, the order of subtasks, and the size of batches.
 func checkSettings(c *config) [2]checkSetting {
 	p := max(c.parallelism, checkParallelism)
 	workers := c.workers
@@ -222,8 +223,8 @@ func checkSettings(c *config) [2]checkSetting {
 	}
 }
 
-// dropOutputs takes the sinks out of a job: their rows are dropped, and nothing is begun
-// or committed.
+// dropOutputs removes the sinks of a job. Their rows are dropped, and no sink begins or
+// commits.
 func dropOutputs(g *plan.Graph, bind *task.Bindings) {
 	for i := range g.Nodes {
 		if n := &g.Nodes[i]; n.Sink {
@@ -233,12 +234,12 @@ func dropOutputs(g *plan.Graph, bind *task.Bindings) {
 	}
 }
 
-// unwritten is a sink that ignores its rows.
+// unwritten is the operator of a removed sink. It drops its rows.
 type unwritten struct{ BaseOperator }
 
 func (unwritten) Process(*Context, int, int, Batch, Output) error { return nil }
 
-// nodeTitle names a node as messages do.
+// nodeTitle returns the name of a node in messages.
 func nodeTitle(n *plan.Node) string {
 	title := n.Op
 	if n.Queue != "" {

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// outputClaim is the path of an output, and the line of the sink that writes it.
+// outputClaim is the path of an output, and the source line of the sink that writes it.
 type outputClaim struct{ path, site string }
 
-// asidePrefix begins the names of the temporary files and directories that outputs are written
-// to, beside their final place.
+// asidePrefix begins the names of the temporary files and directories to which outputs are first
+// written. They are in the same directory as the output.
 const asidePrefix = ".superstep"
 
 // ClaimOutput records the path of an output, which may begin with ClientPath. It returns an
-// error where another sink of the job writes to the path, above it or within it, and where the
-// name begins with the prefix of temporary outputs.
+// error if another sink of the job writes to the same path, to a directory above it or to a path
+// within it, or if the name begins with the prefix of temporary outputs.
 func (b *Builder) ClaimOutput(path string) error {
 	b.MustBuild("an operator that writes files", aDataset)
 	rest, atClient := strings.CutPrefix(path, ClientPath)

@@ -9,17 +9,17 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// ClientPath begins the path of an output that is to be written where the program was
-// started, whichever machines run the job: "client:model.csv".
+// ClientPath begins the path of an output that is to be written on the machine on which
+// the program was started, whichever machines run the job: "client:model.csv".
 const ClientPath = "client:"
 
 // detachedOutputs is the error of a detached job with an output at ClientPath.
 const detachedOutputs = "--detach leaves before the job has ended, and outputs at \"" + ClientPath + "\" are written by the client when it has: give them paths of the workers, or stay"
 
-// bringBack replaces the sink of a specification by one whose output is written by the program
-// that called Run. In one process nothing changes. On a cluster the workers send the rows to
-// that program, as they do for Collect. When the job has finished, a second run of the sink
-// alone writes them there.
+// bringBack replaces the sink of a specification by a sink whose output is written by the program
+// that called Run. If the job runs in that process, nothing changes. On a cluster the workers
+// send the rows to the program, as they do for Collect. When the job has finished, writeOutputs
+// writes them there in a second run, which has only the outputs.
 func (b *Builder) bringBack(node plan.NodeID, spec *Spec) {
 	back := &broughtBack{
 		held: b.store.add(node, "", spec.Inputs[0].From.schema, b.config.shards),
@@ -35,7 +35,7 @@ func (b *Builder) bringBack(node plan.NodeID, spec *Spec) {
 
 // broughtBack is one output that is written at the client.
 type broughtBack struct {
-	held     *collected // the rows, at the client of a cluster
+	held     *collected // the rows, on the client of a cluster
 	op       string
 	operator func() Operator
 	sink     Sink
@@ -44,7 +44,7 @@ type broughtBack struct {
 // away reports whether another process writes the output.
 func (s *broughtBack) away() bool { return s.held.store.stream != nil }
 
-// newOperator returns what one subtask runs.
+// newOperator returns the operator of one subtask.
 func (s *broughtBack) newOperator() Operator {
 	if s.away() {
 		return &collector{store: s.held.store}
@@ -52,7 +52,7 @@ func (s *broughtBack) newOperator() Operator {
 	return s.operator()
 }
 
-// Begin, Commit, Resume and Abort are the sink's own where this process writes.
+// Begin, Commit and Abort call the sink if this process writes the output, and else do nothing.
 
 func (s *broughtBack) Begin() error {
 	if s.away() {
@@ -68,7 +68,7 @@ func (s *broughtBack) Commit() error {
 	return s.sink.Commit()
 }
 
-// Resume has nothing to do: only the client writes, and it commits once it has the rows.
+// Resume does nothing: only the client writes the output, and it does so once it has the rows.
 func (s *broughtBack) Resume() error { return nil }
 
 // Held reports whether another process writes the output. The commit alone then does not make
@@ -82,8 +82,9 @@ func (s *broughtBack) Abort() error {
 	return s.sink.Abort()
 }
 
-// broughtTogether is broughtBack for a JointSink. Its output becomes visible together with other
-// outputs. Workers never write parts of it: the client has all rows and writes them.
+// broughtTogether is broughtBack for a JointSink, whose output becomes visible together with
+// other outputs. Workers do not write parts of the output, as the client has all rows and writes
+// them.
 type broughtTogether struct {
 	*broughtBack
 	joint JointSink
@@ -136,8 +137,8 @@ func (s *broughtTogether) Settle() error {
 	return s.joint.Settle()
 }
 
-// tryOutputs checks that the outputs of this client can be begun, so that an output that exists
-// is reported before the job runs.
+// tryOutputs begins and aborts the outputs of this client, so that an output that exists is
+// reported before the job runs.
 func tryOutputs(outputs []*broughtBack) error {
 	for _, out := range outputs {
 		err := out.sink.Begin()
@@ -151,8 +152,8 @@ func tryOutputs(outputs []*broughtBack) error {
 	return nil
 }
 
-// writeOutputs writes the outputs of this client. It runs a job of its own from the held rows
-// to the sinks, so that all of the outputs become visible or none.
+// writeOutputs writes the outputs of this client. It runs one job with a source of the held rows
+// and a sink for each output, so that the outputs become visible together.
 func writeOutputs(ctx context.Context, outputs []*broughtBack, c *config) error {
 	if len(outputs) == 0 {
 		return nil
@@ -179,7 +180,7 @@ func writeOutputs(ctx context.Context, outputs []*broughtBack, c *config) error 
 	return nil
 }
 
-// heldRows is a source of rows that were brought back.
+// heldRows is a source of the rows that workers sent for an output of the client.
 type heldRows struct{ held *collected }
 
 func (heldRows) Open(*Context) error { return nil }

@@ -20,7 +20,7 @@ import (
 // textSink writes numbers as lines, ordered by shard, to a file that must not exist.
 type textSink struct {
 	path  string
-	lines []string // by shard
+	lines []string // the lines of each shard
 	begun bool
 }
 
@@ -54,8 +54,8 @@ func (o textOperator) Process(_ *Context, _, shard int, in Batch, _ Output) erro
 	return nil
 }
 
-// writes is a job that writes the squares of 0..3 at the client and may read a file that only
-// the workers have.
+// writes is a job whose client writes the squares of 0..3. If Input is set, the job depends on
+// the size of that file, which may be a file that only the workers have.
 var writes = Define("writes", func(b *Builder, a writesArgs) error {
 	if a.Input != "" {
 		_, err := b.Fact("size of "+a.Input, func() (string, error) {
@@ -97,7 +97,7 @@ func TestBringBack(t *testing.T) {
 	}
 	_, err = Run(t.Context(), writes, writesArgs{Output: out}, f.options()...)
 	require.EqualError(t, err, `job "writes": WriteText: output `+out+" exists")
-	require.Empty(t, f.specs, "it is known before anything is sent")
+	require.Empty(t, f.specs, "the client must notice an existing output before it sends anything")
 
 	require.NoError(t, os.Remove(out))
 	result, err = Run(t.Context(), writes, writesArgs{Output: out}, f.options()...)
@@ -107,7 +107,7 @@ func TestBringBack(t *testing.T) {
 	result.Release()
 }
 
-// lateSink is a JointSink whose output cannot take its place.
+// lateSink is a JointSink whose Place fails.
 type lateSink struct{ JointSink }
 
 func (lateSink) Begin() error              { return nil }
@@ -118,8 +118,8 @@ func (lateSink) Place() error              { return errors.New("no place") }
 func (lateSink) TakeBack() error           { return nil }
 func (lateSink) Abort() error              { return nil }
 
-// TestBringBackTogether: a sink that cannot be undone commits after all JointSinks are in
-// place, whatever the order of the sinks. It does not commit if one of them fails.
+// TestBringBackTogether requires that a sink that cannot be undone commits after all JointSinks
+// are in place, whatever the order of the sinks, and does not commit if one of them fails.
 func TestBringBackTogether(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	_, err := Run(t.Context(), Anonymous(func(b *Builder) error {
@@ -174,9 +174,9 @@ func TestBringBackOfWhatTheClientCannotSee(t *testing.T) {
 	require.Equal(t, graph.Fingerprint(), result.Graph.Fingerprint())
 }
 
-// TestBringBackOfADetachedJob: a detached job with outputs at the client is refused before
-// anything is sent. If the client cannot build the job, the worker that builds it refuses the
-// outputs.
+// TestBringBackOfADetachedJob requires that a detached job with outputs at the client is refused
+// before anything is sent. If the client cannot build the job, the worker that builds it must
+// refuse the outputs.
 func TestBringBackOfADetachedJob(t *testing.T) {
 	offerAll(t, writes)
 	dir := t.TempDir()

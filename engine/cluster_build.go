@@ -18,24 +18,24 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// executable is the file to upload.
+// executable is the program file to upload.
 type executable struct {
 	path     string
-	name     string // for people
+	name     string // the name that people are shown
 	platform wire.Platform
-	build    string // its version
-	aside    string // directory made for it, "" if none was
+	build    string // version of the build
+	aside    string // directory that was made for the file, or ""
 }
 
-// remove deletes what was made.
+// remove deletes the directory that was made for the file, if any.
 func (e *executable) remove() {
 	if e.aside != "" {
-		_ = os.RemoveAll(e.aside) // on failure it stays in the system's temporary directory
+		_ = os.RemoveAll(e.aside) // if this fails, files stay in the system's temporary directory
 	}
 }
 
-// executable finds or builds an executable that the cluster can run: the one that the options
-// name, this program if a task manager has its platform, or else a build for the platform of
+// executable finds or builds an executable that the cluster can run: the file that the options
+// name; this program, if a task manager has its platform; or else a build for the platform of
 // the task managers.
 func (r *clusterRun) executable(ctx context.Context) (*executable, error) {
 	platforms := r.client.Cluster().Platforms
@@ -46,8 +46,8 @@ func (r *clusterRun) executable(ctx context.Context) (*executable, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Without task managers no platform is known yet. Most likely it is that of this machine;
-	// the job manager checks again.
+	// Without task managers no platform is known yet. It is probably the platform of this
+	// machine; the job manager checks it later.
 	if len(platforms) == 0 || slices.Contains(platforms, self.Platform) {
 		return &executable{path: self.Path, name: self.Name, platform: self.Platform, build: wire.Build()}, nil
 	}
@@ -60,8 +60,9 @@ func (r *clusterRun) executable(ctx context.Context) (*executable, error) {
 	return b.build(ctx, r.confirmBuild())
 }
 
-// confirmBuild returns a function that asks the user by the hook; nil if nobody can answer. After
-// a yes, signals cancel the run rather than end the process, as a build has files to remove.
+// confirmBuild returns a function that asks the user through the hook confirm, or nil if nobody
+// can answer. After the answer yes, signals cancel the run instead of ending the process, as the
+// files of a build must be removed.
 func (r *clusterRun) confirmBuild() func(question string) bool {
 	hooks := &r.c.cluster.hooks
 	if hooks.confirm == nil {
@@ -76,7 +77,7 @@ func (r *clusterRun) confirmBuild() func(question string) bool {
 	}
 }
 
-// namedBinary looks at an executable that the user built for the cluster.
+// namedBinary checks an executable that the user has built for the cluster.
 func namedBinary(path string, platforms []wire.Platform) (*executable, error) {
 	info, err := buildinfo.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
@@ -96,7 +97,7 @@ func namedBinary(path string, platforms []wire.Platform) (*executable, error) {
 	return e, nil
 }
 
-// setting returns a setting of a build, "" if it is not recorded.
+// setting returns a setting of a build, or "" if it is not recorded.
 func setting(info *debug.BuildInfo, key string) string {
 	for _, s := range info.Settings {
 		if s.Key == key {
@@ -109,13 +110,13 @@ func setting(info *debug.BuildInfo, key string) string {
 // crossBuild builds this program for another platform.
 type crossBuild struct {
 	pkg      string // path of the main package
-	tags     string // of the build
+	tags     string // build tags
 	from, to wire.Platform
 	// goTool runs the go command with additional environment and returns what it wrote.
 	goTool func(ctx context.Context, env []string, args ...string) (string, error)
 }
 
-// command returns the command that builds the program by hand.
+// command returns the shell command with which a user can build the program.
 func (b *crossBuild) command(output string) string {
 	return fmt.Sprintf("%s go %s", strings.Join(b.env(), " "), strings.Join(b.args(output), " "))
 }
@@ -132,7 +133,8 @@ func (b *crossBuild) args(output string) []string {
 	return append(args, b.packageName())
 }
 
-// packageName returns the path of the main package. A program run from single files has none.
+// packageName returns the path of the main package, or a placeholder for a program that was
+// built from single files, which has no path.
 func (b *crossBuild) packageName() string {
 	if b.pkg == "" || b.pkg == "command-line-arguments" {
 		return "PACKAGE"
@@ -140,14 +142,14 @@ func (b *crossBuild) packageName() string {
 	return b.pkg
 }
 
-// build asks the user and then builds. If nobody answers, or the source is missing, the error
-// says how to build by hand.
+// build asks the user and then builds the program. If the answer is no, if nobody can answer or if
+// the source is missing, the error says how to build the program by hand.
 func (b *crossBuild) build(ctx context.Context, confirm func(question string) bool) (*executable, error) {
 	byHand := fmt.Errorf("the cluster's task managers are %s and this program is %s: build it for them and name the file,\n  %s\n  … --worker-binary worker", b.to, b.from, b.command("worker"))
 	if confirm == nil || b.packageName() != b.pkg {
 		return nil, byHand
 	}
-	// Without the source of the package a build would fail, so do not ask.
+	// Without the source of the package the build would fail, so the user is not asked.
 	if _, err := b.goTool(ctx, b.env(), "list", "-f", "{{.Dir}}", b.pkg); err != nil {
 		return nil, byHand
 	}
@@ -191,7 +193,7 @@ func goTool(ctx context.Context, env []string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// listPlatforms writes platforms for a message.
+// listPlatforms returns the names of platforms for a message.
 func listPlatforms(platforms []wire.Platform) string {
 	names := make([]string, len(platforms))
 	for i, p := range platforms {

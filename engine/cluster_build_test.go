@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// fakeGo is a go command whose output a test sets.
+// fakeGo is a go command whose results a test sets.
 type fakeGo struct {
 	listed, built error
 	calls         []string
@@ -59,7 +59,7 @@ func TestCrossBuild(t *testing.T) {
 	_, err = b.build(t.Context(), nil)
 	require.ErrorContains(t, err, byHand)
 	g.listed = errors.New("no such package")
-	_, err = b.build(t.Context(), func(string) bool { t.Error("asks in vain"); return true })
+	_, err = b.build(t.Context(), func(string) bool { t.Error("the user must not be asked if the build cannot succeed"); return true })
 	require.ErrorContains(t, err, byHand)
 
 	g.listed, g.built = nil, errors.New("exit status 1")
@@ -75,13 +75,13 @@ func TestCrossBuild(t *testing.T) {
 }
 
 // TestBuildForReal lets the real go command build the smallest program for a cluster, and
-// checks the platform of the file. It builds for this machine, because the libraries for it are
-// built already. With the tag soak, TestCrossBuildForReal builds for others.
+// checks the platform of the file. It builds for this machine, because the standard library is
+// already built for it. With the tag soak, TestCrossBuildForReal builds for other platforms.
 func TestBuildForReal(t *testing.T) {
 	buildForReal(t, wire.Platform{OS: "linux", Arch: runtime.GOARCH})
 }
 
-// machines are the architectures as the header of ELF files gives them.
+// machines maps an architecture to its number in the header of ELF files.
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64, "riscv64": elf.EM_RISCV, "386": elf.EM_386}
 
 func buildForReal(t *testing.T, to wire.Platform) {
@@ -103,7 +103,7 @@ func buildForReal(t *testing.T, to wire.Platform) {
 	require.Equal(t, machines[to.Arch], f.Machine)
 
 	_, err = namedBinary(e.path, []wire.Platform{b.to})
-	require.ErrorContains(t, err, "is a build of example.com/small, but this program is ", "it is not the program that asks")
+	require.ErrorContains(t, err, "is a build of example.com/small, but this program is ", "a build of another program must be refused")
 	require.NoError(t, os.WriteFile("main.go", []byte("package main\n\nfunc main() { undefined() }\n"), 0o600))
 	_, err = b.build(t.Context(), func(string) bool { return true })
 	require.ErrorContains(t, err, "build example.com/small for "+to.String()+": exit status 1\n")
@@ -114,9 +114,9 @@ func buildForReal(t *testing.T, to wire.Platform) {
 	require.Empty(t, left)
 }
 
-// TestCrossBuildForACluster runs a job on a cluster of another platform. The file that was
-// built is sent. Signals cancel the run once the user has agreed to build, so that no file is
-// left.
+// TestCrossBuildForACluster requires that a program is not sent to a cluster of another
+// platform, that the user is asked before it is built for that platform, and that a signal
+// during the build ends it and leaves no file.
 func TestCrossBuildForACluster(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	offerAll(t, squares)
@@ -125,11 +125,11 @@ func TestCrossBuildForACluster(t *testing.T) {
 	_, err := Run(t.Context(), squares, squaresArgs{N: 4}, f.options()...)
 	require.ErrorContains(t, err, "the cluster's task managers are plan9/arm and this program is ")
 	require.Empty(t, f.specs)
-	require.Zero(t, f.uploaded, "nothing is sent that could not run")
+	require.Zero(t, f.uploaded, "a program that the cluster cannot run must not be uploaded")
 
 	asked, began := false, false
 	r := &clusterRun{c: &config{}}
-	require.Nil(t, r.confirmBuild(), "nobody answers")
+	require.Nil(t, r.confirmBuild(), "without hooks there is nobody to ask")
 	r.c.cluster.hooks = clusterHooks{
 		confirm: func(string) bool { asked = true; require.False(t, began); return true },
 		began:   func() { began = true },
@@ -153,7 +153,8 @@ func TestCrossBuildForACluster(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// TestWorkerBinaryThatIsNone: the error names a file that is not a program that can be sent.
+// TestWorkerBinaryThatIsNone requires that a file that cannot be sent as the workers' program
+// is refused with its name and the reason.
 func TestWorkerBinaryThatIsNone(t *testing.T) {
 	dir := t.TempDir()
 	script := filepath.Join(dir, "script")

@@ -7,18 +7,18 @@ const (
 	uploadingState  = "uploading"
 	runningState    = "running"
 	committingState = "committing"
-	// detachedState is the last one of a job that is left to its cluster.
+	// detachedState is the last state of a job that its client has left to the cluster.
 	detachedState = "detached"
 )
 
-// runs reports whether there are rows and supersteps to show: in this process always,
-// on a cluster once the job runs there.
+// runs reports whether there are rows and supersteps to show. This is always so for a job
+// in this process, and on a cluster once the job runs there.
 func runs(p Progress) bool {
 	return p.State == "" || p.State == runningState && len(p.Vertices) > 0
 }
 
-// getsLine reports whether a state gets a line that stays. States without detail do not, nor do
-// states that the lines of the plan and of the outcome show.
+// getsLine reports whether a state is shown in a line that is not overwritten. States without
+// detail are not, nor are states that the lines of the plan and of the outcome show.
 func getsLine(p Progress) bool {
 	return p.Detail != "" && p.State != runningState && p.State != committingState && !final(p)
 }
@@ -32,8 +32,8 @@ func final(p Progress) bool {
 	return false
 }
 
-// steadyDetail returns the detail of a state for a line that stays. The number of uploaded
-// bytes is left out.
+// steadyDetail returns the detail of a state for a line that is not overwritten. The number of
+// uploaded bytes is left out.
 func steadyDetail(p Progress) string {
 	if p.State == uploadingState {
 		return ""
@@ -47,7 +47,7 @@ func shortDetail(detail string) string {
 	return strings.ReplaceAll(said, "\n", " ")
 }
 
-// renderState writes the state of a job on a cluster on one line: "iris-kmeans · 3.2s ·
+// renderState returns the state of a job on a cluster as one line: "iris-kmeans · 3.2s ·
 // waiting: 4 more slots are needed · 20260102-150405-iris-kmeans-7f3a".
 func renderState(p Progress, width int) string {
 	state := p.State

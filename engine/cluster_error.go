@@ -10,24 +10,24 @@ import (
 
 // JobError says that a job on a cluster did not finish.
 type JobError struct {
-	Job   string // its name on the cluster
-	Name  string // given to Define
+	Job   string // the job's name on the cluster
+	Name  string // the name given to Define
 	State string // "failed" or "cancelled"
-	// Detail is what the job manager says of the end.
+	// Detail is the job manager's text about the end of the job.
 	Detail string
-	// Failure is the first cause, nil where there is none.
+	// Failure is the first cause, or nil if there is none.
 	Failure *Failure
 }
 
-// Failure is why a job on a cluster failed.
+// Failure describes why a job on a cluster failed.
 type Failure struct {
-	Message string // with operator, source line, subtask and shard where known
-	// Worker is the number of the worker that failed first, -1 if no worker failed. TaskManager
-	// names the task manager that it ran on.
+	Message string // with operator, source line, subtask and shard, if known
+	// Worker is the number of the worker that failed first, or -1 if no worker failed.
+	// TaskManager names the task manager on which the worker ran.
 	Worker      int
 	TaskManager string
-	// ExitCode is the exit code of the worker's process, -1 if a signal ended it or it was
-	// alive. Signal names that signal.
+	// ExitCode is the exit code of the worker's process. It is -1 if the process was running, or
+	// if a signal ended it, which Signal then names.
 	ExitCode int
 	Signal   string
 	// LastLines are the last lines of the worker's output.
@@ -46,7 +46,8 @@ func newJobError(info *wire.JobInfo) *JobError {
 	return e
 }
 
-// Error writes the cause, where it was, and the last lines that the worker wrote.
+// Error returns the cause, the worker on which it occurred, and the last lines that the worker
+// wrote.
 func (e *JobError) Error() string {
 	title := jobTitle(e.Name)
 	f := e.Failure
@@ -68,15 +69,15 @@ func (e *JobError) Error() string {
 	if len(f.LastLines) > 0 && !f.told() {
 		b.WriteString("\n  the last lines of its output:")
 		for _, line := range f.LastLines {
-			// A stray escape sequence must not change the user's terminal.
+			// An escape sequence in the output must not change the user's terminal.
 			b.WriteString("\n    " + clipLine(strings.ReplaceAll(strings.TrimRight(line, "\r\n"), "\t", "    "), maxOutputLine))
 		}
 	}
 	return b.String()
 }
 
-// harmless replaces unprintable characters in text of several lines, which user code on another
-// machine wrote. Its escape sequences could change the user's terminal.
+// harmless replaces unprintable characters in a text of several lines that user code on another
+// machine has written, as escape sequences in it could change the user's terminal.
 func harmless(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
@@ -86,8 +87,8 @@ func harmless(text string) string {
 	}, text)
 }
 
-// told reports whether the message contains the last lines already, as the message of a panic
-// does.
+// told reports whether the message already contains the last lines of the output, as the message
+// of a panic does.
 func (f *Failure) told() bool {
 	for _, line := range f.LastLines {
 		if !strings.Contains(f.Message, strings.TrimSpace(line)) {
@@ -97,10 +98,10 @@ func (f *Failure) told() bool {
 	return true
 }
 
-// maxOutputLine bounds the lines of a worker's output in a message, in characters.
+// maxOutputLine limits the length in characters of lines of a worker's output in a message.
 const maxOutputLine = 500
 
-// where names the worker, and how its process ended if it did.
+// where returns the name of the worker, and how its process ended, if it has ended.
 func (f *Failure) where() string {
 	if f.Worker < 0 {
 		return ""

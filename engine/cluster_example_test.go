@@ -16,8 +16,8 @@ var Squares = engine.Define("squares", func(b *engine.Builder, n int64) error {
 	return nil
 })
 
-// A program with its own main calls WorkerMain first. Then it runs jobs on a cluster as it
-// would in this process. If a job fails there, the error says where.
+// A program that does not use Main calls WorkerMain first. Then it can run jobs on a cluster in
+// the same way as in its own process. If a job fails on the cluster, the error says where.
 func ExampleCluster() {
 	engine.WorkerMain(Squares)
 

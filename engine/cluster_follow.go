@@ -18,14 +18,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// cancelWait is how long a cancelled job may take to end before its client leaves.
+// cancelWait is how long the client waits for a cancelled job to end.
 const cancelWait = 30 * time.Second
 
-// cancelRequestWait bounds the request that cancels a job.
+// cancelRequestWait limits the time of the request that cancels a job.
 const cancelRequestWait = 10 * time.Second
 
-// followToEnd follows the job to its end. If ctx ends, it cancels the job and keeps following
-// it, so that the true cause of the end is reported and nothing goes on unseen.
+// followToEnd follows the job to its end. If ctx ends, it cancels the job and continues to
+// follow it, so that the actual cause of the end is reported.
 func (r *clusterRun) followToEnd(ctx context.Context) (*Result, error) {
 	following, leave := context.WithCancelCause(context.WithoutCancel(ctx))
 	var canceller sync.WaitGroup
@@ -36,7 +36,7 @@ func (r *clusterRun) followToEnd(ctx context.Context) (*Result, error) {
 			leave(r.cancelled(following, context.Cause(ctx)))
 		}
 	})
-	var refused error // of an event
+	var refused error // the error with which an event was refused
 	info, err := r.client.FollowToEnd(following, r.id, true, func(e *wire.Event) error {
 		refused = r.event(e)
 		return refused
@@ -56,7 +56,7 @@ func (r *clusterRun) followToEnd(ctx context.Context) (*Result, error) {
 	return nil, newJobError(info)
 }
 
-// event takes one event of the job.
+// event handles one event of the job.
 func (r *clusterRun) event(e *wire.Event) error {
 	switch {
 	case e.State != nil:
@@ -75,11 +75,11 @@ func (r *clusterRun) event(e *wire.Event) error {
 	return nil
 }
 
-// state takes a new state of the job.
+// state handles a new state of the job.
 func (r *clusterRun) state(info *wire.JobInfo) error {
 	if info.Attempt > r.attempt {
 		if r.attempt > 0 && info.State != wire.JobCommitting {
-			r.store.release() // drops the rows of a failed attempt; a commit that goes on keeps them
+			r.store.release() // drops the rows of a failed attempt; a commit that is resumed needs its rows
 		}
 		r.attempt = info.Attempt
 	}
@@ -92,8 +92,8 @@ func (r *clusterRun) state(info *wire.JobInfo) error {
 	return nil
 }
 
-// planned takes the plan, which is known once the job is scheduled. graph is given if the
-// cluster resolved its facts.
+// planned handles the plan, which is known once the job is scheduled. graph is not empty if the
+// cluster has resolved the facts.
 func (r *clusterRun) planned(data, graph []byte) error {
 	p, err := plan.DecodePlan(data)
 	if err != nil {
@@ -117,8 +117,8 @@ func (r *clusterRun) planned(data, graph []byte) error {
 	return nil
 }
 
-// resolved takes the graph with the facts that the cluster resolved, and builds the
-// job from them.
+// resolved handles the graph with the facts that the cluster has resolved, and builds
+// the job from these facts.
 func (r *clusterRun) resolved(data []byte) error {
 	g, err := plan.DecodeGraph(data)
 	if err != nil {
@@ -132,7 +132,8 @@ func (r *clusterRun) resolved(data []byte) error {
 	return tryOutputs(r.outputs)
 }
 
-// infer derives the collected results from the plan, and as much of the graph as the plan holds.
+// infer derives the collected results from the plan, and a graph without facts. It is for job
+// managers that do not send the graph.
 func (r *clusterRun) infer(p *plan.Plan) error {
 	for i := range p.Nodes {
 		for _, a := range p.Nodes[i].Attrs {
@@ -149,7 +150,7 @@ func (r *clusterRun) infer(p *plan.Plan) error {
 	return nil
 }
 
-// collectsOf makes room for the results that a plan collects.
+// collectsOf adds a result to the store for each Collect of a plan.
 func (s *resultStore) collectsOf(p *plan.Plan) error {
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
@@ -176,10 +177,10 @@ func (s *resultStore) collectsOf(p *plan.Plan) error {
 // collectOp is the kind of operator that Collect adds.
 const collectOp = "Collect"
 
-// collect takes rows of a Collect.
+// collect handles rows of a Collect.
 func (r *clusterRun) collect(rows *wire.Collected) error { return r.store.take(rows, r.c.allocator) }
 
-// take takes rows of a Collect as they travel.
+// take decodes rows of a Collect and adds them to the store.
 func (s *resultStore) take(rows *wire.Collected, mem memory.Allocator) error {
 	c := s.at(plan.NodeID(rows.Node))
 	if c == nil {
@@ -212,7 +213,7 @@ func (s *resultStore) take(rows *wire.Collected, mem memory.Allocator) error {
 	}
 }
 
-// at returns the result of a node, nil if it collects none.
+// at returns the result of a node, or nil if the node collects no rows.
 func (s *resultStore) at(node plan.NodeID) *collected {
 	for _, c := range s.results {
 		if c.node == node {
@@ -222,8 +223,8 @@ func (s *resultStore) at(node plan.NodeID) *collected {
 	return nil
 }
 
-// cancelled cancels the job because ctx ended by cause, and waits for its end. If the end does
-// not come in time, it returns the reason why the client leaves.
+// cancelled cancels the job because ctx has ended with cause, and waits until following ends. If
+// that takes longer than cancelWait, it returns the error with which the client stops following.
 func (r *clusterRun) cancelled(following context.Context, cause error) error {
 	if told := r.c.cluster.hooks.cancelling; told != nil {
 		told(string(r.id))
@@ -244,7 +245,8 @@ func (r *clusterRun) cancelled(following context.Context, cause error) error {
 	}
 }
 
-// abandon cancels a job that this client cannot follow any more because of err. It returns err.
+// abandon cancels a job that this client cannot follow any more because of err. It returns err,
+// with the failure to cancel if there is one.
 func (r *clusterRun) abandon(ctx context.Context, err error) error {
 	if failed := r.cancelJob(context.WithoutCancel(ctx), "its client cannot go on: "+err.Error()); failed != nil {
 		return fmt.Errorf("%w\nthe job %s could not be cancelled: %w", err, r.id, failed)
@@ -260,7 +262,7 @@ func (r *clusterRun) cancelJob(ctx context.Context, reason string) error {
 	return r.client.Explain(err)
 }
 
-// logLevel returns the level of a logger in words.
+// logLevel returns the level of a logger as text.
 func logLevel(l hclog.Logger) string {
 	switch level := l.GetLevel(); level {
 	case hclog.NoLevel:

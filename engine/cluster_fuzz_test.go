@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// FuzzClusterRows gives a client rows that a broken or hostile worker might send. The client
-// accepts or refuses them, and releases what it has accepted.
+// FuzzClusterRows gives a client rows that a broken or hostile worker might send. It requires
+// that the client accepts or refuses them, and releases what it has accepted.
 func FuzzClusterRows(f *testing.F) {
 	f.Add(2, 0, numberStream(1, 2, 3))
 	f.Add(2, 7, numberStream())
@@ -33,7 +33,8 @@ func FuzzClusterRows(f *testing.F) {
 	})
 }
 
-// FuzzClusterPlan gives a client plans that a broken job manager might send.
+// FuzzClusterPlan gives a client plans that a broken job manager might send. It requires that
+// the client refuses them, or has a plan and its graph afterwards.
 func FuzzClusterPlan(f *testing.F) {
 	p, err := Compile(squares, squaresArgs{N: 4}, Shards(8), Parallelism(2))
 	if err != nil {

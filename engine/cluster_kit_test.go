@@ -19,31 +19,31 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// fakeCluster is a job manager whose jobs a test scripts.
+// fakeCluster is a job manager whose jobs do what a test says.
 type fakeCluster struct {
 	wire.JobManager // nil: no other call is expected
 	t               *testing.T
 	address         string
 
 	overview wire.Overview
-	// play is what happens to the job, from its submission to its end.
+	// play sends the events of the job, from its submission to its end.
 	play func(p *player)
 
 	mu        sync.Mutex
-	missing   bool                               // the executable has not been uploaded yet
-	uploaded  int64                              // bytes
-	specs     []wire.JobSpec                     // submitted
+	missing   bool                               // whether the executable must still be uploaded
+	uploaded  int64                              // number of bytes
+	specs     []wire.JobSpec                     // the specifications of the submitted jobs
 	attached  []bool                             // of each request to follow a job: whether it attaches to it
 	reason    string                             // the reason of the cancellation that awaitCancel received
-	cancelled chan string                        // reasons
+	cancelled chan string                        // the reasons of all requests to cancel
 	build     func() *plan.Plan                  // the plan of a job submitted without a graph
 	resolved  []byte                             // the graph of such a job, as a worker built it
-	report    func(*plan.Plan) ([][]byte, error) // the outcomes of the workers; nil: those of squares
+	report    func(*plan.Plan) ([][]byte, error) // returns the outcomes of the workers; nil means those of squares
 }
 
 const fakeJob = "20260102-150405-job-7f3a"
 
-// newFakeCluster serves a job manager.
+// newFakeCluster starts a fakeCluster that plays the events of its jobs.
 func newFakeCluster(t *testing.T, play func(p *player)) *fakeCluster {
 	t.Helper()
 	f := &fakeCluster{
@@ -168,7 +168,7 @@ func (p *player) compile() {
 	}
 }
 
-// run sends all states up to running of a job that meets no obstacle.
+// run sends all states up to running, as for a job without problems.
 func (p *player) run() {
 	p.state(wire.JobWaiting, "")
 	p.state(wire.JobWaiting, "waiting for 3 slots")
@@ -185,15 +185,15 @@ func (p *player) print(text string) {
 	p.send(&wire.Event{Output: &wire.Output{Text: []byte(text)}})
 }
 
-// collectNode is the node of the squares' Collect.
+// collectNode is the ID of the node of Collect in the job squares.
 const collectNode = 2
 
-// collect sends numbers that a Collect has collected from a shard.
+// collect sends numbers of a shard that a Collect has collected.
 func (p *player) collect(node, shard int, numbers ...int64) {
 	p.send(&wire.Event{Collected: &wire.Collected{Node: node, Shard: shard, Rows: numberStream(numbers...)}})
 }
 
-// numberStream is a batch of numbers as an Arrow stream.
+// numberStream returns a batch of numbers as an Arrow stream.
 func numberStream(numbers ...int64) []byte {
 	var b bytes.Buffer
 	w := batch.NewStreamWriter(&b, numberSchema, memory.DefaultAllocator)

@@ -75,7 +75,7 @@ func TestMainOnClusterOfTheEnvironment(t *testing.T) {
 	require.Len(t, f.specs, 1)
 	require.Equal(t, outcome{}, runIn(t, squares, w, "--n 4 --shards 8 --progress off --cluster local"))
 	require.Equal(t, exitOK, runIn(t, squares, w, "--n 4 --shards 8 --explain").code)
-	require.Len(t, f.specs, 1, "neither asks the cluster")
+	require.Len(t, f.specs, 1, "a local run and --explain must not submit a job")
 }
 
 func TestMainOnClusterOfAnotherProgram(t *testing.T) {
@@ -120,7 +120,7 @@ func TestMainOnClusterJSON(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(line), &e), line)
 		events[e.Event]++
 		if e.Event == "state" {
-			if n := len(states); n == 0 || states[n-1] != e.State { // an event may also change the detail alone
+			if n := len(states); n == 0 || states[n-1] != e.State { // an event may also change only the detail
 				states = append(states, e.State)
 			}
 			require.Equal(t, fakeJob, e.ID)
@@ -142,7 +142,7 @@ func TestMainOnClusterLive(t *testing.T) {
 
 func TestMainOnClusterDetached(t *testing.T) {
 	f := newFakeCluster(t, nil)
-	got := onCluster(t, f, programEnv{}, "--detach", AfterRun(func(squaresArgs, *Result) error { panic("there is no result") }))
+	got := onCluster(t, f, programEnv{}, "--detach", AfterRun(func(squaresArgs, *Result) error { panic("a detached job has no result") }))
 	require.Equal(t, outcome{exitOK, fakeJob + "\n", "prog: the cluster has the job; `superstep show " + fakeJob + "` tells how it stands, `superstep logs " + fakeJob + "` what it writes, `superstep cancel " + fakeJob + "` ends it\n"}, got)
 	require.Equal(t, outcome{exitOK, fakeJob + "\n", ""}, onCluster(t, f, programEnv{}, "--detach --progress off"))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// outcomes are the outcomes of the workers for the squares of 0..3.
+// outcomes returns the outcomes of the workers that compute the squares of 0..3.
 func outcomes(p *plan.Plan) ([][]byte, error) { return outcomesOf(p, squares, squaresArgs{N: 4}) }
 
 // outcomesOf runs a job as its only worker would, and returns the outcomes that the worker

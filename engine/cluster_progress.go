@@ -11,8 +11,8 @@ type jobNews struct {
 	plan          *plan.Plan
 }
 
-// nextNews takes the oldest news that the user's function was not told. If the news is a state,
-// it becomes the current one. No state is left out, however short it was.
+// nextNews removes and returns the oldest news that was not yet reported to the user's function.
+// If it is a state, that becomes the current state. No state is left out, however short it was.
 func (w *watch) nextNews() (n jobNews, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -36,8 +36,8 @@ func (w *watch) submitted(id string) {
 	w.state.JobID = id
 }
 
-// enter records a state of a job on a cluster, to be told soon. New detail of a state that was
-// not told yet replaces the old one.
+// enter records a state of a job on a cluster, which is reported soon. If the state was recorded
+// before and is not yet reported, the new detail replaces the old one.
 func (w *watch) enter(state, detail string) {
 	if w == nil {
 		return
@@ -49,12 +49,12 @@ func (w *watch) enter(state, detail string) {
 		return
 	}
 	w.news = append(w.news, jobNews{state: state, detail: detail})
-	if state != uploadingState || w.state.State != state { // uploading makes news with every piece
+	if state != uploadingState || w.state.State != state { // there is news for every uploaded piece
 		w.reportNow()
 	}
 }
 
-// made records the plan that a cluster made, to be told soon.
+// made records the plan that a cluster has made, which is reported soon.
 func (w *watch) made(p *plan.Plan) {
 	if w == nil {
 		return
@@ -66,7 +66,8 @@ func (w *watch) made(p *plan.Plan) {
 	w.reportNow()
 }
 
-// cluster merges the progress of a job on a cluster. Counts may be out of order, as in event.
+// cluster merges the progress of a job on a cluster into the state. Counts may be older than
+// known ones, as in event.
 func (w *watch) cluster(p *wire.Progress) {
 	if w == nil {
 		return

@@ -19,12 +19,12 @@ type clusterRun struct {
 	c    *config
 	name string // of the job
 	args []byte
-	// graph is nil if the client cannot see the files that its facts depend on. The cluster
+	// graph is nil if the client cannot read the files on which its facts depend. The cluster
 	// then resolves the facts, and the plan says which results are collected.
 	graph   *plan.Graph
 	store   *resultStore
-	outputs []*broughtBack // to be written here
-	// rebuild builds the job from facts that the cluster resolved.
+	outputs []*broughtBack // outputs that this process writes
+	// rebuild builds the job from facts that the cluster has resolved.
 	rebuild func(known []plan.Fact) (*Builder, error)
 	watch   *watch
 	client  *client.Client
@@ -32,7 +32,7 @@ type clusterRun struct {
 	// artifact is the SHA-256 of the executable that all workers run.
 	artifact string
 	attempt  int
-	plan     *plan.Plan // once the cluster has sent it
+	plan     *plan.Plan // nil until the cluster has sent it
 }
 
 // runOnCluster runs a job on the cluster that the options name.
@@ -46,7 +46,7 @@ func runOnCluster[A any](ctx context.Context, job *Job[A], args A, c *config) (*
 	r.watch = newWatch(job.name, c, cancel)
 	result, err := r.run(ctx)
 	if err != nil && r.id == "" && ctx.Err() != nil {
-		err = context.Cause(ctx) // the pending request may word it differently
+		err = context.Cause(ctx) // the error of a pending request may hide the cause
 	}
 	var report *task.Report
 	if err == nil {
@@ -66,7 +66,7 @@ func runOnCluster[A any](ctx context.Context, job *Job[A], args A, c *config) (*
 	return result, nil
 }
 
-// newClusterRun builds the job, as every process of the run will.
+// newClusterRun builds the job, as every process of the run will do.
 func newClusterRun[A any](job *Job[A], args A, c *config) (*clusterRun, error) {
 	if err := job.check(); err != nil {
 		return nil, err
@@ -102,22 +102,22 @@ func newClusterRun[A any](job *Job[A], args A, c *config) (*clusterRun, error) {
 	return r, nil
 }
 
-// takes makes b the builder of the run.
+// takes uses the graph, the results and the outputs of builder b for the run.
 func (r *clusterRun) takes(b *Builder) {
 	r.graph, r.store, r.outputs = b.graph, b.store, b.outputs
 	r.bound()
 }
 
-// bound sets the memory limit of the results if the options did not. In a local run a collector
-// does so when it opens; here none does.
+// bound sets the memory limit of the results if the options have not set it. In a local run the
+// operators of Collect set it when they open, but they do not open in this process.
 func (r *clusterRun) bound() {
 	if r.store.limit == 0 {
 		r.store.limit = task.DefaultBudget()
 	}
 }
 
-// unseen reports whether missing files are the only thing wrong with a job. They may exist on
-// the cluster's machines.
+// unseen reports whether all mistakes of a job are missing files. The files may exist on the
+// cluster's machines.
 func unseen(err error) bool {
 	var built *BuildError
 	if !errors.As(err, &built) || len(built.Misuses) == 0 {
@@ -131,7 +131,7 @@ func unseen(err error) bool {
 	return true
 }
 
-// firstMisuse returns the message of the first misuse in err, or that of err itself.
+// firstMisuse returns the message of the first misuse in err, or of err itself if it has none.
 func firstMisuse(err error) string {
 	var built *BuildError
 	if errors.As(err, &built) && len(built.Misuses) > 0 {
@@ -140,7 +140,7 @@ func firstMisuse(err error) string {
 	return err.Error()
 }
 
-// run connects, submits and follows.
+// run connects to the job manager, submits the job and, unless it is detached, follows it.
 func (r *clusterRun) run(ctx context.Context) (result *Result, err error) {
 	hooks := &r.c.cluster.hooks
 	if r.client, err = client.Dial(ctx, r.c.cluster.options(r.c)); err != nil {
@@ -202,7 +202,7 @@ func (r *clusterRun) spec() (*wire.JobSpec, error) {
 	}
 	if r.graph != nil {
 		if _, err := plan.Compile(r.graph, parallelism); err != nil {
-			return nil, err // the job manager would refuse it too, after an upload
+			return nil, err // the job manager would refuse the job too, but only after an upload
 		}
 		if spec.Graph, err = r.graph.JSON(); err != nil {
 			return nil, err
@@ -211,7 +211,8 @@ func (r *clusterRun) spec() (*wire.JobSpec, error) {
 	return spec, nil
 }
 
-// parallelism returns what the options ask for, or the number of the cluster's slots.
+// parallelism returns the parallelism that the options give or, without one, the number of the
+// cluster's slots, but at most the number of shards.
 func (r *clusterRun) parallelism() (int, error) {
 	if r.c.parallelism > 0 {
 		return r.c.parallelism, nil
@@ -222,18 +223,18 @@ func (r *clusterRun) parallelism() (int, error) {
 	return 0, fmt.Errorf("the cluster at %s has no slots yet, and without --parallelism a job gets as many subtasks as there are: start a task manager (`superstep taskmanager`), or give --parallelism to wait for one", r.client.Address())
 }
 
-// upload gives the executable to the job manager.
+// upload sends the executable to the job manager, and returns the SHA-256 of its content.
 func (r *clusterRun) upload(ctx context.Context, e *executable) (string, error) {
 	return r.client.Upload(ctx, e.path, e.name, func(sent, total int64) {
 		r.watch.enter(uploadingState, fmt.Sprintf("%s of %s", task.FormatBytes(sent), task.FormatBytes(total)))
 	})
 }
 
-// submitWait bounds the wait for the job manager to take a job.
+// submitWait limits the time that the job manager may take to accept a job.
 const submitWait = 30 * time.Second
 
-// submit hands in the job. It does not stop when ctx ends, as a job whose name is unknown
-// cannot be cancelled.
+// submit submits the job. The request is not ended when ctx ends: without its reply the name of
+// the job is unknown, and the job could not be cancelled.
 func (r *clusterRun) submit(ctx context.Context, spec *wire.JobSpec) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -249,7 +250,7 @@ func (r *clusterRun) submit(ctx context.Context, spec *wire.JobSpec) error {
 	return nil
 }
 
-// result assembles the result of a finished job.
+// result writes the outputs of this process, and returns the result of a finished job.
 func (r *clusterRun) result(ctx context.Context, info *wire.JobInfo) (*Result, error) {
 	if r.plan == nil {
 		return nil, fmt.Errorf("the job %s finished, but the job manager did not tell its plan", r.id)
@@ -264,14 +265,14 @@ func (r *clusterRun) result(ctx context.Context, info *wire.JobInfo) (*Result, e
 	return &Result{Report: report, Plan: r.plan, Graph: r.graph, JobID: string(r.id), Executable: r.artifact, store: r.store}, nil
 }
 
-// begin calls the hook of that name.
+// begin calls the hook began.
 func (h *clusterHooks) begin() {
 	if h.began != nil {
 		h.began()
 	}
 }
 
-// tell shows a line.
+// tell calls the hook say with a line.
 func (h *clusterHooks) tell(line string) {
 	if h.say != nil {
 		h.say(line)

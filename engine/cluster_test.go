@@ -25,7 +25,7 @@ func offerAll(t *testing.T, jobs ...Runnable) {
 	offer(jobs)
 }
 
-// ranSquares is a job manager's script for the squares of 0..3 on 8 shards.
+// ranSquares sends the events of a job that computes the squares of 0..3 on 8 shards.
 func ranSquares(p *player) {
 	p.run()
 	p.collect(collectNode, 4, 4)
@@ -44,7 +44,7 @@ func TestClusterRun(t *testing.T) {
 	defer result.Release()
 	rows, err := Rows[number](result, "squares")
 	require.NoError(t, err)
-	require.Equal(t, []number{{0}, {1}, {4}, {9}}, rows, "in shard order, however they came")
+	require.Equal(t, []number{{0}, {1}, {4}, {9}}, rows, "rows must be in shard order, in whatever order they arrive")
 	require.Equal(t, fakeJob, result.JobID)
 
 	local, err := Compile(squares, args, Shards(8), Seed(7), Parallelism(2))
@@ -91,7 +91,7 @@ func TestClusterParallelism(t *testing.T) {
 	require.ErrorContains(t, err, "has no slots yet")
 	require.Empty(t, f.specs)
 	result, err := Run(t.Context(), squares, squaresArgs{N: 4}, f.options(Parallelism(2))...)
-	require.NoError(t, err, "it waits for task managers")
+	require.NoError(t, err, "a job with a given parallelism must wait for task managers")
 	result.Release()
 }
 
@@ -118,8 +118,8 @@ func TestClusterUpload(t *testing.T) {
 	require.Equal(t, []string{"uploading", "waiting", "deploying", "running", "committing", "finished"}, states)
 }
 
-// TestClusterWithoutUploads: the client sends no executable, and tells the job manager which
-// one it would be.
+// TestClusterWithoutUploads requires that the client sends no executable if the job manager
+// accepts none, but gives the executable's hash and build in the job's specification.
 func TestClusterWithoutUploads(t *testing.T) {
 	offerAll(t, squares)
 	f := newFakeCluster(t, ranSquares)
@@ -137,7 +137,7 @@ func TestClusterWithoutUploads(t *testing.T) {
 
 func TestClusterDetached(t *testing.T) {
 	offerAll(t, squares)
-	f := newFakeCluster(t, func(*player) { t.Error("nobody follows") })
+	f := newFakeCluster(t, func(*player) { t.Error("the client must not follow a detached job") })
 	result, err := Run(t.Context(), squares, squaresArgs{N: 4}, f.options(Detach())...)
 	require.NoError(t, err)
 	require.Equal(t, fakeJob, result.JobID)
@@ -169,7 +169,8 @@ func TestClusterRefusesBeforeAnythingIsSent(t *testing.T) {
 	require.ErrorAs(t, err, &built)
 }
 
-// absent is a job that reads a file which the client does not have.
+// absent is a job that depends on a file that the client does not have. If more is true, the
+// job also has another mistake.
 var absent = Define("absent", func(b *Builder, more bool) error {
 	_, err := b.Fact("file", func() (string, error) {
 		return "", fmt.Errorf("input /data/x.csv does not exist: %w", fs.ErrNotExist)
@@ -214,7 +215,7 @@ func TestClusterSeesWhatTheClientCannot(t *testing.T) {
 
 	_, err = Run(t.Context(), absent, true, f.options()...)
 	var built *BuildError
-	require.ErrorAs(t, err, &built, "the rest is wrong wherever the file is")
+	require.ErrorAs(t, err, &built, "the other mistake must be reported, because it is one wherever the file is")
 	require.Len(t, f.specs, 1)
 }
 
@@ -299,7 +300,7 @@ func TestClusterCancelled(t *testing.T) {
 	require.Len(t, f.specs, 1)
 }
 
-// brokenWriter is an output that nothing reads any more.
+// brokenWriter is an output to which nothing can be written.
 type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
@@ -345,7 +346,7 @@ func TestClusterCannotGoOn(t *testing.T) {
 			_, err := Run(t.Context(), squares, squaresArgs{N: 4}, f.options(test.more...)...)
 			require.ErrorContains(t, err, test.want)
 			if test.name != "progress" {
-				require.Contains(t, <-f.cancelled, test.want, "the job does not go on without its client")
+				require.Contains(t, <-f.cancelled, test.want, "the job must be cancelled if its client cannot follow it")
 			}
 		})
 	}

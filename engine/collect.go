@@ -12,14 +12,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Collect brings the rows of a dataset to the caller of Run. There, Rows returns them by name
-// as values, and Result.Batches as batches, in shard order. They are held in memory, and are
-// available only if the run succeeds. Everything that a job collects must fit in MemoryBudget,
-// beside what the operators hold.
+// Collect makes the rows of a dataset available to the caller of Run under a name. Rows returns
+// them as values and Result.Batches as batches, in shard order. They are held in memory, and are
+// available only if the run succeeds. Everything that a job collects must fit in MemoryBudget.
+// The memory that operators hold is counted separately.
 func Collect(d *Dataset, name string) {
 	if d == nil || d.builder == nil {
-		// There is no builder to record the misuse with. The panic ends the job's function and
-		// is reported like every other misuse.
+		// There is no builder that could record the misuse. The panic ends the job's function
+		// and is reported like every other misuse.
 		panic(Misuse{Site: userSite(), Err: fmt.Errorf("Collect %q: the dataset is nil", name)})
 	}
 	b := d.builder
@@ -47,7 +47,7 @@ func Collect(d *Dataset, name string) {
 	})
 }
 
-// collector is the operator behind Collect.
+// collector is the operator that Collect adds.
 type collector struct {
 	BaseOperator
 	store *resultStore
@@ -66,21 +66,21 @@ func (o *collector) Process(c *Context, _, shard int, in Batch, _ Output) error 
 	return c.Collect(shard, arrowrows.Batch(rows))
 }
 
-// resultStore holds the rows of the Collect sinks of one run. All sinks share one limit, the
-// run's budget. It is separate from the budgets of slots for two reasons: results outlive the
-// slots, and a slot's share could be too little for what a single subtask collects, so that the
-// parallelism would decide whether a job succeeds.
+// resultStore holds the rows of the Collect sinks of one run. All sinks share one limit, which
+// is as large as the run's budget. Results do not count in the budgets of slots, for two reasons:
+// results are needed after the run, and if a slot's share were too small for what a single
+// subtask collects, parallelism would decide whether a job succeeds.
 type resultStore struct {
 	mu      sync.Mutex
-	results []*collected // in the order added
+	results []*collected // in the order in which they were added
 	limit   int64        // in bytes; 0 until limitTo sets it
-	slots   int64        // of the plan, set before the run
-	bytes   int64
-	// stream takes the rows if the caller of Run is in another process; otherwise it is nil. It
+	slots   int64        // number of slots of the plan, set before the run
+	bytes   int64        // size of the buffers in held
+	// stream gets the rows if the caller of Run is in another process; otherwise it is nil. It
 	// is set before the run.
 	stream stream
-	// held are the buffers counted in bytes: batches may share buffers, and a
-	// slice of a batch holds the whole of them.
+	// held are the buffers that are counted in bytes. Batches may share buffers, and
+	// a slice of a batch keeps its buffers in memory completely.
 	held map[*memory.Buffer]struct{}
 }
 
@@ -88,15 +88,15 @@ func newResultStore(limit int64) *resultStore {
 	return &resultStore{limit: limit, held: map[*memory.Buffer]struct{}{}}
 }
 
-// add makes room for one more result.
+// add adds a result without rows.
 func (s *resultStore) add(node plan.NodeID, name string, schema *arrow.Schema, shards int) *collected {
 	c := &collected{store: s, node: node, name: name, schema: schema, shards: make([][]arrow.Record, shards)}
 	s.results = append(s.results, c)
 	return c
 }
 
-// limitTo sets the limit, if the options did not, to what all slots of the run together may
-// hold. slot is the budget of one slot in bytes.
+// limitTo sets the limit, if the options have not set it, to the budget of all slots of the run
+// together. slot is the budget of one slot in bytes.
 func (s *resultStore) limitTo(slot int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func (s *resultStore) limitTo(slot int64) {
 	}
 }
 
-// find returns the result of that name, nil if there is none.
+// find returns the result with the given name, or nil if there is none.
 func (s *resultStore) find(name string) *collected {
 	for _, c := range s.results {
 		if c.name == name {
@@ -131,8 +131,8 @@ func (s *resultStore) release() {
 	clear(s.held)
 }
 
-// collected holds the rows of one Collect by shard. It is also the Sink: if the run fails, it
-// drops the rows.
+// collected holds the rows of one Collect by shard. It is also the Sink of the Collect, whose
+// Abort drops the rows if the run fails.
 type collected struct {
 	store  *resultStore
 	node   plan.NodeID
@@ -152,7 +152,7 @@ func (c *collected) rows() int64 {
 	return n
 }
 
-// put keeps a borrowed batch. It may be called for different shards at once.
+// put retains a borrowed batch. It may be called for different shards at the same time.
 func (c *collected) put(shard int, rows arrow.Record) error {
 	s := c.store
 	s.mu.Lock()
@@ -170,7 +170,8 @@ func (c *collected) put(shard int, rows arrow.Record) error {
 	return nil
 }
 
-// hold counts the buffers of an array that are not yet counted.
+// hold returns the size in bytes of those buffers of an array that are not yet counted, and marks
+// them as counted.
 func (s *resultStore) hold(d arrow.ArrayData) int64 {
 	var more int64
 	for _, buf := range d.Buffers() {
@@ -191,14 +192,14 @@ func (s *resultStore) hold(d arrow.ArrayData) int64 {
 func (c *collected) Begin() error  { return nil }
 func (c *collected) Commit() error { return nil }
 
-// Resume has nothing to do: the rows were sent before any worker had finished.
+// Resume does nothing, as the rows were sent to the client before the workers finished.
 func (c *collected) Resume() error { return nil }
 
-// Held returns true: a commit shows nothing yet, as the caller gets the rows when the run has
-// succeeded.
+// Held returns true: the commit does not make the rows visible, as the caller gets them only when
+// the run has succeeded.
 func (c *collected) Held() bool { return true }
 
-// Abort drops the rows; the other results of a failed run are dropped likewise.
+// Abort drops the rows of all results, as the run has failed.
 func (c *collected) Abort() error {
 	c.store.release()
 	return nil

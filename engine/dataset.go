@@ -7,8 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Dataset stands for the rows that an operator of the graph will emit. It is an
-// immutable handle without data, good only within the build that made it.
+// Dataset represents the rows that an operator of the graph will emit. It is an
+// immutable handle without data, and is valid only within the build that made it.
 type Dataset struct {
 	builder  *Builder
 	node     plan.NodeID
@@ -16,21 +16,22 @@ type Dataset struct {
 	poisoned bool
 }
 
-// Schema returns the columns of the rows. A poisoned dataset has none.
+// Schema returns the schema of the rows. A poisoned dataset has no columns.
 func (d *Dataset) Schema() Schema { return arrowrows.Schema(d.schema) }
 
 // Builder returns the builder that the dataset belongs to.
 func (d *Dataset) Builder() *Builder { return d.builder }
 
-// Poisoned reports whether the operator was refused. Operators on the dataset then cannot be
-// checked, and must not report anything, as the cause has been reported.
+// Poisoned reports whether the operator was refused. Operators on a poisoned dataset cannot be
+// checked, and must not report mistakes, as the cause has been reported already.
 func (d *Dataset) Poisoned() bool { return d.poisoned }
 
-// Node returns the operator's number in the graph, -1 where the dataset is
+// Node returns the operator's number in the graph, or -1 if the dataset is
 // poisoned.
 func (d *Dataset) Node() NodeID { return d.node }
 
-// AfterQueue reports whether a queue makes rows that the dataset depends on.
+// AfterQueue reports whether the dataset depends, directly or indirectly, on rows that a queue
+// emits.
 func (d *Dataset) AfterQueue() bool {
 	if d.poisoned {
 		return false

@@ -23,37 +23,37 @@ const (
 	progressPlain progressMode = "plain"
 	progressJSON  progressMode = "json"
 	progressOff   progressMode = "off"
-	progressLive  progressMode = "live" // what auto becomes on a terminal
+	progressLive  progressMode = "live" // replaces auto on a terminal
 )
 
-// plainEvery is the time between two lines where lines are not overwritten.
+// plainEvery is the time between two progress lines that are not overwritten.
 const plainEvery = 2 * time.Second
 
-// display shows the progress of one run. Log messages pass through it too, so that none lands
-// in the middle of a live line. It is safe for concurrent use.
+// display shows the progress of one run. Log messages are written through it too, so that they
+// do not appear in the middle of a live line. It is safe for concurrent use.
 type display struct {
 	mode  progressMode
 	out   io.Writer
 	width func() int // of the terminal, in characters
 
 	mu      sync.Mutex
-	live    string        // line on the screen, to be overwritten
-	printed time.Duration // when the last plain line was
+	live    string        // line on the screen that will be overwritten, or ""
+	printed time.Duration // elapsed time of the run when the last plain line was printed
 	ended   map[string]bool
-	state   string // of a job on a cluster, as last shown in a line that stays
+	state   string // state of a job on a cluster that was last shown in a line that stays
 }
 
 func newDisplay(mode progressMode, out io.Writer, width func() int) *display {
 	return &display{mode: mode, out: out, width: width, ended: map[string]bool{}}
 }
 
-// eraseLine returns to the line's beginning and clears it.
+// eraseLine moves the cursor to the beginning of the line and clears the line.
 const eraseLine = "\r\x1b[K"
 
 // Write writes a message: it erases the live line before and redraws it after.
 func (d *display) Write(p []byte) (int, error) { return d.writeTo(d.out, p) }
 
-// beside is another output that may be on the same screen.
+// beside is the writer of another output that may be on the same screen.
 type beside struct {
 	screen *display
 	out    io.Writer
@@ -78,7 +78,7 @@ func (d *display) writeTo(out io.Writer, p []byte) (int, error) {
 	return n, err
 }
 
-// begin shows what is about to run.
+// begin shows the plan that is about to run.
 func (d *display) begin(p *plan.Plan) {
 	switch d.mode {
 	case progressOff:
@@ -97,7 +97,7 @@ func (d *display) begin(p *plan.Plan) {
 	}
 }
 
-// update shows how the run stands. It is the run's OnProgress.
+// update shows the progress p. It is the function of the run's OnProgress.
 func (d *display) update(p Progress) {
 	switch d.mode {
 	case progressOff:
@@ -116,7 +116,7 @@ func (d *display) update(p Progress) {
 	}
 }
 
-// due reports whether it is time for another line: plainEvery has passed, or a queue ended.
+// due reports whether another line must be written: plainEvery has passed, or a queue has ended.
 func (d *display) due(p Progress) bool {
 	due := p.Elapsed-d.printed >= plainEvery
 	for _, q := range p.Queues {
@@ -131,8 +131,8 @@ func (d *display) due(p Progress) bool {
 	return due
 }
 
-// plain writes lines that stay: one per state of a job on a cluster, one per queue
-// that ended, one every plainEvery, and the outcome.
+// plain writes lines that are not overwritten: one for each state of a job on a cluster,
+// one for each queue that has ended, one every plainEvery, and the outcome.
 func (d *display) plain(p Progress) {
 	if shown := p.State + " " + steadyDetail(p); p.State != "" && !p.Done && shown != d.state {
 		d.state, d.printed = shown, p.Elapsed
@@ -162,7 +162,7 @@ func (d *display) plain(p Progress) {
 	}
 }
 
-// overwrite replaces the live line; the outcome stays.
+// overwrite replaces the live line. The lines of the outcome are not overwritten.
 func (d *display) overwrite(p Progress) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -198,8 +198,8 @@ func (d *display) object(v any) {
 	d.Write(append(line, '\n'))
 }
 
-// progressEvent is a line of --progress json. Values that are no numbers in JSON
-// (infinities, NaN) are given as text.
+// progressEvent is a line of --progress json. Values that JSON numbers cannot
+// represent (infinities, NaN) are given as text.
 type progressEvent struct {
 	Event         string       `json:"event"` // "progress", "done" or "failed"
 	Job           string       `json:"job"`
@@ -208,7 +208,7 @@ type progressEvent struct {
 	RowsPerSecond float64      `json:"rows_per_second"`
 	Queues        []queueEvent `json:"queues,omitempty"`
 	Error         string       `json:"error,omitempty"`
-	Detail        string       `json:"detail,omitempty"` // of a failure: the stack of a panic
+	Detail        string       `json:"detail,omitempty"` // the stack, if the failure is a panic
 }
 
 type queueEvent struct {
@@ -251,7 +251,7 @@ func progressObject(p Progress) progressEvent {
 	return e
 }
 
-// splitStack separates the lines of a message that are stack frames from the others.
+// splitStack separates the lines of a message that are stack frames from its other lines.
 func splitStack(message string) (said, stack string) {
 	var lines, calls []string
 	for line := range strings.Lines(message) {
@@ -265,7 +265,7 @@ func splitStack(message string) (said, stack string) {
 	return strings.Join(lines, "\n"), strings.Join(calls, "\n")
 }
 
-// renderLine writes how a run stands on one line of at most width characters.
+// renderLine returns the progress of a run as one line of at most width characters.
 func renderLine(p Progress, width int) string {
 	parts := []string{formatElapsed(p.Elapsed)}
 	reading, sources := false, 0
@@ -291,8 +291,8 @@ func renderLine(p Progress, width int) string {
 	return clipLine(line, width)
 }
 
-// current returns the queue to show: the last one that has done a superstep and
-// goes on, otherwise the last that ended, nil if none began.
+// current returns the queue to show: the last queue that has done a superstep and has not
+// ended, else the last queue that has ended, or nil if no queue has done a superstep.
 func current(queues []QueueProgress) *QueueProgress {
 	var shown *QueueProgress
 	for i := range queues {
@@ -304,7 +304,7 @@ func current(queues []QueueProgress) *QueueProgress {
 	return shown
 }
 
-// renderQueue writes how a queue stands: "kmeans 12/50 inertia=78.85".
+// renderQueue returns the progress of a queue as text: "kmeans 12/50 inertia=78.85".
 func renderQueue(q QueueProgress) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %d", q.Name, q.Superstep)
@@ -324,7 +324,7 @@ func renderQueue(q QueueProgress) string {
 	return b.String()
 }
 
-// formatRate writes a rate with about two digits: "0.25", "3.1", "42", "1.2k".
+// formatRate returns a rate with about two digits: "0.25", "3.1", "42", "1.2k".
 func formatRate(perSecond float64) string {
 	switch {
 	case perSecond < 1:
@@ -335,7 +335,7 @@ func formatRate(perSecond float64) string {
 	return formatCount(perSecond)
 }
 
-// renderQueueEnd writes how a queue ended, and when, if elapsed is not 0.
+// renderQueueEnd returns a line about a queue that has ended, with the time if elapsed is not 0.
 func renderQueueEnd(q QueueProgress, elapsed time.Duration) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d superstep%s", q.Name, q.Superstep, plural(q.Superstep))
@@ -348,15 +348,15 @@ func renderQueueEnd(q QueueProgress, elapsed time.Duration) string {
 	return b.String()
 }
 
-// renderDone writes the outcome of a run that succeeded.
+// renderDone returns a line about a run that has succeeded.
 func renderDone(p Progress) string {
 	return fmt.Sprintf("done: %s row%s in %s", formatCount(float64(p.Rows)), plural(int(p.Rows)), formatElapsed(p.Elapsed))
 }
 
-// maxPlanLines bounds the lines of a plan shown at the start of a run.
+// maxPlanLines limits the number of lines of a plan shown at the start of a run.
 const maxPlanLines = 12
 
-// renderPlan writes a plan in a few lines of at most width characters: a line for
+// renderPlan returns a plan as a few lines of at most width characters: a line for
 // each queue, and for each vertex outside of queues.
 func renderPlan(p *plan.Plan, width int) string {
 	name := p.Job
@@ -385,8 +385,8 @@ func renderPlan(p *plan.Plan, width int) string {
 	return b.String()
 }
 
-// renderStages writes the names of the stages of a superstep. An AllReduce stands for its three
-// stages, and every other collective is one.
+// renderStages returns the names of the stages of a superstep. The three stages of an AllReduce
+// have one name.
 func renderStages(p *plan.Plan, queue string) string {
 	var names []string
 	for _, n := range p.Nodes {
@@ -433,7 +433,7 @@ func ices(n int) string {
 	return "ices"
 }
 
-// formatElapsed writes a time for people: "0.4s", "12.3s", "4m05s", "2h03m".
+// formatElapsed returns a time as text for people: "0.4s", "12.3s", "4m05s", "2h03m".
 func formatElapsed(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -444,7 +444,7 @@ func formatElapsed(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
 }
 
-// formatCount writes a count with at most four digits: "950", "12.3k", "4.5M".
+// formatCount returns a count with at most four digits: "950", "12.3k", "4.5M".
 func formatCount(n float64) string {
 	if n < 1000 {
 		return strconv.FormatFloat(math.Floor(n), 'f', 0, 64)
@@ -459,8 +459,8 @@ func formatCount(n float64) string {
 }
 
 // clipLine returns s as one line of at most width characters, cut with an
-// ellipsis. Names come from users and could hold anything: what is not printable
-// becomes a question mark.
+// ellipsis if it is longer. As names come from users and may contain anything,
+// unprintable characters are replaced by question marks.
 func clipLine(s string, width int) string {
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

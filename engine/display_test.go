@@ -44,7 +44,7 @@ func TestLine(t *testing.T) {
 	p.Queues[1] = QueueProgress{Name: "next", Superstep: 1}
 	require.Equal(t, "iris-kmeans · 3.2s · 12.3M rows, 4.5M/s · next 1", renderLine(p, 100))
 
-	require.Equal(t, "0.0s", renderLine(Progress{}, 100), "before anything is known")
+	require.Equal(t, "0.0s", renderLine(Progress{}, 100), "line before anything is known")
 	p = Progress{Job: "bad\x1b[2J\nname"}
 	require.Equal(t, "bad?[2J?name · 0.0s", renderLine(p, 100))
 }
@@ -110,8 +110,8 @@ func TestPlanLines(t *testing.T) {
 	require.Equal(t, "  … and 2 more (--explain shows all)", got[1+maxPlanLines])
 }
 
-// TestPrintsMakeRoom: the text of Print does not appear within the live progress line, although
-// it goes to another stream of the same terminal.
+// TestPrintsMakeRoom requires that the text of Print does not appear within the live progress
+// line, although it goes to another stream of the same terminal.
 func TestPrintsMakeRoom(t *testing.T) {
 	var terminal strings.Builder
 	d := newDisplay(progressLive, &terminal, func() int { return 80 })
@@ -143,7 +143,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// screenAt returns a display in a mode, and the buffer that it writes to.
+// screenAt returns a display with the given mode, and the buffer that it writes to.
 func screenAt(mode progressMode, width int) (*display, *bytes.Buffer) {
 	var out bytes.Buffer
 	return newDisplay(mode, &out, func() int { return width }), &out
@@ -171,11 +171,11 @@ func TestLiveLineOfAFailedRun(t *testing.T) {
 	out.Reset()
 	p.Done, p.Err = true, errors.New("broken")
 	d.update(p)
-	require.Equal(t, eraseLine, out.String(), "the error is reported elsewhere")
+	require.Equal(t, eraseLine, out.String(), "the live line must only be erased, because Main reports the error")
 	out.Reset()
 	d, out = screenAt(progressLive, 30)
 	d.update(p)
-	require.Empty(t, out.String(), "there was no line to erase")
+	require.Empty(t, out.String(), "nothing must be erased if there was no line")
 }
 
 func TestPlainLines(t *testing.T) {
@@ -272,7 +272,7 @@ func TestWatchTellsInTime(t *testing.T) {
 		// Supersteps are reported at intervals.
 		values := []Value{{Name: "loss", Value: 2}}
 		w.event(task.Progress{Queue: "q", Step: 2, Values: values})
-		values[0].Value = 99 // valid during the call only
+		values[0].Value = 99 // the values are valid only during the call
 		w.event(task.Progress{Queue: "q", Step: 1})
 		require.Empty(t, l.heard())
 		time.Sleep(ProgressInterval)
@@ -341,7 +341,7 @@ func TestRate(t *testing.T) {
 	for i := 31; i <= 40; i++ {
 		r.at(time.Duration(i)*100*time.Millisecond, 300)
 	}
-	require.Zero(t, r.at(4100*time.Millisecond, 300), "nothing came lately")
+	require.Zero(t, r.at(4100*time.Millisecond, 300), "no rows came lately")
 }
 
 func TestSummary(t *testing.T) {

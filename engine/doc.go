@@ -1,5 +1,5 @@
-// Package engine is what users of Superstep see: jobs, datasets, options, results and the
-// command line.
+// Package engine is the main package for users of Superstep. It has jobs, datasets, options,
+// results and the command line.
 //
 // # A job
 //
@@ -19,8 +19,8 @@
 //
 //	func main() { engine.Main(Copy) }
 //
-// Main gives the program its command line. A program with a command line of its own, or a test,
-// calls Run instead and works with the Result:
+// Main makes a command line for the program. A program that has its own command line, or a test,
+// calls Run instead and uses the Result:
 //
 //	result, err := engine.Run(ctx, Copy, Args{…}, engine.Parallelism(4))
 //	if err != nil { … }
@@ -28,35 +28,38 @@
 //
 // # On a cluster
 //
-// With Cluster, or --cluster on the command line, a cluster runs the same program, with the
-// same results. The program is sent there, and its processes build the job anew from its
-// arguments. Paths are paths on the cluster's machines; an output whose path begins with
-// ClientPath is written where the program was started.
+// With Cluster, or --cluster on the command line, the same program runs on a cluster, with the
+// same results. The program is sent to the cluster, whose processes build the job again from its
+// arguments. Paths are paths on the cluster's machines, except for outputs whose path begins with
+// ClientPath, which are written on the machine on which the program was started.
 //
 // # Building twice
 //
-// Every process of a run builds the graph for itself, by calling the same function with the
-// same arguments: this is how functions, closures among them, reach all processes. So the
-// function must depend on its arguments alone. What operators learn from outside, such as the
-// list of files a pattern stands for, is a fact: resolved once, recorded in the graph and
-// replayed in later builds. Run builds the graph twice from the start and refuses a job whose
-// builds differ, showing where. Functions are compared by symbol and line. A closure that
-// captures another value in each build, such as the time, is not noticed.
+// Every process of a run builds the graph for itself, by calling the job's function with the
+// same arguments. In this way the functions that operators call, closures included, exist in all
+// processes. So the job's function must depend on its arguments alone. What operators learn from
+// outside, such as the list of files that match a pattern, is called a fact. A fact is resolved
+// once, recorded in the graph and replayed in later builds. Run builds the graph twice before it
+// runs the job. It refuses a job whose builds differ, with an error that shows the difference.
+// Functions are compared by symbol and line, so a closure that captures another value in each
+// build, such as the time, is not detected.
 //
 // # Mistakes
 //
 // Wrong use of operators does not stop the job's function. Each mistake is recorded with the
-// user's source line, and Run returns all of them in one BuildError before anything has run.
+// user's source line, and Run returns all mistakes in one BuildError before anything has run.
 //
 // # What results depend on
 //
-// Rows live in shards, whose number is part of the job. Parallelism decides which subtask works
-// on which shards and never what comes out; neither do batch sizes, memory budgets or timing.
-// Results depend on the program, its arguments and data, the seed and the number of shards.
+// Rows are divided into shards, whose number is part of the job. Parallelism decides which
+// subtask works on which shards. Results depend neither on parallelism nor on batch sizes, memory
+// budgets or timing. They depend on the program, its arguments and data, the seed and the number
+// of shards.
 //
 // # Writing operators
 //
-// Operators live in their own packages and use Builder.Add, Builder.AddQueue, Builder.Fact and
-// Builder.Errorf; see Spec and QueueSpec. Tests of operators and jobs also run them with
-// Workers. This finds operators that work in one process only, as their subtasks share too much.
+// Operators are in packages of their own and use Builder.Add, Builder.AddQueue, Builder.Fact and
+// Builder.Errorf; see Spec and QueueSpec. Tests of operators and jobs should also run them with
+// the option Workers. It reveals operators that work in one process only, because their subtasks
+// share objects.
 package engine

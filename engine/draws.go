@@ -8,18 +8,18 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 )
 
-// origins identifies the places of a graph for random draws. The origin of a node follows from
-// its kind and from the origins of its inputs. It does not depend on the node's number, so that
-// an operator elsewhere in the job does not change it. Operators of one kind on the same inputs
-// have different origins, by the order in which they were added. Operators that keep every row
-// in its place pass on the origin of their rows.
+// origins identifies the positions of nodes in a graph, for random draws. The origin of a node is
+// computed from its kind and from the origins of its inputs. It does not depend on the node's
+// number, so that operators elsewhere in the job do not change it. Operators of the same kind
+// with the same inputs have different origins, by the order in which they were added. A RowByRow
+// operator has the origin of its input.
 type origins struct {
-	of    []uint64          // by node
-	alike map[uint64]uint64 // number of nodes of one kind on the same inputs
+	of    []uint64          // origin of each node
+	alike map[uint64]uint64 // number of nodes of the same kind with the same inputs, by their hash
 	drawn map[string]uint64 // number of calls of OwnDrawPurpose, by the result of DrawPurpose
 }
 
-// add gives the next node its origin.
+// add computes the origin of the next node.
 func (o *origins) add(n *plan.Node, ports []Port) {
 	text := strconv.AppendQuote(nil, n.Op)
 	text = strconv.AppendQuote(text, n.Queue)
@@ -37,7 +37,7 @@ func (o *origins) add(n *plan.Node, ports []Port) {
 	o.of = append(o.of, xxh3.Hash(text))
 }
 
-// handOn gives a node the origin of its only main input.
+// handOn gives a node the origin of its only input that is not a side input.
 func (o *origins) handOn(id plan.NodeID, ports []Port) {
 	for _, p := range ports {
 		if !p.Side {
@@ -47,12 +47,13 @@ func (o *origins) handOn(id plan.NodeID, ports []Port) {
 	}
 }
 
-// DrawPurpose names the random draws that an operator makes for the rows of a dataset. what
-// names the operator, such as "Sample". The purpose contains the place of the dataset in the
-// graph, so that the same operator on other rows draws other numbers, even on rows that it
-// emitted itself. It is not changed by operators that keep every row in its place, such as Map
-// and Select, nor by what the job does elsewhere. Two calls for the same rows return the same;
-// see OwnDrawPurpose.
+// DrawPurpose returns the purpose of the random draws that an operator makes for the rows of a
+// dataset; see Context.Random. what names the operator, such as "Sample". The purpose contains
+// the position of the dataset in the graph, so that the same operator draws other numbers for
+// other rows, even for rows that it has emitted itself. The purpose does not change if operators
+// that keep every row in its place, such as Map and Select, are added before the dataset, or
+// operators elsewhere in the job. Two calls for the same rows return the same purpose; see
+// OwnDrawPurpose.
 func (b *Builder) DrawPurpose(what string, d *Dataset) string {
 	if b.unusable() || d == nil || d.poisoned {
 		return what
@@ -60,8 +61,8 @@ func (b *Builder) DrawPurpose(what string, d *Dataset) string {
 	return what + " of " + strconv.FormatUint(b.origins.of[d.node], 16)
 }
 
-// OwnDrawPurpose is like DrawPurpose, but every call returns another purpose, for draws that no
-// other operator makes. The n-th call for an operator and the same rows returns the same in
+// OwnDrawPurpose is like DrawPurpose, but every call returns a different purpose, for draws that
+// no other operator makes. The n-th call with the same arguments returns the same purpose in
 // every job and build. d is nil for a source, which reads no dataset.
 func (b *Builder) OwnDrawPurpose(what string, d *Dataset) string {
 	purpose := b.DrawPurpose(what, d)

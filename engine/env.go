@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// newEnv returns the environment of the run.
+// newEnv returns the environment of a run in this process.
 func newEnv(c *config, r *prepared, w *watch) task.Env {
 	env := task.Env{
 		Allocator:    c.allocator,
@@ -34,7 +34,7 @@ func newEnv(c *config, r *prepared, w *watch) task.Env {
 	return env
 }
 
-// Collect takes the rows of a Collect sink.
+// Collect adds rows of a Collect sink to the store. It implements task.Collector.
 func (s *resultStore) Collect(node plan.NodeID, shard int, rows columnar.Batch) error {
 	for _, c := range s.results {
 		if c.node == node {

@@ -94,8 +94,8 @@ func ExampleCompile() {
 	// Output: 1 vertex: Evens → Collect(evens)
 }
 
-// A fact is what a job's function learns from other places than its arguments. It is resolved
-// once.
+// A fact is a value that a job's function does not learn from its arguments. It is resolved
+// once, although the function is called several times.
 func ExampleBuilder_Fact() {
 	asked := 0
 	stamped := engine.Define("stamped", func(b *engine.Builder, _ struct{}) error {

@@ -6,14 +6,14 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 )
 
-// facts keeps what a job's function learnt from outside. The first build
-// resolves them, every later one replays those of the first.
+// facts holds what a job's function has learned from outside. The first build
+// resolves the facts, and every later build replays them.
 type facts struct {
 	known  map[string]string // the facts to replay; nil while resolving
-	values map[string]string // asked for in this build
+	values map[string]string // the facts requested in this build
 }
 
-// replaying returns the facts of an earlier build for a later one.
+// replaying returns the facts for a build that replays the recorded facts of an earlier build.
 func replaying(recorded []plan.Fact) facts {
 	known := make(map[string]string, len(recorded))
 	for _, f := range recorded {
@@ -22,16 +22,18 @@ func replaying(recorded []plan.Fact) facts {
 	return facts{known: known, values: map[string]string{}}
 }
 
-// resolving returns the facts of a first build.
+// resolving returns the facts for a first build, which resolves them.
 func resolving() facts { return facts{values: map[string]string{}} }
 
-// Fact returns what resolve learns from outside the job's arguments: a list of files with their
-// sizes, an inferred schema, the hash of data in memory. The value is resolved once and
-// recorded in the graph under its name, as part of the fingerprint. Further calls with that
-// name, in the same build and in every later build of the run, return it without calling
-// resolve. The caller reports an error of resolve with Errorf; it is not recorded.
+// Fact returns a value that does not follow from the job's arguments, such as a list of files
+// with their sizes, an inferred schema, or the hash of data in memory. The first call with a name
+// calls resolve, and records its value in the graph under this name, as part of the fingerprint.
+// Further calls with the name, in the same build and in every later build of the run, return the
+// recorded value without calling resolve. An error of resolve is returned and not recorded; the
+// caller reports it with Errorf.
 //
-// The name says whose fact it is, such as "ReadCSV data/*.csv files".
+// The name must begin with the operator to which the fact belongs, such as "ReadCSV data/*.csv
+// files".
 func (b *Builder) Fact(name string, resolve func() (string, error)) (string, error) {
 	if value, ok := b.facts.values[name]; ok {
 		return value, nil

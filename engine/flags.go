@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/flags"
 )
 
-// engineFlags are the flags that every program gets from Main.
+// engineFlags are the flags that Main adds to every program.
 type engineFlags struct {
 	Parallelism int          `placeholder:"N" help:"Subtasks of each vertex; changes no result. 0, the default, is one per processor, or on a cluster one per slot."`
 	Shards      int          `placeholder:"S" default:"${shards}" help:"Shards that data are cut into, a power of two (default: ${shards})."`
@@ -34,7 +34,7 @@ type engineFlags struct {
 	clusterFlags
 }
 
-// clusterFlags say where a job runs, if not in this process. Defaults come from the
+// clusterFlags are the flags for jobs that run on a cluster. Defaults come from the
 // environment, see fromEnvironment.
 type clusterFlags struct {
 	Cluster      string        `placeholder:"HOST:PORT" help:"Run on the cluster of the job manager there; the port is 6123 unless given (default: SUPERSTEP_CLUSTER; local runs in this process)."`
@@ -48,7 +48,7 @@ type clusterFlags struct {
 	WaitTimeout  time.Duration `placeholder:"TIME" help:"Give up a job that waited for slots so long, such as 10m (default: wait for ever)."`
 }
 
-// fromEnvironment fills in what the command line left out.
+// fromEnvironment sets flags that the command line has not set from environment variables.
 func (c *clusterFlags) fromEnvironment(getenv func(string) string) {
 	for name, flag := range map[string]*string{
 		"SUPERSTEP_CLUSTER": &c.Cluster, "SUPERSTEP_TLS_CA": &c.TLSCA,
@@ -60,7 +60,7 @@ func (c *clusterFlags) fromEnvironment(getenv func(string) string) {
 	}
 }
 
-// options turns the flags into options of a run.
+// options returns the options of a run for the flags.
 func (c *clusterFlags) options() []Option {
 	var opts []Option
 	given := func(is bool, option Option) {
@@ -79,18 +79,20 @@ func (c *clusterFlags) options() []Option {
 	return opts
 }
 
-// seedFlag is separate because a job may have a flag of that name itself.
+// seedFlag is not part of engineFlags because a job may have a flag --seed of its own.
 type seedFlag struct {
 	Seed uint64 `placeholder:"SEED" default:"0" help:"Seed of all random draws (default: 0)."`
 }
 
-// explainForm is the value of --explain, "" if it was not given. The form may be left out.
+// explainForm is the value of --explain, or "" if the flag was not given. The flag may be given
+// without a value.
 type explainForm string
 
 var explainForms = []string{"text", "json", "dot"}
 
-// Decode takes the word after the flag only if it is one of the forms, so that "--explain" can
-// stand alone. The form of "--explain=form" must be one of them.
+// Decode reads the word after the flag as its value only if it is one of the forms, so that
+// "--explain" may be given without a value. The value in "--explain=form" must be one of the
+// forms.
 func (e *explainForm) Decode(ctx *kong.DecodeContext) error {
 	*e = "text"
 	next := ctx.Scan.Peek()
@@ -110,7 +112,7 @@ func (e *explainForm) Decode(ctx *kong.DecodeContext) error {
 // versionFlag prints the version and ends the program.
 type versionFlag bool
 
-// BeforeReset runs before the parser checks required flags.
+// BeforeReset prints the version. The parser calls it before it checks required flags.
 func (versionFlag) BeforeReset(app *kong.Kong, vars kong.Vars) error {
 	fmt.Fprintln(app.Stdout, vars["version"])
 	app.Exit(0)
@@ -148,19 +150,19 @@ func (s *byteSize) UnmarshalText(text []byte) error {
 type commandLine struct {
 	engineFlags
 	seedFlag
-	// ended says that nothing is left to do, as after --help.
+	// ended says that the program has nothing more to do, as after --help.
 	ended bool
 }
 
-// usageError is a command line that cannot be used.
+// usageError is the error of a command line that cannot be used.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-// parseArgs fills in args, a pointer to the struct of the job's arguments, and the engine's
-// flags from words. A mistake of the user is a *usageError; a mistake of the program's author
-// is another error.
+// parseArgs parses words into args, a pointer to the struct of the job's arguments, and into the
+// engine's flags, which it returns. For a mistake of the user the error is a *usageError; for a
+// mistake of the program's author it has another type.
 func parseArgs(name, about string, args any, words []string, stdout, stderr io.Writer) (*commandLine, error) {
 	own, err := ownFlags(args)
 	if err != nil {
@@ -218,13 +220,13 @@ func ownFlags(args any) ([]*kong.Flag, error) {
 	if t := reflect.TypeOf(args); t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
 		return nil, fmt.Errorf("the arguments %s cannot be flags: want a struct", typeName(args))
 	}
-	// Building the model fills a struct with defaults, so it gets a copy of args. The contents of
-	// an interface in it are shared, and reset when words are parsed.
+	// kong.New writes defaults into the struct, so it gets a copy of args. A struct in an interface
+	// is not copied, but is reset when words are parsed.
 	scratch := reflect.New(reflect.TypeOf(args).Elem())
 	scratch.Elem().Set(reflect.ValueOf(args).Elem())
 	parser, err := kong.New(scratch.Interface(), append(kongOptions(), kong.NoDefaultHelp())...)
 	if err != nil {
-		// The parser takes a nested struct for a command, and a job has no commands.
+		// The parser regards a nested struct as a command, but a job has no commands.
 		hint := strings.NewReplacer(`perhaps missing a cmd:"" tag?`, `nested structs take the tag embed:"" prefix:"name-"`)
 		return nil, fmt.Errorf("the arguments %s cannot be flags: %s", typeName(args), hint.Replace(err.Error()))
 	}
@@ -234,9 +236,9 @@ func ownFlags(args any) ([]*kong.Flag, error) {
 	return parser.Model.Flags, nil
 }
 
-// jobSeed returns the job's own --seed, nil if it has none. Its value is the run's seed too, so
-// it has to be an integer. Callers use only the flag's name and type: it does not belong to the
-// struct that is parsed into.
+// jobSeed returns the job's own flag --seed, or nil if it has none. As the value of this flag is
+// also the seed of the run, it must be an integer. Callers may use only the flag's name and type,
+// as it does not belong to the struct into which words are parsed.
 func jobSeed(own []*kong.Flag) (*kong.Flag, error) {
 	for _, f := range own {
 		if f.Name != "seed" {
@@ -250,7 +252,7 @@ func jobSeed(own []*kong.Flag) (*kong.Flag, error) {
 	return nil, nil
 }
 
-// seedOf returns an integer as a seed; negative ones wrap around.
+// seedOf returns an integer as a seed; negative integers wrap around.
 func seedOf(v reflect.Value) uint64 {
 	if v.CanUint() {
 		return v.Uint()
@@ -258,8 +260,7 @@ func seedOf(v reflect.Value) uint64 {
 	return uint64(v.Int())
 }
 
-// collision finds a flag that both the job and the engine define. Only --seed may be defined by
-// both.
+// collision returns an error if both the job and the engine define a flag other than --seed.
 func collision(own []*kong.Flag) error {
 	engine, err := kong.New(&struct {
 		engineFlags
@@ -303,7 +304,7 @@ func spellings(f *kong.Flag) []string {
 	return names
 }
 
-// typeName names the type of a job's arguments for a message.
+// typeName returns the type of a job's arguments for a message.
 func typeName(args any) string {
 	t := reflect.TypeOf(args)
 	if t.Kind() == reflect.Pointer {
@@ -334,7 +335,7 @@ func programVersion() string {
 	return fmt.Sprintf("%s %s, %s", path, version, info.GoVersion)
 }
 
-// options turns the flags into options of a run.
+// options returns the options of a run for the flags.
 func (c *commandLine) options() []Option {
 	exists := Fail
 	if c.IfExists == "replace" {

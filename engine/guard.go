@@ -10,16 +10,16 @@ import (
 	"github.com/superstep-ml/superstep/engine/task"
 )
 
-// PanicError is a panic of user code: of an operator's or queue's functions while
-// the job ran, or of the job's function, a hook or OnProgress.
+// PanicError is the error of a panic of user code: in a function of an operator or a queue
+// while the job ran, in the job's function, in a hook or in the function of OnProgress.
 type PanicError = task.PanicError
 
 // errGoexit is the error of a function that ended its goroutine.
 var errGoexit = errors.New("the function ended its goroutine (runtime.Goexit, or t.FailNow of a test)")
 
 // guarded calls a user function and turns a panic or runtime.Goexit in it into an error. The
-// function runs on its own goroutine, as Goexit cannot be stopped: on the main goroutine it
-// would leave the process without one.
+// function runs on a goroutine of its own, as Goexit cannot be stopped and would end the
+// goroutine of the caller, which may be the main goroutine.
 func guarded(f func() error) error {
 	failed := make(chan error, 1)
 	go func() {
@@ -37,13 +37,13 @@ func guarded(f func() error) error {
 }
 
 // escaped returns the error of a function that ended without returning. v is the recovered
-// value, nil for Goexit. The deferred function that recovered calls it, while the panic's
-// frames are still on the stack.
+// value, or nil for Goexit. The deferred function that has called recover must call escaped,
+// while the frames of the panic are still on the stack.
 func escaped(v any) error {
 	switch v := v.(type) {
 	case nil:
 		return errGoexit
-	case Misuse: // such as from Collect, which has no builder to record it with
+	case Misuse: // for example from Collect, which may have no builder to record the misuse
 		if v.Site == "" {
 			v.Site = userSite()
 		}
@@ -52,11 +52,11 @@ func escaped(v any) error {
 	return &PanicError{Value: v, Frames: panicFrames()}
 }
 
-// maxPanicFrames is the number of calls kept of a panic's stack: enough to reach
-// from the fault to the user's function.
+// maxPanicFrames is the maximum number of frames in a PanicError. It is large enough
+// that the frames usually reach from the fault to the user's function.
 const maxPanicFrames = 10
 
-// panicFrames returns the innermost calls, beginning with the one that panicked.
+// panicFrames returns the innermost frames, beginning with the function that panicked.
 func panicFrames() []string {
 	pcs := make([]uintptr, 64)
 	pcs = pcs[:runtime.Callers(2, pcs)]
@@ -67,8 +67,8 @@ func panicFrames() []string {
 		f, more = frames.Next()
 		switch {
 		case strings.HasPrefix(f.Function, "runtime."):
-			// runtime.gopanic, and what signals below it, stand between the deferred
-			// calls and those that panicked.
+			// The frames of runtime.gopanic, and of the runtime's functions for signals, are
+			// between the deferred calls and the calls that panicked.
 			panicked = true
 		case panicked:
 			calls = append(calls, fmt.Sprintf("%s (%s:%d)", f.Function, f.File, f.Line))

@@ -12,8 +12,8 @@ import (
 )
 
 // joinNegative joins negative numbers to the flags before them: "--n", "-1" becomes "--n=-1".
-// Otherwise the parser would take them for flags with a one-letter name. own are the job's
-// flags; if one of them has such a name, words are returned unchanged.
+// Otherwise the parser would regard the numbers as flags with a one-letter name. own are the
+// job's flags. If the short name of one of them is a digit, words are returned unchanged.
 func joinNegative(words []string, own []*kong.Flag) []string {
 	for _, f := range own {
 		if f.Short >= '0' && f.Short <= '9' {
@@ -41,15 +41,15 @@ func joinNegative(words []string, own []*kong.Flag) []string {
 	return joined
 }
 
-// negativeNumber reports whether a word begins like a negative number.
+// negativeNumber reports whether a word begins as a negative number does.
 func negativeNumber(word string) bool {
 	digits, minus := strings.CutPrefix(word, "-")
 	digits = strings.TrimPrefix(digits, ".")
 	return minus && digits != "" && digits[0] >= '0' && digits[0] <= '9'
 }
 
-// integers makes the parser read flags of integer types with messages that say
-// what may be given.
+// integers returns an option with which the parser reads flags of integer types by
+// readInteger, whose errors say which values are valid.
 func integers() kong.Option {
 	return kong.OptionFunc(func(k *kong.Kong) error {
 		for kind := reflect.Int; kind <= reflect.Uint64; kind++ {
@@ -61,14 +61,14 @@ func integers() kong.Option {
 	})
 }
 
-// readInteger reads the value of a flag of an integer type: decimal, or with the
-// prefixes of Go.
+// readInteger reads the value of a flag of an integer type. The value is decimal, or
+// has one of Go's prefixes, such as 0x.
 func readInteger(ctx *kong.DecodeContext, target reflect.Value) error {
 	token := ctx.Scan.Peek()
 	switch {
 	case token.IsEOL():
 		return errors.New("want a whole number, but no value is given")
-	case !token.IsValue() && !negativeNumber(fmt.Sprint(token.Value)): // elements of lists may be negative
+	case !token.IsValue() && !negativeNumber(fmt.Sprint(token.Value)): // negative elements of lists are not joined
 		return fmt.Errorf("want a whole number, but got %q", token)
 	}
 	ctx.Scan.Pop()

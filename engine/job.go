@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Job is a named function of its arguments A that builds a graph. It is immutable and may be
-// run any number of times, concurrently too.
+// Job is a named function of arguments A that builds a graph. It is immutable and may be
+// run any number of times, also concurrently.
 //
-// The function is called more than once for a run, so it must depend on its arguments alone: no
-// clock, no random numbers, no environment, no iteration over maps. What it learns from outside
-// goes through Builder.Fact, as the sources do with the files they read. Building twice checks
-// this, except for what closures capture; see Define.
+// The function is called more than once for a run, so it must depend on its arguments alone: it
+// must not use the clock, random numbers, the environment or the order of a map. What it learns
+// from outside must go through Builder.Fact, as sources do for the files that they read. Run
+// checks this by building the graph twice, but cannot check what closures capture; see Define.
 type Job[A any] struct {
 	name  string
 	about string
@@ -19,21 +19,21 @@ type Job[A any] struct {
 	fresh func() A // nil: the zero value
 }
 
-// Define names a job. The name says what the job does, in lower case with
-// hyphens, such as "iris-kmeans"; it stands in plans, logs and messages. A wrong
-// name or a nil function is reported when the job is run.
+// Define returns a job with a name and a function. The name should say what the job
+// does, in lower case with hyphens, such as "iris-kmeans"; it appears in plans, logs
+// and messages. A wrong name or a nil function is reported when the job is run.
 //
 // Two builds are compared by what they add: operators with their parameters,
 // schemas and facts, and functions by symbol and line. A closure that captures
-// another value in each build has the same symbol and line, so that the
-// difference is not noticed: captured values, too, must follow from the arguments
-// and facts.
+// another value in each build has the same symbol and line, so the difference is
+// not detected. Captured values must therefore follow from the arguments and facts,
+// too.
 func Define[A any](name string, build func(b *Builder, args A) error) *Job[A] {
 	return &Job[A]{name: name, build: build}
 }
 
-// Anonymous makes a job without a name or arguments from a closure. It runs in
-// this process only: no other process could tell which function it is.
+// Anonymous returns a job without a name or arguments from a closure. It runs in
+// this process only, as other processes could not find its function.
 func Anonymous(build func(b *Builder) error) *Job[struct{}] {
 	j := &Job[struct{}]{}
 	if build != nil {
@@ -42,18 +42,18 @@ func Anonymous(build func(b *Builder) error) *Job[struct{}] {
 	return j
 }
 
-// Describe returns the job with a sentence or two about it, shown by the
-// command line's --help.
+// Describe returns the job with a description, one or two sentences that --help
+// shows on the command line.
 func (j *Job[A]) Describe(text string) *Job[A] {
 	described := *j
 	described.about = text
 	return &described
 }
 
-// From returns the job with a function that makes new arguments. The command line is parsed into
-// them, or encoded arguments are decoded into them. By default they are the zero value. From is
-// for arguments with an interface that holds a pointer to a struct. If the interface has the tag
-// `embed`, the fields of the struct are flags.
+// From returns the job with a function that makes new arguments, into which the command line is
+// parsed or encoded arguments are decoded. Without it, the new arguments are the zero value. From
+// is for arguments with an interface that holds a pointer to a struct. If the interface has the
+// tag `embed`, the fields of the struct are flags.
 func (j *Job[A]) From(fresh func() A) *Job[A] {
 	made := *j
 	made.fresh = fresh
@@ -68,10 +68,10 @@ func (j *Job[A]) Arguments() (args A) {
 	return args
 }
 
-// Name returns the job's name, "" for an anonymous one.
+// Name returns the job's name, or "" for an anonymous job.
 func (j *Job[A]) Name() string { return j.name }
 
-// title names the job at the start of a message.
+// title returns the job's name for the start of a message.
 func (j *Job[A]) title() string { return jobTitle(j.name) }
 
 func jobTitle(name string) string {
@@ -81,7 +81,7 @@ func jobTitle(name string) string {
 	return fmt.Sprintf("job %q", name)
 }
 
-// check says what is wrong with the definition.
+// check returns an error if the definition is wrong.
 func (j *Job[A]) check() error {
 	if j == nil {
 		return fmt.Errorf("no job: engine.Define makes one")
@@ -100,8 +100,8 @@ func (j *Job[A]) check() error {
 	return nil
 }
 
-// run calls the job's function once. It returns an error if the function does not return, or
-// panics with a misuse.
+// run calls the job's function once and returns its error. It also returns an error if the
+// function panics, for example with a Misuse, or ends its goroutine.
 func (j *Job[A]) run(b *Builder, args A) error {
 	returned := false
 	err := guarded(func() error {

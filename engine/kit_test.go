@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The tests' own operators: a source of integers and a map over them.
+// The operators of the tests are a source of integers and a map over them.
 
 var numberSchema = arrow.NewSchema([]arrow.Field{{Name: "n", Type: arrow.PrimitiveTypes.Int64}}, nil)
 
@@ -29,7 +29,7 @@ type number struct {
 	Value int64 `column:"n"`
 }
 
-// numbers adds a source of 0..n-1, cut evenly over the shards.
+// numbers adds a source of 0..n-1, divided evenly among the shards.
 func numbers(b *Builder, n int) *Dataset {
 	return b.Add(Spec{
 		Op:     "Numbers",
@@ -73,7 +73,7 @@ func numberBatch(mem memory.Allocator, n int, value func(i int) int64) arrow.Rec
 	return array.NewRecord(numberSchema, []arrow.Array{col}, int64(n))
 }
 
-// dropped adds a sink that ignores its rows.
+// dropped adds a sink operator that ignores its rows.
 func dropped(d *Dataset) {
 	d.Builder().Add(Spec{Op: "Drop", Inputs: []Port{{From: d}}, Operator: func() Operator { return swallower{} }})
 }

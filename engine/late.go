@@ -5,16 +5,16 @@ import (
 	"runtime"
 )
 
-// Objects that an operator may be given from another build by mistake.
+// Objects of another build that may be passed to an operator by mistake.
 const (
 	aDataset = "dataset"
 	aBuilder = "builder"
 )
 
-// MustBuild panics with a message if the job's function has returned, as the builder is of no
-// use then. Operators call it first, so that the message has their name. Add calls it too, with
-// the kind of the operator that it adds. given says what the user passed to the operator,
-// "dataset" or "builder".
+// MustBuild panics with a message if the job's function has returned, as the builder cannot be
+// used then. Operators call it first, so that the message names them. Add calls it too, with the
+// kind of the operator that it adds. given says what the user passed to the operator, "dataset"
+// or "builder".
 //
 // The usual cause is a function of one operator that calls another operator. If a job's
 // function is running, the cause is that it kept a dataset of an earlier call, or of another
@@ -31,7 +31,7 @@ func (b *Builder) MustBuild(op, given string) {
 	panic(Misuse{Site: userSite(), Err: err})
 }
 
-// ofAnotherBuild words the mistake of a dataset or builder that was kept from another build.
+// ofAnotherBuild returns the text about a dataset or a builder that was kept from another build.
 func ofAnotherBuild(given string) string {
 	them := "datasets"
 	if given == aBuilder {
@@ -40,7 +40,8 @@ func ofAnotherBuild(given string) string {
 	return "belongs to another job or to an earlier build of this one; a job function must not keep " + them + " between calls"
 }
 
-// callJobFunction calls f, which calls a job's function. inJobFunction looks for its frame.
+// callJobFunction calls f, which calls a job's function. inJobFunction looks for the frame of
+// callJobFunction.
 //
 //go:noinline
 func callJobFunction(f func() error) error { return f() }

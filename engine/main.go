@@ -28,30 +28,31 @@ const (
 	exitUsage  = 2 // the command line cannot be used
 )
 
-// Main runs a job as a whole program with a command line. It exits the process with 0, with 1 if
-// the job failed or was cancelled, or with 2 if the command line is wrong.
+// Main runs a job as a whole program with a command line. It ends the process with exit code 0
+// after success, 1 if the job failed or was cancelled, and 2 if the command line is wrong.
 //
 // The exported fields of A are flags: a field K is --k, a field InputFile is --input-file. Tags
-// change that: `help` describes the flag, `default` is its default value, `short` a letter for
-// it, `enum` lists its valid values, `name` is its name, `required` says that it must be given.
-// Slices take commas or repetitions; durations are written as 1m30s; embedded structs
-// add their fields, and so do fields with the tag `embed:"" prefix:"init-"`. If A has a method
-// Validate() error, Main calls it before the job is built.
+// describe the flags: `help` is the text for --help, `default` the default value, `short` a
+// letter as a short name, `enum` the list of valid values and `name` the name. `required` says
+// that the flag must be given. The elements of a slice are separated by commas, or the flag is
+// repeated. Durations are written as 1m30s. Embedded structs add their fields, and so do fields
+// with the tag `embed:"" prefix:"init-"`. If A has a method Validate() error, Main calls it before
+// the job is built.
 //
 // The program also has the engine's flags, which --help lists. The job's flags must have other
-// names. The exception is --seed: a job may have its own, of an integer type, and its value is
-// then the seed of the run too.
+// names. The exception is --seed: a job may have its own, of an integer type, whose value is
+// then also the seed of the run.
 //
 // Hooks such as AfterRun write results to standard output. Progress, logs and errors go to
-// standard error; colours are left out where NO_COLOR is set.
+// standard error, without colours if NO_COLOR is set.
 //
-// An interrupt cancels the run. A second one ends the process at once, unless it comes within a
-// quarter of a second, as one key press may send two. While the job is being built, the first
-// one ends the process at once, as nothing has started then. Hooks run with signals handled as
-// in any program.
+// The first interrupt cancels the run. A second one ends the process at once, unless it comes
+// within a quarter of a second, as one key press may send two. While the job is being built, the
+// first interrupt ends the process at once, as nothing has started. While hooks run, interrupts
+// have the default effect.
 //
 // With --cluster the job runs on a cluster, see Cluster. Everything else is the same, except
-// that --detach prints the job's name on standard output and calls no hooks.
+// that with --detach Main prints the job's name on standard output and calls no hooks.
 func Main[A any](job *Job[A], opts ...MainOption) {
 	WorkerMain(job)
 	os.Exit(mainWith(context.Background(), job, programEnv{
@@ -68,9 +69,10 @@ func Main[A any](job *Job[A], opts ...MainOption) {
 	}, opts...))
 }
 
-// MainOption changes what Main does. AfterRun and the functions below return one, and every
-// Option of a run is one. A flag that is given overrides the Option. Settings whose flags have
-// a default, such as parallelism, shards and seed, are always taken from the flags.
+// MainOption changes what Main does. AfterRun, Finally, CommandLine and InWords return a
+// MainOption, and every Option of a run is a MainOption. A flag that is given overrides the
+// Option. Settings whose flags have a default, such as parallelism, shards and seed, are always
+// taken from the flags.
 type MainOption interface{ setMain(c *mainConfig) }
 
 // setMain makes an Option an option of Main.
@@ -85,33 +87,33 @@ type mainConfig struct {
 	after   []afterRun
 	options []Option
 	finally []func()
-	line    []string // the program's name and arguments; nil: those of the process
+	line    []string // the program's name and arguments; nil means those of the process
 	words   func(message string) string
 }
 
-// afterRun is a function to call after the run, and the type of the arguments that it takes.
+// afterRun is a function to call after the run, with the type of its parameter args.
 type afterRun struct {
 	site string
 	args reflect.Type
-	call func(args any, r *Result) error // nil where AfterRun was given none
+	call func(args any, r *Result) error // nil if the function given to AfterRun is nil
 }
 
-// AfterRun sets a function that Main calls after the job succeeded, to print or plot its
-// results. An error makes the program fail. Functions are called in the order given; the result
-// is released after the last one. A function whose arguments are of another type than the job's
-// is refused before anything runs.
+// AfterRun sets a function that Main calls after the job has succeeded, to print or plot its
+// results. If it returns an error, the program fails. Several functions are called in the order
+// in which they were given; the result is released after the last one. If the type A is not that
+// of the job's arguments, Main fails before anything runs.
 func AfterRun[A any](f func(args A, r *Result) error) MainOption {
 	hook := afterRun{site: userSite(), args: reflect.TypeFor[A]()}
 	if f != nil {
 		hook.call = func(args any, r *Result) error {
-			a, _ := args.(A) // of has checked the type; args is nil if A is an interface without a value
+			a, _ := args.(A) // the method of has checked the type; args is nil if A is an interface and its value is nil
 			return f(a, r)
 		}
 	}
 	return mainSetting(func(c *mainConfig) { c.after = append(c.after, hook) })
 }
 
-// of returns an error if the function cannot be called with arguments of that type.
+// of returns an error if the function cannot be called with arguments of type args.
 func (h *afterRun) of(args reflect.Type) error {
 	switch {
 	case h.call == nil:
@@ -128,38 +130,39 @@ func Finally(f func()) MainOption {
 	return mainSetting(func(c *mainConfig) { c.finally = append(c.finally, f) })
 }
 
-// CommandLine sets the program's name, for messages, and the words of its command line, instead
-// of those of the process. It is for one command of a program that has several.
+// CommandLine sets the program's name, for messages, and the words of its command line. Without
+// this option Main takes both from os.Args. A program with several commands uses CommandLine to
+// call Main for one of them.
 func CommandLine(name string, words ...string) MainOption {
 	return mainSetting(func(c *mainConfig) { c.line = append([]string{name}, words...) })
 }
 
 // InWords sets a function that rewrites an error message before Main prints it. It is for
-// programs whose users know flags, where the messages of packages name fields.
+// programs whose users know flags, while messages name the fields of Go packages.
 func InWords(words func(message string) string) MainOption {
 	return mainSetting(func(c *mainConfig) { c.words = words })
 }
 
-// programEnv holds what a program takes from its process.
+// programEnv holds what a program uses of its process. Tests replace it.
 type programEnv struct {
 	name           string // of the program
 	args           []string
 	stdout, stderr io.Writer
 	getenv         func(string) string
-	// width returns the width of stderr's terminal, 0 if stderr is no terminal.
+	// width returns the width of stderr's terminal, or 0 if stderr is not a terminal.
 	width func() int
-	// ask asks the user a question and reports whether the answer is yes. It is nil if there is
-	// nobody to answer.
+	// ask asks the user a question and reports whether the answer is yes. It is nil if nobody can
+	// answer.
 	ask func(question string) bool
-	// listen begins to receive the signals that cancel, until stop is called. Before and after,
-	// these signals end the process.
+	// listen begins to receive the signals that cancel the run, until stop is called. Before and
+	// after that, these signals end the process.
 	listen func() (signals <-chan os.Signal, stop func())
 	now    func() time.Time
 	exit   func(code int) // ends the process at once
 }
 
-// terminalWidth returns the number of characters on a line of a terminal, 0 if
-// the file is none.
+// terminalWidth returns the number of characters on a line of a terminal, or 0 if
+// the file is not a terminal.
 func terminalWidth(f *os.File) int {
 	if !term.IsTerminal(int(f.Fd())) {
 		return 0
@@ -171,7 +174,7 @@ func terminalWidth(f *os.File) int {
 	return width
 }
 
-// mainWith is Main without the process around it. It returns the exit code.
+// mainWith does the work of Main with the process replaced by w, and returns the exit code.
 func mainWith[A any](ctx context.Context, job *Job[A], w programEnv, opts ...MainOption) int {
 	var mc mainConfig
 	for _, opt := range opts {
@@ -198,7 +201,7 @@ func mainWith[A any](ctx context.Context, job *Job[A], w programEnv, opts ...Mai
 	}
 	args := job.Arguments()
 	var line *commandLine
-	err := guarded(func() (err error) { // it calls methods of A, such as Validate
+	err := guarded(func() (err error) { // parseArgs calls methods of A, such as Validate
 		line, err = parseArgs(w.name, job.about, &args, w.args, w.stdout, w.stderr)
 		return err
 	})
@@ -222,7 +225,7 @@ func mainWith[A any](ctx context.Context, job *Job[A], w programEnv, opts ...Mai
 	return p.fail(runMain(ctx, job, args, line, &p, &mc))
 }
 
-// checkMain checks the job instead of running it: see Check. It calls no hooks, as there are no
+// checkMain checks the job instead of running it; see Check. It calls no hooks, as there are no
 // results.
 func checkMain[A any](ctx context.Context, job *Job[A], args A, line *commandLine, p *program, mc *mainConfig) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -239,7 +242,7 @@ func checkMain[A any](ctx context.Context, job *Job[A], args A, line *commandLin
 	return err
 }
 
-// runMain runs the job with progress, and the hooks after it.
+// runMain runs the job and shows its progress. After that it calls the hooks.
 func runMain[A any](ctx context.Context, job *Job[A], args A, line *commandLine, p *program, mc *mainConfig) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -266,7 +269,7 @@ func runMain[A any](ctx context.Context, job *Job[A], args A, line *commandLine,
 			interrupts.cancelWith(cancel)
 		})
 	}
-	interrupts.stop() // nothing is left to cancel, and hooks do not watch a context
+	interrupts.stop() // the run has ended, and hooks have no context that could be cancelled
 	if err != nil {
 		return err
 	}
@@ -275,8 +278,8 @@ func runMain[A any](ctx context.Context, job *Job[A], args A, line *commandLine,
 		return p.sayDetached(screen, result.JobID)
 	}
 	for _, hook := range mc.after {
-		// A Go program that panics exits with the code of wrong usage, so panics of hooks are
-		// caught.
+		// A panic would end the process with exit code 2, which stands for a wrong command line.
+		// So panics of hooks are caught.
 		if err := guarded(func() error { return hook.call(args, result) }); err != nil {
 			return fmt.Errorf("after the run: %w", err)
 		}
@@ -294,8 +297,8 @@ func runHere[A any](ctx context.Context, job *Job[A], args A, c *config, begin f
 	return ready.run(ctx, c)
 }
 
-// clusterHooks returns the hooks of a program whose job runs on a cluster. began is called when
-// signals begin to cancel the run rather than end the process.
+// clusterHooks returns the hooks of a program whose job runs on a cluster. began is called at
+// the time from which signals must cancel the run and not end the process.
 func (p *program) clusterHooks(screen *display, began func()) clusterHooks {
 	return clusterHooks{
 		began:   began,
@@ -309,8 +312,8 @@ func (p *program) clusterHooks(screen *display, began func()) clusterHooks {
 	}
 }
 
-// sayDetached prints the name of a job that was left to its cluster, for programs, and
-// what can be done with it, for people.
+// sayDetached prints the name of a job that was left to its cluster on standard output, for
+// programs. For people it says which commands there are for the job.
 func (p *program) sayDetached(screen *display, job string) error {
 	if screen.mode != progressOff {
 		fmt.Fprintf(screen, "%s: the cluster has the job; `superstep show %s` tells how it stands, `superstep logs %s` what it writes, `superstep cancel %s` ends it\n", p.name, job, job, job)
@@ -328,7 +331,7 @@ func terminalAsk(in, out *os.File) func(string) bool {
 	return func(question string) bool { return askOn(in, out, question) }
 }
 
-// askOn asks until the answer is clear. The end of the input means no.
+// askOn asks until the answer is yes or no. The end of the input means no.
 func askOn(in io.Reader, out io.Writer, question string) bool {
 	answers := bufio.NewScanner(in)
 	for {
@@ -346,13 +349,14 @@ func askOn(in io.Reader, out io.Writer, question string) bool {
 	}
 }
 
-// heapMargin is the number of bytes that a program needs besides the budget of --memory: for its
-// own objects, rows in flight and stacks.
+// heapMargin is the number of bytes that a program needs in addition to the budget of --memory,
+// for its own objects, rows in flight and stacks.
 const heapMargin = 64 << 20
 
-// limitHeap makes the garbage collector keep the heap near the memory that the flag grants.
-// Without it, garbage may grow to the size of the live heap. A GOMEMLIMIT of the user takes
-// precedence. Only Main sets the limit, as the process of a caller of Run is not ours.
+// limitHeap makes the garbage collector keep the heap near granted bytes, the value of --memory.
+// Without a limit, garbage may grow to the size of the live heap. A GOMEMLIMIT that the user has
+// set takes precedence. Only Main sets the limit: a program that calls Run controls its own
+// process.
 func limitHeap(granted int64, getenv func(string) string) {
 	if granted > 0 && getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(granted + heapMargin)
@@ -403,7 +407,7 @@ func (p *program) display(mode progressMode) *display {
 	})
 }
 
-// logger returns the logger that the flags ask for.
+// logger returns the logger with the level and the format that the flags give.
 func (p *program) logger(line *commandLine, screen *display) hclog.Logger {
 	return hclog.New(&hclog.LoggerOptions{
 		Level:      hclog.LevelFromString(line.LogLevel),
@@ -412,7 +416,7 @@ func (p *program) logger(line *commandLine, screen *display) hclog.Logger {
 	})
 }
 
-// fail reports what went wrong, if anything, and returns the exit code.
+// fail prints err, if it is not nil, and returns the exit code.
 func (p *program) fail(err error) int {
 	if err == nil {
 		return exitOK
@@ -435,7 +439,7 @@ func (p *program) fail(err error) int {
 	return exitFailed
 }
 
-// red colours a word where that is wanted.
+// red returns s in red if standard error is a terminal on which colours are wanted.
 func (p *program) red(s string) string {
 	if p.width() == 0 || p.getenv("NO_COLOR") != "" || p.getenv("TERM") == "dumb" {
 		return s

@@ -72,8 +72,8 @@ func runIn[A any](t *testing.T, job *Job[A], w programEnv, line string, opts ...
 	return outcome{code, stdout.String(), stderr.String()}
 }
 
-// slowly returns a clock whose every reading is a second later, so that signals are as far
-// apart as those of a person.
+// slowly returns a clock that advances by a second at each reading, so that signals are as far
+// apart as those that a person sends.
 func slowly() func() time.Time {
 	at := time.Unix(0, 0)
 	return func() time.Time {
@@ -82,7 +82,7 @@ func slowly() func() time.Time {
 	}
 }
 
-// hears makes a program receive the given signals.
+// hears returns a listen function with which a program receives the given signals.
 func hears(signals <-chan os.Signal) func() (<-chan os.Signal, func()) {
 	return func() (<-chan os.Signal, func()) { return signals, func() {} }
 }
@@ -124,7 +124,7 @@ func TestMainHooks(t *testing.T) {
 	require.Equal(t, []string{"a", "b"}, order)
 
 	got = runProgram(t, squares, "--progress=off", AfterRun(func(squaresArgs, *Result) error { panic("no paper") }))
-	require.Equal(t, exitFailed, got.code, "not 2, with which Go programs panic")
+	require.Equal(t, exitFailed, got.code, "the code must not be 2, with which Go programs end after a panic")
 	require.Contains(t, got.stderr, "after the run: panic: no paper\n")
 	require.Contains(t, got.stderr, "main_test.go")
 
@@ -144,7 +144,7 @@ func TestMainHooks(t *testing.T) {
 	order = nil
 	got = runProgram(t, squares, "--progress=off --fail no", hook("a", nil))
 	require.Equal(t, exitFailed, got.code)
-	require.Empty(t, order, "there is no result")
+	require.Empty(t, order, "no hook may be called without a result")
 }
 
 func TestMainFailures(t *testing.T) {
@@ -284,7 +284,7 @@ func TestMainArguments(t *testing.T) {
 	}
 
 	ran = runProgram(t, job, "--help")
-	require.Equal(t, exitOK, ran.code, "required arguments do not matter: %s", ran.stderr)
+	require.Equal(t, exitOK, ran.code, "--help must work without the required arguments: %s", ran.stderr)
 	require.Empty(t, ran.stderr)
 	own, engine, found := strings.Cut(ran.stdout, "Engine flags:")
 	require.True(t, found, ran.stdout)
@@ -400,7 +400,7 @@ func TestMainColours(t *testing.T) {
 	require.Contains(t, runIn(t, squares, w, "--nothing").stderr, "\x1b[1;31merror:\x1b[0m")
 	env["NO_COLOR"] = "1"
 	require.NotContains(t, runIn(t, squares, w, "--nothing").stderr, "\x1b")
-	require.Contains(t, runIn(t, squares, w, "").stderr, "done: 10 rows", "a live line needs no colour")
+	require.Contains(t, runIn(t, squares, w, "").stderr, "done: 10 rows", "the live line must be shown without colours too")
 	delete(env, "NO_COLOR")
 	env["TERM"] = "dumb"
 	require.NotContains(t, runIn(t, squares, w, "--nothing").stderr, "\x1b")

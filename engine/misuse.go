@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Misuse is one thing wrong in what a job's function built.
+// Misuse is one mistake in what a job's function has built.
 type Misuse struct {
-	Site string // the user's source line, "main.go:31"; "" where there is none
+	Site string // the user's source line, such as "main.go:31", or ""
 	Err  error
 }
 
@@ -22,18 +22,18 @@ func (m Misuse) Error() string {
 // Unwrap returns the error without the source line.
 func (m Misuse) Unwrap() error { return m.Err }
 
-// BuildError holds everything that is wrong with a job, in the order found. Nothing of the job
-// has run.
+// BuildError holds all mistakes in a job, in the order in which they were found. Nothing of the
+// job has run.
 type BuildError struct {
 	Job     string
 	Misuses []Misuse
 }
 
-// maxMisuses is the number of misuses that a message lists: a job that adds operators in a
-// loop may make the same mistake a thousand times.
+// maxMisuses is the maximum number of misuses that a message lists. A job that adds operators
+// in a loop may make the same mistake a thousand times.
 const maxMisuses = 20
 
-// Error lists the misuses, one per line where there are several.
+// Error lists the misuses, one per line if there are several.
 func (e *BuildError) Error() string {
 	title := jobTitle(e.Job)
 	if len(e.Misuses) == 1 {

@@ -20,8 +20,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// observations are fingerprints of what a run computed. They depend on content alone: on the
-// rows one by one, not on batches nor on how Arrow lays them out.
+// observations holds fingerprints of what a run has computed. They depend only on the contents of
+// rows, and not on the boundaries of batches or on the layout of Arrow arrays.
 type observations struct {
 	graph *plan.Graph
 	rows  [][]shardPrint // by node and shard; only the goroutine that emits a shard writes its element
@@ -29,10 +29,10 @@ type observations struct {
 	mu      sync.Mutex
 	objects map[string][][]shared.Fingerprint // by queue and superstep
 	sums    map[plan.NodeID]map[sumPlace]float64
-	queues  []task.QueueReport // with the values reported, once the run has ended
+	queues  []task.QueueReport // reports with the series of values; set when the run has ended
 }
 
-// sumPlace is the name and the shard of a value that an operator accumulated.
+// sumPlace is the name and the shard of a value that an operator has accumulated.
 type sumPlace struct {
 	name  string
 	shard int
@@ -42,7 +42,7 @@ type sumPlace struct {
 type shardPrint struct {
 	rows  int64
 	print uint64
-	text  []byte // buffer, reused
+	text  []byte // buffer that is reused for each row
 }
 
 func newObservations(g *plan.Graph) *observations {
@@ -98,7 +98,7 @@ func (o *observations) Sums(node plan.NodeID, name string, shards []int, sums []
 	}
 }
 
-// ended takes the run's reports on its queues.
+// ended stores the reports of the run's queues.
 func (o *observations) ended(r *task.Report) { o.queues = r.Queues }
 
 // series returns the values that a queue reported.
@@ -114,8 +114,8 @@ func (o *observations) series(queue string) map[string][]float64 {
 	return series
 }
 
-// difference returns the first place, in the order of the graph, where two runs differ, or nil.
-// In its text {0} and {1} stand for the settings of the two runs.
+// difference returns the first difference between two runs, in the order of the graph, or nil.
+// In its text {0} and {1} are placeholders for the settings of the two runs.
 func (o *observations) difference(other *observations) *CheckError {
 	seen := map[string]bool{}
 	for i := range o.graph.Nodes {
@@ -151,8 +151,8 @@ func (o *observations) difference(other *observations) *CheckError {
 	return nil
 }
 
-// sumsDiffer finds the first shard, and the first name in it, where the accumulated values
-// differ.
+// sumsDiffer returns the difference between accumulated values in the first shard and, within
+// it, of the first name, or nil.
 func sumsDiffer(n *plan.Node, a, b map[sumPlace]float64) *CheckError {
 	places := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
 	slices.SortFunc(places, func(p, q sumPlace) int { return cmp.Or(p.shard-q.shard, cmp.Compare(p.name, q.name)) })
@@ -168,8 +168,8 @@ func sumsDiffer(n *plan.Node, a, b map[sumPlace]float64) *CheckError {
 	return nil
 }
 
-// seriesDiffer finds the first superstep, and the first name in it, where the reported values
-// differ. A missing value is NaN.
+// seriesDiffer returns the difference between reported values in the first superstep and, within
+// it, of the first name, or nil. A missing value is NaN.
 func seriesDiffer(n *plan.Node, a, b map[string][]float64) *CheckError {
 	names := slices.Sorted(maps.Keys(a))
 	for name := range b {
@@ -201,12 +201,13 @@ func seriesDiffer(n *plan.Node, a, b map[string][]float64) *CheckError {
 	return first
 }
 
-// sameValue compares bits, but takes all NaNs as equal.
+// sameValue reports whether x and y have the same bits or are both NaN.
 func sameValue(x, y float64) bool {
 	return math.Float64bits(x) == math.Float64bits(y) || x != x && y != y
 }
 
-// valueText writes a value so that different values have different texts.
+// valueText returns a text for a value, which differs between different values. there is false
+// for a value that does not exist.
 func valueText(v float64, there bool) string {
 	if !there {
 		return "nothing"
@@ -214,7 +215,8 @@ func valueText(v float64, there bool) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// objectsDiffer finds the first superstep after which a replicated object differs.
+// objectsDiffer returns the difference after the first superstep after which a replicated object
+// differs, or nil.
 func objectsDiffer(n *plan.Node, a, b [][]shared.Fingerprint) *CheckError {
 	e := &CheckError{Operator: fmt.Sprintf("queue %q", n.Queue), Site: n.Site, Shard: -1, within: n.Within}
 	for step := range min(len(a), len(b)) {
@@ -232,8 +234,8 @@ func objectsDiffer(n *plan.Node, a, b [][]shared.Fingerprint) *CheckError {
 	return nil
 }
 
-// firstKey compares two lists sorted by name. It returns the first name whose fingerprint
-// differs or that only one list has.
+// firstKey compares two lists that are sorted by name. It returns the first name whose fingerprint
+// differs or that only one list contains, and whether there is such a name.
 func firstKey(a, b []shared.Fingerprint) (string, bool) {
 	for i := range max(len(a), len(b)) {
 		switch {
@@ -248,7 +250,7 @@ func firstKey(a, b []shared.Fingerprint) (string, bool) {
 	return "", false
 }
 
-// count returns how many operators, shards and supersteps were observed.
+// count returns the numbers of operators, shards and supersteps that were observed.
 func (o *observations) count() (operators, shards, supersteps int) {
 	for i := range o.graph.Nodes {
 		if n := &o.graph.Nodes[i]; !n.Sink && (n.Queue == "" || n.Stage == plan.QueueClose) {

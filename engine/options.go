@@ -22,22 +22,22 @@ import (
 
 // Defaults of the options.
 const (
-	// DefaultShards is the number of shards of a job unless told otherwise.
+	// DefaultShards is the default number of shards of a job.
 	DefaultShards = 128
-	// DefaultBatchRows is the number of rows that sources aim at per batch.
+	// DefaultBatchRows is the default number of rows that batches of sources should have.
 	DefaultBatchRows = task.DefaultBatchRows
 )
 
-// Option changes how a job is built or run. Later options win.
+// Option changes how a job is built or run. A later option overrides an earlier one.
 type Option func(*config)
 
-// Existing says what a sink does where its output exists already.
+// Existing says what a sink does if its output exists already.
 type Existing int
 
 const (
-	// Fail refuses to run, and leaves the output as it is. It is the default.
+	// Fail makes the run fail before it starts, and does not change the output. It is the default.
 	Fail Existing = iota
-	// Replace puts the new output in the old one's place when the job succeeds.
+	// Replace replaces the old output by the new one when the job succeeds.
 	Replace
 )
 
@@ -52,9 +52,9 @@ func (e Existing) String() string {
 	return fmt.Sprintf("Existing(%d)", int(e))
 }
 
-// config is what the options say, with the defaults filled in.
+// config holds the settings that the options give, with defaults for the others.
 type config struct {
-	parallelism     int // 0: as many as processors, or on a cluster slots, at most one per shard
+	parallelism     int // 0 means one subtask per processor or, on a cluster, per slot, but at most one per shard
 	shards          int
 	seed            uint64
 	batchRows       int
@@ -65,20 +65,20 @@ type config struct {
 	onProgress      func(Progress)
 	ifExists        Existing
 	allocator       memory.Allocator
-	rowAllocator    memory.Allocator // nil: allocator
+	rowAllocator    memory.Allocator // nil means allocator
 	checkBroadcasts bool
 	checkState      bool
-	resumes         map[int]int   // of CheckResume: parallelism by superstep
-	observer        *observations // of Check, as are the next two
+	resumes         map[int]int   // set by CheckResume: parallelism by superstep
+	observer        *observations // set by Check, as are the next three
 	checkRows       bool
 	traceReplicas   bool
 	turns           *task.Turns
 	stdout          io.Writer
-	workers         int // in this process; 0 runs the job as a whole
+	workers         int // number of workers in this process; 0 runs the job as a whole
 	cluster         clusterConfig
 }
 
-// newConfig applies the options to the defaults and checks the outcome.
+// newConfig applies the options to the defaults and checks the settings.
 func newConfig(opts []Option) (*config, error) {
 	c := &config{
 		shards:    DefaultShards,
@@ -113,9 +113,8 @@ func newConfig(opts []Option) (*config, error) {
 	return c, nil
 }
 
-// hugePages puts the large batches of a run in this process on huge pages until smallPages is
-// called. It puts the rows of its queues outside the heap, unless the user has chosen an
-// allocator.
+// hugePages makes the run allocate large batches on huge pages until smallPages is called, and
+// the rows of its queues outside the Go heap. It does nothing if the user has set an allocator.
 func (c *config) hugePages() (smallPages func()) {
 	if c.allocator != memory.DefaultAllocator {
 		return func() {}
@@ -125,17 +124,17 @@ func (c *config) hugePages() (smallPages func()) {
 	return huge.Close
 }
 
-// localParallelism returns the number of subtasks if the options leave it to the engine.
+// localParallelism returns the parallelism in this process if the options do not set it.
 func (c *config) localParallelism() int { return min(runtime.GOMAXPROCS(0), c.shards) }
 
-// optionError is a value of an option that cannot be used. The command line reports it as wrong
-// usage.
+// optionError is the error of an option whose value cannot be used. The command line reports it
+// as wrong usage.
 type optionError struct{ text string }
 
 func (e *optionError) Error() string { return e.text }
 
-// check names the first option whose value cannot be used, by its name on the
-// command line.
+// check returns an error for the first option whose value cannot be used. It names the
+// option as on the command line.
 func (c *config) check() error {
 	bad := func(format string, a ...any) error { return &optionError{fmt.Sprintf(format, a...)} }
 	if sharding.ValidShards(c.shards) != nil {
@@ -177,77 +176,78 @@ func Local() Option { return func(c *config) { c.cluster.address, c.workers = ""
 // is an error.
 func Parallelism(n int) Option { return func(c *config) { c.parallelism = n } }
 
-// Shards sets the number of shards that data are cut into, a power of two; the
+// Shards sets the number of shards into which data are divided, a power of two; the
 // default is DefaultShards. Results may depend on it.
 func Shards(s int) Option { return func(c *config) { c.shards = s } }
 
-// Seed sets the seed that random draws of the job start from; the default is 0.
+// Seed sets the seed of the job's random draws; the default is 0.
 func Seed(s uint64) Option { return func(c *config) { c.seed = s } }
 
-// BatchRows sets the number of rows that sources aim at per batch; the default
-// is DefaultBatchRows. No result depends on it.
+// BatchRows sets the number of rows that the batches of sources should have; the
+// default is DefaultBatchRows. No result depends on it.
 func BatchRows(n int) Option { return func(c *config) { c.batchRows = n } }
 
-// MemoryBudget sets how many bytes the run's exchanges and sorts may hold. The collected
-// results, which outlive the run, may hold as many again: the two together may reach twice the
-// budget. Rows on their way from one subtask to another come on top, up to the budget again,
-// and so do the rows that operators are working on. A budget should be some tens of batches for
-// each slot. 0, the default, is half of GOMEMLIMIT if that is set, otherwise a quarter of the
-// machine's memory. Rows beyond the budget spill to disk if they can, as those of queues do;
-// otherwise the run fails.
+// MemoryBudget sets the number of bytes that exchanges and operators of the run may hold. The
+// collected results, which are needed after the run, may take as many bytes again. So may the
+// rows in transit from one subtask to another. The rows that operators are working on are not
+// counted; a budget should be at least some tens of batches for each slot. 0, the default, means
+// half of GOMEMLIMIT if that is set, otherwise a quarter of the machine's memory. Rows beyond the
+// budget are spilled to disk if that is possible, as for the rows of queues; otherwise the run
+// fails.
 func MemoryBudget(bytes int64) Option { return func(c *config) { c.memory = bytes } }
 
-// SpillDir sets the directory under which the run makes its own for temporary
-// files; the default is the system's.
+// SpillDir sets the directory in which the run makes a directory of its own for
+// temporary files; the default is the system's directory for temporary files.
 func SpillDir(dir string) Option { return func(c *config) { c.spillDir = dir } }
 
-// Disk sets the file system for the run's temporary files, in place of the machine's. It is for
-// tests of failing disks.
+// Disk sets the file system for the run's temporary files; the default is the file system of the
+// machine. It is for tests with failing disks.
 func Disk(d disk.FS) Option { return func(c *config) { c.disk = d } }
 
 // Logger sets the logger of the run; by default nothing is logged.
 func Logger(l hclog.Logger) Option { return func(c *config) { c.logger = l } }
 
-// OnProgress sets a function that is told how the run stands: every ProgressInterval, at the
-// end of every superstep loop, and once at the end. The calls come one at a time, and the run
-// waits for the last one only. A panic of f ends the run and becomes its error.
+// OnProgress sets a function that gets the progress of the run: every ProgressInterval, at the
+// end of every queue, and once at the end. Calls are not concurrent, and the run waits only for
+// the last call. A panic of f ends the run and becomes its error.
 func OnProgress(f func(Progress)) Option { return func(c *config) { c.onProgress = f } }
 
 // IfExists sets what sinks do if their output exists; the default is Fail.
 func IfExists(e Existing) Option { return func(c *config) { c.ifExists = e } }
 
 // Allocator sets the allocator of all record batches of the run, such as a
-// checked one in a test.
+// checked allocator in a test.
 func Allocator(mem columnar.Allocator) Option { return func(c *config) { c.allocator = mem } }
 
-// Stdout sets where operators such as Print write for people to read; standard
-// output by default.
+// Stdout sets the writer to which operators such as Print write; the default is
+// standard output.
 func Stdout(w io.Writer) Option { return func(c *config) { c.stdout = w } }
 
 // CheckBroadcasts makes every queue hash its broadcast and partitioned rows and its replicated
-// objects at each superstep. If a user function modified one of them, or if one differs among
-// subtasks, the queue fails and names it. It is for tests: hashing costs a pass over all of them
-// per superstep.
+// objects in each superstep. If a user function has modified one of these, or if a replicated
+// object differs among subtasks, the queue fails and names the object. It is for tests: in each
+// superstep, hashing costs a pass over all these rows and objects.
 func CheckBroadcasts(on bool) Option { return func(c *config) { c.checkBroadcasts = on } }
 
 // CheckState makes every queue drop, between any two supersteps, everything that its keys do
-// not keep, as for a subtask that joins in the middle. Replicated and per-shard objects are
-// encoded and decoded by their codecs. Stages that are made for each subtask are restored from
-// their snapshots. Everything else is dropped. A queue whose result depends on scratch then
-// fails, or has another result. It is for tests: scratch is made anew in every superstep.
+// not keep, as if new subtasks took over the queue. Replicated and per-shard objects are encoded
+// and decoded by their codecs. Stages that are made for each subtask are restored from their
+// snapshots. Everything else is dropped. A queue whose result depends on scratch objects then
+// fails, or has another result. It is for tests, as scratch objects must be made anew in every
+// superstep.
 func CheckState(on bool) Option { return func(c *config) { c.checkState = on } }
 
-// CheckResume stops every queue after a superstep, if it gets that far, and resumes it in the
-// same run at another parallelism, from 1 to the number of shards. What its keys keep goes to
-// the new subtasks as bytes of its codecs. Shards go to their new owners with their rows.
-// Everything else is made anew, as with CheckState. The result has the same bits as that of the
-// run without CheckResume; otherwise the queue does not keep everything that its result depends
-// on. A queue that is stopped after its last superstep is closed by the new subtasks. The
-// option may be given several times, with several supersteps.
+// CheckResume stops every queue after a superstep, if the queue gets that far, and resumes it in
+// the same run at another parallelism, from 1 to the number of shards. Objects that the queue's
+// keys keep are passed to the new subtasks, encoded by their codecs. Shards go to their new
+// owners with their rows. Everything else is made anew, as with CheckState. The result must have
+// the same bits as without CheckResume. If it has not, the queue does not keep everything on
+// which its result depends. If a queue is stopped after its last superstep, the new subtasks only
+// close it. The option may be given several times, for several supersteps.
 //
-// Some queues refuse another parallelism than theirs: those whose plan says that they depend on
-// parallelism, and those with snapshots of stages that are made for each subtask. It is for
-// tests of jobs that run in this process as a whole.
+// Some queues can be resumed only at their own parallelism: queues whose plan says that they
+// depend on parallelism, and queues with snapshots of stages that are made for each subtask.
+// CheckResume is for tests of jobs that run in this process as a whole.
 func CheckResume(superstep, parallelism int) Option {
 	return func(c *config) {
 		if c.resumes == nil {
@@ -257,7 +257,7 @@ func CheckResume(superstep, parallelism int) Option {
 	}
 }
 
-// checkResumes returns what is wrong with the settings of CheckResume.
+// checkResumes returns an error if the settings of CheckResume are wrong.
 func (c *config) checkResumes() error {
 	for _, superstep := range slices.Sorted(maps.Keys(c.resumes)) {
 		switch p := c.resumes[superstep]; {
@@ -272,8 +272,8 @@ func (c *config) checkResumes() error {
 	return nil
 }
 
-// regroup returns the function that tells at which parallelism a queue resumes after a
-// superstep; nil if none does.
+// regroup returns a function for task.Env.Regroup that gives the settings of CheckResume, or nil
+// if there are none.
 func (c *config) regroup() func(queue string, step int) int {
 	if len(c.resumes) == 0 {
 		return nil

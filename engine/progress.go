@@ -15,17 +15,18 @@ import (
 // ProgressInterval is the time between two calls of OnProgress.
 const ProgressInterval = 100 * time.Millisecond
 
-// Progress says how a run stands.
+// Progress is the progress of a run.
 type Progress struct {
 	Job     string
 	Elapsed time.Duration
-	// JobID is the job's name on a cluster, "" before it has one and in this process.
+	// JobID is the job's name on a cluster. It is "" before the job has a name, and for a job in
+	// this process.
 	JobID string
-	// State is where the job is in its life on a cluster: "uploading" its executable,
-	// "resolving", "waiting", "deploying", "running", "committing" and so on; "" in this
-	// process. Detail says more, such as what the job waits for.
+	// State is the state of a job on a cluster, such as "uploading" (its executable),
+	// "resolving", "waiting", "deploying", "running" and "committing". It is "" for a job in
+	// this process. Detail says more about the state, such as what the job waits for.
 	State, Detail string
-	// Done is set in the last call. There, Err is set if the run failed.
+	// Done is true in the last call. Err is then set if the run has failed.
 	Done bool
 	Err  error
 	// Rows is the number of rows that sources have produced. Sources whose rows are only side
@@ -38,30 +39,29 @@ type Progress struct {
 	Queues   []QueueProgress  // in plan order
 }
 
-// VertexProgress says how a vertex stands.
+// VertexProgress is the progress of a vertex.
 type VertexProgress struct {
 	Name string
-	// Source says that the vertex produces its rows rather than taking them.
+	// Source says that the vertex produces its rows and receives none.
 	Source bool
-	// Rows is the number of rows that it has taken or, as a source, produced, over all
-	// subtasks.
+	// Rows is the number of rows that the subtasks have received or, for a source, produced.
 	Rows int64
-	// ShardsDone of the Shards have ended.
+	// ShardsDone is the number of shards that have ended. Shards is the number of all shards.
 	ShardsDone, Shards int
 }
 
-// QueueProgress says how a queue stands.
+// QueueProgress is the progress of a queue.
 type QueueProgress struct {
 	Name      string
-	Superstep int // done so far
-	Max       int // 0 where only the criterion ends the loop
+	Superstep int // number of supersteps done so far
+	Max       int // maximum number of supersteps; 0 if only the criterion ends the queue
 	// Ended says that no superstep will follow.
 	Ended bool
-	// Values are those reported in the last superstep, such as an inertia.
+	// Values are the values reported in the last superstep, such as an inertia.
 	Values []Value
-	// PerSecond is the recent number of supersteps per second. Left is the time that the rest
-	// up to Max takes at that rate, unless the criterion ends the loop before. Both are 0 if
-	// unknown.
+	// PerSecond is the recent number of supersteps per second. Left is the time that the
+	// supersteps up to Max would take at that rate; the criterion may end the queue earlier.
+	// Both are 0 if unknown.
 	PerSecond float64
 	Left      time.Duration
 }
@@ -69,7 +69,7 @@ type QueueProgress struct {
 // Value is a named number that a queue reported.
 type Value = task.Value
 
-// clone returns a copy that shares nothing that changes.
+// clone returns a copy that shares no memory that changes later.
 func (p *Progress) clone() Progress {
 	c := *p
 	c.Vertices = slices.Clone(p.Vertices)
@@ -80,42 +80,42 @@ func (p *Progress) clone() Progress {
 	return c
 }
 
-// watch gathers the events of a run and reports them to the user's function, from one goroutine
-// and no more often than needed. A nil watch does nothing.
+// watch gathers the events of a run and reports the progress to the user's function, from one
+// goroutine and at intervals. A nil watch does nothing.
 type watch struct {
 	tell func(Progress)
 	// tellPlan, if not nil, is called with the plan that a cluster made.
 	tellPlan func(*plan.Plan)
-	cancel   context.CancelCauseFunc // ends the run where tell fails
+	cancel   context.CancelCauseFunc // ends the run if tell fails
 	start    time.Time
-	// ends signals that a queue ended or that there are news. Its buffer of one is enough.
+	// ends signals that a queue has ended or that there is news. It has a buffer of one.
 	ends chan struct{}
-	quit chan struct{}
-	gone chan struct{}
+	quit chan struct{} // closed to end the goroutine of loop
+	gone chan struct{} // closed when the goroutine of loop ends
 	// The outcome of the run, set before quit is closed.
 	report  *task.Report
 	outcome error
-	err     error // why tell is not called any more; read it once gone is closed
+	err     error // the error of tell, after which it is not called; read only once gone is closed
 
 	mu     sync.Mutex
 	state  Progress
 	queues map[string]int // position in state.Queues
-	of     []string       // by vertex, the queue whose stages it runs
-	aside  []bool         // by vertex: a source whose rows are side inputs alone
+	of     []string       // for each vertex, the queue whose stages it runs, or ""
+	aside  []bool         // for each vertex, whether it only emits rows of side inputs
 	rate   rate
 	steps  []rate    // by queue
-	news   []jobNews // states not told yet
+	news   []jobNews // states and plans that are not yet reported
 }
 
-// startWatch begins to report the progress of a plan's run. If the user's function panics, it
-// ends the run by cancel.
+// startWatch begins to report the progress of a run of plan p. If the user's function panics,
+// the watch calls cancel to end the run.
 func startWatch(p *plan.Plan, c *config, cancel context.CancelCauseFunc) *watch {
 	w := newWatch(p.Job, c, cancel)
 	w.planned(p)
 	return w
 }
 
-// newWatch is startWatch for a job whose plan is not known yet.
+// newWatch is like startWatch, for a job whose plan is not known yet.
 func newWatch(job string, c *config, cancel context.CancelCauseFunc) *watch {
 	if c.onProgress == nil {
 		return nil
@@ -135,7 +135,7 @@ func newWatch(job string, c *config, cancel context.CancelCauseFunc) *watch {
 	return w
 }
 
-// planned takes the plan of the run.
+// planned adds the vertices and queues of the run's plan to the state.
 func (w *watch) planned(p *plan.Plan) {
 	if w == nil {
 		return
@@ -160,8 +160,8 @@ func (w *watch) planned(p *plan.Plan) {
 	}
 }
 
-// loop reports the state at intervals, and a last time at stop. All calls of the user's
-// function come from here, so that one place handles its failure.
+// loop reports the state at intervals, and a last time when quit is closed. It makes all calls of
+// the user's function, and so handles a failure of it in one place.
 func (w *watch) loop() {
 	returned := false
 	defer close(w.gone)
@@ -190,7 +190,7 @@ func (w *watch) loop() {
 		if last {
 			w.finish()
 		}
-		// While nothing is known yet, the user may be answering a question.
+		// As long as nothing is known, nothing is shown: the user may be answering a question.
 		if p := w.snapshot(); p.Done || p.State != "" || len(p.Vertices) > 0 {
 			w.tell(p)
 		}
@@ -198,7 +198,7 @@ func (w *watch) loop() {
 	returned = true
 }
 
-// snapshot returns the state as of now.
+// snapshot updates the times and rates of the state, and returns a copy of it.
 func (w *watch) snapshot() Progress {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -210,7 +210,7 @@ func (w *watch) snapshot() Progress {
 		}
 	}
 	if w.state.RowsPerSecond = w.rate.at(w.state.Elapsed, w.state.Rows); w.state.Done {
-		// At the end the recent rate says nothing, so report the rate of the whole run.
+		// At the end the recent rate is of no interest, so the rate of the whole run is reported.
 		w.state.RowsPerSecond = float64(w.state.Rows) / max(w.state.Elapsed.Seconds(), 1e-9)
 	}
 	for i := range w.state.Queues {
@@ -225,8 +225,8 @@ func (w *watch) snapshot() Progress {
 	return w.state.clone()
 }
 
-// event takes one event of the run. It is called from several goroutines and in any order, so a
-// count may be older than the one known: the larger one is right.
+// event handles one event of the run. As it is called from several goroutines and in any order, a
+// count may be older than the known count. The larger count is always the newer one.
 func (w *watch) event(e task.Progress) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -235,8 +235,8 @@ func (w *watch) event(e task.Progress) {
 			at := &w.state.Vertices[v]
 			at.Rows = max(at.Rows, e.Rows)
 			at.ShardsDone = max(at.ShardsDone, e.ShardsDone)
-			// Once all subtasks have emitted the rows of a queue, its last superstep
-			// is known too; a criterion may have ended it before the maximum.
+			// If a criterion ended the queue before the maximum, this is known only once all
+			// subtasks have emitted the rows of the queue.
 			if i, known := w.queues[w.of[v]]; known && at.ShardsDone == at.Shards {
 				w.end(&w.state.Queues[i])
 			}
@@ -255,7 +255,7 @@ func (w *watch) event(e task.Progress) {
 	}
 }
 
-// end marks a queue as ended and has it reported at once.
+// end marks a queue as ended and makes loop report this at once.
 func (w *watch) end(q *QueueProgress) {
 	if q.Ended {
 		return
@@ -264,7 +264,7 @@ func (w *watch) end(q *QueueProgress) {
 	w.reportNow()
 }
 
-// reportNow has the state reported at once.
+// reportNow makes loop report the state at once.
 func (w *watch) reportNow() {
 	select {
 	case w.ends <- struct{}{}:
@@ -272,8 +272,8 @@ func (w *watch) reportNow() {
 	}
 }
 
-// stop reports the outcome of the run, after everything else, and waits for the call to return.
-// report may be nil. stop returns the error of the user's function, now or earlier.
+// stop reports the outcome of the run in the last call of the user's function, and waits for it.
+// report may be nil. stop returns the error of this or an earlier call.
 func (w *watch) stop(report *task.Report, err error) error {
 	if w == nil {
 		return nil
@@ -293,7 +293,7 @@ func (w *watch) finish() {
 		return
 	}
 	for i, r := range w.report.Vertices {
-		// A cluster reports rows now and then only, and not at the end.
+		// A cluster reports rows at intervals, and not at the end, so counts may be too low.
 		if i < len(w.state.Vertices) {
 			at := &w.state.Vertices[i]
 			at.Rows = max(at.Rows, rowsOf(r, at.Source))
@@ -308,8 +308,8 @@ func (w *watch) finish() {
 	}
 }
 
-// lastValues returns what a queue reported in its last superstep. The event with these values
-// may come after that of the end, or not at all.
+// lastValues appends the values that a queue reported in its last superstep. They are taken from
+// the report, as the event with these values may come after the end of the queue, or not at all.
 func lastValues(values []Value, r task.QueueReport) []Value {
 	for _, s := range r.Series {
 		if n := len(s.Values); n > 0 && n == r.Supersteps && !math.IsNaN(s.Values[n-1]) {
@@ -319,7 +319,7 @@ func lastValues(values []Value, r task.QueueReport) []Value {
 	return values
 }
 
-// rowsOf returns how many rows a vertex has taken or, as a source, produced.
+// rowsOf returns the number of rows that a vertex has received or, for a source, produced.
 func rowsOf(v task.VertexReport, source bool) int64 {
 	var rows int64
 	for _, s := range v.Subtasks {
@@ -332,17 +332,17 @@ func rowsOf(v task.VertexReport, source bool) int64 {
 	return rows
 }
 
-// rate estimates rows per second over the last second or so.
+// rate estimates the number of rows or supersteps per second over about the last second.
 type rate struct {
 	times [10]time.Duration
 	rows  [10]int64
 	n     int // samples taken
 }
 
-// at takes a sample and returns the rate since the oldest one kept.
+// at records a sample and returns the rate since the oldest sample that is kept.
 func (r *rate) at(elapsed time.Duration, rows int64) float64 {
 	slot := r.n % len(r.times)
-	oldTime, oldRows := time.Duration(0), int64(0) // the run began with nothing
+	oldTime, oldRows := time.Duration(0), int64(0) // the beginning of the run
 	if r.n >= len(r.times) {
 		oldTime, oldRows = r.times[slot], r.rows[slot]
 	}

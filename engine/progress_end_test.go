@@ -14,8 +14,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// TestTheEndHasTheLastValues: a cluster's events about a queue stop before the queue ends; the
-// report has the remaining values. The rate at the end is that of the whole run.
+// TestTheEndHasTheLastValues requires that the last progress takes the values of a queue from
+// the report, because the events of a cluster stop before the queue ends. The rate at the end
+// must be the average over the whole run.
 func TestTheEndHasTheLastValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &plan.Plan{Shards: 2, Vertices: []plan.Vertex{{ID: 0, Name: "rows"}}, Queues: []plan.Queue{{Name: "q", MaxSupersteps: 9}}}
@@ -35,8 +36,8 @@ func TestTheEndHasTheLastValues(t *testing.T) {
 	})
 }
 
-// TestStacksAreDetails: a progress line gives the cause of a failure; the stack is in a
-// separate field.
+// TestStacksAreDetails requires that a progress line gives the cause of a failure, and that the
+// stack is in a separate field.
 func TestStacksAreDetails(t *testing.T) {
 	err := &task.PanicError{Value: "boom", Frames: []string{"main.f (/src/main.go:3)", "main.g (/src/main.go:7)"}}
 	e := progressObject(Progress{Done: true, Err: err})

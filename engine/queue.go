@@ -10,14 +10,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// QueueSpec describes a superstep loop to add.
+// QueueSpec describes a queue (a loop of supersteps) to add.
 type QueueSpec struct {
 	// Name is the queue's name in plans, progress and results. If a queue of the job has that
 	// name already, "-2", "-3" and so on is appended.
 	Name string
-	// MaxSupersteps ends the loop; 0 if only the criterion does.
+	// MaxSupersteps is the maximum number of supersteps; 0 if only the criterion ends the queue.
 	MaxSupersteps int
-	// HasCriterion says that Stop is asked after each superstep.
+	// HasCriterion says that Loop.Stop is called after each superstep.
 	HasCriterion bool
 	// CriterionFunc is the user's criterion, for the fingerprint.
 	CriterionFunc any
@@ -26,33 +26,33 @@ type QueueSpec struct {
 	// Opening describes, in its Attrs and Funcs, the functions that are called before the first
 	// stage.
 	Opening StageSpec
-	// Stages are the stages of a superstep in order, with the brackets of inner
-	// loops among them. A queue without any only counts its supersteps.
+	// Stages are the stages of a superstep in order, including those that begin and
+	// end inner loops. A queue without stages only counts its supersteps.
 	Stages []StageSpec
 	// Schema is the schema of the rows that the queue emits when it ends.
 	Schema Schema
-	// CloseFunc is the user's function that emits them, for the fingerprint.
+	// CloseFunc is the user's function that emits these rows, for the fingerprint.
 	CloseFunc any
-	// Loop returns the function that makes the queue's loops. nodes are the numbers of the
-	// stages, in order.
+	// Loop returns the function that makes the queue's Loops. nodes are the node numbers of
+	// Stages, in order.
 	Loop func(nodes []NodeID) OpenLoops
 }
 
 // StageSpec describes one stage.
 type StageSpec struct {
 	Kind  StageKind
-	Op    string // of StageCommunicate: the collective, such as "AllGather"
+	Op    string // for StageCommunicate: the collective, such as "AllGather"
 	Name  string // such as "assign cluster", or the buffer of an AllReduce
 	Attrs []Attr
-	// Func is the user's function that the stage calls, for the fingerprint;
-	// Funcs are further ones, where stages are fused.
+	// Func is the user's function that the stage calls, for the fingerprint.
+	// Funcs are further functions, if stages are fused.
 	Func  any
 	Funcs []any
 	// Order says how the stage reduces floating-point values.
 	Order Reduction
 }
 
-// stageOps names the operators of a queue in the graph.
+// stageOps has the kind of operator (plan.Node.Op) of each kind of stage.
 var stageOps = map[plan.StageKind]string{
 	plan.QueueInit:   "QueueInit",
 	plan.Compute:     "Compute",
@@ -65,11 +65,11 @@ var stageOps = map[plan.StageKind]string{
 	plan.QueueClose:  "QueueClose",
 }
 
-// AddQueue adds a superstep loop and returns the rows it emits at the end. In the graph it is
-// one node that takes the inputs, one per stage, one for the criterion if there is one, and one
-// that emits the rows. Control edges lead from each to the next, by-subtask edges from send to
-// sum to receive and to other collectives, and feedback edges from the end of a loop to its
-// beginning. It treats misuse as Add does.
+// AddQueue adds a queue and returns the rows that it emits at the end. In the graph a queue
+// consists of a node that takes the inputs, a node for each stage, a node for the criterion if
+// there is one, and a node that emits the rows. Each node has a control edge from the node before
+// it; sum, receive and other collectives have a by-subtask edge instead. Feedback edges lead from
+// the end of a loop to its beginning. AddQueue handles misuse as Add does.
 func (b *Builder) AddQueue(q QueueSpec) *Dataset {
 	b.MustBuild(fmt.Sprintf("queue %q", q.Name), aBuilder)
 	if b.unusable() || poisonedInput(q.Inputs) {
@@ -90,7 +90,7 @@ func (b *Builder) AddQueue(q QueueSpec) *Dataset {
 	if q.HasCriterion {
 		w.add(plan.Criterion, StageSpec{Func: q.CriterionFunc}, nil, nil, w.after())
 	}
-	if w.last >= first { // an empty loop has nothing to go back to
+	if w.last >= first { // without stages and criterion there is no node to go back to
 		w.feedback(first)
 	}
 	w.add(plan.QueueClose, StageSpec{Func: q.CloseFunc}, schema, nil, w.after())
@@ -99,7 +99,7 @@ func (b *Builder) AddQueue(q QueueSpec) *Dataset {
 	return &Dataset{builder: b, node: w.last, schema: schema}
 }
 
-// queueName returns the name, made distinct among the job's queues.
+// queueName returns name, with a number appended if another queue of the job has this name.
 func (b *Builder) queueName(name string) string {
 	taken := func(name string) bool {
 		_, ok := b.bind.Loops[name]
@@ -112,7 +112,7 @@ func (b *Builder) queueName(name string) string {
 	return free
 }
 
-// checkQueue returns the schema of the queue's rows, or what is wrong with the queue.
+// checkQueue returns the schema of the queue's rows, or an error if the specification is wrong.
 func (b *Builder) checkQueue(q *QueueSpec) (*arrow.Schema, error) {
 	switch {
 	case q.Name == "":
@@ -135,8 +135,8 @@ func (b *Builder) checkQueue(q *QueueSpec) (*arrow.Schema, error) {
 	return checkSchema(arrowrows.Arrow(q.Schema))
 }
 
-// checkStages checks that communication comes in threes, send, sum, receive, and
-// that the brackets of inner loops match and hold something.
+// checkStages checks that send, sum and receive occur only in a row, and that inner
+// loops are properly nested and not empty.
 func checkStages(stages []StageSpec) error {
 	depth := 0
 	for i, s := range stages {
@@ -185,20 +185,20 @@ func checkStages(stages []StageSpec) error {
 	return nil
 }
 
-// queueWriter adds the nodes of a queue one after the other.
+// queueWriter adds the nodes of a queue in order.
 type queueWriter struct {
 	b     *Builder
 	name  string
 	last  plan.NodeID
-	begun []plan.NodeID // open RepeatBegin nodes
+	begun []plan.NodeID // RepeatBegin nodes of inner loops that have not ended
 }
 
-// after returns the control edge from the last node.
+// after returns a control edge from the last node.
 func (w *queueWriter) after() plan.Input {
 	return plan.Input{From: w.last, Partitioner: plan.Forward, Role: plan.Control}
 }
 
-// stage adds one of the user's stages behind the last node.
+// stage adds one of the user's stages after the last node.
 func (w *queueWriter) stage(s StageSpec) plan.NodeID {
 	in := w.after()
 	if s.Kind.Exchanges() {
@@ -215,8 +215,8 @@ func (w *queueWriter) stage(s StageSpec) plan.NodeID {
 	return w.last
 }
 
-// add adds a node with the queue's ports, if it is the first, or else with the
-// edge from the node before.
+// add adds a node. The first node has ports, which are the queue's inputs; the others
+// have the edge in, from the node before.
 func (w *queueWriter) add(kind plan.StageKind, s StageSpec, schema *arrow.Schema, ports []Port, in ...plan.Input) {
 	op := stageOps[kind]
 	if kind == plan.Communicate {
@@ -235,7 +235,7 @@ func (w *queueWriter) add(kind plan.StageKind, s StageSpec, schema *arrow.Schema
 	n.Inputs = append(n.Inputs, in...)
 }
 
-// feedback leads from the last node back to the beginning of a loop.
+// feedback adds a feedback edge from the last node to node to, the first of a loop.
 func (w *queueWriter) feedback(to plan.NodeID) {
 	n := &w.b.graph.Nodes[to]
 	n.Inputs = append(n.Inputs, plan.Input{From: w.last, Partitioner: plan.Forward, Role: plan.Feedback})

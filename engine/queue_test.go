@@ -33,7 +33,7 @@ func counting(d *Dataset, name string, most int, stop func(step int) (bool, erro
 	})
 }
 
-// openEach makes a loop for every subtask.
+// openEach returns an OpenLoops that calls make for every subtask.
 func openEach(make func() Loop) OpenLoops {
 	return func(s GangSpec) (loops []Loop, err error) {
 		for range s.Here.Len() {
@@ -133,7 +133,7 @@ func TestQueueRuns(t *testing.T) {
 	}
 }
 
-// idle is a queue's loop that reads its input and only counts supersteps.
+// idle is a queue's loop that does not read its input and only counts supersteps.
 type idle struct{ countingLoop }
 
 func (*idle) Open(*Context, Input, *collective.Comm) error { return nil }
@@ -196,7 +196,7 @@ func TestQueuesOfOneName(t *testing.T) {
 	require.Equal(t, []plan.Queue{{Name: "count", MaxSupersteps: 1}, {Name: "count-2", MaxSupersteps: 1}, {Name: "count-3", MaxSupersteps: 1}}, g.Queues)
 }
 
-// edges writes the inputs of each node of a graph.
+// edges returns a line for each node of a graph, with the node's inputs.
 func edges(g *plan.Graph) []string {
 	var out []string
 	for _, n := range g.Nodes {
@@ -314,8 +314,9 @@ func TestMisusesOfQueues(t *testing.T) {
 	}
 }
 
-// TestUnreadQueues: a queue whose rows nothing reads still runs, because it reports values, and
-// is logged with its line. A queue that another queue or a result reads is not logged.
+// TestUnreadQueues requires that a queue whose rows nothing reads still runs, because it reports
+// values, and is logged with its line. A queue that another queue or a result reads must not be
+// logged.
 func TestUnreadQueues(t *testing.T) {
 	var said bytes.Buffer
 	calls := 0

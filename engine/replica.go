@@ -5,19 +5,20 @@ import "fmt"
 // ReplicaError says that a replicated object is not the same on all subtasks of a queue when a
 // superstep begins. Runs of Check and runs with the option CheckBroadcasts fail with it.
 type ReplicaError struct {
-	// Key names the object. Subtask is the first whose object differs from that of subtask 0.
+	// Key names the object. Subtask is the first subtask whose object differs from the object of
+	// subtask 0.
 	Key     string
 	Subtask int
 	// Superstep is the superstep at whose beginning the objects differed.
 	Superstep int
-	// Stage is the stage of the superstep before that made the objects differ; "" if nothing
-	// looked for it.
+	// Stage is the stage of the previous superstep that made the objects differ. It is "" if the
+	// run did not look for it.
 	Stage string
 
-	What string // says what differs, and how
+	What string // describes the difference
 }
 
-// Error names the usual causes.
+// Error describes the difference and the usual causes.
 func (e *ReplicaError) Error() string {
 	whose := "engine.Check (--check) names the stage that made the difference"
 	if e.Stage != "" {

@@ -13,33 +13,33 @@ import (
 	"github.com/superstep-ml/superstep/internal/spelling"
 )
 
-// Result is what a successful run returns: the collected rows, and the record of
-// what ran. Release it once its batches are no longer needed.
+// Result is the result of a successful run: the collected rows, and the record of
+// what ran. Call Release once its batches are no longer needed.
 type Result struct {
 	// Report says what every vertex, subtask, operator and queue did.
 	Report *task.Report
 	// Plan is the plan that ran.
 	Plan *plan.Plan
-	// Graph is the graph that the plan was compiled from. It has no facts if a cluster resolved
-	// them.
+	// Graph is the graph from which the plan was compiled. It may lack facts that a cluster has
+	// resolved.
 	Graph *plan.Graph
-	// JobID is the job's name on the cluster that ran it, "" if it ran in this process.
+	// JobID is the job's name on the cluster that ran it, or "" if it ran in this process.
 	JobID string
-	// Executable is the SHA-256, in hex, of the program that all workers of a cluster ran; ""
-	// if the job ran in this process. Builds of one version may compute different numbers;
-	// builds of one hash do not.
+	// Executable is the SHA-256, in hexadecimal, of the program that all workers of a cluster
+	// ran, or "" if the job ran in this process. Two builds of the same version may compute
+	// different numbers. Two executables with the same hash do not.
 	Executable string
 
 	store    *resultStore
 	released atomic.Bool
-	detached bool // nothing of the run came back; Plan is nil
+	detached bool // the run was left to its cluster: there are no results, and Plan is nil
 }
 
-// Names returns the names of the collected results, in the order collected.
+// Names returns the names of the collected results, in the order of the calls of Collect.
 func (r *Result) Names() []string {
 	names := make([]string, 0, len(r.store.results))
 	for _, c := range r.store.results {
-		if c.name != "" { // results without a name held rows on their way to a sink
+		if c.name != "" { // results without a name are the rows of outputs at ClientPath
 			names = append(names, c.name)
 		}
 	}
@@ -47,7 +47,7 @@ func (r *Result) Names() []string {
 }
 
 // Batches returns the rows collected under a name as batches in shard order. The
-// batches are borrowed: they are good until Release, unless retained.
+// batches are borrowed: they are valid until Release, unless they are retained.
 func (r *Result) Batches(name string) ([]Batch, error) {
 	c, err := r.rowsOf(name)
 	if err != nil {
@@ -60,8 +60,8 @@ func (r *Result) Batches(name string) ([]Batch, error) {
 	return all, nil
 }
 
-// Schema returns the columns of the rows collected under a name, which are known
-// even where there are no rows.
+// Schema returns the schema of the rows collected under a name, which is known
+// even if there are no rows.
 func (r *Result) Schema(name string) (Schema, error) {
 	c, err := r.collected(name)
 	if err != nil {
@@ -70,7 +70,7 @@ func (r *Result) Schema(name string) (Schema, error) {
 	return arrowrows.Schema(c.schema), nil
 }
 
-// collected returns the result of that name.
+// collected returns the result with the given name.
 func (r *Result) collected(name string) (*collected, error) {
 	if c := r.store.find(name); c != nil {
 		return c, nil
@@ -89,7 +89,7 @@ func (r *Result) collected(name string) (*collected, error) {
 	return nil, fmt.Errorf("no result %q was collected (results: %s)", name, strings.Join(names, ", "))
 }
 
-// rowsOf returns the result of that name, or an error if its rows were released.
+// rowsOf returns the result with the given name, or an error if its rows were released.
 func (r *Result) rowsOf(name string) (*collected, error) {
 	c, err := r.collected(name)
 	if err == nil && r.released.Load() {
@@ -99,13 +99,14 @@ func (r *Result) rowsOf(name string) (*collected, error) {
 }
 
 // Rows returns the rows collected under a name as values of T, in shard order. If T is a struct,
-// its exported fields are columns. The tag `column:"name"` names the column; by default it has
-// the field's name in snake case. `column:"-"` leaves a field out. Any other T is the only column,
-// or the column named "value" if there are several: Rows[int64] reads the result of
-// operators.Count.
-// Numbers, bool, string, []byte, time.Time and vectors as []float64 or [n]float64 are read into
-// fields of the same types, nullable columns into pointers. The values share nothing with the
-// result.
+// its exported fields are read from columns. The tag `column:"name"` names the column; by default
+// the column has the field's name in snake case. `column:"-"` leaves a field out. If T is not a
+// struct, its values are read from the only column or, if there are several, from the column
+// named "value": Rows[int64] reads the result of operators.Count.
+//
+// Columns of numbers, bools, text, bytes and times are read into numbers, bool, string, []byte
+// and time.Time, columns of vectors into []float64 or [n]float64, and nullable columns into
+// pointers to these types. The values share no memory with the result.
 func Rows[T any](r *Result, name string) ([]T, error) {
 	c, err := r.rowsOf(name)
 	if err != nil {
@@ -138,10 +139,10 @@ func Rows[T any](r *Result, name string) ([]T, error) {
 	return rows, nil
 }
 
-// Accumulator returns the folded value of an accumulator. It is the sum of what
-// operators added with Context.Accumulate, per shard and then up the tree over
-// the shards, so that it is the same at any parallelism. The second value is
-// false where nothing was added under the name.
+// Accumulator returns the value of an accumulator: the sum of what operators have
+// added with Context.Accumulate. Values are summed within each shard, and then along
+// the tree over shards, so that the sum is the same at any parallelism. The second
+// result is false if nothing was added under the name.
 func (r *Result) Accumulator(name string) (float64, bool) {
 	for _, a := range r.Report.Accumulators {
 		if a.Name == name {
@@ -151,7 +152,8 @@ func (r *Result) Accumulator(name string) (float64, bool) {
 	return 0, false
 }
 
-// Queue returns how the queue of that name ran, nil where the job has none.
+// Queue returns the report of the queue with the given name, or nil if the job has no
+// such queue.
 func (r *Result) Queue(name string) *task.QueueReport {
 	for i := range r.Report.Queues {
 		if r.Report.Queues[i].Name == name {
@@ -161,9 +163,9 @@ func (r *Result) Queue(name string) *task.QueueReport {
 	return nil
 }
 
-// Series returns the values that a queue reported under a name, one per
-// superstep, NaN where a superstep reported none; nil where there is no such
-// queue or name.
+// Series returns the values that a queue reported under a name, one per superstep.
+// The value is NaN for a superstep without a report. Series returns nil if there is
+// no such queue or name.
 func (r *Result) Series(queue, name string) []float64 {
 	q := r.Queue(queue)
 	if q == nil {

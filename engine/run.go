@@ -10,11 +10,11 @@ import (
 )
 
 // Run builds the job's graph, compiles it and runs it to its end, in this process or on a
-// Cluster. Cancelling ctx ends the run: nothing keeps running, and sinks leave nothing behind.
-// The caller releases the result.
+// Cluster. If ctx is cancelled, the run ends: nothing continues to run, and sinks remove what
+// they have written. The caller must release the result.
 //
 // Mistakes in the graph are returned as a *BuildError, before anything runs. The failure of a
-// job on a cluster is a *JobError.
+// job on a cluster is returned as a *JobError.
 func Run[A any](ctx context.Context, job *Job[A], args A, opts ...Option) (*Result, error) {
 	c, err := newConfig(opts)
 	if err != nil {
@@ -34,7 +34,7 @@ func Run[A any](ctx context.Context, job *Job[A], args A, opts ...Option) (*Resu
 	return result, tellOutputs(err)
 }
 
-// tellOutputs adds to the error of a failed commit which outputs are visible.
+// tellOutputs adds to the error of a failed commit a text that says which outputs are visible.
 func tellOutputs(err error) error {
 	var failed *task.CommitError
 	if errors.As(err, &failed) {
@@ -43,8 +43,8 @@ func tellOutputs(err error) error {
 	return err
 }
 
-// Compile builds the job's graph and compiles it, and runs nothing. The facts the
-// graph rests on, such as lists of files, are resolved.
+// Compile builds the job's graph and compiles it, but does not run it. It resolves the
+// facts on which the graph depends, such as lists of files.
 func Compile[A any](job *Job[A], args A, opts ...Option) (*plan.Plan, error) {
 	c, err := newConfig(opts)
 	if err != nil {
@@ -57,7 +57,7 @@ func Compile[A any](job *Job[A], args A, opts ...Option) (*plan.Plan, error) {
 	return made.plan, nil
 }
 
-// BuildGraph builds the job's graph and compiles nothing.
+// BuildGraph builds the job's graph, but does not compile it.
 func BuildGraph[A any](job *Job[A], args A, opts ...Option) (*plan.Graph, error) {
 	c, err := newConfig(opts)
 	if err != nil {
@@ -87,7 +87,7 @@ func prepare[A any](job *Job[A], args A, c *config) (*prepared, error) {
 		return nil, err
 	}
 	parallelism := c.parallelism
-	if parallelism == 0 { // the options are for a cluster, which Compile does not ask
+	if parallelism == 0 { // the options are for a cluster, whose slots are not known here
 		parallelism = c.localParallelism()
 	}
 	p, err := plan.Compile(b.graph, parallelism)
@@ -97,9 +97,9 @@ func prepare[A any](job *Job[A], args A, c *config) (*prepared, error) {
 	return &prepared{plan: p, graph: b.graph, bind: b.bind, store: b.store, advise: b.advise}, nil
 }
 
-// buildTwice builds the graph, resolving its facts, and builds it again from them, as every
-// other process of a run will. Graphs that differ are refused: the processes would not run the
-// same job. The second build is returned, so that the run uses the replayed facts.
+// buildTwice builds the graph and resolves its facts, and then builds it again from these facts,
+// as every other process of a run will do. If the graphs differ, it fails, as the processes would
+// not run the same job. It returns the second build, so that the run uses the replayed facts.
 func buildTwice[A any](job *Job[A], args A, c *config) (*Builder, error) {
 	first, err := build(job, args, c, resolving())
 	if err != nil {
@@ -119,10 +119,10 @@ func buildTwice[A any](job *Job[A], args A, c *config) (*Builder, error) {
 	return second, nil
 }
 
-// warnUnread logs which datasets nobody reads. The usual cause is a forgotten sink, or a
-// dataset mixed up with another. Such operators do not run, unless the job has neither a sink
-// nor a queue. Queues always run, as their functions may report values; a queue whose rows
-// nobody reads is logged too.
+// warnUnread logs a warning for each dataset that nothing reads. The usual cause is a forgotten
+// sink, or that the wrong dataset was used. The operator of such a dataset does not run, unless
+// the job has neither a sink nor a queue. A queue whose rows nothing reads is logged too,
+// although queues always run, as their functions may report values.
 func (b *Builder) warnUnread() {
 	nodes := b.graph.Nodes
 	needed := plan.Needed(nodes)
@@ -150,7 +150,7 @@ func (b *Builder) warnUnread() {
 	}
 }
 
-// operatorTitle names an operator of a graph.
+// operatorTitle returns the name of an operator of a graph for a message.
 func operatorTitle(n *plan.Node) string {
 	if n.Name != "" {
 		return fmt.Sprintf("%s %q", n.Op, n.Name)
@@ -158,7 +158,7 @@ func operatorTitle(n *plan.Node) string {
 	return n.Op
 }
 
-// build calls the job's function once.
+// build calls the job's function once and returns its builder, or an error if there are mistakes.
 func build[A any](job *Job[A], args A, c *config, f facts) (*Builder, error) {
 	if err := job.check(); err != nil {
 		return nil, err
@@ -185,8 +185,8 @@ func build[A any](job *Job[A], args A, c *config, f facts) (*Builder, error) {
 	return b, nil
 }
 
-// validateError turns the error of a graph as a whole into a BuildError, as for single
-// operators.
+// validateError turns an error of plan.Graph.Validate into a BuildError, as it is returned for
+// mistakes in single operators.
 func validateError(job string, err error) error {
 	found := plan.Misuses(err)
 	if len(found) == 0 {
@@ -207,10 +207,10 @@ const whyBuildsDiffer = "a job function must depend on its arguments alone: like
 // different graphs.
 type DifferenceError struct {
 	Job  string
-	Diff string // the difference, line by line
+	Diff string // the difference as text of several lines; see plan.Diff
 }
 
-// Error shows the difference and the likely causes.
+// Error returns the difference and the likely causes.
 func (e *DifferenceError) Error() string {
 	return fmt.Sprintf("%s builds differently each time (%s):\n%s", jobTitle(e.Job), whyBuildsDiffer, e.Diff)
 }
@@ -225,7 +225,7 @@ func (r *prepared) run(ctx context.Context, c *config) (*Result, error) {
 	watch := startWatch(r.plan, c, cancel)
 	report, err := task.Run(ctx, r.plan, r.graph, r.bind, newEnv(c, r, watch))
 	if untold := watch.stop(report, err); untold != nil && !errors.Is(err, untold) {
-		err = errors.Join(err, untold) // otherwise untold is what ended the run
+		err = errors.Join(err, untold) // if err is untold, the failure of OnProgress has ended the run
 	}
 	if err != nil {
 		r.store.release()

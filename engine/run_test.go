@@ -115,8 +115,8 @@ func TestResultsByName(t *testing.T) {
 	(*Result)(nil).Release()
 }
 
-// overwritingAllocator is an allocator that overwrites freed memory, so that later reads of it are
-// noticed.
+// overwritingAllocator is an allocator that overwrites freed memory, so that tests detect later
+// reads of it.
 type overwritingAllocator struct{ *memory.GoAllocator }
 
 func (overwritingAllocator) Free(b []byte) {
@@ -142,7 +142,7 @@ func TestRowsShareNothingWithTheResult(t *testing.T) {
 	require.Equal(t, []word{{"number 0"}, {"number 1"}, {"number 2"}}, rows)
 }
 
-// speller writes numbers as words.
+// speller is an operator that emits each number as a text.
 type speller struct{ schema *arrow.Schema }
 
 func (speller) Open(*Context) error                  { return nil }
@@ -203,7 +203,7 @@ func TestCommitThatFails(t *testing.T) {
 	aborted := false
 	_, err := Run(t.Context(), Anonymous(func(b *Builder) error {
 		d := numbers(b, 10)
-		Collect(d, "rows") // committed before the other one fails
+		Collect(d, "rows") // this sink commits before the other one fails
 		require.Nil(t, b.Add(Spec{Op: "Write", Inputs: []Port{{From: d}}, Operator: func() Operator { return swallower{} }, Sink: unwritable{&aborted}}))
 		return nil
 	}), struct{}{}, Shards(4), checkedAllocator(t))
@@ -235,8 +235,8 @@ func TestJobFunctionThatEndsItsGoroutine(t *testing.T) {
 	require.EqualError(t, err, "job: the job function: the function ended its goroutine (runtime.Goexit, or t.FailNow of a test)")
 }
 
-// If a call of OnProgress panics or exits its goroutine, the run fails for that reason,
-// whichever call it is.
+// TestOnProgressThatPanics requires that the run fails if any call of the OnProgress function
+// panics or exits its goroutine, and gives that reason.
 func TestOnProgressThatPanics(t *testing.T) {
 	cause := errors.New("no screen")
 	forever := Anonymous(func(b *Builder) error {

@@ -1,15 +1,15 @@
 package engine
 
-// Runnable is a *Job of any arguments.
+// Runnable is a *Job with any type of arguments.
 type Runnable interface {
 	// Name returns the job's name.
 	Name() string
 
-	// check says what is wrong with the definition.
+	// check returns an error if the definition is wrong.
 	check() error
 
-	// rebuild builds the job in another process than the one that submitted it, from
-	// its arguments as encodeArgs wrote them.
+	// rebuild builds the job in a process other than the one that submitted it. args are
+	// the arguments as encodeArgs has encoded them.
 	rebuild(args []byte, c *config, f facts) (*Builder, error)
 }
 

@@ -13,34 +13,34 @@ import (
 	"github.com/superstep-ml/superstep/engine/task"
 )
 
-// errInterrupted is the cause of a run that a signal ended.
+// errInterrupted is the cause with which a signal cancels a run.
 var errInterrupted = errors.New("cancelled")
 
-// listen receives interrupts and requests to terminate.
+// listen returns a channel of the signals SIGINT and SIGTERM, and a function that stops them.
 func listen() (<-chan os.Signal, func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	return signals, func() { signal.Stop(signals) }
 }
 
-// sameSignal is how long after a signal that cancels another one counts as the same: a
-// terminal, a shell or timeout(1) may signal both a process and its process group. Nobody
-// presses a key twice that fast on purpose.
+// sameSignal is the time after a signal that cancels the run within which another signal is
+// ignored as a duplicate: a terminal, a shell or timeout(1) may signal both a process and its
+// process group. Nobody presses a key twice that fast on purpose.
 const sameSignal = 250 * time.Millisecond
 
 // interrupts handles the signals of a program. While the job runs, the first signal cancels it;
 // otherwise a signal ends the process.
 type interrupts struct {
 	program *program
-	stop    func() // ends listening; further calls do nothing
+	stop    func() // stops handling signals; further calls do nothing
 
 	mu     sync.Mutex              // held while the process exits, so that no run begins
-	cancel context.CancelCauseFunc // of the run, until a signal came
-	told   bool                    // a signal came
-	at     time.Time               // when the signal came
+	cancel context.CancelCauseFunc // cancels the run; nil after a signal
+	told   bool                    // a signal has cancelled the run
+	at     time.Time               // when it did
 }
 
-// interrupts begins to listen.
+// interrupts begins to handle signals.
 func (p *program) interrupts() *interrupts {
 	signals, stop := p.listen()
 	done := make(chan struct{})
@@ -58,7 +58,8 @@ func (p *program) interrupts() *interrupts {
 	return in
 }
 
-// cancelWith sets the function that cancels the run. The run may begin once it returns.
+// cancelWith sets the function that cancels the run. The run may begin once cancelWith has
+// returned.
 func (in *interrupts) cancelWith(cancel context.CancelCauseFunc) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -87,11 +88,11 @@ func (in *interrupts) signal() {
 // sayCancelled reports that the program ends because of a signal.
 func (p *program) sayCancelled() { fmt.Fprintf(p.stderr, "%s: cancelled\n", p.name) }
 
-// onlyInterrupted reports whether err is an interrupt and nothing else: no operator failed,
-// none was abandoned, and no other error is joined to it, such as that of a sink that could not
-// remove its output.
+// onlyInterrupted reports whether err only says that a signal has cancelled the run: no operator
+// failed or was abandoned, and no other error is joined to it, such as the error of a sink that
+// could not remove its output.
 func onlyInterrupted(err error) bool {
-	for ; err != nil; err = errors.Unwrap(err) { // ends at joined errors
+	for ; err != nil; err = errors.Unwrap(err) { // Unwrap returns nil for joined errors
 		switch err.(type) {
 		case *task.TaskError, *task.AbandonedError:
 			return false

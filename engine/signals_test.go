@@ -78,7 +78,7 @@ func TestMainSignalWhileBuilding(t *testing.T) {
 	exited := make(chan int, 1)
 	job := Define("slow", func(b *Builder, _ struct{}) error {
 		signals <- os.Interrupt
-		require.Equal(t, exitFailed, <-exited, "at once")
+		require.Equal(t, exitFailed, <-exited, "the process must exit at once")
 		return errors.New("the process is gone by now")
 	})
 	got := runIn(t, job, programEnv{listen: hears(signals), exit: func(code int) { exited <- code }}, "--progress off")
@@ -121,9 +121,8 @@ func TestMainSecondSignal(t *testing.T) {
 	require.Equal(t, exitFailed, got.code)
 }
 
-// TestMainSignalsAtOnce sends a program the same signal several times within a moment.
-// timeout(1) does so: it signals the process and then its process group. They count as one
-// signal.
+// TestMainSignalsAtOnce requires that a program counts equal signals within a moment as one.
+// timeout(1) sends such signals: it signals the process and then its process group.
 func TestMainSignalsAtOnce(t *testing.T) {
 	signals := make(chan os.Signal) // a send returns after the program has handled the previous signals
 	begin := time.Unix(0, 0)

@@ -9,9 +9,9 @@ import (
 	"github.com/superstep-ml/superstep/engine/task"
 )
 
-// Summary writes what ran as tables for people: rows and times of each vertex and
-// its subtasks, then supersteps, stages and last reported values of each queue,
-// then accumulators and memory.
+// Summary returns a description of the run as tables for people: rows and times of
+// each vertex and its subtasks, then supersteps, stages and last reported values of
+// each queue, then accumulators and memory.
 func (r *Result) Summary() string {
 	var b strings.Builder
 	summarizeVertices(&b, r.Report.Vertices)
@@ -26,11 +26,11 @@ func (r *Result) Summary() string {
 	return b.String()
 }
 
-// maxSummaryName bounds the names in a table, so that its columns stay narrow.
+// maxSummaryName limits the length of names in a table, so that its columns stay narrow.
 const maxSummaryName = 48
 
-// summarizeVertices writes a line per vertex and, where there are several, per
-// subtask. Counters of operators follow their vertex.
+// summarizeVertices writes a line for each vertex and, if it has several subtasks, for
+// each subtask. The counters of its operators follow.
 func summarizeVertices(b *strings.Builder, vertices []task.VertexReport) {
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "vertex\tsubtask\tshards\trows in\trows out\tbusy\twaiting")
@@ -105,7 +105,7 @@ func summarizeQueue(b *strings.Builder, q *task.QueueReport) {
 	}
 }
 
-// formatDuration writes a duration with three digits or so: "1.23s", "45.6ms".
+// formatDuration returns a duration with about three digits: "1.23s", "45.6ms".
 func formatDuration(d time.Duration) string {
 	if d < 1000 {
 		return d.String()

@@ -5,23 +5,23 @@ import (
 )
 
 // ColumnUse says which columns of an input an operator uses, so that sources can leave out the
-// others. The zero value stands for all columns. A column that is not used may hold any values
+// other columns. The zero value means all columns. A column that is not used may hold any values
 // of its type.
 type ColumnUse struct {
-	// Some says that the operator uses only the columns of Reads and Passes and the Keys of the
-	// port.
+	// Some says that the operator uses only the columns in Reads and in Passes, and the Keys of
+	// the port.
 	Some bool
 	// Reads names the columns whose values the operator reads.
 	Reads []string
-	// Passes gives, for each column that the operator emits, the number of the input's column
-	// that it passes on unchanged. It is negative for a column that the operator makes itself.
-	// nil means that none is passed on.
+	// Passes[i] is the number of the input's column that the operator passes on unchanged as
+	// column i of its output. It is negative if the operator makes column i itself. If Passes is
+	// nil, no column is passed on.
 	Passes []int
 }
 
-// NeededColumns tells, by number, which columns of the rows are read by an operator, a sink or
-// a queue that the run needs. It is for sources, while they run. Before the job's function has
-// returned it is nil, as operators that are added later may read any column.
+// NeededColumns reports, for each column of the rows, whether an operator, a sink or a queue that
+// runs reads it. It is for sources, while they run. Before the job's function has returned it
+// returns nil, as operators that are added later may read any column.
 func (d *Dataset) NeededColumns() []bool {
 	if d.poisoned || !d.builder.sealed {
 		return nil
@@ -29,8 +29,8 @@ func (d *Dataset) NeededColumns() []bool {
 	return d.builder.neededColumns()[d.node]
 }
 
-// columnsNeeded tells, by node and column, which columns somebody reads. It is a pure function
-// of the graph and of the column uses, which are given by node and port.
+// columnsNeeded reports, for each column of each node, whether a node that runs reads it. It is a
+// pure function of the graph's nodes and of uses, the column uses by node and port.
 func columnsNeeded(nodes []plan.Node, uses map[plan.NodeID][]ColumnUse) [][]bool {
 	runs := plan.Needed(nodes)
 	needed := make([][]bool, len(nodes))
@@ -54,8 +54,8 @@ func columnsNeeded(nodes []plan.Node, uses map[plan.NodeID][]ColumnUse) [][]bool
 	return needed
 }
 
-// add marks the needed columns of an input. emitted says which columns of the operator's output
-// are needed.
+// add marks in needed the columns of an input that are needed. emitted says which columns of the
+// operator's output are needed.
 func (u ColumnUse) add(keys []string, emitted []bool, columns []plan.Column, needed []bool) {
 	read := make(map[string]bool, len(keys)+len(u.Reads))
 	for _, names := range [][]string{keys, u.Reads} {

@@ -8,7 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 )
 
-// TestColumnsNeeded propagates the columns that operators read back to the source.
+// TestColumnsNeeded requires that columnsNeeded propagates the columns that operators read back
+// to the source.
 func TestColumnsNeeded(t *testing.T) {
 	abc := []plan.Column{{Name: "a"}, {Name: "b"}, {Name: "c"}}
 	node := func(id plan.NodeID, columns []plan.Column, from ...plan.NodeID) plan.Node {

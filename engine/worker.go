@@ -16,12 +16,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// WorkerMain lets a cluster run the program. In a worker process, which a task manager starts,
-// it runs the worker's part of one of these jobs and exits, so it does not return. In any other
-// process it returns at once.
+// WorkerMain makes it possible to run the program's jobs on a cluster. In a worker process, which
+// a task manager has started, it runs the worker's part of one of these jobs and ends the
+// process, so it does not return. In any other process it returns at once.
 //
-// Main calls it. A program with a main of its own calls it once, before it reads flags or
-// anything else, with all jobs that it ever gives to Run with Cluster:
+// Main calls WorkerMain. A program that does not use Main must call it once, before it reads flags
+// or anything else, with all jobs that it passes to Run with the option Cluster:
 //
 //	func main() {
 //		engine.WorkerMain(train, predict)
@@ -33,7 +33,7 @@ func WorkerMain(jobs ...Runnable) {
 		offer(jobs)
 		return
 	}
-	// Programs that the job starts are no workers.
+	// Programs that the job starts must not regard themselves as workers.
 	os.Unsetenv(wire.WorkerEnv)
 	in, err := inherited(wire.WorkerReads, "commands")
 	out, outErr := inherited(wire.WorkerWrites, "reports")
@@ -41,9 +41,9 @@ func WorkerMain(jobs ...Runnable) {
 		fmt.Fprintf(os.Stderr, "the environment says by %s that this process is a worker, but no task manager started it (%v): unset the variable\n", wire.WorkerEnv, err)
 		os.Exit(exitFailed)
 	}
-	// The client and the task manager handle an interrupt of the terminal and end their workers
-	// in order. The signal is received rather than ignored, as processes that the job starts
-	// would inherit an ignored signal.
+	// The client and the task manager handle an interrupt of the terminal and end their workers.
+	// The worker receives the signal and does nothing. If it ignored the signal instead, processes
+	// that the job starts would inherit this.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	os.Exit(runWorker(workerEnv{
 		version: version, jobs: jobs, in: in, out: out, stderr: os.Stderr,
@@ -51,11 +51,11 @@ func WorkerMain(jobs ...Runnable) {
 	}))
 }
 
-// offered are the names of the jobs that this process could run as a worker; nil until
-// WorkerMain is called. Run with Cluster checks it before anything is uploaded.
+// offered holds the names of the jobs that this program can run as a worker. It is nil until
+// WorkerMain is called. Run with the option Cluster checks it before anything is uploaded.
 var offered atomic.Pointer[[]string]
 
-// offer records jobs, beside those of earlier calls.
+// offer adds the names of jobs to offered.
 func offer(jobs []Runnable) {
 	for {
 		before := offered.Load()
@@ -74,8 +74,8 @@ func offer(jobs []Runnable) {
 	}
 }
 
-// usable reports whether a job can run in another process. What is wrong with other jobs is
-// reported when they are run.
+// usable reports whether a job can run in another process. Why other jobs cannot is reported when
+// they are run.
 func usable(j Runnable) bool { return j != nil && j.check() == nil && j.Name() != "" }
 
 // checkOffered returns an error if this program, started as a worker, would not know the job.
@@ -92,7 +92,7 @@ func checkOffered(name string) error {
 	return nil
 }
 
-// listNames writes names for a message.
+// listNames returns names as text for a message.
 func listNames(names []string) string {
 	if len(names) == 0 {
 		return "none"
@@ -100,34 +100,36 @@ func listNames(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// workerEnv holds what a worker takes from its process.
+// workerEnv holds what a worker uses of its process. Tests replace it.
 type workerEnv struct {
-	version string // of the protocol, as the task manager says it
+	version string // version of the task manager's protocol, as text
 	jobs    []Runnable
-	in      io.Reader // frames of the task manager
-	out     io.Writer // frames for it
+	in      io.Reader // frames from the task manager
+	out     io.Writer // frames to the task manager
 	stderr  io.Writer
-	// exit ends the process at once. If it returns, as in a test, the worker ends in order.
+	// exit ends the process at once. If it returns, as in a test, runWorker cleans up and
+	// returns.
 	exit func(code int)
-	// enter makes a directory the working directory, see enterDir.
+	// enter changes the working directory, see enterDir.
 	enter func(dir, scratch string) (missing, err error)
 	// open opens the data plane.
 	open func(planeConfig) (dataPlane, error)
 	// part makes the runner of the worker's subtasks.
 	part func(partConfig) (subtasks, error)
-	// allocator holds all rows; nil is the default.
+	// allocator allocates the memory of all rows; nil means the default.
 	allocator memory.Allocator
-	beat      time.Duration // 0 is beatEvery
-	patience  time.Duration // 0 is workerPatience
+	beat      time.Duration // time between heartbeats; 0 means beatEvery
+	patience  time.Duration // see workerPatience; 0 means workerPatience
 }
 
 const (
-	// beatEvery is the time between beats.
+	// beatEvery is the default time between heartbeats.
 	beatEvery = 500 * time.Millisecond
-	// workerPatience is how long user code may go on after it was told to end.
+	// workerPatience is the default of how long user code may continue after it was told to end.
 	workerPatience = 10 * time.Second
 	// drainGrace is how long the task manager may take to read the remaining messages.
 	drainGrace = 5 * time.Second
-	// lastResort is how long a worker that has ended may take to close what it holds.
+	// lastResort is how long a worker may take to close what it holds. After that its process
+	// exits.
 	lastResort = 15 * time.Second
 )

@@ -23,10 +23,10 @@ import (
 // vertex.
 var damagedRows = regexp.MustCompile(`worker \d .* (sent|that what) worker \d .*damaged in transit: .* for edge \d+, the rows that .*\.go:\d+\), vertex \d+, takes from `)
 
-// TestBytesDamagedBetweenWorkers runs a job of rows and a queue on three workers, with a
-// middlebox between them that makes one fault. The job has the right result or fails. If bytes
-// of a frame were damaged, it fails for that reason, whatever happens next, and names the
-// operator of the rows.
+// TestBytesDamagedBetweenWorkers runs a job that exchanges rows and has a queue on three
+// workers. A middlebox between them makes one fault. The test requires that the job has the
+// right result or fails. If bytes of a frame were damaged, the job must fail for that reason,
+// whatever happens next, and name the operator of the rows.
 func TestBytesDamagedBetweenWorkers(t *testing.T) {
 	job := engine.Define("damaged", func(b *engine.Builder, _ struct{}) error {
 		rows := operators.Generate(b, 300, makeReading)
@@ -45,7 +45,7 @@ func TestBytesDamagedBetweenWorkers(t *testing.T) {
 	if testsize.Soak {
 		n = 10_000
 	}
-	const greetings = 200 // bytes of the handshake; if they are damaged, the connection is tried again
+	const greetings = 200 // size of the handshake in bytes; if it is damaged, the worker tries to connect again
 	var mu sync.Mutex
 	var running sync.WaitGroup
 	turns := make(chan struct{}, 4)
@@ -103,7 +103,7 @@ func TestBytesDamagedBetweenWorkers(t *testing.T) {
 	}
 	running.Wait()
 	runtime.ReadMemStats(&after)
-	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(n)*(64<<20), "no length is believed that was damaged")
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(n)*(64<<20), "a damaged length must not make a worker allocate that much memory")
 	require.Greater(t, struck, n/5)
 	require.Greater(t, damaged, n/8)
 	require.Positive(t, messages, "no rows were damaged")

@@ -20,7 +20,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// splits are the numbers of slots of each worker, for jobs on 1 to 4 workers.
+// splits are the ways in which tests divide slots among 1 to 4 workers. Each element has the
+// number of slots of each worker.
 var splits = [][]int{{1}, {3}, {1, 1}, {2, 3}, {1, 2, 1}, {1, 1, 1, 1}, {3, 2, 1, 2}}
 
 // sameBits runs a job in this process and on workers, and compares the results and the files
@@ -130,7 +131,8 @@ func TestWorkersRunQueues(t *testing.T) {
 	sameBits(t, job, func(out string) outArgs { return outArgs{out} }, engine.Seed(3))
 }
 
-// Rows and collectives are encrypted, at whatever addresses the workers listen.
+// TestWorkersOverTLS requires that rows and collectives are encrypted, at whatever addresses
+// the workers listen.
 func TestWorkersOverTLS(t *testing.T) {
 	authority, err := security.NewAuthority()
 	require.NoError(t, err)
@@ -154,8 +156,8 @@ func TestWorkersOverTLS(t *testing.T) {
 	require.Equal(t, engine.ResultText(want), engine.ResultText(got.Result))
 }
 
-// TestWorkersAtPortsOfARange: each worker needs only one port of the range, for both rows and
-// queues. A worker that finds no free port says so.
+// TestWorkersAtPortsOfARange requires that each worker needs only one port of the range, for
+// both rows and queues, and that a worker that finds no free port says so.
 func TestWorkersAtPortsOfARange(t *testing.T) {
 	job := engine.Define("ranged", func(b *engine.Builder, _ struct{}) error {
 		points := operators.Map(operators.Generate(b, 60, func(draws sharding.Random, i int64) []float64 { return []float64{draws.Float64()} }),
@@ -184,7 +186,8 @@ func TestWorkersAtPortsOfARange(t *testing.T) {
 // point is a row with a vector.
 type point struct{ At []float64 }
 
-// A worker with the secret of another attempt cannot connect, and the job fails.
+// TestWorkersOfAnotherSecret requires that a worker with the secret of another attempt cannot
+// connect to the others, and that the job fails.
 func TestWorkersOfAnotherSecret(t *testing.T) {
 	job := engine.Define("mixed", func(b *engine.Builder, _ struct{}) error {
 		engine.Collect(operators.Rebalance(operators.Generate(b, 500, makeReading)), "rows")
@@ -201,7 +204,8 @@ func TestWorkersOfAnotherSecret(t *testing.T) {
 	}
 }
 
-// The progress of the workers adds up to the work done.
+// TestWorkersTellProgress requires that the progress of all workers adds up to all rows and all
+// shards.
 func TestWorkersTellProgress(t *testing.T) {
 	job := engine.Define("progress", func(b *engine.Builder, _ struct{}) error {
 		rows := operators.Generate(b, 2000, makeReading)
@@ -223,7 +227,8 @@ func TestWorkersTellProgress(t *testing.T) {
 	}
 }
 
-// The first cause of a failure is reported with its place, and the other workers end.
+// TestWorkersFail requires that the first cause of a failure is reported with its place, and
+// that the other workers end.
 func TestWorkersFail(t *testing.T) {
 	for name, test := range map[string]struct {
 		fail func(r reading) error
@@ -259,12 +264,13 @@ func TestWorkersFail(t *testing.T) {
 			for _, want := range test.want {
 				require.Contains(t, f.Message, strings.Replace(want, "operator Map (", "operator MapPartition (", 1))
 			}
-			require.Empty(t, takeFiles(t, dir), "nothing is left behind")
+			require.Empty(t, takeFiles(t, dir), "no file may be left")
 		})
 	}
 }
 
-// A sink that cannot begin fails the job before anything runs.
+// TestWorkersOutputExists requires that a sink that cannot begin fails the job before anything
+// runs.
 func TestWorkersOutputExists(t *testing.T) {
 	job := engine.Define("writing", func(b *engine.Builder, a outArgs) error {
 		operators.WriteCSV(operators.Generate(b, 10, makeReading), a.Out+"/rows.csv", operators.CSVWriteOptions{})

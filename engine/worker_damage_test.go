@@ -29,7 +29,7 @@ func (p boxedPlane) Connect(addresses []string) error {
 	return p.dataPlane.Connect(boxed)
 }
 
-// RunThrough is RunOnWorkers with a middlebox between the workers.
+// RunThrough is like RunOnWorkers, with a middlebox between the workers.
 func RunThrough[A any](t testing.TB, box *middlebox.Box, job *Job[A], args A, slots []int, opts ...Option) *OnWorkers {
 	t.Helper()
 	return runOnWorkers(t, job, args, slots, func(*wire.Deployment) {}, func(c planeConfig) (dataPlane, error) {

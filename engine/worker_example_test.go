@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// A program with its own main first says which jobs a cluster may run in it. In this process
-// WorkerMain returns, because it was not started as a worker.
+// A program that does not use Main first says which jobs a cluster may run in it. Here
+// WorkerMain returns, because this process was not started as a worker.
 func ExampleWorkerMain() {
 	type args struct{ N int64 }
 	doubled := engine.Define("doubled", func(b *engine.Builder, a args) error {

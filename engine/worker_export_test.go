@@ -21,7 +21,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// OnWorkers is a job run by several workers in this process.
+// OnWorkers is the outcome of a job that several workers in this process ran.
 type OnWorkers struct {
 	Result *Result
 	Output string // text that operators print
@@ -38,13 +38,13 @@ func RunOnWorkers[A any](t testing.TB, job *Job[A], args A, slots []int, opts ..
 	return RunOnWorkersWith(t, job, args, slots, func(*wire.Deployment) {}, opts...)
 }
 
-// RunOnWorkersWith is RunOnWorkers, but change may modify each deployment.
+// RunOnWorkersWith is like RunOnWorkers, but change may modify each deployment.
 func RunOnWorkersWith[A any](t testing.TB, job *Job[A], args A, slots []int, change func(d *wire.Deployment), opts ...Option) *OnWorkers {
 	t.Helper()
 	return runOnWorkers(t, job, args, slots, change, nil, opts...)
 }
 
-// runOnWorkers is RunOnWorkersWith, but open, if not nil, opens the data planes.
+// runOnWorkers is like RunOnWorkersWith, but open, if not nil, opens the data planes.
 func runOnWorkers[A any](t testing.TB, job *Job[A], args A, slots []int, change func(d *wire.Deployment), open func(planeConfig) (dataPlane, error), opts ...Option) *OnWorkers {
 	t.Helper()
 	parallelism := 0
@@ -124,7 +124,7 @@ func newDefaultConfig(t testing.TB) *config {
 	return c
 }
 
-// manager sends the workers of a job what a task manager and the job manager send them.
+// manager plays the task managers and the job manager for the workers of a job.
 type manager struct {
 	t        testing.TB
 	hands    []*scriptedTaskManager
@@ -135,7 +135,7 @@ type manager struct {
 	cancelled sync.Once
 }
 
-// whole leads the workers through the job. If one fails, it cancels the others.
+// whole leads the workers through the job. If one of them fails, whole cancels the others.
 func (m *manager) whole() {
 	m.failures = make([]*wire.Failure, len(m.hands))
 	addresses := make([]string, len(m.hands))
@@ -162,7 +162,7 @@ func (m *manager) whole() {
 	}
 	m.cancel()
 	for i := range m.hands {
-		for m.failures[i] == nil && m.hear(i, func(*wire.FromWorker) {}) { // skips messages before the failure
+		for m.failures[i] == nil && m.hear(i, func(*wire.FromWorker) {}) { // the loop skips messages before the failure
 		}
 	}
 }
@@ -178,7 +178,8 @@ func (m *manager) tell(word wire.ToWorker) {
 	}
 }
 
-// hear takes the next message of a worker; it returns false for a failure.
+// hear gives take the next message of a worker. If the message is a failure, hear stores it and
+// returns false.
 func (m *manager) hear(i int, take func(said *wire.FromWorker)) bool {
 	said := m.hands[i].next(&m.at[i])
 	require.NotNil(m.t, said, "worker %d has ended: %s", i, m.hands[i].stderr.String())
@@ -190,7 +191,8 @@ func (m *manager) hear(i int, take func(said *wire.FromWorker)) bool {
 	return true
 }
 
-// each takes the next message of every worker. If one is a failure, it cancels the job.
+// each gives take the next message of every worker. If one is a failure, each cancels the job
+// and returns false.
 func (m *manager) each(take func(i int, said *wire.FromWorker)) bool {
 	var hearing sync.WaitGroup
 	var failed atomic.Bool
@@ -227,7 +229,7 @@ func (r *Result) rowsText() string {
 }
 
 // ResultText returns the rows and accumulators of a run as text. Two texts are equal if and
-// only if all bits are.
+// only if all bits of the rows and accumulators are.
 func ResultText(r *Result) string {
 	text := r.rowsText()
 	for _, a := range r.Report.Accumulators {
@@ -242,7 +244,7 @@ func ResultText(r *Result) string {
 	return text
 }
 
-// SomeFailure returns a failure that is not the consequence of another one.
+// SomeFailure returns a failure that is not the consequence of another failure.
 func (o *OnWorkers) SomeFailure(t testing.TB) *wire.Failure {
 	i := slices.IndexFunc(o.Failures, func(f *wire.Failure) bool { return f != nil && f.Kind != wire.PeerFailure })
 	require.GreaterOrEqual(t, i, 0, "%v", o.Failures)

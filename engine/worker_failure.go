@@ -16,10 +16,10 @@ import (
 )
 
 var (
-	// errTold is the cause of work that a worker was told to give up, if no better cause is
-	// known.
+	// errTold is the cause with which a worker ends its work when the task manager tells it to
+	// end and no other cause is known.
 	errTold = errors.New("the worker was told to end")
-	// errAlone is the cause if the task manager is gone.
+	// errAlone is the cause if the task manager has ended or cannot be reached.
 	errAlone = errors.New("the task manager of the worker is gone")
 )
 
@@ -32,14 +32,14 @@ type workerError struct {
 func (e *workerError) Error() string { return e.err.Error() }
 func (e *workerError) Unwrap() error { return e.err }
 
-// misused returns the failure of a job that cannot run as it was submitted.
+// misused returns err as the failure of a job that cannot run as it was submitted.
 func misused(err error) error { return &workerError{wire.MisuseFailure, err} }
 
-// clusterFault returns a failure that neither the job nor its data caused.
+// clusterFault returns err as a failure that neither the job nor its data has caused.
 func clusterFault(err error) error { return &workerError{wire.ClusterFailure, err} }
 
-// cancelled returns the failure of a worker that was told to stop. Whatever the reason, it is
-// not in this worker.
+// cancelled returns the failure of a worker that was told to stop. Its kind says that the cause
+// is not in this worker.
 func cancelled(reason string) error {
 	if reason == "" {
 		return &workerError{wire.PeerFailure, errors.New("cancelled")}
@@ -47,33 +47,34 @@ func cancelled(reason string) error {
 	return &workerError{wire.PeerFailure, fmt.Errorf("cancelled: %s", reason)}
 }
 
-// leftover is an error about functions that go on, or output that stays, after a worker failed
-// for another reason.
+// leftover is an error about functions that still run, or output that could not be removed, after
+// a worker has failed for another reason.
 type leftover struct{ err error }
 
 func (e *leftover) Error() string { return e.err.Error() }
 func (e *leftover) Unwrap() error { return e.err }
 
-// adds reports whether an error adds to an earlier one rather than follows from it.
+// adds reports whether an error is to be added to an earlier failure, as it does not merely
+// follow from that.
 func adds(err error) bool {
 	var left *leftover
 	var abandoned *task.AbandonedError
 	return errors.As(err, &left) || errors.As(err, &abandoned)
 }
 
-// lateness returns the error of work that did not end.
+// lateness returns the error about work that was told to end and has not ended in time.
 func (w *worker) lateness() error {
 	return &leftover{fmt.Errorf("abandoned after %v: %s did not end when the worker was told to", w.env.patience, w.doing)}
 }
 
-// failureOf turns an error into what the user reads.
+// failureOf returns an error as the failure that is reported to the user.
 func (w *worker) failureOf(err error) *wire.Failure {
 	f := &wire.Failure{Kind: kindOf(err), Worker: -1, ExitCode: -1}
 	text := err.Error()
 	if w.job != nil {
 		d := w.job.deployment
 		f.Worker, f.TaskManager = d.Worker, d.TaskManager
-		// The reader knows which job it is.
+		// The message is shown together with the job's name, so the name is left out.
 		text = untitled{err, d.Spec.Name}.Error() + w.job.pathHint(err)
 	}
 	f.Message = clipMessage(text)
@@ -84,14 +85,15 @@ func (w *worker) failureOf(err error) *wire.Failure {
 	return f
 }
 
-// kindOf returns the kind of a failure: the job's, unless the error says otherwise.
+// kindOf returns the kind of a failure. It is a failure of user code, unless the error says
+// otherwise.
 func kindOf(err error) wire.FailureKind {
 	var known *workerError
 	switch {
 	case errors.As(err, &known):
 		return known.kind
 	case damaged(err):
-		return wire.ClusterFailure // of the network, whichever worker sent it
+		return wire.ClusterFailure // a failure of the network, even if the error names another worker
 	case task.FollowsPeer(err), errors.Is(err, errTold), errors.Is(err, context.Canceled):
 		return wire.PeerFailure
 	}
@@ -102,10 +104,10 @@ func kindOf(err error) wire.FailureKind {
 // same error for it.
 func damaged(err error) bool { return errors.Is(err, collective.ErrDamaged) }
 
-// maxFailure bounds the message of a failure, in bytes.
+// maxFailure limits the length of the message of a failure, in bytes.
 const maxFailure = 32 << 10
 
-// clipMessage bounds a message, and makes it valid text.
+// clipMessage cuts a message to about maxFailure bytes, and makes it valid UTF-8.
 func clipMessage(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= maxFailure {
@@ -118,22 +120,22 @@ func clipMessage(s string) string {
 	return s[:end] + " …"
 }
 
-// LocalPathError is an error about a file whose path was given to a job. On a cluster its
-// message says on which machine the file was looked for. Operators that open files may return
-// it; errors of package os are recognized without it.
+// LocalPathError is an error about a file whose path was given to a job. On a cluster the message
+// of the failure then says on which machine the file was looked for. Operators that open files
+// may return it. Errors of package os need not be wrapped in it.
 type LocalPathError struct {
 	Path string // "" if unknown
 	Err  error
 }
 
-// Error is the message of Err, which names the path.
+// Error returns the message of Err, which should name the path.
 func (e *LocalPathError) Error() string { return e.Err.Error() }
 
 // Unwrap returns Err.
 func (e *LocalPathError) Unwrap() error { return e.Err }
 
-// pathHint returns the text that names the machine of the path in err, "" if err is not about a
-// path. Users expect paths to be those of their own machine.
+// pathHint returns a text that names the machine on which the path in err was looked for, or ""
+// if err is not about a path. Users might expect that paths refer to their own machine.
 func (j *workerJob) pathHint(err error) string {
 	path, about := pathOf(err)
 	if !about {
@@ -147,7 +149,8 @@ func (j *workerJob) pathHint(err error) string {
 	return " (" + hint + ")"
 }
 
-// pathOf returns the path in an error about a file that does not exist or may not be accessed.
+// pathOf reports whether err is about a path, such as the path of a file that does not exist or
+// may not be accessed. It returns the path, or "" if the path is unknown.
 func pathOf(err error) (path string, about bool) {
 	var local *LocalPathError
 	var at *fs.PathError
@@ -166,7 +169,7 @@ func pathOf(err error) (path string, about bool) {
 	return "", told
 }
 
-// reason returns the cause of an error about a path.
+// reason returns the cause of an error about a path, without the path.
 func reason(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {

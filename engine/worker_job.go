@@ -15,21 +15,21 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// workerJob is a job that a worker was told to run. Its methods are called one at a time.
+// workerJob is a job that a worker was told to run. Its methods are not called concurrently.
 type workerJob struct {
 	worker     *worker
 	deployment *wire.Deployment
 	logger     hclog.Logger
-	noDir      error // why relative paths fail; nil if they work
+	noDir      error // why the client's working directory could not be entered, or nil
 
 	builder  *Builder
 	plan     *plan.Plan
 	plane    dataPlane
 	part     subtasks
-	resumed  *task.Resumption // set instead of plane, part and progress to finish a commit
+	resumed  *task.Resumption // set in place of plane, part and progress if the worker only finishes a commit
 	progress *workerProgress
 
-	smallPages func() // takes back what config.hugePages did; nil before
+	smallPages func() // ends the effect of config.hugePages; nil before it is called
 }
 
 func newWorkerJob(w *worker, d *wire.Deployment) *workerJob {
@@ -45,7 +45,7 @@ func newWorkerJob(w *worker, d *wire.Deployment) *workerJob {
 }
 
 // build calls the job's function, as the client did, and opens the data plane. In a worker that
-// only resolves facts, it resolves those that the client could not.
+// is only to resolve facts, it resolves the facts of the job and does nothing else.
 func (j *workerJob) build(ctx context.Context) workOutcome {
 	d := j.deployment
 	failed := func(err error) workOutcome { return workOutcome{event: workFailed, err: err} }
@@ -79,7 +79,7 @@ func (j *workerJob) build(ctx context.Context) workOutcome {
 	if j.plan, err = plan.Compile(j.builder.graph, d.Spec.Parallelism); err != nil {
 		return failed(misused(err))
 	}
-	if ctx.Err() != nil { // ctx could not end the job's function, which has no context
+	if ctx.Err() != nil { // the job's function has no context, so it did not end with ctx
 		return failed(context.Cause(ctx))
 	}
 	if d.Mode == wire.CommitMode {
@@ -93,7 +93,7 @@ func (j *workerJob) build(ctx context.Context) workOutcome {
 	}}}
 }
 
-// resume prepares to finish the commit of a run whose workers are gone. No part of the job
+// resume prepares to finish the commit of a run whose workers have ended. No part of the job
 // runs, so there is no data plane.
 func (j *workerJob) resume() workOutcome {
 	var err error
@@ -103,7 +103,7 @@ func (j *workerJob) resume() workOutcome {
 	return workOutcome{event: workDone, answer: &wire.FromWorker{Ready: &wire.Ready{Fingerprint: j.builder.graph.Fingerprint()}}}
 }
 
-// checkDeployment checks what the other methods rely on.
+// checkDeployment checks those fields of a deployment on which the methods of workerJob rely.
 func checkDeployment(d *wire.Deployment) error {
 	switch {
 	case d.Mode != wire.RunMode && d.Mode != wire.ResolveMode && d.Mode != wire.CommitMode:
@@ -125,7 +125,7 @@ func checkDeployment(d *wire.Deployment) error {
 	return nil
 }
 
-// findJob returns the job of that name.
+// findJob returns the job with the given name.
 func findJob(jobs []Runnable, name string) (Runnable, error) {
 	var names []string
 	var found Runnable
@@ -152,7 +152,7 @@ func findJob(jobs []Runnable, name string) (Runnable, error) {
 	return nil, fmt.Errorf("the program has no job %q (it has: %s)%s", name, listNames(names), hint)
 }
 
-// config returns the client's configuration, as far as it matters to a worker.
+// config returns those settings of the client that apply to a worker.
 func (j *workerJob) config() (*config, error) {
 	d, run := j.deployment, &j.deployment.Spec.Run
 	exists := Fail
@@ -177,8 +177,8 @@ func (j *workerJob) config() (*config, error) {
 	return newConfig(opts)
 }
 
-// memory returns the budget of the worker's exchanges: what the user gives each slot, or else
-// all that the task manager gives the worker.
+// memory returns the memory budget of the worker: the budget that the user gives each slot,
+// for all slots of the worker, or else the memory that the task manager gives the worker.
 func (j *workerJob) memory() int64 {
 	d := j.deployment
 	if d.Spec.Run.Memory > 0 {
@@ -206,8 +206,8 @@ func rebuild(job Runnable, d *wire.Deployment, c *config) (*Builder, error) {
 	return b, nil
 }
 
-// resolveGraph builds the job on a machine that has its data. It builds twice, as a client with
-// the data does. It returns the graph with its facts.
+// resolveGraph builds the job on a machine that has its data, and returns the graph with its
+// facts as JSON. It builds the job twice, as a client that has the data does.
 func resolveGraph(job Runnable, d *wire.Deployment, c *config) ([]byte, error) {
 	at := func(err error) error {
 		return fmt.Errorf("on task manager %s, which was asked because the client cannot see the inputs: %w", d.TaskManager, untitled{err, job.Name()})
@@ -227,13 +227,13 @@ func resolveGraph(job Runnable, d *wire.Deployment, c *config) ([]byte, error) {
 		return nil, &DifferenceError{Job: job.Name(), Diff: plan.Diff(first.graph, second.graph)}
 	}
 	if len(second.outputs) > 0 && !d.Spec.Attached {
-		return nil, errors.New(detachedOutputs) // a client that cannot build the job did not know it
+		return nil, errors.New(detachedOutputs) // the client could not build the job, so it could not check this
 	}
 	return second.graph.JSON()
 }
 
-// untitled is an error whose message leaves out the job's name, as the whole message begins
-// with it.
+// untitled is an error whose message leaves out the job's name at its beginning. It is for
+// messages that are shown after the job's name.
 type untitled struct {
 	error
 	job string
@@ -242,7 +242,7 @@ type untitled struct {
 func (e untitled) Error() string { return strings.TrimPrefix(e.error.Error(), jobTitle(e.job)+": ") }
 func (e untitled) Unwrap() error { return e.error }
 
-// prepare begins the sinks. If one cannot begin, the cause is usually its path.
+// prepare begins the sinks. If a sink cannot begin, the cause is usually its path.
 func (j *workerJob) prepare(context.Context) workOutcome {
 	if err := j.part.Prepare(); err != nil {
 		return workOutcome{event: workFailed, err: &LocalPathError{Err: err}}
@@ -250,7 +250,8 @@ func (j *workerJob) prepare(context.Context) workOutcome {
 	return workOutcome{event: workDone, answer: &wire.FromWorker{Prepared: &wire.Prepared{}}}
 }
 
-// run runs the worker's subtasks. All that they send is on its way when it returns.
+// run runs the worker's subtasks. When it returns, their rows and progress have been passed to
+// the sender.
 func (j *workerJob) run(ctx context.Context, s *wire.Start) workOutcome {
 	if len(s.Addresses) != len(j.deployment.Slots) {
 		err := fmt.Errorf("the worker was told of %d addresses, and there are %d workers", len(s.Addresses), len(j.deployment.Slots))
@@ -280,7 +281,7 @@ func (j *workerJob) commit(c *wire.Commit) workOutcome {
 	return workOutcome{event: workDone, answer: &wire.FromWorker{Committed: &wire.Committed{}}}
 }
 
-// abort removes what the worker's sinks wrote, if anything.
+// abort removes what the worker's sinks have written, if anything.
 func (j *workerJob) abort() workOutcome {
 	if j.part == nil {
 		return workOutcome{event: workDone}

@@ -28,7 +28,7 @@ func deployTo(t *testing.T, environment workerEnv, m wire.ToWorker) (*wire.FromW
 	return answer, code
 }
 
-// cubes is a job whose name is similar to that of another job.
+// cubes is a job whose name a worker may suggest when a job is unknown.
 var cubes = Define("cubes", func(b *Builder, a squaresArgs) error { return errors.New("not to be built") })
 
 func TestWorkerMisuse(t *testing.T) {
@@ -90,7 +90,7 @@ func TestWorkerMisuse(t *testing.T) {
 	}
 }
 
-// Options of the run reach the worker.
+// TestWorkerConfig requires that the options of the run reach the worker.
 func TestWorkerConfig(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1, Seed(7))
 	spec.Run = wire.RunOptions{BatchRows: 5, Memory: 1 << 20, IfExists: "replace"}
@@ -104,7 +104,7 @@ func TestWorkerConfig(t *testing.T) {
 	require.Equal(t, exitOK, code)
 	env := part.env.env
 	require.Equal(t, 5, env.BatchRows)
-	require.Equal(t, int64(3<<20), env.MemoryBudget, "the user's is for each slot")
+	require.Equal(t, int64(3<<20), env.MemoryBudget, "the worker must add up the budgets of its slots")
 	require.Equal(t, m.Deployment.WorkDir, env.SpillDir)
 	require.Equal(t, uint64(7), part.env.plan.Seed)
 	require.Equal(t, environment.patience, env.AbandonAfter)
@@ -118,7 +118,8 @@ var checkingJob = Define("watchful", func(b *Builder, _ struct{}) error {
 	return squares.build(b, squaresArgs{N: 4})
 })
 
-// CheckState and CheckBroadcasts also reach the workers of a cluster.
+// TestWorkersCheckQueues requires that CheckState and CheckBroadcasts also reach the workers of
+// a cluster.
 func TestWorkersCheckQueues(t *testing.T) {
 	for i := range 4 {
 		spec := specOf(t, checkingJob, struct{}{}, 1, CheckState(true), CheckBroadcasts(true))
@@ -170,7 +171,7 @@ func resolve(spec wire.JobSpec) wire.ToWorker {
 	}}
 }
 
-// A worker resolves the facts that the client cannot resolve.
+// TestWorkerResolves requires that a worker resolves the facts that the client cannot resolve.
 func TestWorkerResolves(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "input")
 	require.NoError(t, os.WriteFile(path, []byte("12345"), 0o600))
@@ -200,8 +201,8 @@ func TestWorkerResolves(t *testing.T) {
 	require.Contains(t, answer.Failed.Message, "drifting\" builds differently each time")
 }
 
-// Relative paths are relative to the client's directory. If the worker has no such directory,
-// they are refused, because they would name another file.
+// TestWorkerDirectory requires that relative paths are relative to the client's directory. If
+// the worker has no such directory, they must be refused, because they would name another file.
 func TestWorkerDirectory(t *testing.T) {
 	home, err := os.Getwd()
 	require.NoError(t, err)
@@ -223,7 +224,7 @@ func TestWorkerDirectory(t *testing.T) {
 	answer, _ = deployTo(t, environment, m)
 	require.Contains(t, answer.Failed.Message, "stat input: no such file or directory (paths of a job are those of its workers, here of task manager host0; "+
 		"relative ones are within the directory that the job was submitted in, "+spec.Dir+", which is not there: no such file or directory)")
-	require.Error(t, os.WriteFile("output", nil, 0o600), "nothing is written to a place that nobody named")
+	require.Error(t, os.WriteFile("output", nil, 0o600), "a relative path must not name a file in another directory")
 	require.Error(t, os.MkdirAll("output/parts", 0o700))
 	left, err := os.ReadDir(scratch)
 	require.NoError(t, err)

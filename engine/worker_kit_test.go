@@ -13,7 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// scriptedTaskManager is a scripted task manager with one worker in this process.
+// scriptedTaskManager is a task manager that does what a test says, with one worker in this
+// process.
 type scriptedTaskManager struct {
 	t      testing.TB
 	to     *wire.Writer[wire.ToWorker]
@@ -27,7 +28,7 @@ type scriptedTaskManager struct {
 	said   []*wire.FromWorker // all messages but heartbeats
 	beats  int
 	ended  bool  // there are no more messages
-	exits  []int // calls of os.Exit
+	exits  []int // the codes with which the worker called exit
 	paused chan struct{}
 }
 
@@ -109,7 +110,7 @@ func (h *scriptedTaskManager) pause() (resume func()) {
 // say sends a message to the worker. It ignores that the worker may have ended.
 func (h *scriptedTaskManager) say(m wire.ToWorker) { _ = h.to.Write(&m) }
 
-// next returns the worker's next message, without progress and rows; nil after the end.
+// next returns the worker's next message other than progress and rows, or nil after the last.
 func (h *scriptedTaskManager) next(at *int) *wire.FromWorker {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -188,7 +189,7 @@ type fakePart struct {
 	mu    sync.Mutex
 	calls []string
 	fail  map[string]error
-	block map[string]chan struct{} // per name, a call that waits until the channel is closed
+	block map[string]chan struct{} // by name of a call; the call waits until the channel is closed
 	deaf  bool                     // Run continues after the end of its context
 	run   func(ctx context.Context) ([]byte, error)
 	env   partConfig
@@ -253,7 +254,7 @@ func (*fakePlane) Address() string                         { return "127.0.0.1:4
 func (*fakePlane) Connect([]string) error                  { return nil }
 func (*fakePlane) Close() error                            { return nil }
 
-// fakeEnv is the environment of a worker that runs the job squares with a fake part.
+// fakeEnv returns the environment of a worker that runs the job squares with a fake part.
 func fakeEnv(p *fakePart) (workerEnv, *fakePlane) {
 	plane := &fakePlane{}
 	return workerEnv{jobs: []Runnable{squares}, open: plane.open, part: p.make, patience: time.Second}, plane

@@ -14,22 +14,22 @@ import "fmt"
 //	                                                                 ▼
 //	       ended ◄──exit── committed ◄──done── committing ◄──commit── finished ──exit──► ended
 //
-//	A worker that is there to finish a commit goes from ready to committing at once.
+//	A worker that is only to finish a commit goes from ready to committing at once.
 //
 //	A worker that fails, is cancelled or is told to exit before its work is done ends this way:
 //
-//	  something is under way ──► stopping ──it returned──► aborting ──► ended
-//	  nothing is under way ──────────────────────────────► aborting ──► ended
+//	  work is under way ──► stopping ──the work has ended──► aborting ──► ended
+//	  no work is under way ────────────────────────────────► aborting ──► ended
 //
 //	A commit is not stopped: committing ──cancel──► sealing ──done──► ended.
 type workerState uint8
 
 const (
-	// workerAwaiting: nothing is known yet.
+	// workerAwaiting: the worker has not yet received a deployment.
 	workerAwaiting workerState = iota
-	// workerBuilding: the job is built, or resolved, and the data plane opened.
+	// workerBuilding: the worker builds the job and opens the data plane, or resolves facts.
 	workerBuilding
-	// workerReady: the other workers may be told its address.
+	// workerReady: the data plane is open, and other workers may connect to it.
 	workerReady
 	// workerPreparing: the sinks begin; worker 0 only.
 	workerPreparing
@@ -40,14 +40,14 @@ const (
 	workerFinished
 	// workerCommitting: the results become visible; worker 0 only.
 	workerCommitting
-	// workerSealing: as workerCommitting, but the worker ends after it.
+	// workerSealing: the results become visible, and the worker then ends; worker 0 only.
 	workerSealing
 	workerCommitted
 	// workerStopping: the work that is under way was told to end.
 	workerStopping
 	// workerAborting: the sinks remove what they wrote.
 	workerAborting
-	// workerEnded: nothing is left but to end the process.
+	// workerEnded: the process only has to end.
 	workerEnded
 
 	workerStates = int(workerEnded) + 1
@@ -63,8 +63,8 @@ func (s workerState) String() string {
 	return fmt.Sprintf("workerState(%d)", s)
 }
 
-// workerEvent is what a worker reacts to: a message of its task manager, or the end of a piece
-// of work.
+// workerEvent is an event to which a worker reacts: a message of its task manager, or the end of
+// a piece of work.
 type workerEvent uint8
 
 const (
@@ -85,7 +85,7 @@ const (
 	workFailed
 	// workUntold: a message of the worker cannot be sent.
 	workUntold
-	// workLate: work that was told to end did not end in time.
+	// workLate: work that was told to end has not ended in time.
 	workLate
 
 	workerEvents = int(workLate) + 1
@@ -101,13 +101,13 @@ func (e workerEvent) String() string {
 	return fmt.Sprintf("workerEvent(%d)", e)
 }
 
-// workerAction is what a transition has the worker do.
+// workerAction is what a worker does in a transition.
 type workerAction uint8
 
 const (
 	// doNothing is for events that come too late to matter.
 	doNothing workerAction = iota
-	// doRefuse fails the worker, as the message makes no sense in its state.
+	// doRefuse makes the worker fail, as the message is not valid in its state.
 	doRefuse
 	// doBuild to doAbort begin a piece of work.
 	doBuild
@@ -119,8 +119,8 @@ const (
 	doStop
 	// doAnswer sends the outcome of the work to the task manager.
 	doAnswer
-	// doEnd ends the worker, with an answer if there is one: what was resolved, what was
-	// committed, or why it failed.
+	// doEnd ends the worker. Its last message, if there is one, says what was resolved, that the
+	// results are committed, or why the worker failed.
 	doEnd
 )
 
@@ -140,7 +140,7 @@ type workerStep struct {
 	do workerAction
 }
 
-// busy reports whether work is under way, whose end will be an event.
+// busy reports whether work is under way. Its end will be an event.
 func (s workerState) busy() bool {
 	switch s {
 	case workerBuilding, workerPreparing, workerRunning, workerCommitting, workerSealing, workerStopping, workerAborting:
@@ -149,13 +149,12 @@ func (s workerState) busy() bool {
 	return false
 }
 
-// ending reports whether the worker is ending, so that messages of the task manager change
-// nothing.
+// ending reports whether the worker is ending. Messages of the task manager then have no effect.
 func (s workerState) ending() bool {
 	return s == workerStopping || s == workerAborting || s == workerEnded
 }
 
-// workerSteps are the transitions that are particular to a state. step decides the others.
+// workerSteps has the transitions that are specific to a state. The method step has the others.
 var workerSteps = map[workerState]map[workerEvent]workerStep{
 	workerAwaiting: {
 		hearDeploy: {workerBuilding, doBuild},
@@ -167,7 +166,7 @@ var workerSteps = map[workerState]map[workerEvent]workerStep{
 	workerReady: {
 		hearPrepare: {workerPreparing, doPrepare},
 		hearStart:   {workerRunning, doRun},
-		hearCommit:  {workerCommitting, doCommit}, // to finish a run whose workers are gone
+		hearCommit:  {workerCommitting, doCommit}, // in a worker that only finishes a commit
 	},
 	workerPreparing: {
 		workDone: {workerPrepared, doAnswer},
@@ -212,7 +211,7 @@ var workerSteps = map[workerState]map[workerEvent]workerStep{
 	},
 }
 
-// step returns the transition for an event.
+// step returns the transition of state s for event e.
 func (s workerState) step(e workerEvent) workerStep {
 	if step, ok := workerSteps[s][e]; ok {
 		return step
@@ -224,7 +223,7 @@ func (s workerState) step(e workerEvent) workerStep {
 		return s.halt()
 	case e == workFailed && s.busy():
 		return workerStep{workerAborting, doAbort}
-	case e >= workDone: // of work that is not under way any more
+	case e >= workDone: // an event of work that is not under way any more
 		return workerStep{s, doNothing}
 	case s == workerCommitting || s == workerSealing:
 		return workerStep{workerSealing, doRefuse}

@@ -47,26 +47,26 @@ func TestWorkerLife(t *testing.T) {
 	}
 }
 
-// In every state, a worker that is told to end does so when its work ends. By then all its
-// sinks are aborted or committed.
+// TestWorkerLifeEnds requires that a worker that is told to end, in whatever state, ends when its
+// work ends, and that its sinks have then been aborted or committed.
 func TestWorkerLifeEnds(t *testing.T) {
 	for i := range workerStates {
 		for _, told := range []workerEvent{hearCancel, hearExit, hearNonsense, workUntold} {
 			s := workerState(i)
-			undone := s >= workerPreparing && s <= workerSealing // sinks may have begun
+			undone := s >= workerPreparing && s <= workerSealing // sinks may have begun and not ended
 			for n := 0; s != workerEnded; n++ {
-				require.Less(t, n, 4, "%v from %v goes on", told, workerState(i))
+				require.Less(t, n, 4, "after %v in state %v, the worker must end", told, workerState(i))
 				e := told
 				if s.busy() && n > 0 {
 					e = workDone
 				}
 				step := s.step(e)
 				if step.do == doAbort || step.to == workerAborting || s == workerSealing && e == workDone || s == workerFinished && e == hearExit {
-					undone = false // once everything is done, closing the job does it
+					undone = false // they are aborted or committed, or closing the job ends them
 				}
 				s = step.to
 			}
-			require.False(t, undone, "%v from %v leaves sinks behind", told, workerState(i))
+			require.False(t, undone, "after %v in state %v, the worker must commit or abort its sinks", told, workerState(i))
 		}
 	}
 }

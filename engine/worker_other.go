@@ -8,7 +8,7 @@ import (
 	"runtime"
 )
 
-// inherited fails: only systems like Unix hand pipes to processes by number.
+// inherited returns an error, as only Unix-like systems pass pipes to processes by file descriptor.
 func inherited(int, string) (*os.File, error) {
 	return nil, fmt.Errorf("there are no workers on %s", runtime.GOOS)
 }

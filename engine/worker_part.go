@@ -20,19 +20,19 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// dataPlane is how a worker reaches the others; a remote.Network is one.
+// dataPlane connects a worker to the other workers. remotePlane implements it.
 type dataPlane interface {
 	transport.Network
 	Address() string
 	Connect(addresses []string) error
 
-	// Port is where connections of all kinds begin. Where returns the address of another
-	// worker's port.
+	// Port returns the port that accepts connections of all kinds. Where returns the address of
+	// another worker's port.
 	Port() *peerlink.Port
 	Where(worker int) string
 }
 
-// planeConfig is what openDataPlane needs.
+// planeConfig holds the arguments of openDataPlane.
 type planeConfig struct {
 	port peerlink.Config
 	rows remote.Config
@@ -52,13 +52,13 @@ func openDataPlane(c planeConfig) (dataPlane, error) {
 	return remotePlane{n}, nil
 }
 
-// remotePlane is a worker's network with its port.
+// remotePlane is a worker's network together with its port.
 type remotePlane struct{ *remote.Network }
 
-// Close ends the network, and then the port.
+// Close closes the network, and then the port.
 func (p remotePlane) Close() error { return errors.Join(p.Network.Close(), p.Port().Close()) }
 
-// subtasks runs a worker's part of a plan; *task.Worker does.
+// subtasks runs a worker's part of a plan. *task.Worker implements it.
 type subtasks interface {
 	Prepare() error
 	Run(ctx context.Context) ([]byte, error)
@@ -68,7 +68,7 @@ type subtasks interface {
 	Close()
 }
 
-// partConfig is what newPart needs.
+// partConfig holds the arguments of newPart.
 type partConfig struct {
 	plan  *plan.Plan
 	graph *plan.Graph
@@ -86,7 +86,7 @@ func newPart(c partConfig) (subtasks, error) {
 }
 
 // connect opens the data plane and makes the runner of the worker's part of the plan, so that
-// the worker can take rows as soon as others know its address.
+// the worker can receive rows as soon as other workers know its address.
 func (j *workerJob) connect(c *config) error {
 	d, environment := j.deployment, &j.worker.env
 	secure, err := security.AttemptTLS(d.Credential)
@@ -131,8 +131,8 @@ func (j *workerJob) connect(c *config) error {
 	return nil
 }
 
-// planeFailure passes a failure of the data plane on to the runner of the subtasks, which is
-// made a little later than the data plane.
+// planeFailure passes a failure of the data plane to the runner of the subtasks. It keeps a
+// failure that occurs before the runner is made.
 type planeFailure struct {
 	mu   sync.Mutex
 	err  error
@@ -161,8 +161,8 @@ func (p *planeFailure) tell(f func(error)) {
 	}
 }
 
-// join connects the ranks of a queue, at the ports of the workers. Ranks of one process need no
-// port.
+// join connects the ranks of a queue through the ports of their workers. Ranks that are all in
+// this process need no port.
 func (j *workerJob) join(ctx context.Context, queue string, ranks [][]int) (task.Group, error) {
 	d := j.deployment
 	size := len(slices.Concat(ranks...))
@@ -179,8 +179,8 @@ func (j *workerJob) join(ctx context.Context, queue string, ranks [][]int) (task
 	return g, nil
 }
 
-// groupLogger is for the groups of queues. Their failures are returned as errors, which the
-// worker reports, so they are logged at a low level only.
+// groupLogger returns the logger of the groups of queues. It logs nothing unless the level is
+// debug, as failures of groups are returned as errors, which the worker reports.
 func (j *workerJob) groupLogger() hclog.Logger {
 	if !j.logger.IsDebug() {
 		return hclog.NewNullLogger()
@@ -188,12 +188,12 @@ func (j *workerJob) groupLogger() hclog.Logger {
 	return j.logger.Named("queue")
 }
 
-// localGroup is a group without anything to close.
+// localGroup is the group of a queue whose ranks are all in this process. It need not be closed.
 type localGroup struct{ *collective.LocalGroup }
 
 func (localGroup) Close() error { return nil }
 
-// slotRanges are the subtask indices of each worker.
+// slotRanges returns the range of subtask indices of each worker.
 func slotRanges(d *wire.Deployment) []sharding.Range {
 	ranges := make([]sharding.Range, len(d.Slots))
 	for i, s := range d.Slots {

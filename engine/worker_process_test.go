@@ -49,7 +49,7 @@ var misbehavingJob = Define("rude", func(b *Builder, a misbehavingArgs) error {
 	return nil
 })
 
-// This executable is the program of the workers that the tests below start. It calls WorkerMain
+// The workers that the tests below start run this executable. It therefore calls WorkerMain
 // before the tests begin, as a program does at the start of main.
 func init() {
 	if os.Getenv(wire.WorkerEnv) != "" {
@@ -84,7 +84,7 @@ func startProcess(t *testing.T) *process {
 	return p
 }
 
-// say sends messages. It ignores that the worker may accept no more.
+// say sends messages. It ignores errors, because the worker may have ended.
 func (p *process) say(words ...wire.ToWorker) {
 	for _, m := range words {
 		_ = p.to.Write(&m)
@@ -103,7 +103,8 @@ func (p *process) start(t *testing.T, deploy wire.ToWorker) {
 	p.say(startWord)
 }
 
-// next returns the worker's next message, without heartbeats and progress; nil at the end.
+// next returns the worker's next message other than heartbeats and progress, or nil after the
+// last.
 func (p *process) next() *wire.FromWorker {
 	for {
 		m, err := p.from.Next()
@@ -132,8 +133,8 @@ func TestWorkerProcess(t *testing.T) {
 	for _, test := range []struct {
 		do   string
 		code int
-		last string // of its failure; "" if it succeeds or dies
-		err  string // of its standard error
+		last string // part of the failure's message; "" if the worker succeeds or dies
+		err  string // part of the worker's standard error
 	}{
 		{do: "nothing"},
 		{do: "write", err: "to the log\n"},
@@ -172,7 +173,7 @@ func TestWorkerProcess(t *testing.T) {
 	}
 }
 
-// A worker ends if its task manager dies.
+// TestWorkerProcessLeftAlone requires that a worker ends if its task manager dies.
 func TestWorkerProcessLeftAlone(t *testing.T) {
 	p := startProcess(t)
 	p.start(t, deployment(specOf(t, misbehavingJob, misbehavingArgs{"wait"}, 1), 0, 1))
@@ -181,7 +182,8 @@ func TestWorkerProcessLeftAlone(t *testing.T) {
 	require.Contains(t, p.stderr.String(), "the pipe to the task manager has ended: the worker exits\n")
 }
 
-// A user who sets the environment variable by hand gets an explanation.
+// TestWorkerProcessWithoutTaskManager requires that a user who sets the environment variable by
+// hand gets an explanation.
 func TestWorkerProcessWithoutTaskManager(t *testing.T) {
 	for _, files := range [][]*os.File{nil, {os.Stdin, os.Stdin}} {
 		cmd := proctest.CommandContext(t.Context(), os.Args[0])

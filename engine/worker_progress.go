@@ -11,21 +11,22 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// workerProgress gathers the events of a worker's part of a plan and sends its progress: every
-// ProgressInterval if something happened, and at the end.
+// workerProgress gathers the events of a worker's part of a plan. It sends the progress every
+// ProgressInterval if it has changed, and at the end.
 type workerProgress struct {
 	sender *workerSender
-	queues map[string]int // position in state.Queues; empty but on worker 0
+	queues map[string]int // position in state.Queues; empty except on worker 0
 
-	sent func() []wire.EdgeProgress // over the exchanges; nil if not counted
+	sent func() []wire.EdgeProgress // returns what was sent over each edge; nil if it is not counted
 
 	mu      sync.Mutex
 	state   wire.Progress
 	changed bool
-	maxima  []int // supersteps by queue, 0 if only the criterion ends it
+	maxima  []int // maximum number of supersteps of each queue, 0 if only the criterion ends it
 }
 
-// newWorkerProgress makes one for a plan. The worker of subtask 0 reports the queues.
+// newWorkerProgress returns the progress of a worker for a plan. first says that the worker has
+// subtask 0; this worker also reports the queues.
 func newWorkerProgress(p *plan.Plan, first bool, sender *workerSender) *workerProgress {
 	w := &workerProgress{sender: sender, queues: map[string]int{}}
 	w.state.Vertices = make([]wire.VertexProgress, len(p.Vertices))
@@ -39,8 +40,8 @@ func newWorkerProgress(p *plan.Plan, first bool, sender *workerSender) *workerPr
 	return w
 }
 
-// event takes one event of the run. It is called from several goroutines and in any order, so a
-// count may be older than the one known: the larger one is right.
+// event handles one event of the run. As it is called from several goroutines and in any order, a
+// count may be older than the known count. The larger count is always the newer one.
 func (w *workerProgress) event(e task.Progress) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -68,8 +69,8 @@ func (w *workerProgress) event(e task.Progress) {
 	w.changed = true
 }
 
-// take returns a copy of the state if it has changed since the last one, or else nil.
-// At the end, every queue has ended.
+// take returns a copy of the state if it has changed since the last call, or else nil. If
+// end is true, it always returns a copy, in which all queues are marked as ended.
 func (w *workerProgress) take(end bool) *wire.Progress {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,7 +89,8 @@ func (w *workerProgress) take(end bool) *wire.Progress {
 	return &p
 }
 
-// tell sends the progress until stop is called, and then once more if the run succeeded.
+// tell sends the progress at intervals until stop is called, and then once more. If succeeded is
+// true, the last progress says that all queues have ended.
 func (w *workerProgress) tell(ctx context.Context) (stop func(succeeded bool)) {
 	quit, gone := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -111,7 +113,7 @@ func (w *workerProgress) tell(ctx context.Context) (stop func(succeeded bool)) {
 	}
 }
 
-// send sends progress, if there is any. If ctx ends first, the progress is dropped.
+// send sends p if it is not nil. If ctx ends first, p is dropped.
 func (w *workerProgress) send(ctx context.Context, p *wire.Progress) {
 	if p != nil {
 		_ = w.sender.send(ctx, &wire.FromWorker{Progress: p})

@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// A worker that only finishes a commit builds the job, but opens no data plane and runs no
-// subtask.
+// TestWorkerResumesACommit requires that a worker that only finishes a commit builds the job, but
+// opens no data plane and runs no subtask.
 func TestWorkerResumesACommit(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	for _, c := range []struct {
@@ -53,7 +53,8 @@ func TestWorkerResumesACommit(t *testing.T) {
 	}
 }
 
-// A worker that runs subtasks refuses to commit before they have ended.
+// TestWorkerCommitsAfterItsRunAlone requires that a worker that runs subtasks refuses to commit
+// before they have ended.
 func TestWorkerCommitsAfterItsRunAlone(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	synctest.Test(t, func(t *testing.T) {

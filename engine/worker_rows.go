@@ -16,28 +16,28 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Sizes of what a worker sends in bulk. Pieces are small compared to a frame's limit, so that
-// heartbeats and messages get in between.
+// Sizes of the pieces in which a worker sends rows and text. They are small compared to the limit
+// of a frame, so that heartbeats and messages can be sent between pieces.
 const (
-	collectedBytes = 1 << 20   // of rows in a piece, unless one row is larger
-	outputBytes    = 256 << 10 // of text in a piece
+	collectedBytes = 1 << 20   // maximum size of rows in a piece, unless one row is larger
+	outputBytes    = 256 << 10 // maximum size of text in a piece
 )
 
-// stream takes collected rows instead of a resultStore that holds them. It blocks until the
-// rows are taken or ctx ends.
+// stream receives collected rows in place of a resultStore that holds them. send blocks until the
+// rows are accepted or ctx ends.
 type stream interface {
 	send(ctx context.Context, node plan.NodeID, shard int, rows arrow.Record) error
 }
 
-// rowSender sends the rows that a worker collects to its task manager, on their way to the
-// client, each batch as an Arrow stream of its own. Nothing is held here, so that only the
-// client's budget bounds what a job collects.
+// rowSender sends the rows that a worker collects to its task manager, which passes them on to
+// the client. Each batch is sent as an Arrow stream of its own. The worker does not hold the
+// rows, so only the client's budget limits what a job can collect.
 type rowSender struct {
 	sender *workerSender
 	mem    memory.Allocator
 }
 
-// send sends a borrowed batch, in pieces where it is large.
+// send sends a borrowed batch, in pieces if it is large.
 func (s *rowSender) send(ctx context.Context, node plan.NodeID, shard int, rows arrow.Record) error {
 	n := int(rows.NumRows())
 	if n == 0 {
@@ -64,7 +64,7 @@ func (s *rowSender) send(ctx context.Context, node plan.NodeID, shard int, rows 
 	return s.sender.send(ctx, &wire.FromWorker{Collected: &wire.Collected{Node: int(node), Shard: shard, Rows: data}})
 }
 
-// encodeRows returns an Arrow stream with one batch, borrowed.
+// encodeRows returns an Arrow stream with one batch, rows, which is borrowed.
 func encodeRows(rows arrow.Record, mem memory.Allocator) ([]byte, error) {
 	var out bytes.Buffer
 	w := batch.NewStreamWriter(&out, rows.Schema(), mem)
@@ -75,8 +75,9 @@ func encodeRows(rows arrow.Record, mem memory.Allocator) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// textSender sends what operators print to the task manager, which passes it on to the client's
-// standard output. The text of one call of Write stays together unless it is large.
+// textSender sends text that operators print to the task manager, which passes it on to the
+// client's standard output. The text of one call of Write is sent in one piece unless it is
+// large.
 type textSender struct {
 	sender *workerSender
 	ctx    context.Context // of the worker
@@ -85,7 +86,7 @@ type textSender struct {
 
 var _ io.Writer = (*textSender)(nil)
 
-// Write sends the text; it blocks while the client does not take it.
+// Write sends text. It blocks while the client does not read.
 func (s *textSender) Write(text []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -57,7 +57,8 @@ func texts(mem memory.Allocator, rows ...string) arrow.Record {
 	return array.NewRecord(schema, []arrow.Array{col}, int64(len(rows)))
 }
 
-// Large batches are sent in pieces and in order, and arrive unchanged.
+// TestRowSenderCuts requires that large batches are sent in pieces and in order, and arrive
+// unchanged.
 func TestRowSenderCuts(t *testing.T) {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	defer mem.AssertSize(t, 0)
@@ -123,7 +124,8 @@ func TestRowSenderRefusesRowsTooLarge(t *testing.T) {
 	require.Len(t, end(), 1)
 }
 
-// A worker's sender waits while the pipe is full, and stops waiting when its context ends.
+// TestWorkerWaitsForItsReader requires that a worker's sender waits while the pipe is full, and
+// stops waiting when its context ends.
 func TestWorkerWaitsForItsReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
@@ -131,7 +133,7 @@ func TestWorkerWaitsForItsReader(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("had enough"))
 		defer cancel()
 		text := &textSender{sender: v, ctx: ctx}
-		n, err := text.Write([]byte("first\n")) // the sender has taken it, the pipe has not
+		n, err := text.Write([]byte("first\n")) // the sender has accepted this text, but the pipe is full
 		require.NoError(t, err)
 		require.Equal(t, 6, n)
 		_, err = text.Write([]byte("second\n"))
@@ -146,7 +148,7 @@ func TestWorkerWaitsForItsReader(t *testing.T) {
 	})
 }
 
-// A text is sent in one message, unless it is large.
+// TestTextSender requires that a text is sent in one message, unless it is large.
 func TestTextSender(t *testing.T) {
 	sender, end := speaker(t)
 	s := &textSender{sender: sender, ctx: t.Context()}
@@ -163,7 +165,8 @@ func TestTextSender(t *testing.T) {
 	require.Equal(t, long, string(said[1].Output.Text)+string(said[2].Output.Text))
 }
 
-// Progress is sent when it changes, but at most once per ProgressInterval, and at the end.
+// TestWorkerProgress requires that progress is sent when it changes, but at most once per
+// ProgressInterval, and at the end.
 func TestWorkerProgress(t *testing.T) {
 	p := &plan.Plan{Vertices: make([]plan.Vertex, 2), Queues: []plan.Queue{{Name: "a", MaxSupersteps: 3}, {Name: "b"}}}
 	synctest.Test(t, func(t *testing.T) {
@@ -175,11 +178,11 @@ func TestWorkerProgress(t *testing.T) {
 			w.event(task.Progress{Vertex: 1, Rows: i, ShardsDone: int(i / 10)})
 			time.Sleep(ProgressInterval / 10)
 		}
-		w.event(task.Progress{Vertex: 1, Rows: 7}) // late
+		w.event(task.Progress{Vertex: 1, Rows: 7}) // a late report: counts never decrease
 		w.event(task.Progress{Vertex: 9, Rows: 7})
 		values := []task.Value{{Name: "inertia", Value: 2.5}}
 		w.event(task.Progress{Queue: "a", Step: 3, Values: values, Compute: 2 * time.Second, Communicate: 500 * time.Millisecond})
-		values[0].Value = 0 // the values are valid during the call only
+		values[0].Value = 0 // the values are valid only during the call
 		w.event(task.Progress{Queue: "a", Step: 2})
 		w.event(task.Progress{Queue: "b", Step: 1})
 		w.event(task.Progress{Queue: "c", Step: 1})
@@ -199,5 +202,5 @@ func TestWorkerProgress(t *testing.T) {
 	stop := w.tell(t.Context())
 	w.event(task.Progress{Queue: "a", Step: 3})
 	stop(true)
-	require.Empty(t, end()[0].Progress.Queues, "which are worker 0's to tell")
+	require.Empty(t, end()[0].Progress.Queues, "only worker 0 reports on queues")
 }

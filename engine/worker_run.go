@@ -13,12 +13,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// runWorker is the life of a worker process. It returns the exit code: 0 where the worker did
-// all that it was told to, 1 otherwise.
+// runWorker does everything that a worker process does. It returns the exit code: 0 if the worker
+// has done all that it was told to do, and 1 otherwise.
 //
-// The goroutine that calls it makes the transitions of workerState. One goroutine reads the
-// messages of the task manager, one writes those of the worker, and one at a time does the
-// work.
+// The calling goroutine makes the transitions of workerState. One goroutine reads the messages of
+// the task manager, and one writes the messages of the worker. Each piece of work has a goroutine
+// of its own; only one is under way at a time.
 func runWorker(environment workerEnv) int {
 	w := &worker{
 		env:    environment.withDefaults(),
@@ -36,7 +36,7 @@ func runWorker(environment workerEnv) int {
 	w.sender = newWorkerSender(frames, w.env.beat, func(err error) { w.alone(fmt.Sprintf("cannot be written to (%v)", err)) }, func(err error) {
 		select {
 		case w.unsent <- err:
-		default: // the first one ends the worker already
+		default: // an earlier error already ends the worker
 		}
 	})
 	if err := checkProtocol(environment.version); err != nil {
@@ -65,7 +65,7 @@ func runWorker(environment workerEnv) int {
 	return w.close()
 }
 
-// withDefaults returns the environment with its times set.
+// withDefaults returns the environment with defaults for times that are not set.
 func (environment workerEnv) withDefaults() workerEnv {
 	if environment.beat == 0 {
 		environment.beat = beatEvery
@@ -76,8 +76,8 @@ func (environment workerEnv) withDefaults() workerEnv {
 	return environment
 }
 
-// checkProtocol compares the version of the task manager's protocol with this
-// program's.
+// checkProtocol compares the version of the task manager's protocol with the version of
+// this program.
 func checkProtocol(text string) error {
 	version, err := strconv.Atoi(text)
 	if err != nil {
@@ -86,43 +86,43 @@ func checkProtocol(text string) error {
 	return wire.CheckVersions(version, "the task manager", "the job's program")
 }
 
-// worker is a worker process.
+// worker is the state of a worker process.
 type worker struct {
 	env     workerEnv
 	sender  *workerSender
 	state   workerState
-	context context.Context // of all work; ended by doStop
+	context context.Context // the context of all work; doStop ends it
 	cancel  context.CancelCauseFunc
 
 	heard  chan *wire.ToWorker
 	work   chan workOutcome
 	unsent chan error
-	late   <-chan time.Time // fires when work that was told to end is late
-	gone   chan struct{}    // closed when the task manager is gone
+	late   <-chan time.Time // fires when work that was told to end has not ended in time
+	gone   chan struct{}    // closed when the task manager has ended
 	lost   sync.Once        // closes gone
 	done   chan struct{}    // closed when the worker has ended
 	ended  func()           // closes done
 	busy   bool             // a piece of work is under way
-	doing  string           // what the latest piece of work is
+	doing  string           // name of the latest piece of work
 
-	word    string           // the task manager's latest message
-	job     *workerJob       // as it was deployed; nil before
-	start   *wire.Start      // of doRun
-	commit  *wire.Commit     // of doCommit
+	word    string           // name of the task manager's latest message
+	job     *workerJob       // nil before the worker has received its deployment
+	start   *wire.Start      // the message that doRun handles
+	commit  *wire.Commit     // the message that doCommit handles
 	answer  *wire.FromWorker // the outcome of the latest work
 	failure *wire.Failure    // why the worker fails
-	cause   error            // the same, as it first occurred
+	cause   error            // the error of failure
 }
 
-// workOutcome is how a piece of work ended.
+// workOutcome is the outcome of a piece of work.
 type workOutcome struct {
 	event  workerEvent
 	answer *wire.FromWorker
 	err    error
 }
 
-// listen passes on the messages of the task manager. When the task manager is gone, the process
-// ends at once, as nobody needs its work or would end it later.
+// listen passes on the messages of the task manager. When the task manager has ended, listen ends
+// the process at once, as its work is not needed any more and nobody could end it later.
 func (w *worker) listen(frames *wire.Reader[wire.ToWorker]) {
 	for {
 		m, err := frames.Next()
@@ -145,7 +145,7 @@ func (w *worker) listen(frames *wire.Reader[wire.ToWorker]) {
 	}
 }
 
-// alone ends the process, whose task manager is gone, unless it has ended already.
+// alone ends the process because its task manager has ended, unless the worker has already ended.
 func (w *worker) alone(what string) {
 	select {
 	case <-w.done:
@@ -154,10 +154,10 @@ func (w *worker) alone(what string) {
 	}
 	fmt.Fprintf(w.env.stderr, "the pipe to the task manager %s: the worker exits\n", what)
 	w.env.exit(exitFailed)
-	w.lost.Do(func() { close(w.gone) }) // for tests, where exit returns
+	w.lost.Do(func() { close(w.gone) }) // reached only in tests, in which exit returns
 }
 
-// abandon ends the work that is under way if exit has returned.
+// abandon ends the work that is under way. It is only for tests, in which exit has returned.
 func (w *worker) abandon() {
 	w.cancel(errAlone)
 	if w.busy {
@@ -174,7 +174,8 @@ func (w *worker) hear(m *wire.ToWorker) {
 	w.step(w.understand(m))
 }
 
-// understand returns the event that a message means to this worker.
+// understand returns the event of a message, which is hearNonsense if the message is not for this
+// worker.
 func (w *worker) understand(m *wire.ToWorker) workerEvent {
 	first := w.job != nil && w.job.deployment.Worker == 0
 	resumes := w.job != nil && w.job.deployment.Mode == wire.CommitMode
@@ -201,7 +202,7 @@ func (w *worker) understand(m *wire.ToWorker) workerEvent {
 	return hearNonsense
 }
 
-// wordOf names a message.
+// wordOf returns the name of a message.
 func wordOf(m *wire.ToWorker) string {
 	switch {
 	case m.Deployment != nil:
@@ -226,10 +227,10 @@ func (w *worker) worked(o workOutcome) {
 	w.step(o.event)
 }
 
-// fail keeps the first cause of the worker's failure. Later errors about functions that go on,
-// or output that stays, are added to it. Damage in transit replaces a cause that only follows
-// from other workers: they may fail of the same damage first, so that this worker is told to
-// end before its own work fails.
+// fail records the failure of the worker. The first failure is kept. Later errors about functions
+// that still run, or output that could not be removed, are added to it. Damage in transit replaces
+// a failure that only follows from other workers: they may fail because of the same damage first,
+// so that this worker is told to end before its own work fails.
 func (w *worker) fail(err error) {
 	f := w.failureOf(err)
 	if w.failure == nil || w.failure.Kind == wire.PeerFailure && damaged(err) {
@@ -241,7 +242,7 @@ func (w *worker) fail(err error) {
 	}
 }
 
-// step makes a transition and does what it asks for.
+// step makes the transition for an event and does its action.
 func (w *worker) step(e workerEvent) {
 	step := w.state.step(e)
 	if step.do == doRefuse && w.failure == nil {
@@ -265,7 +266,7 @@ func (w *worker) step(e workerEvent) {
 	}
 }
 
-// leave does what is due when a state on the way to the end is entered.
+// leave does what is needed when the worker enters one of the states in which it ends.
 func (w *worker) leave(before workerState) {
 	if w.state == before {
 		return
@@ -273,7 +274,7 @@ func (w *worker) leave(before workerState) {
 	switch w.state {
 	case workerStopping:
 		w.cancel(cmp.Or(w.cause, errTold))
-		w.late = time.After(w.env.patience + time.Second) // later than the run's own limit
+		w.late = time.After(w.env.patience + time.Second) // later than the limit of the run, task.Env.AbandonAfter
 	case workerAborting:
 		w.cancel(cmp.Or(w.cause, errTold))
 		w.late = time.After(w.env.patience)
@@ -283,7 +284,7 @@ func (w *worker) leave(before workerState) {
 	}
 }
 
-// begin starts a piece of work. worked is called when it ends.
+// begin starts a piece of work on a goroutine of its own. worked is called when it has ended.
 func (w *worker) begin(what string, f func(ctx context.Context) workOutcome) {
 	w.busy, w.doing = true, what
 	go func() { w.work <- f(w.context) }()
@@ -295,7 +296,7 @@ func (w *worker) tell() {
 	w.answer = nil
 }
 
-// end sends the last message.
+// end sends the last message of the worker.
 func (w *worker) end() {
 	w.ended()
 	switch {
@@ -308,7 +309,7 @@ func (w *worker) end() {
 	}
 }
 
-// close gives up what the worker holds and returns the exit code.
+// close releases what the worker holds and returns the exit code.
 func (w *worker) close() int {
 	w.cancel(errTold)
 	hung := time.AfterFunc(lastResort, func() {
@@ -327,7 +328,7 @@ func (w *worker) close() int {
 	return exitOK
 }
 
-// release releases what the job holds, unless work that did not end in time may be using it.
+// release releases what the job holds, unless work that has not ended may be using it.
 func (w *worker) release() {
 	if w.job != nil && !w.busy {
 		w.job.close()

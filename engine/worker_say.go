@@ -10,23 +10,24 @@ import (
 )
 
 // workerSender writes the messages of a worker from one goroutine, which also sends heartbeats.
-// No other goroutine writes. A full pipe therefore blocks only callers of send, and those only
-// until their context ends.
+// No other goroutine writes to the pipe. If the pipe is full, only callers of send block, and
+// only until their context ends.
 type workerSender struct {
 	frames   *wire.Writer[wire.FromWorker]
 	beat     time.Duration
 	bulk     chan *wire.FromWorker
 	messages chan *wire.FromWorker
-	closing  chan struct{} // closed when no more messages will come
+	closing  chan struct{} // closed by close, after which no messages are sent
 	written  chan struct{} // closed when all messages are written
 	broken   func(error)   // called when the pipe is broken
-	unsent   func(error)   // called when a message cannot be written, though the pipe works
+	unsent   func(error)   // called when a message cannot be written although the pipe works
 }
 
-// maxMessages is more than a worker ever sends, bulk and heartbeats apart.
+// maxMessages is larger than the number of messages that a worker can post.
 const maxMessages = 16
 
-// newWorkerSender begins to send heartbeats. It calls the functions from its own goroutine.
+// newWorkerSender returns a sender and begins to send heartbeats. It calls the functions broken
+// and unsent from its own goroutine.
 func newWorkerSender(frames *wire.Writer[wire.FromWorker], beat time.Duration, broken, unsent func(error)) *workerSender {
 	v := &workerSender{
 		frames: frames, beat: beat, broken: broken, unsent: unsent,
@@ -37,9 +38,9 @@ func newWorkerSender(frames *wire.Writer[wire.FromWorker], beat time.Duration, b
 	return v
 }
 
-// send sends bulk: collected rows, output, progress. It waits until the pipe takes it, which
-// slows down a worker whose client reads slowly. Bulk that is sent before a call of post arrives
-// before the message of that call.
+// send sends bulk data: collected rows, output or progress. It waits until the message can be
+// written, which slows down a worker whose client reads slowly. Data that was sent before a call
+// of post arrives before the message of that call.
 func (v *workerSender) send(ctx context.Context, m *wire.FromWorker) error {
 	select {
 	case v.bulk <- m:
@@ -51,10 +52,11 @@ func (v *workerSender) send(ctx context.Context, m *wire.FromWorker) error {
 	}
 }
 
-// post sends a message about the worker's state, and does not wait.
+// post sends a message about the worker's state without waiting.
 func (v *workerSender) post(m *wire.FromWorker) { v.messages <- m }
 
-// close waits until all messages are written, but at most patience, as nobody may be reading.
+// close waits until all messages are written, but at most patience, as the task manager may not
+// be reading.
 func (v *workerSender) close(patience time.Duration) error {
 	close(v.closing)
 	timer := time.NewTimer(patience)
@@ -96,7 +98,7 @@ func (v *workerSender) loop() {
 	}
 }
 
-// write writes one message. It returns false when the pipe is broken. After an error it writes
+// write writes one message. It returns false if the pipe is broken. After an error it writes
 // another frame to find out whether the pipe still works.
 func (v *workerSender) write(m *wire.FromWorker) bool {
 	err := v.frames.Write(m)

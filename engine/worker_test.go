@@ -34,7 +34,7 @@ var (
 	exitWord    = wire.ToWorker{Exit: &wire.Exit{}}
 )
 
-// A worker that succeeds goes through all states.
+// TestWorkerLivesThroughAJob requires that a worker that succeeds goes through all states.
 func TestWorkerLivesThroughAJob(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	synctest.Test(t, func(t *testing.T) {
@@ -79,7 +79,8 @@ func TestWorkerBeats(t *testing.T) {
 	})
 }
 
-// In each of its states, a worker fails, is cancelled, or gets an unexpected message.
+// TestWorkerEndsEarly requires that a worker ends in order if it fails, is cancelled or gets an
+// unexpected message, in each of its states.
 func TestWorkerEndsEarly(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	deploy := deployment(spec, 0, 1)
@@ -90,7 +91,7 @@ func TestWorkerEndsEarly(t *testing.T) {
 		block string // the last message is sent during this call
 		words []wire.ToWorker
 		kind  wire.FailureKind
-		want  string // the message of the failure; "": no failure
+		want  string // the message of the failure; "" for no failure
 		code  int
 		calls string
 
@@ -167,7 +168,7 @@ func TestWorkerEndsEarly(t *testing.T) {
 				var failed *wire.Failure
 				for i, m := range h.all() {
 					if m.Failed != nil {
-						require.Equal(t, len(h.all())-1, i, "it is the last word")
+						require.Equal(t, len(h.all())-1, i, "a failure must be the last message")
 						failed = m.Failed
 					}
 				}
@@ -184,8 +185,8 @@ func TestWorkerEndsEarly(t *testing.T) {
 	}
 }
 
-// A commit continues after a cancellation or an unexpected message, and the worker reports
-// which outputs it made visible.
+// TestWorkerCommitsThoughCancelled requires that a commit continues after a cancellation or an
+// unexpected message, and that the worker reports that it has committed.
 func TestWorkerCommitsThoughCancelled(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	for _, test := range []struct {
@@ -210,8 +211,8 @@ func TestWorkerCommitsThoughCancelled(t *testing.T) {
 	}
 }
 
-// Functions that ignore the end of their context are abandoned after some time, and the process
-// exits.
+// TestWorkerAbandons requires that a worker abandons functions that ignore the end of their
+// context after some time, and exits.
 func TestWorkerAbandons(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	for _, test := range []struct{ block, want string }{
@@ -238,14 +239,15 @@ func TestWorkerAbandons(t *testing.T) {
 				require.LessOrEqual(t, time.Since(began), 2*time.Second)
 				said := h.all()
 				require.Equal(t, test.want, said[len(said)-1].Failed.Message)
-				require.NotContains(t, part.called(), "close", "what is left behind may be using it")
+				require.NotContains(t, part.called(), "close", "a part must not be closed while abandoned functions may use it")
 				close(block)
 			})
 		})
 	}
 }
 
-// The user gets the error of Run about abandoned functions.
+// TestWorkerTellsOfAbandonedFunctions requires that the user gets the error of Run about
+// abandoned functions.
 func TestWorkerTellsOfAbandonedFunctions(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	synctest.Test(t, func(t *testing.T) {
@@ -267,7 +269,8 @@ func TestWorkerTellsOfAbandonedFunctions(t *testing.T) {
 	})
 }
 
-// A worker exits at once when its task manager is gone, whatever it is doing.
+// TestWorkerLeftAlone requires that a worker exits at once when its task manager is gone,
+// whatever the worker is doing.
 func TestWorkerLeftAlone(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	for _, words := range [][]wire.ToWorker{nil, one(deployment(spec, 0, 1)), {deployment(spec, 0, 1), prepareWord, startWord}} {
@@ -289,7 +292,8 @@ func TestWorkerLeftAlone(t *testing.T) {
 	}
 }
 
-// Garbage on the pipe has the same effect as its end, and so has a pipe that nothing reads.
+// TestWorkerPipes requires that a worker exits if it receives garbage on its pipe, or if nothing
+// reads what it sends.
 func TestWorkerPipes(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	synctest.Test(t, func(t *testing.T) {
@@ -331,8 +335,9 @@ func (memPlane) Connect([]string) error { return nil }
 func (memPlane) Port() *peerlink.Port   { return nil }
 func (memPlane) Where(int) string       { return "" }
 
-// A worker waits for a client that reads slowly, and buffers no rows for it. When the job is
-// cancelled, senders that wait for the client end at once.
+// TestWorkerOfASlowClient requires that a worker waits for a client that reads slowly, and
+// buffers no rows for it. When the job is cancelled, senders that wait for the client must end
+// at once.
 func TestWorkerOfASlowClient(t *testing.T) {
 	const n = 1 << 14
 	spec := specOf(t, squares, squaresArgs{N: n}, 1)
@@ -349,7 +354,7 @@ func TestWorkerOfASlowClient(t *testing.T) {
 		resume = h.pause()
 		h.say(startWord)
 		time.Sleep(time.Minute)
-		require.LessOrEqual(t, len(h.all()), 4, "it waits for its reader, rather than to run to its end")
+		require.LessOrEqual(t, len(h.all()), 4, "the worker must wait for its reader and not run to the end")
 		return h, resume
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -367,7 +372,7 @@ func TestWorkerOfASlowClient(t *testing.T) {
 			if m.Collected == nil {
 				continue
 			}
-			require.GreaterOrEqual(t, m.Collected.Shard, shard, "shards of a subtask come in order")
+			require.GreaterOrEqual(t, m.Collected.Shard, shard, "the shards of a subtask must come in order")
 			shard = m.Collected.Shard
 			r, err := batch.NewStreamReader(bytes.NewReader(m.Collected.Rows), memory.DefaultAllocator)
 			require.NoError(t, err)
@@ -385,14 +390,15 @@ func TestWorkerOfASlowClient(t *testing.T) {
 		began := time.Now()
 		h.say(cancelWord)
 		require.Equal(t, exitFailed, <-h.code)
-		require.Equal(t, drainGrace, time.Since(began), "the wait for somebody to hear of it is all")
+		require.Equal(t, drainGrace, time.Since(began), "the worker must wait only for its last message to be read")
 		require.Contains(t, h.stderr.String(), "did not read the worker's last word")
 		resume()
 		h.stdin.Close()
 	})
 }
 
-// A mismatch of protocol versions is reported in a form that every version can read.
+// TestWorkerOfAnotherVersion requires that a mismatch of protocol versions is reported in a form
+// that every version can read.
 func TestWorkerOfAnotherVersion(t *testing.T) {
 	for version, want := range map[string]string{
 		"4":   "the task manager speaks version 4 of the protocol and the job's program version 3: upgrade the job's program",
@@ -410,7 +416,8 @@ func TestWorkerOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// A message that is too large fails the worker; the pipe stays intact.
+// TestWorkerOutcomeTooLarge requires that a message that is too large fails the worker, but that
+// the pipe stays intact.
 func TestWorkerOutcomeTooLarge(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	synctest.Test(t, func(t *testing.T) {
@@ -428,8 +435,8 @@ func TestWorkerOutcomeTooLarge(t *testing.T) {
 	})
 }
 
-// The subtasks learn of a failure of the data plane, even if it comes before their runner
-// exists.
+// TestWorkerDataPlaneFails requires that the subtasks learn of a failure of the data plane, even
+// if it comes before their runner exists.
 func TestWorkerDataPlaneFails(t *testing.T) {
 	p := &fakePart{}
 	var f planeFailure

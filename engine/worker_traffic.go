@@ -9,20 +9,21 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// traffic counts what a worker sends over the exchanges of a plan, to itself included.
+// traffic counts the rows and bytes that a worker sends over each edge of a plan, including those
+// that it sends to itself.
 type traffic struct {
 	transport.Network
 	edges []edgeTraffic
 }
 
-// edgeTraffic is what went over one edge.
+// edgeTraffic holds the numbers of rows and bytes that were sent over one edge.
 type edgeTraffic struct{ rows, bytes atomic.Int64 }
 
 func newTraffic(n transport.Network, edges int) *traffic {
 	return &traffic{Network: n, edges: make([]edgeTraffic, edges)}
 }
 
-// Dial returns a sender that counts.
+// Dial returns a sender that counts what it sends.
 func (t *traffic) Dial(addr transport.Address) (transport.Sender, error) {
 	s, err := t.Network.Dial(addr)
 	if err != nil || addr.Edge < 0 || addr.Edge >= len(t.edges) {
@@ -45,8 +46,8 @@ type countedSender struct {
 	edge *edgeTraffic
 }
 
-// Send counts what was sent. The rows are measured before, as they belong to the receiver
-// afterwards.
+// Send sends a message and counts its rows. They are measured before they are sent, as they
+// belong to the receiver afterwards.
 func (s *countedSender) Send(ctx context.Context, m transport.Message) error {
 	var rows, bytes int64
 	if m.Rows != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// sink is a network that accepts every message but the second.
+// sink is a network that accepts every message except the second.
 type sink struct {
 	transport.Network
 	sent int

@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// inherited returns a pipe that the process was started with. Processes that the job starts do
-// not inherit it: one that outlives the worker would keep the task manager from noticing the
-// worker's end.
+// inherited returns the pipe with file descriptor fd, with which the process was started. It makes
+// sure that processes that the job starts do not inherit the pipe: if such a process outlived the
+// worker, the task manager would not notice the worker's end.
 func inherited(fd int, name string) (*os.File, error) {
 	var status syscall.Stat_t
 	if err := syscall.Fstat(fd, &status); err != nil {

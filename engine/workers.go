@@ -15,14 +15,14 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Workers runs the job as n workers within this process, the way a cluster runs it in n
-// processes; the results are the same, bit for bit. It is for tests of jobs, operators and
-// queues. Each worker builds the job by itself, from encoded arguments and facts. This reveals
-// objects that the subtasks of one build share: the processes of a cluster could not share them.
+// Workers runs the job with n workers within this process, as a cluster runs it in n processes;
+// the results are the same, bit for bit. It is for tests of jobs, operators and queues. Each
+// worker builds the job by itself, from encoded arguments and facts. This reveals jobs whose
+// subtasks share objects of one build, which they cannot do in several processes.
 //
 // If the job has fewer slots than n, there is a worker for each slot. 0, the default, runs the
-// job as a whole. The closures of an anonymous job may run here too, but the workers then share
-// what the closures capture.
+// job as a whole. An anonymous job can be run in this way too, but the workers then share what
+// its closure captures.
 func Workers(n int) Option {
 	return func(c *config) {
 		if c.workers = n; n != 0 {
@@ -31,20 +31,20 @@ func Workers(n int) Option {
 	}
 }
 
-// workersRun is one run of a job as several workers of this process.
+// workersRun is one run of a job by several workers in this process.
 type workersRun struct {
 	c    *config
 	job  Runnable
 	args []byte
-	// client is the builder of the process that called Run. It runs nothing, but takes the
-	// collected rows.
+	// client is the builder that stands for the process that called Run. Its operators do not
+	// run, but it receives the collected rows.
 	client *Builder
-	graph  []byte // the client's graph, as it is sent
+	graph  []byte // the client's graph as JSON, as a client sends it to a cluster
 	plan   *plan.Plan
 	slots  []sharding.Range // by worker
 }
 
-// runAsWorkers runs a job as several workers of this process.
+// runAsWorkers runs a job with several workers in this process.
 func runAsWorkers[A any](ctx context.Context, job *Job[A], args A, c *config) (*Result, error) {
 	r, err := newWorkersRun(job, args, c)
 	if err != nil {
@@ -58,7 +58,7 @@ func runAsWorkers[A any](ctx context.Context, job *Job[A], args A, c *config) (*
 	return result, nil
 }
 
-// newWorkersRun builds the job as its client would.
+// newWorkersRun builds the job as the client of a cluster would do.
 func newWorkersRun[A any](job *Job[A], args A, c *config) (*workersRun, error) {
 	client, err := buildTwice(job, args, c)
 	if err != nil {
@@ -143,7 +143,7 @@ func (r *workersRun) worker(worker int, progress *sumOfWorkers) (task.Bindings, 
 	return b.bind, env, nil
 }
 
-// memory returns a worker's budget: its share of the run's budget, by slots.
+// memory returns a worker's share of the run's memory budget, in proportion to its slots.
 func (r *workersRun) memory(worker int) int64 {
 	budget := r.c.memory
 	if budget == 0 {
@@ -152,8 +152,8 @@ func (r *workersRun) memory(worker int) int64 {
 	return max(budget/int64(max(r.plan.Slots, 1)), 1) * int64(r.slots[worker].Len())
 }
 
-// rowsHome brings the rows that a worker collects to the client. It encodes and decodes them,
-// as on a cluster.
+// rowsHome passes the rows that a worker collects to the store of the client. It encodes and
+// decodes them, as on a cluster.
 type rowsHome struct {
 	to  *resultStore
 	mem memory.Allocator
@@ -170,7 +170,7 @@ func (h *rowsHome) send(_ context.Context, node plan.NodeID, shard int, rows arr
 	return h.to.take(&wire.Collected{Node: int(node), Shard: shard, Rows: data}, h.mem)
 }
 
-// sumOfWorkers adds up the progress of the workers of a run.
+// sumOfWorkers adds up the progress of the workers of a run for a watch.
 type sumOfWorkers struct {
 	watch *watch
 
@@ -178,13 +178,13 @@ type sumOfWorkers struct {
 	parts [][]vertexShare // by vertex and worker
 }
 
-// vertexShare is how far a vertex has come on one worker.
+// vertexShare is the progress of a vertex on one worker.
 type vertexShare struct {
 	rows   int64
 	shards int
 }
 
-// newSumOfWorkers returns nil if nobody watches.
+// newSumOfWorkers returns a sumOfWorkers for watch w, or nil if w is nil.
 func newSumOfWorkers(vertices, workers int, w *watch) *sumOfWorkers {
 	if w == nil {
 		return nil
@@ -196,8 +196,8 @@ func newSumOfWorkers(vertices, workers int, w *watch) *sumOfWorkers {
 	return s
 }
 
-// event takes one event of a worker. Events come in any order, as those of a run do. The worker
-// of subtask 0 reports the queues, as on a cluster.
+// event handles one event of a worker. Events may come in any order. Only the worker that has
+// subtask 0 reports the queues, as on a cluster.
 func (s *sumOfWorkers) event(worker int, e task.Progress) {
 	if e.Queue != "" {
 		if worker == 0 {

@@ -56,7 +56,8 @@ func (saySink) Begin() error    { return nil }
 func (s saySink) Commit() error { return s.commit() }
 func (saySink) Abort() error    { return nil }
 
-// TestWorkersGiveWhatOneProcessGives: rows, text, accumulators, report and progress.
+// TestWorkersGiveWhatOneProcessGives requires that rows, text, accumulators, report and progress
+// do not depend on the number of workers.
 func TestWorkersGiveWhatOneProcessGives(t *testing.T) {
 	type came struct {
 		names           []string
@@ -73,7 +74,7 @@ func TestWorkersGiveWhatOneProcessGives(t *testing.T) {
 			Workers(workers), Stdout(&out), OnProgress(func(p Progress) { last = p }), checkedAllocator(t), SpillDir(t.TempDir()))
 		require.NoError(t, err)
 		defer r.Release()
-		require.EqualValues(t, builds, built.Load(), "a build for each worker, beside the client's two")
+		require.EqualValues(t, builds, built.Load(), "each worker must build the job once, and the client twice")
 		c := came{names: r.Names(), text: out.String()}
 		c.numbers, err = Rows[number](r, "numbers")
 		require.NoError(t, err)
@@ -100,11 +101,11 @@ func TestWorkersGiveWhatOneProcessGives(t *testing.T) {
 	for workers := 1; workers <= 5; workers++ {
 		require.Equal(t, want, run(workers, 2+workers), "%d workers", workers)
 	}
-	require.Equal(t, want, run(9, 2+5), "no worker without a slot")
+	require.Equal(t, want, run(9, 2+5), "there must be no worker without a slot")
 }
 
-// TestWorkersShareNothingOfABuild: each worker has its own variables of a build. A job that
-// relies on sharing them fails.
+// TestWorkersShareNothingOfABuild requires that each worker has its own variables of a build, so
+// that a job that relies on sharing them fails.
 func TestWorkersShareNothingOfABuild(t *testing.T) {
 	job := Anonymous(func(b *Builder) error {
 		var together atomic.Int64 // counts over all subtasks of this build
@@ -157,7 +158,8 @@ func TestWorkersFailAsOneProcessDoes(t *testing.T) {
 	}
 }
 
-// TestWorkersAmongTheOptions: if several options say where a job runs, the last one counts.
+// TestWorkersAmongTheOptions requires that the last option counts if several options say where a
+// job runs.
 func TestWorkersAmongTheOptions(t *testing.T) {
 	_, err := Run(t.Context(), squares, squaresArgs{N: 1}, Workers(-1))
 	require.ErrorContains(t, err, "the option Workers is -1: want at least 1, or 0 to run the job as a whole")

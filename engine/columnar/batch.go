@@ -16,14 +16,14 @@ type Allocator interface {
 	Free(b []byte)
 }
 
-// Batch is some rows of one schema, as columns. It is immutable. The zero value stands for no
-// batch. Copies of a Batch are the same batch. Retain and Release count its references, and
-// several goroutines may call them at once.
+// Batch holds rows of one schema, stored by column. It is immutable. The zero value stands for
+// no batch. Copies of a Batch value refer to the same batch. Retain and Release count its
+// references, and several goroutines may call them at the same time.
 type Batch batch.Handle
 
 func (b Batch) record() arrow.Record { return batch.Handle(b).Record() }
 
-// IsZero reports whether there is no batch.
+// IsZero reports whether b is the zero value, which stands for no batch.
 func (b Batch) IsZero() bool { return b.record() == nil }
 
 // Len returns the number of rows.
@@ -34,7 +34,7 @@ func (b Batch) Len() int {
 	return int(b.record().NumRows())
 }
 
-// Schema returns the columns.
+// Schema returns the schema of the batch, or the zero Schema if there is no batch.
 func (b Batch) Schema() Schema {
 	if b.IsZero() {
 		return Schema{}
@@ -42,22 +42,22 @@ func (b Batch) Schema() Schema {
 	return Schema(batch.HandleOfSchema(b.record().Schema()))
 }
 
-// Retain adds a reference, to keep a batch that was borrowed.
+// Retain adds a reference. It is called to keep a borrowed batch.
 func (b Batch) Retain() {
 	if !b.IsZero() {
 		b.record().Retain()
 	}
 }
 
-// Release gives up a reference. The last one frees the memory.
+// Release drops a reference. Dropping the last reference frees the memory.
 func (b Batch) Release() {
 	if !b.IsZero() {
 		b.record().Release()
 	}
 }
 
-// Slice returns the rows from lo up to hi as a batch of its own, owned by the caller, that
-// refers to the same memory.
+// Slice returns rows lo to hi-1 as a new batch, owned by the caller. The new batch refers to
+// the memory of b.
 func (b Batch) Slice(lo, hi int) (Batch, error) {
 	if b.IsZero() || lo < 0 || hi < lo || hi > b.Len() {
 		return Batch{}, fmt.Errorf("columnar: Slice: rows %d to %d of a batch of %d", lo, hi, b.Len())
@@ -76,14 +76,15 @@ func (b Batch) Slice(lo, hi int) (Batch, error) {
 	return Batch(batch.HandleOf(rec)), nil
 }
 
-// Values holds the values of a column of any type. Values of a batch are valid while the batch
-// is, and can be used in another batch without a copy. Values that NewValues makes are owned by
-// the caller.
+// Values holds the values of a column of any type. Values that Batch.Values returns are valid
+// as long as the batch is valid. NewBatch puts Values into another batch without a copy. Values
+// that NewValues returns are owned by the caller.
 type Values batch.ArrayHandle
 
 func (v Values) array() arrow.Array { return batch.ArrayHandle(v).Array() }
 
-// IsZero reports whether v is the zero value. A column without rows is not.
+// IsZero reports whether v is the zero value. The values of a column without rows are not the
+// zero value.
 func (v Values) IsZero() bool { return v.array() == nil }
 
 // Len returns the number of values.
@@ -94,7 +95,8 @@ func (v Values) Len() int {
 	return v.array().Len()
 }
 
-// Release releases values that are owned.
+// Release releases values that NewValues returned. Values borrowed from a batch must not be
+// released.
 func (v Values) Release() {
 	if !v.IsZero() {
 		v.array().Release()
@@ -125,8 +127,9 @@ func (b Batch) find(column string) (arrow.Array, error) {
 	return b.record().Column(i), nil
 }
 
-// Format returns the value of a column and row as text, as in Print and CSV files; a missing
-// value is "null". It panics if there is no such column or row, or if the batch was released.
+// Format returns the value at the given column and row as text, as Print and CSV files show it;
+// a missing value is "null". It panics if there is no such column or row, or if the batch was
+// released.
 func (b Batch) Format(column, row int) string {
 	switch schema := b.Schema(); {
 	case b.IsZero():

@@ -12,9 +12,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// WithNulls marks value i of a column as missing if null(i) is true. The result is an argument
-// of NewBatch. The missing values may be anything. values is what NewBatch takes for a column,
-// except Values.
+// WithNulls returns an argument for NewBatch or NewValues: the column values, in which value i
+// is missing if null(i) is true. values is a slice, a Matrix, Vectors or Sparse, as NewBatch
+// takes them. It may hold anything where a value is missing.
 func WithNulls(values any, null func(i int) bool) any { return nullable{values, null} }
 
 type nullable struct {
@@ -22,8 +22,8 @@ type nullable struct {
 	null   func(i int) bool
 }
 
-// NewValues makes the values of a column, owned by the caller. values is what NewBatch takes
-// for the column.
+// NewValues returns the values of a column, owned by the caller. The argument values is of a
+// type that NewBatch takes for such a column.
 func NewValues(mem Allocator, column Column, values any) (Values, error) {
 	dt, err := batch.ParseType(column.Type)
 	if mem == nil {
@@ -43,14 +43,15 @@ func NewValues(mem Allocator, column Column, values any) (Values, error) {
 	return Values(batch.HandleOfArray(arr)), nil
 }
 
-// NewBatch makes a batch, owned by the caller, of the columns of a schema in order. Each column
-// is of a type that Get returns for it, or []string, []bool or [][]byte instead of Texts, Bools
-// and Bytes, or Values of another batch. All columns have the length of the batch. A batch
-// without columns has no rows.
+// NewBatch returns a batch, owned by the caller, that has the given schema. columns holds the
+// values of each column, in the order of the schema: of a type that Get returns for the column;
+// as []string, []bool or [][]byte instead of Texts, Bools or Bytes; as Values of another batch;
+// or as the result of WithNulls. All columns must have the same length. A batch without columns
+// has no rows.
 //
-// Slices of numbers are not copied, nor is the Data of a Matrix whose number of columns is that
-// of the column's type. They belong to the batch from then on, and must not be modified. Other
-// columns are allocated from mem, such as the allocator of a run's context.
+// Slices of numbers are not copied, nor is the Data of a Matrix for a column of type vector[N].
+// They belong to the batch from then on, and must not be modified. Other columns are allocated
+// from mem, such as the allocator of a run's context.
 func NewBatch(mem Allocator, schema Schema, columns ...any) (Batch, error) {
 	if schema.IsZero() {
 		return Batch{}, fmt.Errorf("columnar: NewBatch: the schema is none")
@@ -97,7 +98,8 @@ func NewBatch(mem Allocator, schema Schema, columns ...any) (Batch, error) {
 	return Batch(batch.HandleOf(rec)), nil
 }
 
-// arrayOf makes a column, owned by the caller, of an argument of NewBatch.
+// arrayOf returns the array, owned by the caller, of a column f whose values were given to
+// NewBatch.
 func arrayOf(mem Allocator, f arrow.Field, values any) (arrow.Array, error) {
 	var arr arrow.Array
 	switch v := values.(type) {
@@ -169,7 +171,8 @@ func arrayOf(mem Allocator, f arrow.Field, values any) (arrow.Array, error) {
 	return arr, nil
 }
 
-// handleOf returns the array of a view, which may be a zero value.
+// handleOf returns the array of a view as Values. For a zero view, a is nil, and the result is
+// the zero Values.
 func handleOf[A interface {
 	comparable
 	arrow.Array
@@ -181,7 +184,7 @@ func handleOf[A interface {
 	return Values(batch.HandleOfArray(a))
 }
 
-// either returns the type of a column if it has the given ID, and other if not.
+// either returns the type column if its ID is id, and other if not.
 func either(column arrow.DataType, id arrow.Type, other arrow.DataType) arrow.DataType {
 	if column.ID() == id {
 		return column
@@ -189,7 +192,7 @@ func either(column arrow.DataType, id arrow.Type, other arrow.DataType) arrow.Da
 	return other
 }
 
-// withNulls makes a column some of whose values are missing.
+// withNulls returns the array of v.values in which value i is null if v.null(i) is true.
 func withNulls(mem Allocator, f arrow.Field, v nullable) (arrow.Array, error) {
 	switch v.values.(type) {
 	case Values, Bools, Texts, Bytes, nullable:
@@ -218,7 +221,7 @@ func withNulls(mem Allocator, f arrow.Field, v nullable) (arrow.Array, error) {
 	return array.MakeFromData(d), nil
 }
 
-// vectorsOf makes a column of vectors of a type.
+// vectorsOf returns the array of values, a Matrix, Vectors or Sparse, for a column of type dt.
 func vectorsOf(mem Allocator, dt arrow.DataType, values any) (arrow.Array, error) {
 	switch v := values.(type) {
 	case Matrix:
@@ -244,8 +247,8 @@ func vectorsOf(mem Allocator, dt arrow.DataType, values any) (arrow.Array, error
 	return nil, fmt.Errorf("%T has no vectors", values)
 }
 
-// whole reports whether the data of the matrix have its size, and a batch can hold its number
-// of rows.
+// whole reports whether Data has Rows*Cols values, and whether Rows and the length of Data fit
+// in an int32, as a batch requires.
 func (m Matrix) whole() bool {
 	switch n := len(m.Data); {
 	case m.Rows < 0 || m.Cols < 0 || m.Rows > math.MaxInt32 || n > math.MaxInt32:
@@ -257,7 +260,7 @@ func (m Matrix) whole() bool {
 	}
 }
 
-// evenOffsets returns the offsets of vectors of one size.
+// evenOffsets returns the offsets of rows vectors that have cols components each.
 func evenOffsets(rows, cols int) []int32 {
 	offsets := make([]int32, rows+1)
 	for i := range offsets {

@@ -22,12 +22,11 @@ func schemaOf(t require.TestingT, columns ...columnar.Column) columnar.Schema {
 	return s
 }
 
-// everyType has a column of each type, with the values of two rows in the form that NewBatch
-// takes.
+// everyType has a column of each type, with values for two rows as NewBatch takes them.
 var everyType = []struct {
 	column string
 	values any
-	json   [2]string // of the two rows
+	json   [2]string // the values of the two rows as JSON
 }{
 	{"bool", []bool{true, false}, [2]string{`true`, `false`}},
 	{"int8", []int8{-1, 2}, [2]string{`-1`, `2`}},
@@ -52,7 +51,7 @@ var everyType = []struct {
 		[2]string{`{"indices":[],"values":[]}`, `{"indices":[70],"values":[1]}`}},
 }
 
-// TestNewBatch compares batches made of slices with batches read from text.
+// TestNewBatch compares batches made from slices with batches read from JSON.
 func TestNewBatch(t *testing.T) {
 	for _, c := range everyType {
 		t.Run(c.column, func(t *testing.T) {
@@ -66,7 +65,7 @@ func TestNewBatch(t *testing.T) {
 			require.Empty(t, batch.Diff(want, arrowrows.Record(made)))
 			require.NoError(t, batch.Validate(arrowrows.Record(made)))
 
-			// NewBatch accepts the values of another batch, and so the views of its columns.
+			// NewBatch accepts the Values of another batch.
 			values, err := made.Values("x")
 			require.NoError(t, err)
 			again, err := columnar.NewBatch(mem, schema, values)
@@ -77,8 +76,8 @@ func TestNewBatch(t *testing.T) {
 	}
 }
 
-// TestNullsAreOfTheirRows: missing values are null, whatever value is at their place. If no
-// value is missing, WithNulls makes no difference.
+// TestNullsAreOfTheirRows requires that exactly the values that WithNulls marks as missing are
+// null. If no value is missing, the batch must be the same as without WithNulls.
 func TestNullsAreOfTheirRows(t *testing.T) {
 	for _, c := range everyType {
 		schema := schemaOf(t, columnar.Column{Name: "x", Type: c.column, Nullable: true})
@@ -108,7 +107,8 @@ func TestNullsAreOfTheirRows(t *testing.T) {
 	require.ErrorContains(t, err, `column "x": 1 nulls in a column that is not nullable`)
 }
 
-// TestVectorsWithNullsHaveNoView: the components of a missing vector would be undefined.
+// TestVectorsWithNullsHaveNoView requires that GetNullable fails for vectors with nulls, as the
+// components of a missing vector would be undefined.
 func TestVectorsWithNullsHaveNoView(t *testing.T) {
 	for column, values := range map[string]any{
 		"vector[1]": columnar.Matrix{Rows: 2, Cols: 1, Data: []float64{1, 2}},
@@ -128,7 +128,7 @@ func TestVectorsWithNullsHaveNoView(t *testing.T) {
 	}
 }
 
-// roundTrip requires that a column made of the result of Get is the same again.
+// roundTrip requires that NewBatch makes the same column again from the result of Get.
 func roundTrip[V columnar.View](t *testing.T, b columnar.Batch, column string) {
 	t.Helper()
 	values, err := columnar.Get[V](b, column)
@@ -143,7 +143,8 @@ func roundTrip[V columnar.View](t *testing.T, b columnar.Batch, column string) {
 	require.Empty(t, batch.Diff(only, arrowrows.Record(made)))
 }
 
-// TestGet reads columns of a slice of a batch. Its values do not begin where its memory begins.
+// TestGet reads the columns of slices of a batch. The values of a slice need not begin at the
+// start of the memory that it refers to.
 func TestGet(t *testing.T) {
 	var columns []columnar.Column
 	var values []any
@@ -186,8 +187,8 @@ func TestGet(t *testing.T) {
 	require.ErrorContains(t, err, "rows 1 to 3 of a batch of 2")
 }
 
-// TestGetReadsWhatIsThere: Get returns the values from which the batch was made, without a copy
-// where the documentation promises this.
+// TestGetReadsWhatIsThere requires that Get returns the values from which the batch was made,
+// and that neither NewBatch nor Get copies a slice of numbers.
 func TestGetReadsWhatIsThere(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		numbers := rapid.SliceOf(rapid.Float64()).Draw(rt, "numbers")
@@ -219,7 +220,7 @@ func TestGetReadsWhatIsThere(t *testing.T) {
 	})
 }
 
-// TestMistakes: each error says what is wrong.
+// TestMistakes requires that the errors of Get, NewBatch and NewSchema say what is wrong.
 func TestMistakes(t *testing.T) {
 	columns := []columnar.Column{{Name: "n", Type: "int64"}, {Name: "v", Type: "vector"}}
 	schema := schemaOf(t, columns...)
@@ -281,7 +282,8 @@ func TestMistakes(t *testing.T) {
 	require.ErrorContains(t, err, `both named "n"`)
 }
 
-// TestReferences: the last reference frees the memory.
+// TestReferences requires that the memory is freed when the last reference is dropped, and not
+// before.
 func TestReferences(t *testing.T) {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	schema := schemaOf(t, columnar.Column{Name: "t", Type: "utf8"})
@@ -292,7 +294,7 @@ func TestReferences(t *testing.T) {
 	rows.Retain()
 	rows.Release()
 	rows.Release()
-	require.Positive(t, mem.CurrentAlloc(), "part refers to it")
+	require.Positive(t, mem.CurrentAlloc(), "the slice part still refers to the memory")
 	text, err := columnar.Get[columnar.Texts](part, "t")
 	require.NoError(t, err)
 	require.Equal(t, "b", text.At(0))
@@ -309,7 +311,7 @@ func TestReferences(t *testing.T) {
 	mem.AssertSize(t, 0)
 }
 
-// TestZeroValues: zero values behave as empty.
+// TestZeroValues requires that zero values behave as if they were empty.
 func TestZeroValues(t *testing.T) {
 	var b columnar.Batch
 	var s columnar.Schema
@@ -317,7 +319,7 @@ func TestZeroValues(t *testing.T) {
 	require.True(t, b.IsZero() && s.IsZero() && v.IsZero())
 	require.Zero(t, b.Len()+s.Len()+v.Len())
 	require.True(t, b.Schema().Equal(s))
-	require.False(t, s.Equal(schemaOf(t)), "no columns are not none")
+	require.False(t, s.Equal(schemaOf(t)), "a schema without columns must differ from the zero Schema")
 	require.Equal(t, -1, s.Index("x"))
 	require.Empty(t, s.String())
 	b.Retain()
@@ -332,8 +334,8 @@ func TestZeroValues(t *testing.T) {
 	require.Equal(t, fmt.Sprint(arrow.NewSchema(nil, nil)), fmt.Sprint(arrowrows.Arrow(none.Schema())))
 }
 
-// TestReleasedBatches: using a released batch is an error, or a panic with a clear message in
-// functions that return no error.
+// TestReleasedBatches requires that functions called on a released batch return an error, or
+// panic with a clear message if they return no error.
 func TestReleasedBatches(t *testing.T) {
 	schema := schemaOf(t, columnar.Column{Name: "x", Type: "int64"})
 	rows, err := columnar.NewBatch(nil, schema, []int64{7, 8})
@@ -355,8 +357,8 @@ func TestReleasedBatches(t *testing.T) {
 	requirePanic(t, "columnar: Format: column 0, row 1: "+why, func() { rows.Format(0, 1) })
 }
 
-// TestPlacesThatAreNone: a row, column or index that does not exist causes a panic with a clear
-// message.
+// TestPlacesThatAreNone requires that Format and Column panic with a clear message for a row or
+// a column that does not exist.
 func TestPlacesThatAreNone(t *testing.T) {
 	rows, err := columnar.NewBatch(nil, schemaOf(t, columnar.Column{Name: "x", Type: "int64"}), []int64{7, 8})
 	require.NoError(t, err)

@@ -6,7 +6,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/columnar"
 )
 
-// A batch is made from slices and read as slices.
+// NewBatch makes a batch from slices, and Get and GetNullable return its columns as slices.
 func Example() {
 	schema, err := columnar.NewSchema(
 		columnar.Column{Name: "shop", Type: "utf8"},

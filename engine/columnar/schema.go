@@ -9,24 +9,25 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Column is a column of rows: its name, its type as text (see the package), and whether values
-// may be missing.
+// Column describes a column: its name, its type as text (see the package documentation), and
+// whether values may be missing.
 type Column struct {
 	Name     string `json:"name"`
 	Type     string `json:"type"`
 	Nullable bool   `json:"nullable,omitempty"`
 }
 
-// String returns name and type, followed by "null" where values may be missing.
+// String returns the name and the type, followed by "null" if values may be missing.
 func (c Column) String() string { return batch.Column(c).String() }
 
-// Schema lists the columns of rows. It is immutable. The zero value means no schema, as for a
-// sink, which emits no rows.
+// Schema lists the columns of rows. It is immutable. The zero value stands for no schema: a
+// sink, for example, emits no rows and has no schema.
 type Schema batch.SchemaHandle
 
 func (s Schema) arrow() *arrow.Schema { return batch.SchemaHandle(s).Schema() }
 
-// NewSchema returns the schema of some columns. Names are distinct and not empty.
+// NewSchema returns the schema with the given columns. Their names must be distinct and not
+// empty.
 func NewSchema(columns ...Column) (Schema, error) {
 	plain := make([]batch.Column, len(columns))
 	for i, c := range columns {
@@ -39,8 +40,8 @@ func NewSchema(columns ...Column) (Schema, error) {
 	return Schema(batch.HandleOfSchema(schema)), nil
 }
 
-// MustSchema is NewSchema for columns that are known to be valid, such as in a package
-// variable. It panics if they are not.
+// MustSchema is like NewSchema, but panics if the columns are not valid. It is for columns that
+// are known to be valid, such as in the initial value of a package variable.
 func MustSchema(columns ...Column) Schema {
 	s, err := NewSchema(columns...)
 	if err != nil {
@@ -49,7 +50,8 @@ func MustSchema(columns ...Column) Schema {
 	return s
 }
 
-// IsZero reports whether the schema is the zero value. A schema without columns is not.
+// IsZero reports whether the schema is the zero value. A schema that NewSchema made without
+// columns is not the zero value.
 func (s Schema) IsZero() bool { return s.arrow() == nil }
 
 // Len returns the number of columns.
@@ -60,7 +62,7 @@ func (s Schema) Len() int {
 	return s.arrow().NumFields()
 }
 
-// Column returns column i. It panics if there is none.
+// Column returns column i. It panics if there is no column i.
 func (s Schema) Column(i int) Column {
 	if i < 0 || i >= s.Len() {
 		panic(fmt.Errorf("columnar: Column: %d of a schema of %d columns", i, s.Len()))
@@ -78,7 +80,7 @@ func (s Schema) Columns() []Column {
 	return columns
 }
 
-// Index returns the number of the column of that name, -1 if there is none.
+// Index returns the index of the column with the given name, or -1 if there is none.
 func (s Schema) Index(name string) int {
 	if s.IsZero() {
 		return -1
@@ -89,7 +91,7 @@ func (s Schema) Index(name string) int {
 	return -1
 }
 
-// Equal reports whether both have the same columns in the same order.
+// Equal reports whether s and other have the same columns in the same order.
 func (s Schema) Equal(other Schema) bool {
 	if s.IsZero() || other.IsZero() {
 		return s.IsZero() == other.IsZero()

@@ -9,21 +9,22 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Number lists the types that columns of numbers are read as. A date32 is an int32, the days
-// since 1970-01-01. A timestamp is an int64, the time since then in its unit.
+// Number lists the element types of the slices in which columns of numbers, dates and times are
+// read. A date32 is read as an int32, the number of days since 1970-01-01. A timestamp is read
+// as an int64, the time since the beginning of 1970-01-01 in the unit of the column's type.
 type Number interface {
 	int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64 | float32 | float64
 }
 
-// View lists the types that columns are read as.
+// View lists the types in which Get and GetNullable return the values of a column.
 type View interface {
 	[]int8 | []int16 | []int32 | []int64 | []uint8 | []uint16 | []uint32 | []uint64 | []float32 | []float64 |
 		Bools | Texts | Bytes | Matrix | Vectors | Sparse
 }
 
-// Get returns the values of a column without a copy. It fails if the column is missing, is of a
-// type that V does not read, or has nulls. The values must not be modified, and are valid while
-// the batch is.
+// Get returns the values of a column without a copy. It fails if there is no such column, if V
+// cannot hold values of its type, or if it has nulls. The values must not be modified, and are
+// valid as long as the batch is valid.
 func Get[V View](b Batch, column string) (values V, err error) {
 	arr, err := b.find(column)
 	if err != nil {
@@ -35,8 +36,9 @@ func Get[V View](b Batch, column string) (values V, err error) {
 	return viewAs[V](arr, column)
 }
 
-// GetNullable is Get for a column that may have missing values. At a missing value, values may
-// hold anything. It is for numbers, bools, text and bytes; vectors with nulls have no view.
+// GetNullable is like Get for a column that may have missing values. nulls reports which values
+// are missing; values may hold anything in their positions. A column of vectors, dense or
+// sparse, must have no missing values, or GetNullable fails.
 func GetNullable[V View](b Batch, column string) (values V, nulls Nulls, err error) {
 	arr, err := b.find(column)
 	if err != nil {
@@ -49,13 +51,13 @@ func GetNullable[V View](b Batch, column string) (values V, nulls Nulls, err err
 	return values, Nulls{arr}, err
 }
 
-// Nulls returns which values of a column are missing.
+// Nulls returns a Nulls that reports which values of a column are missing.
 func (b Batch) Nulls(column string) (Nulls, error) {
 	arr, err := b.find(column)
 	return Nulls{arr}, err
 }
 
-// viewAs reads a column.
+// viewAs returns the values of arr as a V. column is the column's name, for errors.
 func viewAs[V View](arr arrow.Array, column string) (values V, err error) {
 	var ok bool
 	switch out := any(&values).(type) {
@@ -135,7 +137,7 @@ func days(arr arrow.Array) ([]int32, bool) {
 	return arrow.Int32Traits.CastFromBytes(fixedWidth(arr, arrow.Int32SizeBytes)), true
 }
 
-// fixedWidth returns the bytes of the values of an array.
+// fixedWidth returns the bytes of the values of arr, which take size bytes each.
 func fixedWidth(arr arrow.Array, size int) []byte {
 	d := arr.Data()
 	if d.Len() == 0 {
@@ -157,16 +159,16 @@ func (m Matrix) Row(i int) []float64 { return m.Data[i*m.Cols : (i+1)*m.Cols : (
 // Sparse is a matrix in compressed sparse row form. It must not be modified.
 type Sparse struct {
 	Rows int
-	Cols int // 0 if the column's type does not say
-	// Row i has the entries Offsets[i] to Offsets[i+1] of Indices and Values.
+	Cols int // 0 if the column's type is "sparse", without a size
+	// The entries of row i are at Offsets[i] to Offsets[i+1]-1 in Indices and Values.
 	Offsets []int32
 	Indices []int32
 	Values  []float64
 }
 
-// Vectors are vectors of any sizes. They must not be modified.
+// Vectors holds vectors whose numbers of components may differ. It must not be modified.
 type Vectors struct {
-	// Row i has the values Offsets[i] to Offsets[i+1] of Values.
+	// Row i is Values[Offsets[i]:Offsets[i+1]].
 	Offsets []int32
 	Values  []float64
 }
@@ -179,8 +181,8 @@ func (v Vectors) Row(i int) []float64 {
 	return v.Values[v.Offsets[i]:v.Offsets[i+1]:v.Offsets[i+1]]
 }
 
-// Matrix returns vectors that all have the same number of components as a matrix. Without
-// vectors it has no columns.
+// Matrix returns the vectors as the rows of a matrix. It fails if their numbers of components
+// differ. Without vectors the matrix has no columns.
 func (v Vectors) Matrix() (Matrix, error) {
 	rows := v.Len()
 	if rows == 0 {
@@ -211,7 +213,8 @@ type Texts struct{ array *array.String }
 // Len returns the number of values.
 func (t Texts) Len() int { return lengthOf(t.array) }
 
-// At returns text i. It refers to the column's memory: clone it if it is to outlive the batch.
+// At returns text i. The string refers to the memory of the batch: clone it to use it after the
+// batch was released.
 func (t Texts) At(i int) string { return t.array.Value(i) }
 
 // Bytes are the values of a column of bytes.
@@ -220,10 +223,10 @@ type Bytes struct{ array *array.Binary }
 // Len returns the number of values.
 func (b Bytes) Len() int { return lengthOf(b.array) }
 
-// At returns value i. It refers to the column's memory.
+// At returns value i. The slice refers to the memory of the batch.
 func (b Bytes) At(i int) []byte { return b.array.Value(i) }
 
-// lengthOf returns the length of an array, which may be nil in a zero value.
+// lengthOf returns the length of a, or 0 if a is nil, as it is in a zero view.
 func lengthOf[A interface {
 	comparable
 	Len() int
@@ -235,7 +238,7 @@ func lengthOf[A interface {
 	return a.Len()
 }
 
-// Nulls says which values of a column are missing.
+// Nulls reports which values of a column are missing.
 type Nulls struct{ array arrow.Array }
 
 // At reports whether value i is null.

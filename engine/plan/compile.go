@@ -12,34 +12,36 @@ import (
 const DefaultSlotGroup = "default"
 
 // Compile turns a graph into the plan for one parallelism. It is a pure function
-// of its arguments, linear in the number of nodes and edges; the plan shares
-// the graph's nodes, which neither may modify afterwards.
+// of its arguments and takes time linear in the number of nodes and edges. The
+// plan shares the nodes of the graph, so neither may be modified afterwards.
 //
-// Only what is Needed runs: the other nodes of the graph are in no vertex.
+// Nodes that are not needed (see Needed) are not part of any vertex.
 //
 // Parallelism. A node runs on parallelism subtasks, or on one if it is Single.
-// Subtask i of a vertex owns part i of the shards.
+// Subtask i of a vertex owns the i-th range of shards.
 //
 // Chaining. A node joins its producer's vertex, and runs in its goroutine, if
-// its only input, feedback apart, is a forward data or control edge, both have
-// the same parallelism, and both are of the same queue or of none. A producer
-// with several such consumers becomes a tree. A node with side inputs or several
-// data inputs begins a vertex of its own. In its producer's vertex it would block
-// the head while it waits for another input, and that input may depend on the
-// same head. A forward edge that is not chained is an exchange that keeps shards
-// and order.
+// three conditions hold: apart from feedback, its only input is a forward data
+// or control edge; the node and its producer have the same parallelism; and they
+// belong to the same queue or to no queue. If a producer has several such
+// consumers, the chain becomes a tree. A node with side inputs or several data
+// inputs begins a new vertex. In its producer's vertex it would block the head
+// while it waits for another input, and that input may depend on the same head.
+// A forward edge that is not chained is an exchange that keeps shards and order.
 //
 // Queues. By-subtask edges are never chained, so the stages between two
-// communications are one vertex: send ends one, sum stands alone, recv begins
-// the next; queue-init begins the first and queue-close ends the last.
+// communications form one vertex. Send is the last node of its vertex, sum is a
+// vertex of its own, and recv is the first node of the next vertex. Queue-init
+// begins the first vertex of a queue, and queue-close ends the last one.
 //
-// Mode. An edge is materialised if its receiver may have to finish another input
-// before it reads on. These edges are the side inputs, which are complete before
-// the receiver opens, and the data inputs of nodes with further data or side
-// inputs. The first port is no exception, as operators take the ports shard by
-// shard in turn. All other edges are pipelined. The receiver of a pipelined edge
-// then waits for nothing else, so pipelined edges form a forest, and no diamond
-// can deadlock, whatever the size of buffers.
+// Mode. An edge is materialised if its receiver may have to read another input
+// to the end before it reads this one. Such edges are side inputs, which must be
+// complete before the receiver opens, and data inputs of nodes that have other
+// data or side inputs. The first of several data inputs is materialised too, as
+// operators read their inputs in turn, shard by shard. All other edges are
+// pipelined. The receiver of a pipelined edge thus waits for no other input, so
+// pipelined edges form a forest, and no diamond in the graph can deadlock,
+// whatever the size of buffers.
 func Compile(g *Graph, parallelism int) (*Plan, error) {
 	if err := g.Validate(); err != nil {
 		return nil, err
@@ -84,20 +86,20 @@ func Compile(g *Graph, parallelism int) (*Plan, error) {
 type compiler struct {
 	g *Graph
 	p int
-	// all and one are the ranges at parallelism p and 1. Vertices share them:
-	// there may be many vertices and many subtasks, and nobody modifies a plan.
+	// all and one are the ranges of shards at parallelism p and 1. The vertices
+	// share these slices to save memory. This is safe, as a plan is not modified.
 	all, one []sharding.Range
 	vertices []Vertex
 	edges    []Edge
 	needed   []bool // by node
-	// vertex is the vertex of each node. index is the node's position in the vertex's chain.
+	// vertex[i] is the vertex of node i. index[i] is the position of node i in its chain.
 	vertex []VertexID
 	index  []int
 }
 
-// chain gives every needed node its place. Nodes come in topological order, so
-// the producer of a node has its place already. Vertices are numbered in the
-// order of their heads, which is topological too.
+// chain assigns every needed node to a vertex. Nodes come in topological order,
+// so the producer of a node is already assigned. Vertices are numbered in the
+// order of their heads, so their order is topological too.
 func (c *compiler) chain() {
 	for i := range c.g.Nodes {
 		n := &c.g.Nodes[i]
@@ -128,7 +130,8 @@ func (c *compiler) chain() {
 	}
 }
 
-// chained returns the port by which n joins its producer's vertex, if it does.
+// chained reports whether n joins its producer's vertex, and returns the port of
+// the input from the producer.
 func (c *compiler) chained(n *Node) (port int, ok bool) {
 	port = -1
 	for k := range n.Inputs {
@@ -158,8 +161,9 @@ func (c *compiler) parallelism(n *Node) int {
 	return c.p
 }
 
-// exchange makes an edge of every input that is not chained, ordered by
-// receiving vertex, place in its chain and port.
+// exchange adds an edge for every input that is not chained. The edges are
+// ordered by receiving vertex, then by the receiver's position in the chain,
+// then by port.
 func (c *compiler) exchange() {
 	for i := range c.vertices {
 		v := &c.vertices[i]
@@ -202,8 +206,8 @@ func splitAll(shards, p int) []sharding.Range {
 	return ranges
 }
 
-// In returns the edges into a vertex, ordered by place in its chain and port.
-// The result is part of the plan.
+// In returns the edges into vertex v, ordered by the receiver's position in the
+// chain, then by port. The result is a part of p.Edges and must not be modified.
 func (p *Plan) In(v VertexID) []Edge {
 	lo := sort.Search(len(p.Edges), func(i int) bool { return p.Edges[i].To >= v })
 	hi := sort.Search(len(p.Edges), func(i int) bool { return p.Edges[i].To > v })

@@ -25,8 +25,8 @@ func TestCompileRefusesParallelism(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestCompileRandomGraphs checks what every plan must fulfil. The checks follow from the
-// definitions and not from the algorithm of Compile.
+// TestCompileRandomGraphs checks the properties that every plan must have. The checks follow
+// from the definitions of these properties and do not repeat the algorithm of Compile.
 func TestCompileRandomGraphs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := randomGraph(t)
@@ -50,8 +50,8 @@ func TestCompileRandomGraphs(t *testing.T) {
 	})
 }
 
-// needs says whether a node is needed. It is if it is a sink or part of a queue, if a needed
-// node reads it, or if the graph has neither sinks nor queues.
+// needs reports whether node id is needed: it is a sink or part of a queue, or a needed node
+// reads its rows, or the graph has neither sinks nor queues.
 func needs(g *Graph, id NodeID) bool {
 	if g.Nodes[id].Sink || g.Nodes[id].Queue != "" ||
 		!slices.ContainsFunc(g.Nodes, func(n Node) bool { return n.Sink || n.Queue != "" }) {
@@ -62,8 +62,8 @@ func needs(g *Graph, id NodeID) bool {
 	})
 }
 
-// checkChains: every needed node is in exactly one chain, and no other node is in any. Each
-// link of a chain is an input that may be chained.
+// checkChains requires that every needed node is in exactly one chain, that no other node is in
+// a chain, and that each link of a chain is an input that may be chained.
 func checkChains(t require.TestingT, g *Graph, p *Plan) {
 	seen := map[NodeID]int{}
 	for _, v := range p.Vertices {
@@ -84,7 +84,7 @@ func checkChains(t require.TestingT, g *Graph, p *Plan) {
 					require.Equal(t, Forward, in.Partitioner)
 					require.Contains(t, []Role{Data, Control}, in.Role)
 				} else {
-					require.Equal(t, Feedback, in.Role, "a chained node waits for a second input")
+					require.Equal(t, Feedback, in.Role, "a chained node has a second input, for which it would have to wait")
 				}
 			}
 		}
@@ -97,9 +97,9 @@ func checkChains(t require.TestingT, g *Graph, p *Plan) {
 	}
 }
 
-// checkEdges: every input is either a link of a chain or one edge. Except for feedback, an edge
-// leads from a lower vertex to the head of a higher one. Inputs that can be chained are
-// chained.
+// checkEdges requires that every input is either a link of a chain or one edge. Except for
+// feedback, an edge must lead to the head of a vertex with a higher number. Inputs that can be
+// chained must be chained.
 func checkEdges(t require.TestingT, g *Graph, p *Plan) {
 	vertexOf := map[NodeID]VertexID{}
 	type port struct {
@@ -158,8 +158,9 @@ func checkEdges(t require.TestingT, g *Graph, p *Plan) {
 	require.Equal(t, len(p.Edges), total)
 }
 
-// checkShares: the ranges of a vertex partition the shards in order. None is empty, their
-// lengths differ by at most one, and there are enough slots.
+// checkShares requires that the ranges of a vertex partition the shards in order, that no range
+// is empty, that the lengths of ranges differ by at most one, and that the number of slots is
+// the largest parallelism of a vertex.
 func checkShares(t require.TestingT, g *Graph, p *Plan) {
 	slots := 0
 	for _, v := range p.Vertices {
@@ -204,8 +205,8 @@ func branchGraph(n int) *Graph {
 	return g
 }
 
-// TestCompileLarge compiles a hundred times the size that must take well under a second.
-// Quadratic time would mean hours.
+// TestCompileLarge requires that Compile takes linear time. With these 100,000 nodes or more,
+// 10,000 under the race detector, quadratic time would mean hours.
 func TestCompileLarge(t *testing.T) {
 	n := 10 * many
 	p, err := Compile(chainGraph(n), 4)

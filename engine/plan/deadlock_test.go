@@ -10,8 +10,8 @@ import (
 
 // waitingCycle returns an error if vertices could wait for each other in a cycle. This is
 // possible if the receiver of a pipelined edge may have to finish another input first, or if
-// pipelined edges form a cycle when their directions are ignored. Feedback edges do not count:
-// they carry verdicts, which the queue itself schedules.
+// pipelined edges form a cycle when their directions are ignored. Feedback edges do not count,
+// as they carry no rows: they stand for the queue's decision to run another superstep or round.
 func waitingCycle(p *Plan) error {
 	for _, v := range p.Vertices {
 		pipelined, all := 0, 0
@@ -51,11 +51,11 @@ func waitingCycle(p *Plan) error {
 	return nil
 }
 
-// execution runs a plan with tokens in place of rows and with the smallest buffers: a pipelined
-// edge holds one token, a materialised edge any number. A vertex reads its side inputs to their
-// ends before data. It waits at the port that it has chosen until there is a token or the end.
-// It passes a token to each of its edges in turn, and blocks if one is full. An adversary
-// chooses the vertex that moves and the ports.
+// execution simulates a run of a plan, with tokens in place of rows and with the smallest
+// buffers: a pipelined edge holds one token, a materialised edge any number. A vertex reads its
+// side inputs to the end before its data inputs. It waits at one input until that input has a
+// token or has ended. It sends a token to each of its outgoing edges in turn, and blocks while
+// the edge is full. An adversary chooses which vertex moves and at which input it waits.
 type execution struct {
 	edges []simEdge
 	verts []simVertex
@@ -68,10 +68,10 @@ type simEdge struct {
 
 type simVertex struct {
 	in, out  []int
-	port     int   // edge at which it waits, -1 for none
-	sending  []int // edges that still get the token, in order
-	left     int   // tokens that a source has yet to make, or that a holding vertex has stored
-	holds    bool  // emits only when its inputs have ended, as a sort does
+	port     int   // edge at which the vertex waits, or -1
+	sending  []int // outgoing edges to which the current token has not yet been sent, in order
+	left     int   // tokens to emit: of a source, or stored by a vertex whose inputs must end first
+	holds    bool  // whether the vertex emits only after its inputs have ended, as a sort does
 	finished bool
 }
 
@@ -99,7 +99,7 @@ func newExecution(p *Plan, holds func(VertexID) bool) *execution {
 	return x
 }
 
-// step moves one vertex and reports whether it could.
+// step moves vertex i and reports whether it was able to move.
 func (x *execution) step(i int, choose func(n int) int) bool {
 	v := &x.verts[i]
 	switch {
@@ -159,8 +159,9 @@ func (x *execution) step(i int, choose func(n int) int) bool {
 	return true
 }
 
-// run returns the vertices that never finish. Its bound on moves is far above what any plan
-// needs. Only a plan whose vertices feed themselves reaches it.
+// run moves vertices until none can move, and returns the vertices that have not finished. The
+// limit on the number of moves is far above what any plan needs. Only a plan with a cycle could
+// reach it.
 func (x *execution) run(choose func(n int) int) (stuck []int) {
 	ready := make([]int, 0, len(x.verts))
 	for range 100_000 {
@@ -203,13 +204,13 @@ func TestNoDeadlock(t *testing.T) {
 		require.NoError(t, err)
 		choose := lcg(rapid.Uint64().Draw(t, "schedule"))
 		x := newExecution(p, func(VertexID) bool { return choose(2) == 0 })
-		require.Empty(t, x.run(choose), "vertices wait for ever\n%s", p.Text())
+		require.Empty(t, x.run(choose), "these vertices wait for ever in the plan\n%s", p.Text())
 	})
 }
 
-// TestDeadlockIsSeen requires that both checks can fail. If all edges are pipelined, a diamond
-// with a broadcast deadlocks, and so does a diamond whose branches are read one after the
-// other.
+// TestDeadlockIsSeen requires that waitingCycle and execution detect deadlocks. It makes all
+// edges of two diamonds pipelined. The first has a broadcast on one branch. In the second the
+// branches are read one after the other.
 func TestDeadlockIsSeen(t *testing.T) {
 	broadcast := &Graph{Shards: 1, Nodes: []Node{
 		{ID: 0, Op: "Range"},

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Diff returns what makes the fingerprints of two graphs differ, or "" if they
-// do not: a line naming the first fact, node or queue that differs, then lines
-// with "- " for what only a has and "+ " for what only b has, at most
-// maxDiffLines of them. Source lines of nodes are named but not compared.
+// Diff describes how graphs a and b differ, or returns "" if their fingerprints
+// are equal. The first line names the first fact, node or queue that differs. At
+// most maxDiffLines lines follow: they begin with "- " for what only a has, and
+// with "+ " for what only b has. Source lines of nodes are shown but not compared.
 func Diff(a, b *Graph) string {
 	la, lb := diffLines(a), diffLines(b)
 	changes := lineDiff(la, lb)
@@ -31,19 +31,20 @@ func Diff(a, b *Graph) string {
 
 const (
 	maxDiffLines = 40
-	// maxDiffCells bounds the table of the comparison of lines.
+	// maxDiffCells limits the number of cells in the table of lineDiff.
 	maxDiffCells = 1 << 22
 )
 
-// diffLine is one comparable line and what it is about.
+// diffLine is one property of a graph as a line of text, and its subject.
 type diffLine struct {
 	text  string
-	about string // a fact or queue by name; empty if about a node
-	node  int
+	about string // the subject, such as a fact or a queue; empty if the subject is a node
+	node  int    // the node, if about is empty
 }
 
-// diffLines writes everything that the fingerprint covers, uncut, one fact a
-// line. Each line names its subject, so that it can be read alone.
+// diffLines returns everything that the fingerprint covers, one property a line,
+// without shortening. Each line names its subject, so that it can be understood
+// without the other lines.
 func diffLines(g *Graph) []diffLine {
 	var lines []diffLine
 	add := func(about string, node int, format string, args ...any) {
@@ -79,7 +80,7 @@ func diffLines(g *Graph) []diffLine {
 	return lines
 }
 
-// firstDifference names the subject of the first pair of lines that differ.
+// firstDifference returns the subject of the first pair of lines that differ.
 func firstDifference(a, b *Graph, la, lb []diffLine) string {
 	k := 0
 	for k < len(la) && k < len(lb) && la[k].text == lb[k].text {
@@ -89,15 +90,16 @@ func firstDifference(a, b *Graph, la, lb []diffLine) string {
 	rankB, nameB := diffName(b, lb, k)
 	switch {
 	case rankA < rankB || nameA == nameB:
-		return nameA // what b lacks, or what both have
+		return nameA // b has no such subject, or both lines have the same one
 	case rankB < rankA:
 		return nameB
 	}
 	return nameA + " against " + nameB
 }
 
-// diffName returns the rank and the subject of line k. Facts and the like rank
-// before nodes, nodes by number, and nodes before the end.
+// diffName returns the subject of line k and the rank of this subject. The rank
+// of a node is its number. Other subjects rank before all nodes, and the end of
+// the graph ranks after them.
 func diffName(g *Graph, lines []diffLine, k int) (rank int, name string) {
 	switch {
 	case k >= len(lines):
@@ -113,9 +115,10 @@ func diffName(g *Graph, lines []diffLine, k int) (rank int, name string) {
 	return lines[k].node, s
 }
 
-// lineDiff returns the lines to delete and to insert. Between the common
-// beginning and end it finds a longest common subsequence. If the table for that
-// would be too large, all lines between count as changed.
+// lineDiff returns the lines of a to delete, marked "- ", and the lines of b to
+// insert, marked "+ ". It skips the common lines at the beginning and at the end.
+// Between them it keeps a longest common subsequence, or nothing if the table for
+// it would have more than maxDiffCells cells.
 func lineDiff(a, b []diffLine) []string {
 	for len(a) > 0 && len(b) > 0 && a[0].text == b[0].text {
 		a, b = a[1:], b[1:]

@@ -35,9 +35,10 @@ func (g *Graph) DOT() string {
 	return d.end()
 }
 
-// DOT returns the plan in the language of Graphviz: a box per node, a cluster
-// per vertex, another around the vertices of a queue, chained edges plain and without
-// a label, exchanges labelled with their partitioner, materialised ones thick.
+// DOT returns the plan in the language of Graphviz. Each node is a box, each
+// vertex is a cluster of boxes, and another cluster surrounds the vertices of a
+// queue. Chained edges have no label. Exchanges are labelled with their
+// partitioner, and materialised exchanges are drawn thick.
 func (p *Plan) DOT() string {
 	d := dot{}
 	d.begin(p.Job)
@@ -70,7 +71,7 @@ func (p *Plan) DOT() string {
 	return d.end()
 }
 
-// dot writes Graphviz.
+// dot writes text in the language of Graphviz.
 type dot struct{ b strings.Builder }
 
 func (d *dot) begin(job string) {
@@ -117,8 +118,9 @@ func (d *dot) edge(from, to int, text string, role Role, mode Mode) {
 	fmt.Fprintf(&d.b, "  n%d -> n%d [%s];\n", from, to, attrs)
 }
 
-// quote writes a Graphviz string: double quotes and backslashes escaped, line
-// breaks as \n, so that nothing in it ends the string or is read as an escape.
+// quote returns s as a Graphviz string. It escapes double quotes and backslashes,
+// and writes line breaks as \n and other unprintable characters as spaces, so that
+// no character of s ends the string or is read as an escape.
 func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')

@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// The names of the enumerations, as the text forms and JSON write them. The
-// position of a name is its value. Changing a name changes what is stored and
-// shown, but no fingerprint, as fingerprints are taken over the numbers.
+// The names of the values of enumerations, as they appear in text and JSON. The
+// index of a name is the value. Changing a name changes what is stored and shown,
+// but not fingerprints, which are computed from the values.
 var (
 	partitionerNames = [...]string{"forward", "rebalance", "hash", "range", "broadcast", "custom", "by-subtask"}
 	roleNames        = [...]string{"data", "side", "control", "feedback"}
@@ -24,7 +24,8 @@ func enumName(kind string, names []string, v int) string {
 	return names[v]
 }
 
-// enumText is enumName for writers, which must not write what they could not read.
+// enumText is like enumName, but returns an error for a value outside the
+// enumeration, as UnmarshalText could not read its text.
 func enumText(kind string, names []string, v int) ([]byte, error) {
 	if v < 0 || v >= len(names) {
 		return nil, fmt.Errorf("plan: %d is no %s", v, kind)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEnums goes through all values of all enumerations, and one value beyond each end.
+// TestEnums tests all values of all enumerations, and the values just below and above them.
 func TestEnums(t *testing.T) {
 	type enum interface {
 		fmt.Stringer
@@ -18,7 +18,7 @@ func TestEnums(t *testing.T) {
 	}
 	for _, c := range []struct {
 		kind  enum
-		last  int // from the declarations and not from the tables of names
+		last  int // the last declared constant, which is independent of the tables of names
 		names string
 	}{
 		{Partitioner(0), int(BySubtask), "[forward rebalance hash range broadcast custom by-subtask]"},
@@ -51,7 +51,7 @@ func TestEnums(t *testing.T) {
 			for _, bad := range []string{"", "Forward", "0", "forward "} {
 				back := reflect.New(typ)
 				require.Error(t, back.Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(bad)))
-				require.True(t, back.Elem().IsZero(), "a failed read modified the value")
+				require.True(t, back.Elem().IsZero(), "UnmarshalText failed and yet modified the value")
 			}
 		})
 	}

@@ -49,7 +49,7 @@ func ExampleGraph_Validate() {
 	// main.go:13: Count: key column "specie" does not exist in the rows of ReadCSV (main.go:12); did you mean "species"?
 }
 
-// Two builds of one job must give the same graph. Diff shows where they differ.
+// Two builds of one job must give the same graph. If they do not, Diff shows the difference.
 func ExampleDiff() {
 	build := func(size string) *plan.Graph {
 		return &plan.Graph{

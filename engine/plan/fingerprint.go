@@ -7,13 +7,14 @@ import (
 	"hash"
 )
 
-// Fingerprint returns the SHA-256 of the graph in hexadecimal: of everything but
-// the source lines of nodes, which are for messages. Two builds of one job are
-// the same if their fingerprints are.
+// Fingerprint returns the SHA-256 of the graph in hexadecimal. It covers all
+// fields except Site and Within of nodes, which are only for messages. Two builds
+// of a job are equal if their fingerprints are equal.
 //
-// The encoding is a version, then the fields in the order of their declaration:
-// numbers as 8 bytes, little endian; text and lists with their length in front,
-// so that different graphs have different encodings.
+// The hash is computed over an encoding of the graph: a version, then the fields
+// in the order of their declaration. Numbers take 8 bytes, little endian. The
+// length of text and lists is written before them, so that different graphs have
+// different encodings.
 func (g *Graph) Fingerprint() string {
 	e := encoder{h: sha256.New(), buf: make([]byte, 0, 4096)}
 	e.text("superstep graph 1")
@@ -39,14 +40,14 @@ func (g *Graph) Fingerprint() string {
 	return hex.EncodeToString(e.h.Sum(nil))
 }
 
-// encoder feeds a hash through a buffer.
+// encoder writes to a hash through a buffer.
 type encoder struct {
 	h   hash.Hash
 	buf []byte
 }
 
 func (e *encoder) flush() {
-	e.h.Write(e.buf) // a hash takes every write
+	e.h.Write(e.buf) // Write of a hash never fails
 	e.buf = e.buf[:0]
 }
 

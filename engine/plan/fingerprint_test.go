@@ -33,13 +33,13 @@ func clone(t require.TestingT, g *Graph) *Graph {
 }
 
 // TestFingerprintCoversEverything changes each field of a graph in turn. Reflection finds the
-// fields, so that a new one cannot be forgotten. Each change must change the fingerprint and
-// appear in the difference, except for Site and Within.
+// fields, so that a new field cannot be forgotten. Each change, except of Site and Within, must
+// change the fingerprint and appear in the result of Diff.
 func TestFingerprintCoversEverything(t *testing.T) {
 	want := full().Fingerprint()
 	require.Len(t, want, 64)
 	changed := 0
-	// walk calls change with a getter for each leaf of v.
+	// walk changes, one at a time, each leaf of the value that get returns.
 	var walk func(path string, get func(*Graph) reflect.Value)
 	walk = func(path string, get func(*Graph) reflect.Value) {
 		v := get(full())
@@ -82,8 +82,8 @@ func TestFingerprintCoversEverything(t *testing.T) {
 	require.Greater(t, changed, 25)
 }
 
-// TestFingerprintBoundaries requires another fingerprint if text moves from one field to the
-// next or is split differently.
+// TestFingerprintBoundaries requires that the fingerprint changes if text moves from one field
+// to the next or is split differently.
 func TestFingerprintBoundaries(t *testing.T) {
 	node := func(n Node) string { return (&Graph{Nodes: []Node{n}}).Fingerprint() }
 	seen := map[string]int{}
@@ -111,7 +111,8 @@ func TestFingerprintIsPinned(t *testing.T) {
 	require.Equal(t, "66f13ca4eaef9d94201ac23b790791bade788395b23cb19af44eec46f97a451a", full().Fingerprint())
 }
 
-// TestFingerprintLongText: every byte of a text that is larger than the buffer counts.
+// TestFingerprintLongText changes single bytes of a text that is longer than the encoder's
+// buffer, and requires that the fingerprint changes.
 func TestFingerprintLongText(t *testing.T) {
 	long := make([]byte, 100_000)
 	a := (&Graph{Job: string(long)}).Fingerprint()
@@ -122,9 +123,9 @@ func TestFingerprintLongText(t *testing.T) {
 	}
 }
 
-// TestDiffRandom compares random graphs. Diff finds a difference if and only if the
-// fingerprints differ. Applied to the lines of one graph, the difference gives the lines of the
-// other.
+// TestDiffRandom compares random graphs. Diff must find a difference if and only if the
+// fingerprints differ. The result of lineDiff, applied to the lines of one graph, must give the
+// lines of the other.
 func TestDiffRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := randomGraph(t)
@@ -157,7 +158,8 @@ func TestDiffRandom(t *testing.T) {
 	})
 }
 
-// TestDiffLarge: comparing large, different graphs ends.
+// TestDiffLarge requires that Diff of large graphs with little in common ends soon and returns
+// a short text.
 func TestDiffLarge(t *testing.T) {
 	d := Diff(chainGraph(2*many), branchGraph(2*many))
 	require.Contains(t, d, "first differ at the job's name")

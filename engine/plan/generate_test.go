@@ -34,7 +34,7 @@ type drawer struct {
 
 var drawnSchema = []Column{{"k", "int64", false}, {"x", "float64", true}, {"v", "vector[3]", false}}
 
-// add appends a node with the drawn schema, whose rows later nodes may read.
+// add appends a node with the schema drawnSchema. Later nodes may read its rows.
 func (d *drawer) add(n Node) NodeID {
 	n.Schema = drawnSchema
 	id := d.plain(n)
@@ -42,7 +42,7 @@ func (d *drawer) add(n Node) NodeID {
 	return id
 }
 
-// plain appends a node as it is.
+// plain appends a node without a change of its schema. Later nodes do not read its rows.
 func (d *drawer) plain(n Node) NodeID {
 	n.ID = NodeID(len(d.g.Nodes))
 	n.Site = fmt.Sprintf("job.go:%d", n.ID)

@@ -1,27 +1,28 @@
 package plan
 
-// NodeID numbers the nodes of a graph in the order they were added, from 0.
+// NodeID is the number of a node. The nodes of a graph are numbered from 0 in the
+// order in which they were added.
 type NodeID int
 
-// Graph is what the user wrote: a job function's operators and the facts they
-// rest on. It is plain data, without parallelism, addresses or paths of the
-// machine beyond the arguments the user gave, so that two builds of one job can
-// be compared by fingerprint. Inputs refer to earlier nodes only; the one
-// exception is the feedback edge of a queue.
+// Graph describes a job: the operators that the job function added and the facts
+// that they depend on. It is plain data. It has no parallelism, and apart from the
+// arguments that the user gave no addresses or paths of a machine, so that two
+// builds of one job can be compared by fingerprint. Inputs come from earlier nodes;
+// only the feedback edges of queues come from later ones.
 type Graph struct {
 	Job    string `json:"job"`    // name given to Define, empty for an anonymous job
-	Shards int    `json:"shards"` // S, a power of two
+	Shards int    `json:"shards"` // the number of shards, a power of two
 	Seed   uint64 `json:"seed"`
-	Facts  []Fact `json:"facts,omitempty"` // in the order they were asked for
+	Facts  []Fact `json:"facts,omitempty"` // in the order in which the job function requested them
 	Nodes  []Node `json:"nodes"`
 	// Queues lists the iterative queues in the order they were added.
 	Queues []Queue `json:"queues,omitempty"`
 }
 
-// Fact is something a job function learnt from outside its arguments: a file
-// list with sizes, an inferred schema, the hash of in-memory data. It is
-// resolved once, where the graph is first built, and taken from the graph
-// wherever it is built again.
+// Fact is something that a job function learned otherwise than from its arguments:
+// for example a list of files with their sizes, an inferred schema, or the hash of
+// in-memory data. Its value is determined once, by the process that first builds
+// the graph. Processes that build the graph again take the value from that graph.
 type Fact struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -35,7 +36,7 @@ type Column struct {
 	Nullable bool   `json:"nullable,omitempty"`
 }
 
-// Attr is one printable parameter of an operator, kept in the order given.
+// Attr is one parameter of an operator, as printable text.
 type Attr struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
@@ -44,10 +45,10 @@ type Attr struct {
 // Node is one operator of the graph.
 type Node struct {
 	ID     NodeID   `json:"id"`
-	Op     string   `json:"op"`             // kind of operator, such as "ReadCSV" or "Map"
-	Name   string   `json:"name,omitempty"` // the user's label, if any
-	Attrs  []Attr   `json:"attrs,omitempty"`
-	Schema []Column `json:"schema,omitempty"` // of the rows it emits; none for sinks
+	Op     string   `json:"op"`               // kind of operator, such as "ReadCSV" or "Map"
+	Name   string   `json:"name,omitempty"`   // the user's label, if any
+	Attrs  []Attr   `json:"attrs,omitempty"`  // in the order in which they were given
+	Schema []Column `json:"schema,omitempty"` // columns of the rows it emits; empty for a sink
 	Inputs []Input  `json:"inputs,omitempty"`
 	// Func is the symbol and line of the bound user function, such as
 	// "main.parse main.go:31"; it is part of the fingerprint.
@@ -62,7 +63,8 @@ type Node struct {
 	Single bool `json:"single,omitempty"`
 	// Sink says that the node's results are committed when the job succeeds.
 	Sink bool `json:"sink,omitempty"`
-	// Queue names the queue that the node belongs to. Stage is the node's part in it.
+	// Queue names the queue that the node belongs to, if any. Stage is the node's role in
+	// that queue.
 	Queue string    `json:"queue,omitempty"`
 	Stage StageKind `json:"stage,omitempty"`
 	// Order says how the node reduces floating-point values.
@@ -73,9 +75,9 @@ type Node struct {
 type Input struct {
 	From        NodeID      `json:"from"`
 	Partitioner Partitioner `json:"partitioner"`
-	Keys        []string    `json:"keys,omitempty"` // columns of hash and range
+	Keys        []string    `json:"keys,omitempty"` // key columns, for Hash and Range
 	Role        Role        `json:"role,omitempty"`
-	// Func is the symbol and line of a custom partitioner.
+	// Func is the symbol and line of the user function of a Custom partitioner.
 	Func string `json:"func,omitempty"`
 }
 
@@ -85,18 +87,19 @@ type Partitioner int
 const (
 	// Forward keeps every row in its shard and in order.
 	Forward Partitioner = iota
-	// Rebalance sends row j of shard s to shard (s+j) mod S.
+	// Rebalance sends row j of shard s to shard (s+j) mod S, where S is the number of shards.
 	Rebalance
 	// Hash sends a row to the shard given by the hash of its keys.
 	Hash
-	// Range sends a row to a shard by splitters of its keys: shard order is key order.
+	// Range sends a row to the shard whose range of keys includes the row's keys. The order
+	// of the shards is the order of their keys.
 	Range
 	// Broadcast gives all rows to every subtask, one immutable copy per worker.
 	Broadcast
-	// Custom sends a row to the shard that a user function names.
+	// Custom sends a row to the shard that a user function returns.
 	Custom
-	// BySubtask connects stages of a queue, subtask to subtask; it carries
-	// collective messages, not rows.
+	// BySubtask connects the subtasks of one stage of a queue with the subtasks of the
+	// next stage. It carries messages of collectives, not rows.
 	BySubtask
 )
 
@@ -106,11 +109,12 @@ type Role int
 const (
 	// Data edges carry the rows an operator processes, shard by shard.
 	Data Role = iota
-	// Side edges carry a broadcast variable: complete before the operator opens.
+	// Side edges carry a broadcast variable, which is complete before the operator opens.
 	Side
 	// Control edges order the stages of a queue and carry no rows.
 	Control
-	// Feedback leads from the end of a queue's superstep to its beginning.
+	// Feedback edges lead from the end of a superstep, or of a round of an inner loop, back to
+	// its beginning.
 	Feedback
 )
 
@@ -124,7 +128,7 @@ const (
 	QueueInit
 	// Compute runs a user function on every subtask.
 	Compute
-	// Send, Sum and Recv are the three stages of an AllReduce.
+	// Send is the first of the three stages of an AllReduce: Send, Sum and Recv.
 	Send
 	// Sum reduces the subtask's own part of the buffer.
 	Sum
@@ -138,27 +142,30 @@ const (
 	RepeatBegin
 	// RepeatEnd closes an inner loop; its feedback edge leads to RepeatBegin.
 	RepeatEnd
-	// Communicate is a collective other than AllReduce, in one stage; the node's Op
-	// says which.
+	// Communicate is a collective other than AllReduce, in one stage. The node's Op
+	// names the collective.
 	Communicate
 )
 
-// Reduction says what the bits of a floating-point reduction depend on.
+// Reduction says in which order floating-point values are reduced, and thus what the bits
+// of the result depend on.
 type Reduction int
 
 const (
 	// NoReduction marks operators that reduce nothing across rows.
 	NoReduction Reduction = iota
-	// ShardTree reduces up the aligned tree over shards: the same bits at any parallelism.
+	// ShardTree reduces along the aligned tree over shards. The bits of the result are the
+	// same at any parallelism.
 	ShardTree
-	// RankTree reduces whole buffers up the fold tree over subtasks: the bits depend on parallelism.
+	// RankTree reduces whole buffers along the fold tree over subtasks. The bits of the
+	// result depend on the parallelism.
 	RankTree
 )
 
-// Queue describes a queue apart from its stages.
+// Queue describes a queue. Its stages are the nodes whose field Queue has its name.
 type Queue struct {
 	Name string `json:"name"`
-	// MaxSupersteps is 0 where only the criterion ends the queue.
+	// MaxSupersteps is 0 if only the criterion ends the queue.
 	MaxSupersteps int  `json:"max_supersteps,omitempty"`
 	HasCriterion  bool `json:"has_criterion,omitempty"`
 }

@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns the graph for people: the facts, the queues, then a block per
-// node with its inputs, parameters, user function and columns, the long ones cut.
-// It depends on the graph alone and ends in a newline. Unlike Diff it is for
-// reading, not for comparing: what is cut does not show.
+// Text returns a description of the graph for people: the facts, the queues, then
+// a block per node with its inputs, parameters, user function and columns. It
+// depends on the graph alone and ends in a newline. As long names and lists are
+// shortened, different graphs may have the same text; use Diff to compare graphs.
 func (g *Graph) Text() string {
 	var b strings.Builder
 	name := plain(clip(g.Job, 60))
@@ -44,7 +44,7 @@ func (g *Graph) Text() string {
 	return b.String()
 }
 
-// inputsText writes each input of a node as "← 3 hash(species)".
+// inputsText returns each input of a node in the form "← 3 hash(species)".
 func inputsText(n *Node) []string {
 	var parts []string
 	for i, in := range n.Inputs {

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// exercise calls every function on an arbitrary graph. Nothing may panic. If Validate accepts
-// the graph, it must compile to a plan that fulfils all definitions.
+// exercise calls every function of this package on an arbitrary graph. None may panic. If
+// Validate accepts the graph, Compile must return a plan that passes all checks.
 func exercise(t require.TestingT, g *Graph, parallelism int) {
 	valid := g.Validate()
 	require.NotEmpty(t, g.Text()+g.DOT()+g.Fingerprint()+Diff(g, &Graph{Job: g.Job + "'"}))
@@ -33,8 +33,8 @@ func exercise(t require.TestingT, g *Graph, parallelism int) {
 	require.NotEmpty(t, p.Text()+p.DOT())
 }
 
-// TestHostileGraphs damages valid graphs in a few places, which reflection finds. The results
-// are close to valid, so every rule of Validate is tested at its border.
+// TestHostileGraphs damages valid graphs in a few places, which it finds by reflection. The
+// damaged graphs are almost valid, so they test the limits of every rule of Validate.
 func TestHostileGraphs(t *testing.T) {
 	accepted := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -47,7 +47,7 @@ func TestHostileGraphs(t *testing.T) {
 		}
 		exercise(t, g, rapid.IntRange(0, 5).Draw(t, "parallelism"))
 	})
-	require.Positive(t, accepted, "every damage was refused, so nothing was tested of those that are not")
+	require.Positive(t, accepted, "Validate refused every damaged graph, so no accepted one was tested")
 }
 
 // damage changes one leaf or one list within v.

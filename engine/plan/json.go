@@ -10,12 +10,12 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// MaxJSON is the largest JSON form, in bytes, of a graph or a plan that is read.
+// MaxJSON is the maximum size, in bytes, of JSON that DecodeGraph and DecodePlan read.
 const MaxJSON = 64 << 20
 
 // JSON returns the graph as indented JSON ending in a newline; enumerations are
-// written by name. A graph that Validate accepts is read back the same by
-// DecodeGraph. An enumeration with an unknown value is an error.
+// written by name. If Validate accepts the graph, DecodeGraph reads an equal graph
+// from the JSON. JSON fails if an enumeration has an unknown value.
 func (g *Graph) JSON() ([]byte, error) { return indented(g) }
 
 // JSON returns the plan as indented JSON ending in a newline; enumerations are
@@ -25,7 +25,7 @@ func (p *Plan) JSON() ([]byte, error) { return indented(p) }
 func indented(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // arrows and angle brackets of types stay readable
+	enc.SetEscapeHTML(false) // keeps arrows, and the angle brackets of types, readable
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(v); err != nil {
 		return nil, fmt.Errorf("plan: write JSON: %w", err)
@@ -34,8 +34,8 @@ func indented(v any) ([]byte, error) {
 }
 
 // DecodeGraph reads one graph in JSON. Unknown fields, unknown names of
-// enumerations, trailing data and more than MaxJSON bytes are errors. It checks
-// the form only; Validate checks the graph.
+// enumerations, trailing data and more than MaxJSON bytes are errors. DecodeGraph
+// does not call Validate.
 func DecodeGraph(data []byte) (*Graph, error) {
 	g := new(Graph)
 	if err := decode(data, g); err != nil {
@@ -44,10 +44,11 @@ func DecodeGraph(data []byte) (*Graph, error) {
 	return g, nil
 }
 
-// DecodePlan reads one plan in JSON, as strictly as DecodeGraph, and checks that
-// it holds together, so that no method of the plan can fail on it: ids are
-// positions, every node stands in exactly one chain, and edges lead from members
-// of chains to members of chains. It does not check that Compile would make it.
+// DecodePlan reads one plan in JSON, as strictly as DecodeGraph. It checks that the
+// plan is consistent, so that its methods cannot panic: ids equal positions, every
+// needed node is in exactly one chain and every other node in none, and the nodes
+// that an edge connects are in the vertices that it names. DecodePlan does not check
+// that Compile would return this plan.
 func DecodePlan(data []byte) (*Plan, error) {
 	p := new(Plan)
 	if err := decode(data, p); err != nil {
@@ -74,7 +75,7 @@ func decode(data []byte, into any) error {
 	return nil
 }
 
-// check reports the first thing that does not hold together.
+// check returns an error for the first inconsistency that it finds in the plan.
 func (p *Plan) check() error {
 	if err := sharding.ValidShards(p.Shards); err != nil {
 		return err
@@ -116,7 +117,8 @@ func (p *Plan) check() error {
 	return nil
 }
 
-// places returns the vertex of each node.
+// places returns the vertex of each node, or -1 for a node that is in no vertex. It
+// fails if the vertices are not consistent.
 func (p *Plan) places() ([]VertexID, error) {
 	place := make([]VertexID, len(p.Nodes))
 	for i := range place {

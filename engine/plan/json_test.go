@@ -54,7 +54,8 @@ func TestDecodeGraphIsStrict(t *testing.T) {
 	require.ErrorContains(t, err, "77 is no stage")
 }
 
-// TestDecodePlanChecks damages a plan in each way that would make a method fail.
+// TestDecodePlanChecks damages a plan in each way that could make a method panic, and requires
+// that DecodePlan refuses the plan.
 func TestDecodePlanChecks(t *testing.T) {
 	g, err := parseGraph("a = Range : x int64\nb = Map <- a : x int64\nc = Sort <- b range(x) : x int64\nCollect(x) [sink] <- c")
 	require.NoError(t, err)
@@ -106,8 +107,8 @@ func TestDecodePlanChecks(t *testing.T) {
 	}
 }
 
-// FuzzDecode gives arbitrary bytes to the decoder. Whatever it decodes is validated and printed
-// in every form, valid or not. Valid graphs are compiled.
+// FuzzDecode decodes arbitrary bytes. Every decoded graph, valid or not, is validated and
+// printed in every form. Valid graphs are compiled.
 func FuzzDecode(f *testing.F) {
 	for _, g := range []*Graph{full(), chainGraph(3), branchGraph(2)} {
 		data, err := json.Marshal(g)

@@ -11,10 +11,10 @@ import (
 
 // Misuse is one mistake in a graph.
 type Misuse struct {
-	// Site is the user's source line, "main.go:31", or "node 3" where the node
-	// has none; empty for what concerns the job as a whole.
+	// Site is the user's source line, such as "main.go:31", or "node 3" if the node
+	// has no source line. It is empty if the mistake concerns the whole job.
 	Site string
-	// Op is the kind of operator, empty for what concerns no operator.
+	// Op is the kind of the operator. It is empty if the mistake concerns no operator.
 	Op string
 	// Message says what is wrong and what to do.
 	Message string
@@ -34,7 +34,7 @@ func (m *Misuse) Error() string {
 }
 
 // Misuses returns the mistakes that Validate or Compile joined into err, in
-// order; what is no Misuse is left out.
+// order. Errors of other types are left out.
 func Misuses(err error) []*Misuse {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []*Misuse
@@ -50,8 +50,8 @@ func Misuses(err error) []*Misuse {
 	return nil
 }
 
-// maxMisuses bounds the list that one Validate returns: nobody reads more, and
-// a hostile graph has one per byte.
+// maxMisuses limits the number of mistakes that one Validate returns. Nobody would
+// read more, and a hostile graph can have one mistake per byte.
 const maxMisuses = 100
 
 // misuses collects mistakes.
@@ -60,7 +60,7 @@ type misuses struct {
 	dropped int
 }
 
-// located is a mistake and the position of its node, -1 if it has none.
+// located is a mistake and the position of its node, or -1 if it concerns no node.
 type located struct {
 	node int
 	*Misuse
@@ -76,8 +76,8 @@ func (m *misuses) add(node int, site, op, format string, args ...any) {
 	m.found = append(m.found, located{node, &Misuse{Site: site, Op: op, Message: fmt.Sprintf(format, args...)}})
 }
 
-// err joins what was found, in the order of nodes: the order of source lines, as
-// a rule.
+// err joins the mistakes in the order of their nodes, which is usually the order of
+// source lines.
 func (m *misuses) err() error {
 	slices.SortStableFunc(m.found, func(a, b located) int { return a.node - b.node })
 	all := make([]error, 0, len(m.found)+1)
@@ -90,7 +90,7 @@ func (m *misuses) err() error {
 	return errors.Join(all...)
 }
 
-// clip returns s if it has at most n runes, else its beginning with an ellipsis.
+// clip returns s if it has at most n runes, else its first n-1 runes and an ellipsis.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -108,8 +108,8 @@ func clip(s string, n int) string {
 	return s
 }
 
-// plain returns s on one line: what is not printable is escaped as in a Go
-// string, so that no name can break the layout of a text form.
+// plain returns s with unprintable characters escaped as in a Go string, so that s
+// takes one line and cannot break the layout of a text.
 func plain(s string) string {
 	if strings.IndexFunc(s, func(r rune) bool { return !strconv.IsPrint(r) || r == utf8.RuneError }) < 0 {
 		return s

@@ -20,9 +20,9 @@ func label(n *Node) string {
 	return op + "(" + name + ")"
 }
 
-// EdgeName describes the edge of an index: the operator that receives its rows, the
+// EdgeName describes p.Edges[edge]: the operator that receives its rows, the source
 // line that added this operator, its vertex, and the operator that sends the rows.
-// It is "" if there is no such edge.
+// It returns "" if there is no such edge.
 func (p *Plan) EdgeName(edge int) string {
 	if edge < 0 || edge >= len(p.Edges) {
 		return ""
@@ -35,12 +35,12 @@ func (p *Plan) EdgeName(edge int) string {
 	return fmt.Sprintf("the rows that %s%s, vertex %d, takes from %s", label(to), site, e.To, label(&p.Nodes[e.FromNode]))
 }
 
-// longestName is the number of labels that the name of a vertex holds at most.
+// longestName is the maximum number of labels in the name of a vertex.
 const longestName = 12
 
-// vertexName returns the labels of a chain joined by arrows; branches stand in
-// parentheses. Long chains are cut in the middle and bushy ones at the end, so
-// that a name stays a name.
+// vertexName returns the labels of a chain joined by arrows; branches are in
+// parentheses. A chain of more than longestName operators is shortened: in the
+// middle if it has no branches, and at the end if it has.
 func vertexName(nodes []Node, chain []Chained) string {
 	for i, m := range chain {
 		if m.Parent != i-1 {
@@ -50,7 +50,7 @@ func vertexName(nodes []Node, chain []Chained) string {
 	return lineName(nodes, chain)
 }
 
-// lineName names a chain without branches.
+// lineName returns the name of a chain without branches.
 func lineName(nodes []Node, chain []Chained) string {
 	labels := make([]string, 0, longestName)
 	first, last := chain, []Chained(nil)
@@ -69,7 +69,7 @@ func lineName(nodes []Node, chain []Chained) string {
 	return strings.Join(labels, " → ")
 }
 
-// treeName names a chain with branches.
+// treeName returns the name of a chain with branches.
 func treeName(nodes []Node, chain []Chained) string {
 	t := treeNamer{nodes: nodes, chain: chain, children: make([][]int, len(chain)), left: longestName}
 	for i, m := range chain {
@@ -85,12 +85,12 @@ func treeName(nodes []Node, chain []Chained) string {
 type treeNamer struct {
 	nodes    []Node
 	chain    []Chained
-	children [][]int // by position in chain
-	left     int     // labels that may follow; also bounds the depth of the recursion
+	children [][]int // positions of the children of each element of chain
+	left     int     // number of further labels allowed; also limits the depth of the recursion
 	text     strings.Builder
 }
 
-// write writes the label at position i and what is chained behind it.
+// write writes the labels of the subtree of chain[i].
 func (t *treeNamer) write(i int) {
 	t.left--
 	t.text.WriteString(label(&t.nodes[t.chain[i].Node]))
@@ -109,7 +109,7 @@ func (t *treeNamer) write(i int) {
 	}
 }
 
-// branches writes several branches in parentheses.
+// branches writes the subtrees of kids, in parentheses.
 func (t *treeNamer) branches(kids []int) {
 	t.text.WriteString("(")
 	for k, kid := range kids {

@@ -7,8 +7,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/spelling"
 )
 
-// didYouMean returns the end of a message about a name that does not exist:
-// the near names, or else the names there are, if they are few.
+// didYouMean returns the last part of an error message about a name that does not
+// exist. It suggests those names in have that are spelled similarly. If there are
+// none, it lists have, unless have is empty or has more than 8 names.
 func didYouMean(name string, have []string) string {
 	if near := spelling.Near(name, have); len(near) > 0 {
 		return "; did you mean " + quoteList(near, "or") + "?"
@@ -19,7 +20,7 @@ func didYouMean(name string, have []string) string {
 	return ""
 }
 
-// quoteList writes names as `"a", "b" or "c"`.
+// quoteList returns names as `"a", "b" or "c"`, with last in place of "or".
 func quoteList(names []string, last string) string {
 	var b strings.Builder
 	for i, name := range names {

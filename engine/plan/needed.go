@@ -1,9 +1,10 @@
 package plan
 
-// Needed says, by node, what has to run: sinks, queues, and all nodes that these
-// read. Queues run even if nothing reads them, as their body may report and stop by
-// itself. Other nodes do not run, as nothing reads their rows. A graph without any
-// sink or queue is run for the effects of its functions, so all of it is needed.
+// Needed reports, for each node, whether it has to run. Sinks and the nodes of queues
+// have to run, and so do all nodes from which they get rows, directly or through
+// others. A queue runs even if nothing reads its rows, as its functions may report
+// values and stop the iteration. If the graph has neither sinks nor queues, all nodes
+// are needed, as the graph is run for the side effects of its functions.
 func Needed(nodes []Node) []bool {
 	needed := make([]bool, len(nodes))
 	purpose := false
@@ -11,11 +12,11 @@ func Needed(nodes []Node) []bool {
 		needed[i] = nodes[i].Sink || nodes[i].Queue != ""
 		purpose = purpose || needed[i]
 	}
-	for i := len(nodes) - 1; i >= 0; i-- { // inputs stand before their readers
+	for i := len(nodes) - 1; i >= 0; i-- { // backwards, as inputs come before their readers
 		needed[i] = needed[i] || !purpose
 		for _, in := range nodes[i].Inputs {
 			if needed[i] && in.From >= 0 && int(in.From) < len(nodes) {
-				needed[in.From] = true // already true for a feedback edge, which comes from a later node
+				needed[in.From] = true // a feedback edge comes from a later node, which is needed already
 			}
 		}
 	}

@@ -2,35 +2,37 @@ package plan
 
 import "github.com/superstep-ml/superstep/shared/sharding"
 
-// VertexID numbers the vertices of a plan in topological order, from 0.
+// VertexID is the number of a vertex. The vertices of a plan are numbered from 0 in
+// topological order.
 type VertexID int
 
-// Plan is a graph compiled for one parallelism: plain data without functions,
-// locks or channels. It says what runs where. The code that runs it binds
-// functions to its nodes.
+// Plan is a graph compiled for one parallelism. It says which operators run in which
+// vertices and subtasks, and how rows get from one vertex to another. It is plain data
+// without functions, locks or channels: the code that runs it binds functions to its
+// nodes.
 type Plan struct {
 	Job         string `json:"job"`
 	Shards      int    `json:"shards"`
 	Seed        uint64 `json:"seed"`
 	Parallelism int    `json:"parallelism"`
-	// Fingerprint is that of the graph the plan was compiled from.
+	// Fingerprint is the fingerprint of the graph from which the plan was compiled.
 	Fingerprint string `json:"fingerprint"`
-	// Nodes are the graph's, by id, so that a plan can be read and run alone. They
-	// are shared with the graph and not modified. Those that are not Needed stand in no
-	// vertex.
+	// Nodes are all nodes of the graph, by id, so that a plan can be read and run
+	// without the graph. They are shared with the graph and must not be modified. Nodes
+	// that are not needed (see Needed) are in no vertex.
 	Nodes    []Node   `json:"nodes"`
 	Vertices []Vertex `json:"vertices"`
-	// Edges are ordered by To, the receiver's place in its chain, and Port.
+	// Edges are ordered by To, then by the receiver's position in its chain, then by Port.
 	Edges  []Edge  `json:"edges"`
 	Queues []Queue `json:"queues,omitempty"`
-	// Slots is the number of slots the job needs: the largest parallelism of a
-	// vertex, as subtask i of every vertex shares slot i.
+	// Slots is the number of slots that the job needs. It is the largest parallelism of
+	// a vertex, as the i-th subtasks of all vertices share slot i.
 	Slots int `json:"slots"`
 }
 
 // Vertex is a chain of operators that one goroutine per subtask runs. Chain[0] is
-// the head; every other element's Parent is the index in Chain of the operator
-// whose rows it gets, so a chain may branch.
+// the head. Every other element gets its rows from the operator at index Parent of
+// Chain. Several elements may have the same Parent, so a chain may be a tree.
 type Vertex struct {
 	ID          VertexID  `json:"id"`
 	Name        string    `json:"name"`
@@ -38,10 +40,11 @@ type Vertex struct {
 	Parallelism int       `json:"parallelism"`
 	// Ranges gives the shards of each subtask.
 	Ranges []sharding.Range `json:"ranges"`
-	// SlotGroup: vertices of one group share slots, subtask by subtask.
+	// SlotGroup names the slot group. The i-th subtasks of all vertices in a group share
+	// a slot.
 	SlotGroup string `json:"slot_group"`
-	// Queue names the queue whose stages the chain holds; such vertices are
-	// co-located and run as one gang.
+	// Queue names the queue whose stages the chain holds, if any. The vertices of a
+	// queue are co-located and run as one gang.
 	Queue string `json:"queue,omitempty"`
 }
 
@@ -66,13 +69,13 @@ type Edge struct {
 	Mode        Mode        `json:"mode"`
 }
 
-// Mode says how an exchange hands rows on.
+// Mode says when an exchange passes rows to the receiver.
 type Mode int
 
 const (
-	// Pipelined: rows flow on while the source still runs.
+	// Pipelined means that rows reach the receiver while the sender still runs.
 	Pipelined Mode = iota
-	// Materialised: the receiver may have to wait for another input first, so
-	// the exchange holds every run, in memory up to the budget, then on disk.
+	// Materialised means that the exchange keeps all rows, in memory up to the budget and
+	// then on disk, as the receiver may have to read another input to the end first.
 	Materialised
 )

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// queueNames checks the declarations of queues and sorts the nodes by queue.
+// queueNames checks the declarations of queues and lists the nodes of each queue.
 func (c *checker) queueNames() {
 	c.stages = make(map[string][]int, len(c.g.Queues))
 	for i := range c.g.Queues {
@@ -53,16 +53,17 @@ func (c *checker) queues() {
 	}
 }
 
-// checkQueue checks one queue, whose nodes are given in order. They are one line:
+// checkQueue checks queue q, whose nodes are given in order. They must form one line:
 //
 //	queue-init, stages, [criterion], queue-close
 //
-// where a stage is compute, communicate, or send, sum and recv in a row, or stages
-// between repeat-begin and repeat-end. Each node but the first has one input, from
-// the node before: by-subtask into communicate, sum and recv, forward elsewhere. Feedback edges
-// lead from a repeat-end to its repeat-begin, and from the last node before
-// queue-close to the first after queue-init; the latter may be left out where
-// there is no criterion. All nodes have one parallelism.
+// The stages in between are compute; communicate; send, sum and recv in a row; or an
+// inner loop, which is stages between repeat-begin and repeat-end. Apart from feedback,
+// each node but the first has one input, which comes from the node before it. This
+// input is a by-subtask edge for communicate, sum and recv, and a forward edge for
+// others. A feedback edge leads from each repeat-end to its repeat-begin. Another leads
+// from the last node before queue-close to the first after queue-init; a queue without
+// a criterion may lack it. All nodes are Single, or none is.
 func (c *checker) checkQueue(q *Queue, nodes []int) {
 	if len(nodes) == 0 {
 		c.add(-1, "", "", "queue %q has no stages", clip(q.Name, 60))
@@ -72,10 +73,10 @@ func (c *checker) checkQueue(q *Queue, nodes []int) {
 		c.misuse(nodes[0], "queue %q would never end: it has neither a maximum number of supersteps nor a criterion; set at least one", clip(q.Name, 60))
 	}
 	if !c.order(q, nodes) {
-		return // what follows reads the order
+		return // the checks below rely on the order
 	}
 	first, end := nodes[1], nodes[len(nodes)-2]
-	begins := make(map[int]int) // repeat-begin by position → its repeat-end
+	begins := make(map[int]int) // from each repeat-begin to its repeat-end
 	var open []int
 	for k, i := range nodes {
 		switch c.g.Nodes[i].Stage {
@@ -113,14 +114,14 @@ func (c *checker) checkQueue(q *Queue, nodes []int) {
 		if isRepeat && inner == 0 {
 			c.misuse(i, "the inner loop has no feedback edge from its %s", RepeatEnd)
 		}
-		// The criterion is the last node, so it cannot be confused with a repeat-end.
+		// The criterion comes after all inner loops, so it is not the repeat-end of one.
 		if i == first && outer == 0 && q.HasCriterion {
 			c.misuse(i, "the criterion of queue %q has no feedback edge to its first stage", clip(q.Name, 60))
 		}
 	}
 }
 
-// order checks the sequence of stages and reports whether it is right.
+// order checks the sequence of stages and reports whether it is valid.
 func (c *checker) order(q *Queue, nodes []int) bool {
 	before := len(c.found) + c.dropped
 	name := clip(q.Name, 60)
@@ -169,7 +170,8 @@ func (c *checker) order(q *Queue, nodes []int) bool {
 	return len(c.found)+c.dropped == before
 }
 
-// link checks that node i has one input but for feedback, from the stage before.
+// link checks that node i has one input apart from feedback, and that this input comes
+// from the previous stage, the node before.
 func (c *checker) link(i, before int) {
 	n := &c.g.Nodes[i]
 	want := Forward
@@ -191,7 +193,8 @@ func (c *checker) link(i, before int) {
 	}
 }
 
-// initInputs checks that a queue's first node takes rows from outside only.
+// initInputs checks that node i, the first of a queue, has no inputs other than data and
+// side inputs.
 func (c *checker) initInputs(i int) {
 	n := &c.g.Nodes[i]
 	if slices.ContainsFunc(n.Inputs, func(in Input) bool {

@@ -11,20 +11,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestScripts runs the scripts in testdata. Each defines graphs in the small language of
-// parseGraph and states what is made of them. After an intended change, "go test ./engine/plan
-// -run Scripts -rewrite" rewrites the files. Review the difference like code.
+// TestScripts runs the scripts in testdata. Each script defines graphs in the small language of
+// parseGraph and states the expected output of commands. After an intended change, "go test
+// ./engine/plan -run Scripts -rewrite" rewrites the files. Review the difference like code.
 //
-// Commands, each followed by a graph unless it says otherwise:
+// The commands, each followed by a graph, print:
 //
 //	compile p=N      the text of the plan
 //	graph            the text of the graph
 //	validate         the mistakes, or "valid"
 //	dot [p=N]        Graphviz of the graph, or of the plan at p
 //	json [p=N]       JSON of the graph, or of the plan at p
-//	diff             against the graph of the command before
+//	diff             the difference between the graph of the previous command and this one
 //
-// All take job=, shards= (default 128) and seed=.
+// All commands take job=, shards= (default 128) and seed=.
 func TestScripts(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
@@ -91,20 +91,21 @@ func TestScripts(t *testing.T) {
 //	[ID =] OP[(LABEL)] {KEY=VALUE} {[MARK]} [@QUEUE/STAGE] [<- INPUT {; INPUT}] [: COLUMN TYPE[?] {, …}]
 //
 // A MARK is single, sink, shard-tree, rank-tree, or calls=SYMBOL@LINE. An INPUT is ID
-// [PARTITIONER[(KEYS)]] [ROLE] [by FUNC]. By default it is forward data, and a broadcast is a
-// side input. ID may be "#7" for any number. If a stage of a queue names no input, it takes the
-// node of the previous line, except in the first stage. Feedback edges are added automatically.
-// A node's source line is "job.go" and its line. "# …" is a comment.
+// [PARTITIONER[(KEYS)]] [ROLE] [by FUNC]. By default an input is a forward data edge; a
+// broadcast input is a side edge. The ID of an input may also be a node number, such as "#7".
+// If a stage of a queue names no input, its input is the node of the previous line; this does
+// not hold for the first stage. Feedback edges are added automatically. A node's source line
+// is "job.go" with the number of its line. "# …" is a comment.
 func parseGraph(text string) (*Graph, error) {
 	g := &Graph{}
 	ids := map[string]NodeID{}
 	first := map[string]int{} // position of the first stage of each queue
-	var begins []int          // of the inner loops that are open
+	var begins []int          // the repeat-begin nodes of the inner loops that are open
 	type pending struct {
 		node NodeID
 		text string
 	}
-	var inputs []pending // names may refer to later lines
+	var inputs []pending // parsed at the end, as names may refer to later lines
 	for k, line := range strings.Split(text, "\n") {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "# ") {

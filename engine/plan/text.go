@@ -8,25 +8,26 @@ import (
 )
 
 const (
-	// shortFingerprint is how much of a fingerprint people are shown.
+	// shortFingerprint is the number of digits of a fingerprint that Text shows.
 	shortFingerprint = 12
-	// widestName bounds the column of names, so that one long name does not push
-	// everything else out of sight.
+	// widestName limits the width of the column of names, so that one long name does
+	// not move the other columns out of sight.
 	widestName = 84
-	// widestLine bounds lists of parameters and columns.
+	// widestLine limits the width of lists of parameters and columns.
 	widestLine = 96
-	// widestLabel bounds the column of labels below a vertex.
+	// widestLabel limits the width of the column of labels below a vertex.
 	widestLabel = 50
 )
 
-// Text returns the plan for people: one block per vertex, in order, with its
-// chain, subtasks and shards on the first line, then its parameters and its
-// incoming edges. The vertices of a queue stand in one frame. It depends on the
-// plan alone and ends in a newline.
+// Text returns a description of the plan for people: one block per vertex, in order.
+// The first line of a block has the vertex's chain, subtasks and shards; the other
+// lines have its parameters and its incoming edges. A frame surrounds the vertices of
+// a queue. The text depends on the plan alone and ends in a newline.
 //
-// Edges read "← v0 Vectorize  hash(species)": the sending vertex, the operator
-// in it, and the partitioner; "materialised" marks those that are held whole.
-// "↻" marks the way back to the next superstep or round of an inner loop.
+// An edge is written as "← v0 Vectorize  hash(species)": the sending vertex, the
+// operator in it, and the partitioner. Materialised edges are marked "materialised".
+// "↻" marks feedback edges, which lead to the next superstep or to the next round of an
+// inner loop.
 func (p *Plan) Text() string {
 	t := planText{p: p}
 	t.header()
@@ -64,7 +65,7 @@ func (p *Plan) Text() string {
 	return t.b.String()
 }
 
-// ending says when a queue ends.
+// ending returns a text that says when queue q ends.
 func ending(q *Queue) string {
 	most := "at most " + count(q.MaxSupersteps, "superstep")
 	switch {
@@ -76,7 +77,7 @@ func ending(q *Queue) string {
 	return "until the criterion holds, " + most
 }
 
-// count writes "1 slot", "2 slots".
+// count returns a number with its noun, such as "1 slot" or "2 slots".
 func count(n int, noun string) string {
 	switch {
 	case n == 1:
@@ -87,13 +88,13 @@ func count(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// planText is the state of one Plan.Text.
+// planText is the state of one call of Plan.Text.
 type planText struct {
 	p       *Plan
 	b       strings.Builder
 	idWidth int
-	// column is where subtasks begin, after the names. below is where facts begin,
-	// after the labels.
+	// column is the width of the first column in the first lines of vertices, which
+	// holds the names. below is its width in the other lines, where it holds labels.
 	column, below int
 }
 
@@ -116,7 +117,7 @@ func (t *planText) header() {
 	}
 }
 
-// frameOf returns the frame to the left of a vertex.
+// frameOf returns the part of a queue's frame that begins each line of vertex v.
 func frameOf(v *Vertex) string {
 	if v.Queue == "" {
 		return ""
@@ -124,13 +125,13 @@ func frameOf(v *Vertex) string {
 	return "│ "
 }
 
-// head returns the first line of a vertex without its share.
+// head returns the first column of the first line of a vertex.
 func (t *planText) head(frame string, id VertexID) string {
 	return fmt.Sprintf("%s%-*s %s", frame, t.idWidth, "v"+strconv.Itoa(int(id)), t.p.Vertices[id].Name)
 }
 
-// rows returns what stands below a vertex, in two columns: its parameters and
-// its incoming edges.
+// rows returns the lines below the first line of a vertex, which have two columns.
+// They give its parameters, then its incoming edges.
 func (t *planText) rows(frame string, id VertexID) [][2]string {
 	v := &t.p.Vertices[id]
 	indent := frame + strings.Repeat(" ", t.idWidth+3)
@@ -163,7 +164,7 @@ func (t *planText) vertex(id VertexID) {
 	}
 }
 
-// share says how many subtasks a vertex has and how many shards each owns.
+// share returns the number of subtasks of a vertex and of the shards that each owns.
 func share(v *Vertex) string {
 	if len(v.Ranges) == 0 {
 		return count(v.Parallelism, "subtask")
@@ -179,8 +180,8 @@ func share(v *Vertex) string {
 	return count(v.Parallelism, "subtask") + " × " + shards
 }
 
-// nodeFacts returns what a plan shows of a node beside its label: how it
-// reduces, and its parameters.
+// nodeFacts returns the text that a plan shows for a node in addition to its label:
+// its order of reduction, if any, and its parameters.
 func nodeFacts(n *Node) string {
 	var parts []string
 	switch n.Order {
@@ -196,8 +197,8 @@ func nodeFacts(n *Node) string {
 	return fit(parts, " ")
 }
 
-// edgeText returns the partitioner of an edge with its keys, its role where it
-// is not plain, and its mode where it is materialised.
+// edgeText returns the text of routeText for an edge, followed by the mode if the edge
+// is materialised.
 func edgeText(e *Edge) string {
 	s := routeText(e.Partitioner, e.Keys, e.Role)
 	if e.Mode != Pipelined {
@@ -206,8 +207,8 @@ func edgeText(e *Edge) string {
 	return s
 }
 
-// routeText says how an edge runs. Edges without rows show their partitioner
-// only where it says something.
+// routeText returns the partitioner and the keys of an edge, followed by its role if it
+// is not a data edge. For a forward edge without rows it returns the role alone.
 func routeText(p Partitioner, keys []string, r Role) string {
 	switch {
 	case r == Data:
@@ -229,7 +230,8 @@ func partitionText(p Partitioner, keys []string) string {
 	return p.String() + "(" + fit(shown, ", ") + ")"
 }
 
-// value writes a parameter: as it is if it is one word, else quoted.
+// value returns the value of a parameter, cut to most runes. It is quoted unless it is
+// one word.
 func value(s string, most int) string {
 	short := clip(s, most)
 	if s == "" || strings.ContainsAny(s, " \t\"=") || plain(short) != short {
@@ -238,7 +240,7 @@ func value(s string, most int) string {
 	return short
 }
 
-// fit joins parts until the line is full and says how many are left.
+// fit joins parts until the line is full, and appends the number of parts left out.
 func fit(parts []string, separator string) string {
 	var b strings.Builder
 	for i, part := range parts {
@@ -254,7 +256,7 @@ func fit(parts []string, separator string) string {
 	return b.String()
 }
 
-// pad fills s with spaces to a width in runes.
+// pad appends spaces to s up to a width in runes.
 func pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s)))
 }

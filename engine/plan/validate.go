@@ -11,22 +11,23 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Validate returns every mistake in the graph at once, as Misuse values joined
-// by errors.Join, or nil. Graphs come from user code and from the network, so it
-// expects anything of them and takes time linear in the graph's size.
+// Validate returns all mistakes in the graph together, as Misuse values joined by
+// errors.Join, or nil. After maxMisuses mistakes it only counts further ones. As graphs
+// come from user code and from the network, Validate assumes nothing about them, and
+// takes time linear in the size of the graph.
 //
 // A graph is valid if:
 //
 //   - the number of shards is a power of two; facts, queues, columns of a schema
 //     and results of Collect have distinct names; all text is UTF-8;
-//   - a node's id is its position and its inputs come from earlier nodes, but for
+//   - a node's id is its position, and its inputs come from earlier nodes, except for
 //     the feedback edges of a queue;
 //   - hash and range edges have keys that exist in the sender's schema and can be
-//     compared, other edges have none; side edges are broadcast and broadcast edges
+//     compared, other edges have no keys; side edges are broadcast and broadcast edges
 //     are side or feedback edges; control, feedback and by-subtask edges stay
 //     within a queue;
 //   - sinks have an input and no consumer;
-//   - queues are as checkQueue says.
+//   - the nodes of each queue form a line as described at checkQueue.
 func (g *Graph) Validate() error {
 	if g == nil {
 		return errors.New("plan: no graph")
@@ -45,18 +46,19 @@ func (g *Graph) Validate() error {
 	return c.err()
 }
 
-// checker is the state of one Validate.
+// checker is the state of one call of Validate.
 type checker struct {
 	g *Graph
 	misuses
-	// columns holds the type of each column of a node's schema, made when first
-	// asked for, so that many edges from one wide node stay linear.
+	// columns[i] maps the columns of node i to their types. It is made when it is first
+	// needed. With it, checking many edges from a node with many columns takes linear
+	// time.
 	columns []map[string]string
-	// stages lists the nodes of each queue in order, by the queue's name.
+	// stages maps the name of each queue to its nodes, in order.
 	stages map[string][]int
 }
 
-// misuse records a mistake at a node.
+// misuse records a mistake at node i.
 func (c *checker) misuse(i int, format string, args ...any) {
 	n := &c.g.Nodes[i]
 	site := n.Site
@@ -66,7 +68,7 @@ func (c *checker) misuse(i int, format string, args ...any) {
 	c.add(i, plain(clip(site, 200)), plain(label(n)), format, args...)
 }
 
-// ref names a node in the message about another one.
+// ref returns the name of node i for a message about another node.
 func (c *checker) ref(i int) string {
 	n := &c.g.Nodes[i]
 	if n.Site != "" {
@@ -75,7 +77,7 @@ func (c *checker) ref(i int) string {
 	return fmt.Sprintf("%s (node %d)", label(n), i)
 }
 
-// job checks what concerns no single node.
+// job checks the shards, the job's name, the facts, and that there are nodes.
 func (c *checker) job() {
 	g := c.g
 	if sharding.ValidShards(g.Shards) != nil {
@@ -101,7 +103,7 @@ func (c *checker) job() {
 	}
 }
 
-// node checks what concerns a node without its inputs.
+// node checks everything about a node except its inputs.
 func (c *checker) node(i int) {
 	n := &c.g.Nodes[i]
 	if int(n.ID) != i {
@@ -151,8 +153,8 @@ func (c *checker) schema(i int) {
 	}
 }
 
-// validText reports whether every string of n is UTF-8, which is what makes the
-// JSON form exact.
+// validText reports whether every string of n is UTF-8. If it is not, the node cannot
+// be written to JSON and read back without a change.
 func validText(n *Node) bool {
 	ok := utf8.ValidString(n.Op) && utf8.ValidString(n.Name) && utf8.ValidString(n.Func) &&
 		utf8.ValidString(n.Site) && utf8.ValidString(n.Within) && utf8.ValidString(n.Queue)
@@ -199,7 +201,8 @@ func (c *checker) input(i, port int) {
 	c.keys(i, port)
 }
 
-// port checks that partitioner, role and queue of an edge go together.
+// port checks that the partitioner and the role of an edge are compatible with each other
+// and with the queues of the nodes that it connects.
 func (c *checker) port(i, port int) {
 	n := &c.g.Nodes[i]
 	in := &n.Inputs[port]
@@ -221,7 +224,7 @@ func (c *checker) port(i, port int) {
 		}
 	}
 	if within {
-		return // checkQueue says which edges a queue has
+		return // checkQueue checks the edges within a queue
 	}
 	if in.Partitioner == BySubtask {
 		c.misuse(i, "input %d is partitioned by-subtask, which only stages of one queue can be", port)
@@ -335,8 +338,9 @@ func (c *checker) later(i, port int) {
 	c.misuse(i, "input %d closes a cycle: %s", port, b.String())
 }
 
-// pathBetween returns nodes along edges other than feedback from first to last,
-// both included, or nil. It searches breadth first from last upwards.
+// pathBetween returns the nodes on a path from first to last, both included, or nil if
+// there is no path. The path has no feedback edges. The search is breadth first and goes
+// from last against the direction of the edges.
 func (c *checker) pathBetween(first, last int) []int {
 	next := map[int]int{last: -1}
 	for queue := []int{last}; len(queue) > 0; queue = queue[1:] {
@@ -360,7 +364,7 @@ func (c *checker) pathBetween(first, last int) []int {
 	return nil
 }
 
-// collects checks that no two results have one name.
+// collects checks that no two results have the same name.
 func (c *checker) collects() {
 	seen := make(map[string]int)
 	for i := range c.g.Nodes {
@@ -377,8 +381,8 @@ func (c *checker) collects() {
 	}
 }
 
-// resultName is the name under which a Collect gives its rows: the node's label
-// or else its "name" parameter.
+// resultName returns the name of the result of a Collect: the node's label or, if it has
+// no label, its "name" parameter.
 func resultName(n *Node) string {
 	if n.Name == "" {
 		for _, a := range n.Attrs {

@@ -25,8 +25,8 @@ func TestMisuse(t *testing.T) {
 	require.Empty(t, Misuses(errors.New("other")))
 }
 
-// TestValidateBounds requires that the report stays readable and fast, however many mistakes
-// there are.
+// TestValidateBounds requires that Validate is fast and that its report stays short, however
+// many mistakes there are.
 func TestValidateBounds(t *testing.T) {
 	n := 5 * many
 	ring := &Graph{Shards: 1}
@@ -57,8 +57,8 @@ func TestValidateBounds(t *testing.T) {
 	require.ErrorContains(t, wide.Validate(), fmt.Sprintf("and %d more errors", n-maxMisuses))
 }
 
-// TestValidateText requires that text which JSON cannot represent is refused. A text form must
-// escape names that could break a line.
+// TestValidateText requires that Validate refuses text that JSON cannot represent, and that
+// Text and DOT escape line breaks and control characters in names.
 func TestValidateText(t *testing.T) {
 	const bad = "\xff"
 	for name, g := range map[string]*Graph{

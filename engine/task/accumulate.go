@@ -10,7 +10,7 @@ import (
 )
 
 // shardSums holds one sum per shard of a range. A shard to which nothing was
-// added is absent, not zero.
+// added has no sum, which differs from a sum of zero.
 type shardSums struct {
 	within  sharding.Range
 	sums    []float64
@@ -30,7 +30,7 @@ func (s *shardSums) add(shard int, v float64) {
 	s.sums[i] += v
 }
 
-// part returns the sums in the form that travels to other processes.
+// part returns the sums of one operator in the form that is sent to other processes.
 func (s *shardSums) part(node plan.NodeID, name string) sumPart {
 	p := sumPart{Node: node, Name: name}
 	for i, v := range s.sums {
@@ -42,14 +42,14 @@ func (s *shardSums) part(node plan.NodeID, name string) sumPart {
 	return p
 }
 
-// accumulation folds the sums that the operators of a run accumulated. It adds the operators in
-// the order of their nodes, which does not depend on parallelism.
+// accumulation folds the sums that the operators of a run accumulated. The sums of operators
+// must be merged in the order of their nodes, which does not depend on parallelism.
 type accumulation struct {
 	within sharding.Range // all shards
 	byName map[string]*shardSums
 }
 
-// merge adds the sums of one operator in some shards.
+// merge adds part, the sums of one operator for some shards.
 func (a *accumulation) merge(part *sumPart) {
 	all := a.byName[part.Name]
 	if all == nil {

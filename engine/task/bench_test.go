@@ -44,7 +44,7 @@ var benchSink atomic.Uint64 // keeps the work from being optimised away
 // benchColumns are the columns of benchRows.
 var benchColumns = []plan.Column{{Name: "k", Type: "int64"}, {Name: "x", Type: "float64"}, {Name: "y", Type: "float64"}}
 
-// benchRows is a batch of a key and two columns of numbers.
+// benchRows returns a batch of n rows with a key and two columns of numbers.
 func benchRows(n int) arrow.Record {
 	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema([]arrow.Field{
 		{Name: "k", Type: arrow.PrimitiveTypes.Int64},
@@ -99,7 +99,7 @@ func benchRun(b *testing.B, text string, p, batch, work int) {
 	b.ReportMetric(float64(b.N)*float64(shards*max(total/shards/batch, 1)*batch)/b.Elapsed().Seconds()/1e6, "Mrows/s")
 }
 
-// BenchmarkChain moves rows through chained operators that do nothing.
+// BenchmarkChain measures how rows move through chained operators that do nothing.
 func BenchmarkChain(b *testing.B) {
 	for _, operators := range []int{1, 2, 4, 8} {
 		text := "n0 = source"
@@ -115,8 +115,8 @@ func BenchmarkChain(b *testing.B) {
 	}
 }
 
-// BenchmarkExchange moves rows through an exchange, after a source that costs nothing and after
-// one that costs about 100 ns per row.
+// BenchmarkExchange measures how rows move through an exchange. The source does nothing for a
+// row, or as many rounds of arithmetic as work says.
 func BenchmarkExchange(b *testing.B) {
 	for _, how := range []string{"forward", "rebalance", "hash", "range", "custom"} {
 		// The second input keeps the forward edge from being chained.
@@ -131,7 +131,7 @@ func BenchmarkExchange(b *testing.B) {
 	}
 }
 
-// BenchmarkSuperstep is an empty superstep of a queue.
+// BenchmarkSuperstep measures an empty superstep of a queue.
 func BenchmarkSuperstep(b *testing.B) {
 	for _, p := range []int{1, 2, 4, 8} {
 		b.Run(fmt.Sprintf("subtasks=%d", p), func(b *testing.B) {
@@ -155,8 +155,8 @@ func BenchmarkSuperstep(b *testing.B) {
 	}
 }
 
-// BenchmarkCondBarrier is the baseline of BenchmarkSuperstep: a barrier of a mutex and a
-// condition variable.
+// BenchmarkCondBarrier is the baseline of BenchmarkSuperstep. It measures a barrier made of a
+// mutex and a condition variable.
 func BenchmarkCondBarrier(b *testing.B) {
 	for _, p := range []int{1, 2, 4, 8} {
 		b.Run(fmt.Sprintf("subtasks=%d", p), func(b *testing.B) {

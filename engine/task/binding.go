@@ -10,32 +10,33 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 )
 
-// Bindings connects the nodes of a plan to code. A node has exactly one of a
-// Source, an Operator or a queue's Loop.
+// Bindings connects the nodes of a plan to code. A node outside of queues has either
+// a Source or an Operator. The nodes of a queue have neither: the queue's Loops run them.
 type Bindings struct {
 	Sources   map[plan.NodeID]func() Source
 	Operators map[plan.NodeID]func() Operator
-	// Partitions holds the functions that place the rows of custom and range edges, by
-	// receiving node and port. Hash edges without an entry use the documented hash.
+	// Partitions holds, by receiving node and port, the functions that compute the destination
+	// shards of rows on custom and range edges. A hash edge may have an entry; without one it
+	// uses the documented hash.
 	Partitions map[Port]Partition
-	// Sinks holds the Sink of each node that commits results; sinks that only show rows have
-	// none.
+	// Sinks holds the Sink of each node that commits results. Nodes of sinks that only show rows
+	// have no entry.
 	Sinks map[plan.NodeID]Sink
-	// Loops holds the function that makes the loops of each queue, by name.
+	// Loops holds the function that makes the Loops of each queue, by the queue's name.
 	Loops map[string]OpenLoops
-	// RowByRow holds the operators whose row i of a shard comes from row i of their input, so
-	// that a failure behind them can name the row that was read.
+	// RowByRow is true for an operator if the i-th row that it emits in a shard comes from the
+	// i-th row of its input. A failure of a later operator can then name the row that was read.
 	RowByRow map[plan.NodeID]bool
 }
 
-// Port names an input of a node.
+// Port identifies an input of a node.
 type Port struct {
 	Node plan.NodeID
 	Port int
 }
 
-// checkBindings compares a plan with its bindings, in both directions, and returns everything
-// that does not fit. It calls none of the bound functions.
+// checkBindings checks that everything in a plan that needs a binding has one, and that there
+// are no other bindings. It returns all mistakes, and calls none of the bound functions.
 func checkBindings(p *plan.Plan, b *Bindings) error {
 	c := bindingChecker{p: p, b: b, ports: make(map[Port]*plan.Edge), loops: make(map[string]*plan.Queue)}
 	for i := range p.Edges {
@@ -75,7 +76,7 @@ func (c *bindingChecker) add(format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf(format, args...))
 }
 
-// describe names a node in messages.
+// describe returns the text by which messages refer to a node.
 func describe(n *plan.Node) string {
 	if n.Site == "" {
 		return fmt.Sprintf("node %d, operator %s", n.ID, operatorName(n))
@@ -136,8 +137,8 @@ func (c *bindingChecker) queue(q *plan.Queue) {
 	}
 }
 
-// extra finds bindings of nodes that do not exist. Nodes of the graph that are not needed have
-// bindings too; they do not run.
+// extra reports bindings of nodes, inputs and queues that do not exist. Nodes that are not
+// needed may have bindings, although they do not run.
 func (c *bindingChecker) extra() {
 	needed := plan.Needed(c.p.Nodes)
 	inPlan := func(id plan.NodeID) bool { return id >= 0 && int(id) < len(needed) }
@@ -166,8 +167,8 @@ func (c *bindingChecker) extra() {
 	}
 }
 
-// carriesRows reports whether an edge is an exchange of rows. Other edges order a queue's
-// stages or carry its collectives.
+// carriesRows reports whether an edge is an exchange of rows. All other edges are within a
+// queue: they order its stages or carry its collectives.
 func carriesRows(p *plan.Plan, e *plan.Edge) bool {
 	if e.Role != plan.Data && e.Role != plan.Side || e.Partitioner == plan.BySubtask {
 		return false

@@ -16,17 +16,18 @@ import (
 // errRowsChanged is the error of an operator that changed rows that it had borrowed.
 var errRowsChanged = errors.New("the function changed the rows it was given, which other operators read as well: a slice in a row is not a copy, so make one before you change it (slices.Clone)")
 
-// errRowsReleased is the error of an operator that released a reference of another owner.
+// errRowsReleased is the error of an operator that released a reference that it did not own.
 var errRowsReleased = errors.New("the operator released a batch that it had borrowed, which others read as well: call Retain for each Release, and before a batch is given away")
 
-// borrowed holds the rows that an operator was given, to check that they do not change.
+// borrowed holds the rows that an operator was given, to check that it does not change them.
 type borrowed struct {
-	rows   []arrow.Record // each with a reference of the operator's own to its columns
-	prints []uint64
+	rows   []arrow.Record // lent to this operator only, with references of their own to the columns
+	prints []uint64       // printOf of each record when it was lent
 }
 
-// lend remembers rows and returns them with a reference of their own. If the operator releases
-// them once too often, this is found before anybody else loses the columns.
+// lend records rows and returns a new record of the same columns, with references of its own.
+// If the operator releases this record once too often, unchanged detects it, and the columns
+// stay valid for other owners.
 func (b *borrowed) lend(rows arrow.Record) arrow.Record {
 	own := array.NewRecord(rows.Schema(), rows.Columns(), rows.NumRows())
 	b.rows, b.prints = append(b.rows, own), append(b.prints, printOf(own))
@@ -46,7 +47,7 @@ func (b *borrowed) unchanged(from int) error {
 	return nil
 }
 
-// release forgets the rows.
+// release releases the records that were lent, and forgets them.
 func (b *borrowed) release() {
 	for _, rows := range b.rows {
 		if !batch.Released(rows) {

@@ -6,34 +6,34 @@ import (
 	"sync/atomic"
 )
 
-// Budget accounts for bytes held. Budgets form a tree: bytes reserved in a budget count in its
-// parent too, and have to fit in both. A nil Budget bounds nothing. It is safe for concurrent
-// use.
+// Budget counts bytes of memory against a limit. Budgets form a tree: bytes reserved in a budget
+// are also reserved in its parent, and must fit in both. A nil Budget has no limit. The methods
+// are safe for concurrent use.
 type Budget struct {
 	name   string
 	limit  int64
 	parent *Budget
-	share  float64 // its share of the job's memory, 0 if unknown
+	share  float64 // fraction of the job's memory that limit is; 0 if unknown
 	used   atomic.Int64
-	kept   atomic.Int64 // of used, see Keep
-	rows   atomic.Int64 // of used, see HoldRows
+	kept   atomic.Int64 // the part of used that is kept; see Keep
+	rows   atomic.Int64 // the part of used that is rows; see HoldRows
 	peak   atomic.Int64
 }
 
-// NewBudget returns a budget of limit bytes below parent, which may be nil. The
-// name goes into errors.
+// NewBudget returns a budget of limit bytes whose parent is parent, which may be nil.
+// name appears in errors.
 func NewBudget(name string, limit int64, parent *Budget) *Budget {
 	return &Budget{name: name, limit: limit, parent: parent}
 }
 
-// BudgetError says that bytes that cannot spill to disk do not fit.
+// BudgetError is the error of memory that does not fit in a budget and cannot be spilled to disk.
 type BudgetError struct {
-	Budget            string // its name
+	Budget            string // name of the budget
 	Want, Used, Limit int64  // bytes
-	Enough            int64  // memory of the job that would suffice, 0 if unknown
+	Enough            int64  // bytes of memory for the whole job that would suffice; 0 if unknown
 }
 
-// Error writes the sizes and what to do.
+// Error returns the sizes and says what to do.
 func (e *BudgetError) Error() string {
 	enough := "a larger memory budget"
 	if e.Enough > 0 {
@@ -43,7 +43,8 @@ func (e *BudgetError) Error() string {
 		FormatBytes(e.Want), e.Budget, FormatBytes(e.Limit), FormatBytes(e.Used), enough)
 }
 
-// flagBytes writes at least n bytes as the command line reads them, such as "12MiB".
+// flagBytes returns n bytes, rounded up to KiB or MiB, as the command line reads them, such as
+// "12MiB".
 func flagBytes(n int64) string {
 	unit, name := int64(1<<10), "KiB"
 	if n > 1<<20 {
@@ -52,7 +53,8 @@ func flagBytes(n int64) string {
 	return fmt.Sprintf("%d%s", (n-1)/unit+1, name)
 }
 
-// ofJob returns the memory that a job needs for n bytes in this budget, or 0 if unknown.
+// ofJob returns the number of bytes that the whole job must have so that this budget has n
+// bytes, or 0 if unknown.
 func (b *Budget) ofJob(n int64) int64 {
 	if b == nil || b.share == 0 {
 		return 0
@@ -60,7 +62,7 @@ func (b *Budget) ofJob(n int64) int64 {
 	return int64(math.Ceil(float64(n) / b.share))
 }
 
-// FormatBytes writes a number of bytes for people, such as "1.5 GiB".
+// FormatBytes returns a number of bytes as text for people, such as "1.5 GiB".
 func FormatBytes(n int64) string {
 	const units = "KMGTPE"
 	if n < 1<<10 {
@@ -73,7 +75,7 @@ func FormatBytes(n int64) string {
 	return fmt.Sprintf("%.1f %ciB", v, units[unit])
 }
 
-// TryReserve takes n bytes if they fit.
+// TryReserve reserves n bytes if they fit, and reports whether they do.
 func (b *Budget) TryReserve(n int64) bool {
 	if b == nil {
 		return true
@@ -90,8 +92,8 @@ func (b *Budget) TryReserve(n int64) bool {
 	return true
 }
 
-// Reserve takes n bytes, or returns a *BudgetError if they do not fit. It is for memory that
-// cannot spill.
+// Reserve reserves n bytes, or returns a *BudgetError if they do not fit. It is for memory that
+// cannot be spilled.
 func (b *Budget) Reserve(n int64) error {
 	if b.TryReserve(n) {
 		return nil
@@ -104,31 +106,31 @@ func (b *Budget) Reserve(n int64) error {
 	return full.Refuse(n, used, used+n)
 }
 
-// Refuse returns the *BudgetError of n bytes that do not fit beside used bytes. total is the
-// number of bytes, n included, that the caller needs in the end. The memory that the error
-// advises is always more than the job has.
+// Refuse returns the *BudgetError for n more bytes that do not fit while used bytes are in use.
+// total is the number of bytes, including n, that the caller will need altogether. The error
+// always advises more memory than the job has.
 func (b *Budget) Refuse(n, used, total int64) error {
 	return &BudgetError{Budget: b.name, Want: n, Used: used, Limit: b.limit, Enough: b.ofJob(max(total, b.limit+1))}
 }
 
-// Release gives back n bytes that were reserved.
+// Release releases n bytes that were reserved.
 func (b *Budget) Release(n int64) {
 	for ; b != nil; b = b.parent {
 		b.used.Add(-n)
 	}
 }
 
-// Take counts n bytes whether they fit or not. The caller bounds them by other means.
+// Take reserves n bytes even if they do not fit. The caller must limit them by other means.
 func (b *Budget) Take(n int64) {
 	for ; b != nil; b = b.parent {
 		b.raise(b.used.Add(n))
 	}
 }
 
-// Keep takes n bytes for something that can neither spill nor be given back before it ends,
-// such as the rows of a queue. The bytes that others hold now do not matter, because others
-// spill them or give them back. Keep reports false if everything that is kept would exceed
-// twice the budget. With rows, the rows of HoldRows count as kept.
+// Keep reserves n bytes that can neither be spilled nor released before their owner ends, such
+// as the rows of a queue; they are then kept. Other reserved bytes do not matter, because their
+// owners spill or release them. Keep returns false if all kept bytes together would exceed
+// twice the limit. If rows is true, the bytes of HoldRows count as kept.
 func (b *Budget) Keep(n int64, rows bool) bool {
 	if b == nil {
 		return true
@@ -148,7 +150,7 @@ func (b *Budget) Keep(n int64, rows bool) bool {
 	return true
 }
 
-// KeepReserved counts n bytes that were reserved as kept.
+// KeepReserved marks n bytes that are already reserved as kept.
 func (b *Budget) KeepReserved(n int64) {
 	if b != nil {
 		b.kept.Add(n)
@@ -163,15 +165,15 @@ func (b *Budget) GiveUp(n int64) {
 	}
 }
 
-// HoldRows counts n bytes that were reserved as rows. They stay until they are given up, unless
-// their holder moves them to files.
+// HoldRows marks n bytes that are already reserved as bytes of rows. They stay reserved until
+// GiveUpRows is called. Their owner may move the rows to files before that.
 func (b *Budget) HoldRows(n int64) {
 	if b != nil {
 		b.rows.Add(n)
 	}
 }
 
-// GiveUpRows releases n bytes of HoldRows.
+// GiveUpRows releases n bytes that HoldRows has marked.
 func (b *Budget) GiveUpRows(n int64) {
 	if b != nil {
 		b.rows.Add(-n)
@@ -179,7 +181,7 @@ func (b *Budget) GiveUpRows(n int64) {
 	}
 }
 
-// Kept returns the bytes that are kept; with rows, it includes those of HoldRows.
+// Kept returns the number of kept bytes. If rows is true, the bytes of HoldRows are included.
 func (b *Budget) Kept(rows bool) int64 {
 	if b == nil {
 		return 0
@@ -190,7 +192,7 @@ func (b *Budget) Kept(rows bool) int64 {
 	return b.kept.Load()
 }
 
-// raise records a new peak.
+// raise sets the peak to used if used is higher.
 func (b *Budget) raise(used int64) {
 	for {
 		peak := b.peak.Load()
@@ -200,10 +202,10 @@ func (b *Budget) raise(used int64) {
 	}
 }
 
-// Used returns the bytes reserved.
+// Used returns the number of bytes reserved.
 func (b *Budget) Used() int64 { return b.used.Load() }
 
-// Limit returns the bytes that may be reserved.
+// Limit returns the number of bytes that may be reserved.
 func (b *Budget) Limit() int64 {
 	if b == nil {
 		return math.MaxInt64
@@ -211,5 +213,5 @@ func (b *Budget) Limit() int64 {
 	return b.limit
 }
 
-// Peak returns the most bytes that were reserved at one time.
+// Peak returns the largest number of bytes that were reserved at one time.
 func (b *Budget) Peak() int64 { return b.peak.Load() }

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestBudgetKeeps compares the counts of a budget with plain sums, over random calls.
+// TestBudgetKeeps makes random calls and compares the counts of a budget with plain sums.
 func TestBudgetKeeps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		run := NewBudget("the run", 150, nil)
@@ -77,7 +77,8 @@ func TestBudgetKeeps(t *testing.T) {
 	})
 }
 
-// TestBudgetsOfHugeSizes: sizes near the largest integer neither fit nor change the counts.
+// TestBudgetsOfHugeSizes requires that sizes up to the largest integer, which do not fit, are
+// refused and do not change the counts.
 func TestBudgetsOfHugeSizes(t *testing.T) {
 	b := NewBudget("slot 0", 100, NewBudget("the run", 100, nil))
 	require.True(t, b.TryReserve(40))

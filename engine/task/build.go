@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// listen makes the receiving ends of all edges that are in this process.
+// listen makes, for all edges, the receiving ends that belong to this process.
 func (r *run) listen() error {
 	r.ends.init(r)
 	for i := range r.plan.Edges {
@@ -27,8 +27,8 @@ func (r *run) listen() error {
 	return nil
 }
 
-// build makes the subtasks of this process, with their operators and sending ends, after it has
-// connected the groups of their queues.
+// build connects the groups of queues. It then makes the subtasks of this process, with their
+// operators and sending ends.
 func (r *run) build() error {
 	if err := r.joinQueues(); err != nil {
 		return err
@@ -55,22 +55,22 @@ func (r *run) build() error {
 	return nil
 }
 
-// here returns the subtasks of a vertex that run in this process. There may be none, as the
-// number of slots is that of the widest vertex's subtasks.
+// here returns the subtasks of a vertex that run in this process. The range is empty if the
+// vertex has too few subtasks: the plan has as many slots as its widest vertex has subtasks.
 func (r *run) here(v *plan.Vertex) sharding.Range {
 	hi := min(r.mine.Hi, v.Parallelism)
 	return sharding.Range{Lo: min(r.mine.Lo, hi), Hi: hi}
 }
 
-// reach returns the number of workers that have subtasks of a vertex. These are the first
-// workers, as each has a contiguous range of the indices.
+// reach returns the number of workers that have subtasks of a vertex. These workers have the
+// numbers 0 to reach-1, as workers have contiguous ranges of subtask indices, in order.
 func (r *run) reach(v *plan.Vertex) int { return r.hosts[v.Parallelism-1] + 1 }
 
 // receiving holds the receiving ends of a run, and the edges of each node.
 type receiving struct {
-	in      map[plan.NodeID][]int // edges that carry rows, by receiving node, by port
-	out     map[plan.NodeID][]int // by emitting node
-	inboxes []map[int]*inbox      // by edge, then receiving subtask
+	in      map[plan.NodeID][]int // edges that carry rows, by receiving node; ordered by port
+	out     map[plan.NodeID][]int // edges that carry rows, by emitting node
+	inboxes []map[int]*inbox      // by edge, then by receiving subtask
 	sides   []*sideInput          // by edge
 }
 
@@ -89,9 +89,10 @@ func (e *receiving) init(r *run) {
 // builder makes the subtasks of a run.
 type builder struct{ run *run }
 
-// receive makes the receiving ends of an edge. They are in the process of their readers: an
-// inbox for each reader, one receiver that all of them share for the ends of source shards, or
-// one for the rows of a side input.
+// receive makes the receiving ends of edge i, if this process has subtasks that read the edge.
+// For a side input this is one receiver, whose rows all readers share. For other edges it is an
+// inbox for each reader, and one receiver for the ends of source shards, which all inboxes
+// share.
 func (r *run) receive(i int) error {
 	e := &r.plan.Edges[i]
 	to := &r.plan.Vertices[e.To]
@@ -130,12 +131,12 @@ func (r *run) receive(i int) error {
 		}
 	}
 	if aligned {
-		return nil // a source shard sends to one inbox, which also takes the shard's end
+		return nil // all messages of a source shard, also the one that ends it, go to one inbox
 	}
 	return r.network.Listen(transport.Address{Edge: i, Inbox: transport.Ends, Worker: worker}, ends)
 }
 
-// edgeError returns the failure of the receiving end of an edge.
+// edgeError returns err as a failure of the operator that receives an edge.
 func (r *run) edgeError(e *plan.Edge, subtask, shard int, err error) *TaskError {
 	n := &r.plan.Nodes[e.ToNode]
 	return &TaskError{
@@ -190,7 +191,7 @@ func (b *builder) instantiate(l *link) error {
 	return nil
 }
 
-// link makes a node's place in a subtask, with its outgoing and side edges.
+// link makes the link of a node in a subtask, with its side inputs and outgoing edges.
 func (b *builder) link(t *subtask, id plan.NodeID) *link {
 	r, n := b.run, &b.run.plan.Nodes[id]
 	l := &link{task: t, node: n, context: b.context(t, n)}
@@ -220,7 +221,7 @@ func (b *builder) context(t *subtask, n *plan.Node) *Context {
 	}
 }
 
-// ports returns the data inputs of a head.
+// ports returns the data inputs of the head of a chain.
 func (b *builder) ports(head *link) []port {
 	var ports []port
 	for _, i := range b.run.ends.in[head.node.ID] {
@@ -231,7 +232,7 @@ func (b *builder) ports(head *link) []port {
 	return ports
 }
 
-// send makes a sending end of an edge.
+// send makes a sending end of edge i.
 func (b *builder) send(i int) output {
 	r, e := b.run, &b.run.plan.Edges[i]
 	to := &r.plan.Vertices[e.To]
@@ -249,8 +250,8 @@ func (b *builder) send(i int) output {
 	}
 }
 
-// joinQueues makes the gangs of the queues with ranks in this process, and connects their
-// ranks. All workers do this in the order of the plan's queues.
+// joinQueues makes a gang for each queue that has ranks in this process, and connects the ranks
+// of the queue. All workers do this in the order of the plan's queues.
 func (r *run) joinQueues() error {
 	for i := range r.plan.Queues {
 		q := &r.plan.Queues[i]
@@ -288,13 +289,13 @@ type localGroup struct{ *collective.LocalGroup }
 // Close does nothing, as the group has no goroutines.
 func (localGroup) Close() error { return nil }
 
-// gang makes one subtask per rank of a queue. It is a subtask of the queue's first vertex, and
-// emits from its last.
+// gang makes one subtask for each rank that a queue has in this process. The subtask belongs to
+// the queue's first vertex and emits the rows of its last vertex.
 func (b *builder) gang(name string) error {
 	r := b.run
 	at := slices.IndexFunc(r.gangs, func(g *gang) bool { return g.queue.Name == name })
 	if at < 0 {
-		return nil // all its subtasks are elsewhere
+		return nil // all subtasks of the queue are in other processes
 	}
 	g := r.gangs[at]
 	var first *plan.Vertex
@@ -326,7 +327,7 @@ func (b *builder) gang(name string) error {
 	return nil
 }
 
-// open makes the members of a gang at a vertex.
+// open makes the members of a gang. v is the queue's first vertex at the gang's parallelism.
 func (b *builder) open(g *gang, v *plan.Vertex, parts queueParts) error {
 	r, name := b.run, g.queue.Name
 	g.vertex, g.parts = v, parts
@@ -352,7 +353,8 @@ func (b *builder) open(g *gang, v *plan.Vertex, parts queueParts) error {
 	return nil
 }
 
-// queueParts are the nodes of a queue that are no stages; criterion is -1 if there is none.
+// queueParts are the nodes of a queue that do not belong to a Stage of its Loops: queue-init,
+// queue-close, and the criterion, which is -1 if there is none.
 type queueParts struct{ head, tail, criterion plan.NodeID }
 
 // member makes one subtask of a gang.
@@ -368,7 +370,7 @@ func (b *builder) member(g *gang, index int, body Loop) {
 	}
 	m.head.context.gang, m.head.context.Here, m.tail.context.Here = g, g.here, g.here
 	t.links = []*link{m.head, m.tail}
-	if g.from == nil { // otherwise the previous gang has read them
+	if g.from == nil { // after a cut there is nothing to read: the first gang has read the inputs
 		t.ports = b.ports(m.head)
 	}
 	t.after = m.leave

@@ -12,28 +12,27 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// link is an operator's place in a subtask's chain: the operator, and the places to which its
-// rows go. The rows of an operator reach the next one by a direct call. A link is the Output of
-// its operator.
+// link is one operator in the chain of a subtask, with the links and the edges to which its rows
+// go. Rows are passed to the next link by a direct call. A link is the Output of its operator.
 type link struct {
 	task    *subtask
 	node    *plan.Node
 	context *Context
 	port    int // the operator's input that the parent feeds
 
-	operator Operator // exactly one of operator and source is set, none in queues
+	operator Operator // either operator or source is set; in queues neither is
 	source   Source
 	sides    []side
-	closer   func() error // closes a queue's body once it was opened
-	shardOf  func() int   // set for parts of a queue, which know their shard; safe from any goroutine
+	closer   func() error // closes the Loop of a queue; set for the queue's first node
+	shardOf  func() int   // returns the shard at work, on any goroutine; set for the nodes of queues
 
 	next []*link // operators chained behind
 	outs []outlet
 
 	borrowed borrowed // rows of the current shard, if rows are checked
 
-	schema *arrow.Schema // of the last rows, and as the node declares
-	whole  []int         // its columns without nulls
+	schema *arrow.Schema // schema of the last rows, which is as the node declares
+	whole  []int         // columns of schema that must not have nulls
 	given  arrow.Record  // the operator's last input of this shard, whose schema is checked already
 
 	rowsIn, rowsOut int64
@@ -46,7 +45,7 @@ type side struct {
 	borrowed borrowed // if rows are checked
 }
 
-// outlet is an output, and the node that placement failures are attributed to.
+// outlet is an output, with a link for the node to which failures to place rows are attributed.
 type outlet struct {
 	output
 	to *link // represents the receiving node in this subtask
@@ -54,7 +53,7 @@ type outlet struct {
 
 var _ Output = (*link)(nil)
 
-// Emit hands rows to the operators chained behind and to the outgoing edges.
+// Emit passes rows to the operators chained behind l and to its outgoing edges.
 func (l *link) Emit(shard int, emitted columnar.Batch) error {
 	rows := arrowrows.Record(emitted)
 	t := l.task
@@ -100,8 +99,8 @@ func (l *link) Emit(shard int, emitted columnar.Batch) error {
 	return nil
 }
 
-// declared refuses rows whose columns differ from those that the operator's node declares, and
-// nulls in columns that are declared without.
+// declared returns an error if the columns of rows differ from those that the operator's node
+// declares, or if there are nulls in a column that is declared to have none.
 func (l *link) declared(rows arrow.Record) error {
 	if schema := rows.Schema(); schema != l.schema && (l.schema == nil || !schema.Equal(l.schema)) {
 		has, wants := batch.Columns(schema), l.node.Schema
@@ -143,7 +142,7 @@ func (t *subtask) send(to *outlet, shard int, rows arrow.Record) error {
 }
 
 // process gives n rows to the link's operator. It turns a panic into an error, so that the
-// operators above release their batches as after any other failure.
+// operators that called it release their batches as after any other failure.
 func (l *link) process(port, shard int, rows arrow.Record, n int64) (err error) {
 	l.rowsIn += n
 	t := l.task
@@ -163,9 +162,9 @@ func (l *link) process(port, shard int, rows arrow.Record, n int64) (err error) 
 	return nil
 }
 
-// endShard ends a shard for the link's operator, and then for its edges and the operators
-// chained behind it. Finish may still emit under the last shard, so it is called before the
-// shard ends for those operators.
+// endShard ends a shard for the link's operator, and then for its outgoing edges and the
+// operators chained behind it. For the last shard it also calls Finish. As Finish may emit rows
+// under this shard, it is called before the shard ends for the edges and for those operators.
 func (l *link) endShard(shard int, last bool) error {
 	t := l.task
 	l.given = nil
@@ -203,8 +202,8 @@ func (l *link) endShard(shard int, last bool) error {
 }
 
 // checkRows returns an error if the operator has changed the rows of the shard or of its side
-// inputs. It keeps the rows of a shard until the shard's end, as user functions may be called
-// until then.
+// inputs. The rows of a shard are kept and checked until its end, as user functions may be
+// called until then.
 func (l *link) checkRows() error {
 	err := l.borrowed.unchanged(0)
 	l.borrowed.release()
@@ -217,7 +216,7 @@ func (l *link) checkRows() error {
 	return err
 }
 
-// finish ends a chain that owns no shard: nothing can be emitted.
+// finish calls Finish on the operators of a chain that owns no shard. They cannot emit rows.
 func (l *link) finish() error {
 	if l.task.context.Err() != nil {
 		return l.task.failAt(l, errStopped)
@@ -235,7 +234,7 @@ func (l *link) finish() error {
 	return nil
 }
 
-// at returns the shard that the link works on, -1 for none. Other goroutines may call it.
+// at returns the shard that the link works on, or -1. Other goroutines may call it.
 func (l *link) at() int {
 	if l.shardOf != nil {
 		return l.shardOf()
@@ -243,7 +242,7 @@ func (l *link) at() int {
 	return int(l.task.shard.Load())
 }
 
-// open opens the link's operator.
+// open opens the link's operator or source.
 func (l *link) open() error {
 	switch {
 	case l.operator != nil:
@@ -254,7 +253,7 @@ func (l *link) open() error {
 	return nil
 }
 
-// close closes the link's operator.
+// close closes the link's operator, source or Loop.
 func (l *link) close() error {
 	switch {
 	case l.operator != nil:

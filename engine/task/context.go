@@ -32,15 +32,15 @@ type Context struct {
 	// runs in one part.
 	Here sharding.Range
 	Seed uint64
-	// BatchRows is the number of rows sources aim at per batch.
+	// BatchRows is the number of rows that the batches of sources should have.
 	BatchRows int
 	Allocator columnar.Allocator
-	// RowAllocator is for the rows of a shard, in one batch, that a queue holds. Its memory is
-	// freed when the last batch that refers to it is released; views of it must not be used
-	// after that.
+	// RowAllocator allocates batches that each hold all rows of a shard for a queue. Its memory
+	// is freed when the last batch that refers to it is released. Views of the batch must not be
+	// used after that.
 	RowAllocator columnar.Allocator
 	Logger       hclog.Logger
-	// Memory is the budget of what this slot may hold before it spills.
+	// Memory is the budget of this slot: the bytes that it may hold before it must spill.
 	Memory *Budget
 	// SpillDir is the run's private directory for temporary files; it is removed
 	// when the run ends.
@@ -49,28 +49,29 @@ type Context struct {
 	Disk disk.FS
 
 	side     [][]arrow.Record // by port; borrowed by the operator
-	inputs   []*sideInput     // by port, nil for others
+	inputs   []*sideInput     // by port; nil for ports that are not side inputs
 	collect  Collector
 	observer Observer
-	checked  bool // the rows that operators borrow
+	checked  bool // whether the run checks that borrowed rows do not change
 	counters map[string]int64
 	sums     map[string]*shardSums
-	gang     *gang // of contexts of queues
+	gang     *gang // only in contexts of queues
 }
 
-// Side returns the batches of a side (broadcast) input, in shard order. They are shared by all
-// subtasks of the process, borrowed and must not be modified. The caller may change the slice.
+// Side returns the batches of a side (broadcast) input, in shard order. The batches are
+// borrowed and must not be modified, as all subtasks of the process share them. The caller may
+// modify the slice.
 func (c *Context) Side(port int) []columnar.Batch { return arrowrows.Batches(c.side[port]) }
 
-// ChecksRows says that the run looks for functions that change what they borrow. The run checks
-// batches. Operators that lend something else to functions check it themselves, at the end of
-// each shard.
+// ChecksRows reports whether the run checks that functions do not change what they borrow. The
+// run itself checks batches. An operator that lends other data to functions must check that data
+// itself, at the end of each shard.
 func (c *Context) ChecksRows() bool { return c.checked }
 
-// HoldSide accounts for n more bytes that the process holds of a side input, such as a copy of
-// its rows, for as long as its subtasks need the input. For memory that all of them share, it
-// is called once, before the memory is allocated. It fails if the side inputs of the run would
-// not fit together.
+// HoldSide counts n more bytes as memory of the side input at port, such as for a copy of its
+// rows. They are counted until no subtask of the process needs the input any more. For memory
+// that all subtasks share, it is called once, before the memory is allocated. It fails if the
+// side inputs of the run together would exceed the run's memory budget.
 func (c *Context) HoldSide(port int, n int64) error {
 	s := c.inputs[port]
 	if err := s.memory.hold(s, n); err != nil {
@@ -79,14 +80,14 @@ func (c *Context) HoldSide(port int, n int64) error {
 	return nil
 }
 
-// Random returns the draws for a purpose at a shard and step. The same purpose draws the same
-// numbers in any operator of the job. Builder.DrawPurpose of package engine makes a purpose
-// that contains the operator's place in the graph.
+// Random returns the random numbers for a purpose at a shard and step. Operators of a job that
+// use the same purpose get the same numbers. To get different ones, an operator uses a purpose
+// from Builder.DrawPurpose of package engine, which contains its position in the graph.
 func (c *Context) Random(purpose string, shard, step int) sharding.Random {
 	return sharding.NewRandom(c.Seed, purpose, shard, step)
 }
 
-// Count adds to a counter of the operator, which the run's report shows.
+// Count adds delta to the operator's counter of that name, which the run's report shows.
 func (c *Context) Count(name string, delta int64) {
 	if c.counters == nil {
 		c.counters = make(map[string]int64)
@@ -94,10 +95,11 @@ func (c *Context) Count(name string, delta int64) {
 	c.counters[name] += delta
 }
 
-// Accumulate adds v to the job's accumulator of that name. Values are added per shard in the
-// order of calls, and values of several operators in the order of their nodes. Then shards are
-// added up the aligned tree. So the sum has the same bits at any parallelism. Sums of integers
-// are exact up to 2^53. The subtask must own the shard.
+// Accumulate adds v to the job's accumulator of that name. Within a shard, the values of an
+// operator are added in the order of calls, and the sums of several operators in the order of
+// their nodes. The sums of shards are then added along the aligned tree over shards. So the
+// total has the same bits at any parallelism. Sums of integers are exact up to 2^53. Accumulate
+// panics if the subtask does not own the shard.
 func (c *Context) Accumulate(name string, shard int, v float64) {
 	if !c.Range.Contains(shard) {
 		panic(fmt.Errorf("accumulate %q under shard %d: the subtask owns %v", name, shard, c.Range))
@@ -116,8 +118,8 @@ func (c *Context) Accumulate(name string, shard int, v float64) {
 // errNoCollector is the error of Collect in a run without a Collector.
 var errNoCollector = errors.New("this run has nobody who takes collected rows")
 
-// Collect passes borrowed rows of a shard to the run's Collector. Shards come in increasing
-// order within the subtask.
+// Collect passes borrowed rows of a shard to the run's Collector. A subtask must pass its shards
+// in increasing order.
 func (c *Context) Collect(shard int, rows columnar.Batch) error {
 	if c.collect == nil {
 		return errNoCollector
@@ -126,9 +128,8 @@ func (c *Context) Collect(shard int, rows columnar.Batch) error {
 }
 
 // Report records a value of a superstep in the queue's series and in the run's progress. It is
-// for the bodies of queues. Values of subtasks other than 0 are ignored, and so are those of
-// contexts outside of queues. If there are several values for one name and step, the last
-// counts.
+// for the Loops of queues. Calls by subtasks other than 0, and by operators outside of queues,
+// are ignored. Of several values for the same name and step, the last is kept.
 func (c *Context) Report(name string, step int, value float64) {
 	if c.gang != nil && c.Subtask == 0 {
 		c.gang.record(name, step, value)

@@ -9,26 +9,26 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Cut is the state of a queue after a superstep, from which other subtasks can go on, as many
-// as before or not. All subtasks of a queue are cut after the same superstep and its verdict,
-// outside of inner loops, with no collective under way.
+// Cut is the state of a queue after a superstep. From it another gang of subtasks can continue
+// the queue, at the same or another parallelism. All subtasks of a queue are cut after the same
+// superstep, when its verdict is known. No inner loop and no collective is then under way.
 //
-// It contains everything that the next gang gets except for rows. A process has the rows in the
-// queue's session or reads them again. A cut is passed as bytes: nothing in it refers to memory
-// of the gang that was cut.
+// A Cut contains everything that the next gang gets except for rows. The rows are in the
+// queue's session in the process, or are read again. A Cut is passed as bytes, so nothing in it
+// refers to memory of the gang that was cut.
 type Cut struct {
-	// Step is the superstep.
+	// Step is the last superstep that was done.
 	Step int `msgpack:"step"`
-	// Last says that no superstep follows: the criterion has stopped the queue, or it has
+	// Last says that no superstep follows: the criterion has stopped the queue, or the queue has
 	// reached its maximum. The next gang then only finishes the queue.
 	Last    bool `msgpack:"last"`
 	Stopped bool `msgpack:"stopped"` // the criterion has stopped the queue
 
-	// Parts are what the subtasks handed over, by subtask number.
+	// Parts[i] is what subtask i handed over.
 	Parts []CutPart `msgpack:"parts"`
 
-	// The report so far: the series, the superstep of each one's first value, and the time of
-	// subtask 0.
+	// The report so far: the series, the superstep of the first value of each series, and the
+	// costs and times of subtask 0.
 	Series      []Series      `msgpack:"series"`
 	First       []int         `msgpack:"first"`
 	Steps       []StepReport  `msgpack:"steps"`
@@ -39,22 +39,22 @@ type Cut struct {
 
 // CutPart is what one subtask hands over.
 type CutPart struct {
-	// Objects are the objects that keys keep, as bytes of their codecs: those of each shard
-	// that the subtask owns, for the shard's next owner, and from subtask 0 the replicated
-	// ones.
+	// Objects are the session objects that are kept across a cut, encoded by their codecs. They
+	// are the objects of the shards that the subtask owns, for the next owner of each shard. On
+	// subtask 0 they include the replicated objects.
 	Objects []shared.Encoded `msgpack:"objects"`
-	// Own is state that only the subtask of the same number can go on with, at the same
-	// parallelism; nil for none.
+	// Own is state that only the subtask with the same number can use, and only at the same
+	// parallelism. It is nil if there is none.
 	Own []byte `msgpack:"own"`
 }
 
 // Subtasks returns how many subtasks the queue had when it was cut.
 func (c *Cut) Subtasks() int { return len(c.Parts) }
 
-// cuts is the codec of Cut. It trusts no length that it reads.
+// cuts is the codec of Cut. It checks every length that it reads.
 var cuts = shared.Msgpack[*Cut]()
 
-// Encode writes the cut for other processes. It preserves the bits of values.
+// Encode returns the cut as bytes for other processes. Floating-point values keep their bits.
 func (c *Cut) Encode() ([]byte, error) {
 	data, err := cuts.Append(nil, c)
 	if err != nil {
@@ -63,7 +63,8 @@ func (c *Cut) Encode() ([]byte, error) {
 	return data, nil
 }
 
-// DecodeCut reads what Encode wrote. Objects are checked when they are restored.
+// DecodeCut decodes what Encode returned. It does not check the objects, which are checked when
+// they are restored.
 func DecodeCut(data []byte) (*Cut, error) {
 	c, err := cuts.Decode(data)
 	if err == nil && c == nil {
@@ -78,7 +79,7 @@ func DecodeCut(data []byte) (*Cut, error) {
 	return c, nil
 }
 
-// check refuses a Cut that no gang can have handed over.
+// check returns an error if no gang can have handed over such a Cut.
 func (c *Cut) check() error {
 	switch {
 	case c.Step < 1:

@@ -1,4 +1,4 @@
 package task
 
-// DefaultBudget is the number of bytes that Env.MemoryBudget stands for where it is 0.
+// DefaultBudget returns the number of bytes that is the budget if Env.MemoryBudget is 0.
 func DefaultBudget() int64 { return defaultBudget() }

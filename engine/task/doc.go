@@ -2,98 +2,103 @@
 //
 //	report, err := task.Run(ctx, plan, graph, bindings, task.Env{})
 //
-// The plan says what runs where, Bindings connects its nodes to code, and Env is the
-// environment of the run. When Run returns, every goroutine it started has ended, and nothing
-// is left in memory or on disk, whether it succeeded, failed or was cancelled. The one
-// exception is an *AbandonedError: a function that did not return goes on, on its goroutine and
-// with the rows it reads.
+// The plan says which operators run in which subtasks, Bindings connects its nodes to code, and
+// Env is the environment of the run. When Run returns, every goroutine that it started has
+// ended, and its memory and temporary files are released, whether it succeeded, failed or was
+// cancelled. The one exception is an *AbandonedError: it names user functions that have not
+// returned. Their goroutines continue, and the rows that they read stay in memory.
 //
 // # The life of a run
 //
-//  1. The bindings are compared with the plan; nothing has been called yet.
+//  1. The bindings are compared with the plan. None of the bound functions is called yet.
 //  2. A private directory for temporary files is made, and directories that killed runs left
 //     beside it are removed. The receiving ends of all edges are made, and listen.
 //  3. Sinks begin, in node order.
-//  4. The rest is built: for each queue a gang, for each vertex and rank a subtask with its
+//  4. The rest is built: a gang for each queue, and for each other vertex its subtasks with their
 //     operators and sending ends.
-//  5. All subtasks run at once, one goroutine each.
-//  6. Sinks commit, together, when every subtask has succeeded; see JointSink. Otherwise, and
-//     if a commit fails, they are aborted.
+//  5. All subtasks run at the same time, on one goroutine each.
+//  6. When every subtask has succeeded, the sinks commit together; see JointSink. If a subtask
+//     or a commit fails, they are aborted.
 //
 // # Parts
 //
-// A plan may run as several workers, each in a process of its own with the subtasks of some
-// slots; a Part says which. Run is the same code with one Worker that has all slots:
+// A plan may be run by several workers. Each is a process with the subtasks of some slots, which
+// its Part lists. Run uses the same code with one Worker that has all slots. The steps are
+// divided among the methods of Worker as follows:
 //
 //	        worker 0              worker 1, 2, …
-//	1, 2    NewWorker             NewWorker            then all listen
-//	3       Prepare                                    the sinks have begun
-//	4, 5    Run ─► outcome        Run ─► outcome       the others join the sinks
-//	6       Commit(outcomes)                           or Abort, on all
+//	1, 2    NewWorker             NewWorker            after that all workers listen
+//	3       Prepare                                    after that the sinks have begun
+//	4, 5    Run ─► outcome        Run ─► outcome       workers 1, 2, … join the sinks
+//	6       Commit(outcomes)                           after a failure: Abort, on all workers
 //	        Close                 Close
 //
-// Whatever happens once happens on worker 0, which has subtask 0: single vertices, the
-// criterion of queues, the commit. Rows go to the worker of their reader. Each worker has, per
-// edge, one record of the source shards that have ended, and one copy of a side input. Values
-// to be combined, such as accumulators, are returned by shard, so that MergeOutcomes folds them
-// as one process would: the bits are the same. A worker that ends because of another one fails
-// with an error that FollowsPeer knows. RunParts puts such workers into one process, for tests.
+// Worker 0, which has subtask 0, does everything that is done only once: it runs vertices of
+// parallelism 1 and the criteria of queues, and commits. Rows are sent to the worker of the
+// subtask that reads them. For each edge, a worker has one record of the source shards that have
+// ended; for a side edge, it has one copy of the rows. Values that are combined over shards,
+// such as accumulators, are returned separately for each shard. MergeOutcomes folds them as a
+// single process would, so that the bits are the same. If a worker ends because of another
+// worker, FollowsPeer is true of its error. RunParts runs several workers in one process, for
+// tests.
 //
 // # A subtask
 //
-// A subtask owns a contiguous range of shards and works on them in order. Its head is a source,
-// or an operator that reads edges; its rows go to the operators chained behind it by direct
-// calls, and to outgoing edges:
+// A subtask owns a contiguous range of shards and works on them in order. The head of its chain
+// is a source, or an operator that reads edges. The rows of an operator go to the operators
+// chained behind it by direct calls, and to outgoing edges:
 //
 //	inbox ─► head ─► operator ─► operator ─► edge ─► inboxes of other subtasks
 //	                    └──────► operator ─► edge
 //
-// Batches are passed by reference and borrowed: nothing is copied on the way.
+// Batches are passed by reference, without a copy. The receiver borrows them.
 //
 // # Exchanges
 //
-// A source subtask sends as it produces, and never waits for another source subtask nor for the
-// subtask that will read. A receiving end stores the rows, in memory while the budget lasts and
-// then in one file, sorted by destination shard. It hands a destination shard on in the order
-// (source shard, order of sending). All receiving ends of an edge share one record of which
-// source shards have ended, so that an exchange costs what its rows and its shards cost:
-// nothing is sent or kept for pairs of shards, or of subtasks, without rows. The sender of a
-// message waits for the storing of earlier ones, by credits, and for nothing else. So the rows
-// that operators see, and their order, do not depend on timing, parallelism or memory, and no
-// graph can deadlock: a waiting subtask waits for a source shard to end, sources come before it
-// in the topological order, and the first of them waits for nobody.
+// A subtask sends rows as it produces them. It waits neither for other sending subtasks nor for
+// the subtask that will read the rows. A receiving end stores the rows by destination shard, in
+// memory while the budget lasts and then in one file. It passes on the rows of a destination
+// shard ordered by source shard and, within a source shard, by the order of sending. All
+// receiving ends of an edge in a process share one record of the source shards that have ended.
+// The cost of an exchange is thus proportional to its rows and its shards: nothing is sent or
+// kept for pairs of shards, or of subtasks, that exchange no rows. A sender waits only until
+// earlier messages are stored, which credits ensure. So the rows that operators see, and their
+// order, do not depend on timing, parallelism or memory. No graph can deadlock: a waiting
+// subtask waits for a source shard to end, the senders are earlier in the topological order, and
+// the first of them does not wait.
 //
-// The price is that a slow reader does not slow its sources down: rows that it has not read are
-// held, then spilled. So an exchange that the plan calls pipelined and one that it calls
-// materialised are the same here.
+// The disadvantage is that there is no back-pressure: rows that a slow reader has not read are
+// held in memory and then spilled. This package therefore treats the pipelined and the
+// materialised exchanges of a plan alike.
 //
 // # Queues
 //
-// The vertices of a queue run as one gang: a goroutine per rank runs the stages of each
-// superstep in order, and all meet for the verdict of subtask 0. The failure of one ends the
-// collectives of all. Where the ranks are in several processes they meet for a verdict only if
-// there is a criterion to make one; see verdict.
+// The vertices of a queue run as one gang: for each rank, one goroutine runs the stages of each
+// superstep in order. After each superstep all ranks synchronize to get the verdict of subtask
+// 0, which says whether the queue stops. If one rank fails, the collectives of all ranks end.
+// Ranks in several processes synchronize after a superstep only if there is a criterion, or if
+// the queue may be cut; see verdict.
 //
-// A queue can be cut after a superstep: the members hand over the state that its result depends
-// on, as a Cut, and end. Another gang, of as many members or not, goes on from there, in the
-// same vertex of the plan; see Env.Regroup. State that is not in a Cut, such as rows, is in the
-// queue's session, in the store of the process.
+// A queue can be cut after a superstep: the members hand over, as a Cut, the state on which the
+// result depends, and end. Another gang, with the same or another number of members, continues
+// from there in the same vertex of the plan; see Env.Regroup. State that is not in a Cut, such
+// as rows, is in the queue's session, in the store of the process.
 //
 // # Failures
 //
 // The first failure ends the run: contexts end, waits return, and only functions that close and
 // abort are still called. When all subtasks have stopped, the failure of the lowest shard is
-// returned as a *TaskError that names operator, source line, subtask and shard; failures that
-// follow from the end of the run do not count. Panics of user code are errors with the frames
-// where they began. Functions that go on for AbandonAfter are named in an *AbandonedError and
-// abandoned.
+// returned as a *TaskError that names operator, source line, subtask and shard. Failures that
+// follow from the end of the run are ignored. Panics of user code become errors with the stack
+// frames of the panic. Functions that have not returned within Env.AbandonAfter are abandoned,
+// and named in an *AbandonedError.
 //
 // # Where to look
 //
-// worker.go has the life of a worker, run.go that of its subtasks, and build.go makes them.
-// sinks.go begins and commits sinks, outcome.go has the result of a worker. subtask.go and
-// chain.go drive operators. output.go and inbox.go are the two ends of an exchange, ends.go
-// says when it is over, spill.go is its file, side.go has broadcast inputs. superstep.go has
-// the loop of queues, gang.go their state, cut.go what another gang goes on from, regroup.go
-// how it does. record.go has the report.
+// worker.go has the steps of a worker; build.go makes its subtasks, and run.go runs them.
+// sinks.go begins and commits sinks. outcome.go has the result of a worker. subtask.go and
+// chain.go call operators. output.go and inbox.go are the two ends of an exchange, ends.go
+// records which of its source shards have ended, and spill.go is its file. side.go has broadcast
+// inputs. superstep.go has the loop of queues, and gang.go their state. cut.go and regroup.go
+// continue a queue with another gang. record.go makes the report.
 package task

@@ -17,8 +17,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// TestNothingBegins: after the run has ended, only Close is called, whatever the subtasks were
-// doing.
+// TestNothingBegins requires that, after the run has ended, only Close is called on operators,
+// whatever the subtasks were doing at that time.
 func TestNothingBegins(t *testing.T) {
 	for name, test := range map[string]func(end func()) (funcOperator, string){
 		"open": func(end func()) (funcOperator, string) {
@@ -57,8 +57,8 @@ func TestNothingBegins(t *testing.T) {
 	}
 }
 
-// TestNothingBeginsInQueues is the same test between stages, rounds, supersteps and emitted
-// shards.
+// TestNothingBeginsInQueues requires the same of queues, if the run ends in a stage, in a round
+// of an inner loop, in the criterion or while rows are emitted.
 func TestNothingBeginsInQueues(t *testing.T) {
 	for _, where := range []string{"stage", "round", "criterion", "finish"} {
 		t.Run(where, func(t *testing.T) {
@@ -101,7 +101,8 @@ func TestNothingBeginsInQueues(t *testing.T) {
 	}
 }
 
-// TestAbandonedMember: if a subtask of a queue hangs, the error names its shard.
+// TestAbandonedMember requires that the error names the subtask and the shard if a subtask of a
+// queue hangs.
 func TestAbandonedMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -133,8 +134,9 @@ func TestAbandonedMember(t *testing.T) {
 	})
 }
 
-// TestQueueTimes: waiting for others does not count as busy time, neither in stages nor in
-// verdicts. The time of the criterion counts for its node. synctest makes the times exact.
+// TestQueueTimes requires that the time of waiting for other subtasks does not count as busy
+// time, neither in stages nor in verdicts, and that the time of the criterion counts for its
+// node. synctest makes the times exact.
 func TestQueueTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const steps = 3
@@ -190,8 +192,8 @@ func stageTime(v VertexReport, node plan.NodeID, d time.Duration) time.Duration 
 	return 0
 }
 
-// TestForeignTaskError: if the context ends because another run failed, this is not reported as
-// a failure of this run.
+// TestForeignTaskError requires that Run returns the cause of the context unchanged if the
+// context ends because another run has failed.
 func TestForeignTaskError(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cause := &TaskError{Operator: "Map", Err: errBoom}
@@ -200,8 +202,8 @@ func TestForeignTaskError(t *testing.T) {
 	require.Same(t, cause, got.err)
 }
 
-// TestGoexitOutsideOfSubtasks: functions that Run calls may end their goroutine. Even then
-// sinks are aborted and files removed.
+// TestGoexitOutsideOfSubtasks requires that sinks are aborted and files are removed even if a
+// function that Run calls ends its goroutine.
 func TestGoexitOutsideOfSubtasks(t *testing.T) {
 	for _, where := range []string{"factory", "begin", "commit", "abort"} {
 		t.Run(where, func(t *testing.T) {
@@ -245,8 +247,8 @@ func (s *exitingSink) Begin() error  { return s.exit("begin") }
 func (s *exitingSink) Commit() error { return s.exit("commit") }
 func (s *exitingSink) Abort() error  { return s.exit("abort") }
 
-// TestSpillDirIsRemoved: a run removes the directories that it has created. Directories that
-// existed before, or that others have begun to use, stay.
+// TestSpillDirIsRemoved requires that a run removes the directories that it has made, except
+// directories with other contents, and that it removes no other directories.
 func TestSpillDirIsRemoved(t *testing.T) {
 	base := t.TempDir()
 	s, err := newScratch(filepath.Join(base, "a", "b", "c"))

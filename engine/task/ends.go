@@ -10,13 +10,13 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// ends is shared by the inboxes of an edge. It records which source shards are settled: they
-// have ended, and all their rows are stored. There is one per edge, as most source shards send
-// nothing to most inboxes.
+// ends records which source shards of an edge are settled: they have ended, and all rows that
+// they sent to this process are stored. All inboxes of the edge share one ends, as most source
+// shards send nothing to most inboxes.
 type ends struct {
 	src sharding.Range // source shards
-	// aligned says that a destination shard gets rows from the source shard of the
-	// same number only.
+	// aligned says that a destination shard gets rows only from the source shard
+	// with the same number.
 	aligned bool
 	fail    func(err error)
 
@@ -27,7 +27,7 @@ type ends struct {
 	inboxes []*inbox
 }
 
-// sourceState counts the messages with rows of a source shard, and the rows.
+// sourceState counts, for a source shard, the messages that have rows, and the rows.
 type sourceState struct {
 	stored sent
 	sent   sent // known once ended
@@ -44,7 +44,7 @@ func newEnds(src sharding.Range, aligned bool, fail func(error)) *ends {
 
 var _ transport.Receiver = (*ends)(nil)
 
-// Receive takes the end of a source shard.
+// Receive handles a message that ends a source shard.
 func (e *ends) Receive(m transport.Message) {
 	defer m.Release()
 	if !e.src.Contains(m.Shard) || m.Rows != nil || !m.Last {
@@ -83,7 +83,8 @@ func (e *ends) note(m *transport.Message) error {
 	return nil
 }
 
-// settle wakes the readers that waited for a source shard; mu is held.
+// settle is called when a source shard is settled, and wakes the readers that waited for it.
+// mu is held.
 func (e *ends) settle(source int) {
 	if !e.aligned {
 		at := int(e.settled.Load())
@@ -104,7 +105,8 @@ func (e *ends) settle(source int) {
 }
 
 // until returns the first source shard that sends to a destination shard and is not settled.
-// The rows of this source shard are next; no rows that arrive later come before them.
+// The rows of this source shard are the next to be passed on: no rows that arrive later belong
+// before them.
 func (e *ends) until(shard int) int {
 	if !e.aligned {
 		return int(e.settled.Load())
@@ -114,7 +116,7 @@ func (e *ends) until(shard int) int {
 	return e.below(shard)
 }
 
-// below is until with mu held.
+// below is like until, but mu is held.
 func (e *ends) below(shard int) int {
 	switch {
 	case !e.aligned:
@@ -125,7 +127,7 @@ func (e *ends) below(shard int) int {
 	return shard
 }
 
-// last returns the end of the range of source shards that send to a destination shard.
+// last returns the exclusive end of the range of source shards that send to a destination shard.
 func (e *ends) last(shard int) int {
 	if e.aligned {
 		return shard + 1
@@ -133,8 +135,8 @@ func (e *ends) last(shard int) int {
 	return e.src.Hi
 }
 
-// await arranges that in's reader is woken when until of its shard has reached need. It returns
-// false if that is so already.
+// await arranges that the reader of in is woken when until(in.shard) has reached need. It
+// returns false if it has reached need already.
 func (e *ends) await(in *inbox, need int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

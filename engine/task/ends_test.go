@@ -18,9 +18,9 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// TestSparseExchanges: a few rows in many shards arrive as in the reference. The number of
-// messages grows with the rows and the source shards, and not with the pairs of shards or
-// subtasks.
+// TestSparseExchanges requires that a few rows in many shards arrive as in the reference. There
+// must be at most one message per row and one per source shard, so that the number of messages
+// does not grow with the pairs of shards or subtasks.
 func TestSparseExchanges(t *testing.T) {
 	for _, how := range []string{"rebalance", "hash", "custom"} {
 		for _, size := range []struct{ shards, p int }{{1 << 10, 1}, {1 << 10, 3}, {1 << 10, 1 << 10}, {1 << 14, 2}} {
@@ -40,9 +40,10 @@ func TestSparseExchanges(t *testing.T) {
 	}
 }
 
-// TestEndBeforeRows: an end may overtake rows that are on their way to another inbox. A shard
-// ends when all rows that it announced have arrived, in whatever order the rows and ends of the
-// source shards arrive.
+// TestEndBeforeRows requires that inboxes give the same rows in whatever order the rows and the
+// ends of source shards arrive. The message that ends a source shard may overtake rows on their
+// way to another inbox. The shard is settled only when all rows that this message announces have
+// arrived.
 func TestEndBeforeRows(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
@@ -112,7 +113,7 @@ func TestEndBeforeRows(t *testing.T) {
 	})
 }
 
-// TestPieceQueue compares the heap with a sort.
+// TestPieceQueue requires that the heap returns pieces in the order in which a sort puts them.
 func TestPieceQueue(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var q pieceQueue
@@ -132,7 +133,7 @@ func TestPieceQueue(t *testing.T) {
 	})
 }
 
-// TestSortsAgree: both methods of sorting put rows in the same order.
+// TestSortsAgree requires that both methods of sorting put rows in the same order.
 func TestSortsAgree(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const shards = 50

@@ -17,61 +17,66 @@ import (
 
 // Env is the environment of a run. The zero value is usable.
 type Env struct {
-	// Allocator holds all rows; nil means one of the Go heap.
+	// Allocator allocates the memory of all rows; nil means the Go heap.
 	Allocator columnar.Allocator
-	// RowAllocator holds the rows that queues read in every superstep; nil means Allocator. It
-	// may free memory when the last batch that refers to it is released.
+	// RowAllocator allocates the memory of rows that queues read in every superstep; nil means
+	// Allocator. It may free memory when the last batch that refers to it is released.
 	RowAllocator columnar.Allocator
-	// BatchRows is the number of rows batches aim at; 0 means DefaultBatchRows. No result
-	// depends on it.
+	// BatchRows is the number of rows that batches should have; 0 means DefaultBatchRows. No
+	// result depends on it.
 	BatchRows int
 	// MemoryBudget is the number of bytes that exchanges and operators may hold before they
-	// spill, split evenly over the slots of the process. Exchanges take at most half of a
-	// slot's share, so that operators always find room. Rows on their way between subtasks come
-	// on top, up to the budget again however long batches are. So do the batches that operators
-	// are working on, which is why a slot's share should be some tens of batches of BatchRows
-	// of the widest rows. Garbage that is not collected yet is not counted: it may double all
-	// of that unless GOMEMLIMIT bounds it. 0 means half of GOMEMLIMIT if that is set, otherwise
-	// a quarter of the machine's memory.
+	// spill. It is split evenly over the slots of the process. Exchanges take at most half of a
+	// slot's share, so that operators always have the other half. The budget does not include
+	// rows in transit between subtasks, which take at most as many bytes again, however long
+	// batches are. It does not include the batches that operators are working on: a slot's share
+	// should therefore be some tens of batches of BatchRows of the widest rows. It does not
+	// include garbage that is not collected yet, which may double the total unless GOMEMLIMIT is
+	// set. 0 means half of GOMEMLIMIT if that is set, otherwise a quarter of the machine's
+	// memory.
 	MemoryBudget int64
-	// SpillDir is where the run makes its private directory for temporary files; empty means
-	// os.TempDir. Directories that killed runs left there are removed.
+	// SpillDir is the directory in which the run makes its private directory for temporary
+	// files; empty means os.TempDir. Directories that killed runs left there are removed.
 	SpillDir string
-	// Disk holds the temporary files; nil means that of the machine.
+	// Disk is the file system of the temporary files; nil means the file system of the machine.
 	Disk disk.FS
-	// Logger takes the run's few messages; nil drops them.
+	// Logger gets the run's few messages; if it is nil, they are dropped.
 	Logger hclog.Logger
-	// Collector takes the rows given to Context.Collect; nil makes that an error.
+	// Collector gets the rows that are passed to Context.Collect, which fails if Collector is
+	// nil.
 	Collector Collector
 	// Progress, if set, is called as the run advances. It is called often and from several
-	// goroutines at once, so it should return soon and throttle what it shows.
+	// goroutines at once, so it should return soon and limit how often it shows something.
 	Progress func(Progress)
-	// Advise, if set, returns another Advice for a row that was refused, in terms of the
-	// program, such as the flags of a command.
+	// Advise, if set, returns the advice to give instead of e.Advice when a row was refused. The
+	// new advice is in terms of the program, such as the flags of a command.
 	Advise func(e *RowError) string
-	// CheckRows compares the rows of every operator, side inputs included, before and after it
-	// ran. An operator that changed borrowed rows fails. It is for tests: it takes time, keeps
-	// the rows of the current shard, and copies the rows that it sends.
+	// CheckRows makes the run compare the rows that every operator borrows, including those of
+	// side inputs, before and after the operator ran. An operator that changed them fails. It is
+	// for tests: it takes time, keeps the rows of the current shard in memory, and copies rows
+	// that go to edges.
 	CheckRows bool
 	// Turns, if set, makes the subtasks of a vertex or queue work one after the other.
 	Turns *Turns
-	// Observer, if set, is shown what the run computes.
+	// Observer, if set, is called with what the run computes.
 	Observer Observer
-	// Sessions holds the objects that the queues of the process share and keep. It serves one
-	// run of a job at a time; nil means a store of the run's own. When the run ends it has
-	// removed the sessions of its job.
+	// Sessions holds the objects that the subtasks of queues in this process share. Two runs of
+	// the same job must not use one store at the same time. When the run ends, it has removed
+	// the sessions of its job. nil means a new store for this run.
 	Sessions *shared.Store
 	// Regroup, if set, is called by subtask 0 of each queue after each superstep, once the
-	// verdict is known. It returns the parallelism, 1 to the number of shards, at which the
-	// queue goes on; 0 does not change it. With Regroup, all subtasks of the queue synchronize
-	// after each superstep, wherever they are. A queue whose subtasks are in several processes
-	// cannot be regrouped.
+	// verdict is known. It returns the parallelism at which the queue continues, from 1 to the
+	// number of shards, or 0 to leave it as it is. If Regroup is set, all subtasks of the queue
+	// synchronize after each superstep, even in several processes. A queue whose subtasks are in
+	// several processes cannot be regrouped.
 	Regroup func(queue string, step int) int
-	// AbandonAfter is how long functions may go on after the run has ended; 0 means 10 seconds.
+	// AbandonAfter is how long the run waits for user functions to return after it has ended; 0
+	// means 10 seconds.
 	AbandonAfter time.Duration
-	// Credits bounds the messages in flight to each inbox; 0 means transport.DefaultCredits.
+	// Credits limits the number of messages in flight to each inbox; 0 means
+	// transport.DefaultCredits.
 	Credits int
-	// Network carries the exchanges; nil means memory. Run closes it.
+	// Network carries the exchanges; nil means a network in memory. Run closes it.
 	Network transport.Network
 }
 
@@ -80,20 +85,20 @@ type Env struct {
 // gains nothing from larger batches.
 const DefaultBatchRows = 1024
 
-// Progress is one event of a run: of a queue, or of a vertex if Queue is empty.
+// Progress is one event of a run. It is about a vertex if Queue is empty, else about a queue.
 type Progress struct {
-	// Vertex has taken or produced Rows so far, over all subtasks of the process, and
-	// ended ShardsDone of its shards.
+	// The subtasks of Vertex in this process have received or produced Rows rows so far, and
+	// have finished ShardsDone of their shards.
 	Vertex     plan.VertexID
 	Rows       int64
 	ShardsDone int
-	// Queue has done superstep Step, in which Values were reported. Values is
-	// valid during the call only.
+	// Queue has finished superstep Step, in which Values were reported. Values is
+	// valid only during the call.
 	Queue  string
 	Step   int
 	Values []Value
-	// Compute and Communicate are the times that subtask 0 has spent so far in stages of either
-	// kind. Communicate includes waiting for others.
+	// Compute and Communicate are the times that subtask 0 has spent so far in stages that
+	// compute and in stages that communicate. Communicate includes waiting for other subtasks.
 	Compute, Communicate time.Duration
 }
 
@@ -103,7 +108,7 @@ type Value struct {
 	Value float64
 }
 
-// withDefaults returns the environment with every field set.
+// withDefaults returns the environment with defaults for fields that are not set and need one.
 func (e Env) withDefaults() Env {
 	if e.Allocator == nil {
 		e.Allocator = memory.DefaultAllocator
@@ -132,9 +137,9 @@ func (e Env) withDefaults() Env {
 	return e
 }
 
-// defaultBudget returns the memory that runs may hold. It is only half of GOMEMLIMIT, as user
-// code and garbage need the rest. Without a limit it is less, as other processes need memory
-// too.
+// defaultBudget returns the default of Env.MemoryBudget. It is half of GOMEMLIMIT, as user code
+// and garbage need the rest. Without GOMEMLIMIT it is a quarter of the machine's memory, as
+// other processes need memory too.
 func defaultBudget() int64 {
 	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
 		return max(limit/2, 1<<20)

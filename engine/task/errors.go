@@ -28,10 +28,10 @@ type TaskError struct {
 	Err         error
 
 	row   *RowError // the row that Err is about, set by explain; nil for none
-	place string    // where that row stands in what was read, "" if unknown
+	place string    // place of that row in the files that were read; "" if unknown
 }
 
-// Error writes the place and the cause.
+// Error returns the place of the failure and its cause.
 func (e *TaskError) Error() string {
 	var b strings.Builder
 	if e.Within != "" {
@@ -46,7 +46,7 @@ func (e *TaskError) Error() string {
 	if e.Shard >= 0 {
 		fmt.Fprintf(&b, ", shard %d", e.Shard)
 	}
-	if e.row != nil { // errors that wrap it tell no more
+	if e.row != nil { // errors that wrap the RowError add no information
 		fmt.Fprintf(&b, ": %s", e.row.at(e.place))
 	} else {
 		fmt.Fprintf(&b, ": %v", e.Err)
@@ -73,12 +73,12 @@ type PanicError struct {
 	Frames []string
 }
 
-// Error writes the value and the frames, one per line.
+// Error returns the value and the frames, one per line.
 func (e *PanicError) Error() string {
 	return fmt.Sprintf("panic: %v\n\t%s", e.Value, strings.Join(e.Frames, "\n\t"))
 }
 
-// Unwrap returns the value where it is an error.
+// Unwrap returns the value if it is an error, else nil.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
@@ -87,13 +87,13 @@ func (e *PanicError) Unwrap() error {
 // errGoexit is the error of a subtask whose goroutine was ended by user code.
 var errGoexit = errors.New("the function ended its goroutine (runtime.Goexit, or t.FailNow of a test)")
 
-// panicFrames is the number of calls kept of a panic's stack: enough to reach
-// from the fault to the user's function.
+// panicFrames is the maximum number of frames in a PanicError. It is large enough
+// that the frames usually reach from the fault to the user's function.
 const panicFrames = 10
 
-// recovered turns a recovered value into the error to report. It is called from the deferred
-// function that recovered it. Keys of session objects panic with an AccessError, which is an
-// ordinary error of the stage.
+// recovered returns the error to report for a recovered value v. The deferred function that
+// recovered v must call it. If v is a *shared.AccessError, with which keys of session objects
+// panic, recovered returns v itself, as it is an ordinary error of the stage.
 func recovered(v any) error {
 	if err, ok := v.(error); ok {
 		var access *shared.AccessError
@@ -110,8 +110,8 @@ func recovered(v any) error {
 		f, more := frames.Next()
 		switch {
 		case strings.HasPrefix(f.Function, "runtime."):
-			// runtime.gopanic, and runtime.sigpanic below it for nil pointers and
-			// the like, separate the deferred calls from the panicking ones.
+			// The frames of runtime.gopanic, and of runtime.sigpanic for nil pointers
+			// and the like, separate the deferred calls from the calls that panicked.
 			panicked = true
 			e.Frames = slices.Clip(e.Frames)
 		case panicked && len(e.Frames) < panicFrames:
@@ -123,11 +123,11 @@ func recovered(v any) error {
 	}
 }
 
-// AbandonedError is returned when functions go on although the run has ended around them. Their
-// goroutines keep running, so the process should end.
+// AbandonedError is returned when user functions have not returned although the run has ended.
+// Their goroutines continue to run, so the process should end.
 type AbandonedError struct {
-	// Functions names the operator, its source line, the subtask and, if there is one, the
-	// shard of each function.
+	// Functions describes each function by its operator, its source line, the subtask and, if
+	// there is one, the shard.
 	Functions []string
 	// After is how long the run waited for them.
 	After time.Duration
@@ -144,27 +144,26 @@ func (e *AbandonedError) Error() string {
 // Unwrap returns why the run ended.
 func (e *AbandonedError) Unwrap() error { return e.Err }
 
-// CommitError is returned when the outputs of a run could not be made visible together. Only a
-// commit that began in this process returns it; one that another process finishes does not.
+// CommitError is returned when the outputs of a run could not be made visible together. A
+// Resumption, which finishes a commit that began in another process, does not return it.
 type CommitError struct {
-	// Visible names the sinks whose output is visible and stays: those that are no
-	// JointSink and had committed before the failure.
+	// Visible names the sinks whose output stays visible. They are not JointSinks and had
+	// committed before the failure.
 	Visible []string
 	// Unsure names the sinks whose output may or may not be visible: they failed to commit, or
-	// their output could not be taken back. The output of all others is not visible.
+	// their output could not be taken back. The output of all other sinks is not visible.
 	Unsure []string
 	// Err is why the commit failed.
 	Err error
 }
 
-// Error says why the commit failed. Outputs says what is visible, for callers that know the
-// run's outputs.
+// Error says why the commit failed. It does not say what is visible, as Outputs does.
 func (e *CommitError) Error() string { return e.Err.Error() }
 
 // Unwrap returns why the commit failed.
 func (e *CommitError) Unwrap() error { return e.Err }
 
-// Outputs says what is visible of the outputs of the run, as half a sentence.
+// Outputs returns clauses, not whole sentences, that say which outputs of the run are visible.
 func (e *CommitError) Outputs() string {
 	var told []string
 	if len(e.Visible) > 0 {
@@ -182,14 +181,14 @@ func (e *CommitError) Outputs() string {
 // errStopped is the error of a subtask that stops because the run ended for another reason.
 var errStopped = errors.New("the run ended")
 
-// followsCancel reports whether an error is a consequence of the run's end; other errors may
-// have caused it.
+// followsCancel reports whether err is a consequence of the run's end and not its cause. cause
+// is the cause of the run's context, or nil.
 func followsCancel(err, cause error) bool {
 	return errors.Is(err, errStopped) || errors.Is(err, context.Canceled) ||
 		errors.Is(err, context.DeadlineExceeded) || cause != nil && errors.Is(err, cause)
 }
 
-// damaged reports whether the error is damage by a disk.
+// damaged reports whether err wraps a *disk.DamagedError.
 func damaged(err error) bool {
 	var damage *disk.DamagedError
 	return errors.As(err, &damage)
@@ -200,11 +199,12 @@ type failures struct {
 	errs []*TaskError
 }
 
-// choose returns the error that the run reports, nil if there is none. It ignores consequences
-// of other failures, and takes the error of the lowest shard, then of the first vertex and
-// subtask. An error outside any shard comes first, as it happened before the first row. Damage
-// by a disk comes before all of these, as it may be their cause. Failures of other processes
-// count only if there is nothing else.
+// choose returns the failure that the run reports, or nil if there is none. It takes the failure
+// of the lowest shard and, among several of that shard, the failure of the first vertex and then
+// of the first subtask. A failure outside of any shard has shard -1 and comes first, as it
+// usually happened before the first row. Disk damage takes precedence over other failures, as it
+// may be their cause. Failures that follow from other processes are returned only if there are
+// no others.
 func (f *failures) choose() *TaskError {
 	if len(f.errs) == 0 {
 		return nil

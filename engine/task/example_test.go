@@ -83,8 +83,8 @@ func Example() {
 	// sum = 3160
 }
 
-// The same plan runs on two workers, the first with two of the three slots. Each worker has its
-// own bindings, as separate processes do.
+// RunParts runs the same plan on two workers; the first has two of the three slots. Each worker
+// has bindings of its own, as separate processes have.
 func ExampleRunParts() {
 	graph := &plan.Graph{Shards: 8, Nodes: []plan.Node{
 		{ID: 0, Op: "Numbers", Schema: []plan.Column{{Name: "n", Type: "int64"}}},

@@ -18,8 +18,8 @@ func referenceHash(k int64) uint64 {
 	return xxh3.Hash(binary.LittleEndian.AppendUint64([]byte{2}, uint64(k)))
 }
 
-// TestExchanges compares every partitioner with the reference, at every parallelism, number of
-// shards and batch size.
+// TestExchanges compares every partitioner with the reference, at several parallelisms, numbers
+// of shards and batch sizes.
 func TestExchanges(t *testing.T) {
 	for _, how := range []string{"forward", "rebalance", "hash", "range", "custom"} {
 		for _, shards := range []int{8, 128} {
@@ -43,7 +43,7 @@ func TestExchanges(t *testing.T) {
 	}
 }
 
-// TestGather brings all shards to a single subtask, in order.
+// TestGather requires that a single subtask gets all shards, in order.
 func TestGather(t *testing.T) {
 	g := parseGraph(8, `
 		a = source rows=100
@@ -57,8 +57,8 @@ func TestGather(t *testing.T) {
 	}
 }
 
-// TestRandomGraphs compares random graphs of operators and exchanges, with and without
-// spilling, with the reference.
+// TestRandomGraphs compares the results of random graphs with the reference, with and without
+// spilling.
 func TestRandomGraphs(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		g := parseGraph(rapid.SampledFrom([]int{1, 4, 16}).Draw(rt, "shards"), randomGraph(rt))
@@ -91,7 +91,7 @@ func orEmpty[M ~map[K]V, K comparable, V any](m M) M {
 	return m
 }
 
-// randomGraph writes a graph in which each node may be an input of every later node.
+// randomGraph returns the text of a graph in which each node may be an input of all later nodes.
 func randomGraph(rt *rapid.T) string {
 	text := ""
 	names := []string{}

@@ -19,7 +19,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// funcOperator is an operator made of functions; each has a default.
+// funcOperator is an operator made of functions. By default it passes on its rows unchanged.
 type funcOperator struct {
 	open    func(c *Context) error
 	process func(c *Context, port, shard int, rows arrow.Record, out Output) error
@@ -77,8 +77,8 @@ const pipeline = `
 
 var errBoom = errors.New("boom")
 
-// TestTaskError: a failure names operator, source line, subtask and shard, only once, however
-// many operators it has passed through.
+// TestTaskError requires that a failure names its operator, source line, subtask and shard. It
+// must do so only once, however many operators the failure has passed through.
 func TestTaskError(t *testing.T) {
 	at := func(shard int) func(*Context, int, int, arrow.Record, Output) error {
 		return func(_ *Context, _, s int, rows arrow.Record, out Output) error {
@@ -131,8 +131,8 @@ func TestTaskError(t *testing.T) {
 	}
 }
 
-// TestLowestShard: of several failures, the one of the lowest shard is reported, and not the
-// first one.
+// TestLowestShard requires that of several failures the one of the lowest shard is reported, and
+// not the earliest one.
 func TestLowestShard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failed := funcOperator{open: func(c *Context) error { return nil }}
@@ -151,7 +151,7 @@ func TestLowestShard(t *testing.T) {
 	})
 }
 
-// TestPanic: a panic is an error with the innermost frames of user code.
+// TestPanic requires that a panic is reported as an error with the innermost frames of user code.
 func TestPanic(t *testing.T) {
 	for name, value := range map[string]any{"text": "lost it", "error": errBoom, "nil map": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -175,8 +175,8 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestAccessError: if the access to a session key panics with an AccessError, this is reported
-// as an ordinary error.
+// TestAccessError requires that an AccessError, with which the access to a session key panics,
+// is reported as an ordinary error.
 func TestAccessError(t *testing.T) {
 	op := funcOperator{open: func(*Context) error {
 		panic(&shared.AccessError{Op: "get", Key: "points", Err: shared.ErrMissing, Subtask: -1, Shard: -1})
@@ -187,7 +187,8 @@ func TestAccessError(t *testing.T) {
 	require.False(t, errors.As(got.err, &pe))
 }
 
-// TestFactoryPanics: failures before the subtasks run are reported in the same way.
+// TestFactoryPanics requires that a function that makes operators and panics, or returns nil, is
+// reported like a failure of a running operator.
 func TestFactoryPanics(t *testing.T) {
 	h := hooks{operators: map[string]func() Operator{"user": func() Operator { panic("no") }}}
 	got := parseGraph(8, pipeline).run(t, context.Background(), 2, Env{}, h)
@@ -197,7 +198,8 @@ func TestFactoryPanics(t *testing.T) {
 	require.ErrorContains(t, got.err, "made nothing")
 }
 
-// TestPartitionOutOfRange: the error names the value and the function.
+// TestPartitionOutOfRange requires that the error about a shard that does not exist names the
+// shard and the partition function.
 func TestPartitionOutOfRange(t *testing.T) {
 	h := hooks{partition: func(_ columnar.Batch, _ int, _ int64, shards int, dst []int32) error {
 		for i := range dst {
@@ -212,8 +214,8 @@ func TestPartitionOutOfRange(t *testing.T) {
 	require.EqualError(t, got.err, `operator map "b" (test.txt:2), subtask 0 of 1, shard 0: the partition function main.sevenfold main.go:12 sends row 0 of shard 0 to shard 8; want 0 to 7`)
 }
 
-// TestLifecycle: however the run ends, every operator that was opened is closed exactly once,
-// and no other is closed.
+// TestLifecycle requires that every operator that was opened is closed exactly once, and that no
+// other operator is closed, however the run ends.
 func TestLifecycle(t *testing.T) {
 	for _, fail := range []string{"", "open", "process", "finish", "panic", "close"} {
 		t.Run(fail, func(t *testing.T) {
@@ -262,7 +264,7 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
-// TestCancel: after everything has ended, Run returns the cause of the context.
+// TestCancel requires that Run returns the cause of the context if the context ends.
 func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	stop := errors.New("the user pressed a key")
@@ -275,11 +277,11 @@ func TestCancel(t *testing.T) {
 	require.Equal(t, stop, got.err)
 
 	got = parseGraph(8, pipeline).run(t, ctx, 3, Env{}, with(funcOperator{}))
-	require.Equal(t, stop, got.err, "a context that has ended starts nothing")
+	require.Equal(t, stop, got.err, "Run with a context that has ended must return its cause")
 }
 
-// TestAbandoned: if a function ignores the end of the run, Run returns nevertheless and names
-// the function.
+// TestAbandoned requires that Run returns even if a function ignores the end of the run, and
+// that the error names the function.
 func TestAbandoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release, there := make(chan struct{}), make(chan struct{})
@@ -304,7 +306,8 @@ func TestAbandoned(t *testing.T) {
 	})
 }
 
-// TestBlockedButWatching: blocked functions that watch the context end in time.
+// TestBlockedButWatching requires that functions that are blocked but watch the context are not
+// abandoned.
 func TestBlockedButWatching(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		op := funcOperator{open: func(c *Context) error {
@@ -320,8 +323,8 @@ func TestBlockedButWatching(t *testing.T) {
 	})
 }
 
-// TestDiamond: broadcasts and joins of datasets with a common ancestor do not deadlock with a
-// single credit. synctest fails the test when all goroutines wait.
+// TestDiamond requires that broadcasts and unions of datasets with a common ancestor do not
+// deadlock, even with a single credit. synctest fails the test when all goroutines wait.
 func TestDiamond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := parseGraph(16, `
@@ -342,7 +345,7 @@ func TestDiamond(t *testing.T) {
 	})
 }
 
-// TestBindings: bindings that do not match the plan are refused before anything starts.
+// TestBindings requires that Run refuses bindings that do not match the plan.
 func TestBindings(t *testing.T) {
 	g := parseGraph(4, `
 		a = source rows=10
@@ -395,8 +398,8 @@ func (s *testSink) Begin() error  { return s.do("begin") }
 func (s *testSink) Commit() error { return s.do("commit") }
 func (s *testSink) Abort() error  { return s.do("abort") }
 
-// TestSinks: sinks begin before anything runs and commit once, in node order. If the run fails,
-// they are aborted.
+// TestSinks requires that sinks begin and commit once, in node order, and that they are aborted
+// if the run fails.
 func TestSinks(t *testing.T) {
 	g := parseGraph(4, `
 		a = source rows=10

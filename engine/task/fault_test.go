@@ -26,13 +26,13 @@ func (f *faulty) Listen(a transport.Address, r transport.Receiver) error {
 	return f.Network.Listen(a, f.receiver(r))
 }
 
-// receiverFunc is a receiver made of a function.
+// receiverFunc is a function as a transport.Receiver.
 type receiverFunc func(m transport.Message)
 
 func (f receiverFunc) Receive(m transport.Message) { f(m) }
 
-// TestArrivalOrderIsSeen shows that the comparison with the reference can fail. A network that
-// numbers source shards by an order of arrival changes what operators see.
+// TestArrivalOrderIsSeen requires that the comparison with the reference can fail: operators
+// must see other rows if the network reverses the order of the source shards.
 func TestArrivalOrderIsSeen(t *testing.T) {
 	g := parseGraph(8, `
 		a = source rows=400
@@ -40,7 +40,7 @@ func TestArrivalOrderIsSeen(t *testing.T) {
 		c = tap b`)
 	net := &faulty{transport.NewMem(0), func(r transport.Receiver) transport.Receiver {
 		return receiverFunc(func(m transport.Message) {
-			// as if the shards had arrived from the last to the first
+			// The rows of source shard s are passed on as rows of shard 7-s.
 			m.Shard = 7 - m.Shard
 			r.Receive(m)
 		})
@@ -50,8 +50,8 @@ func TestArrivalOrderIsSeen(t *testing.T) {
 	require.NotEqual(t, g.reference(), got.taps)
 }
 
-// TestBrokenTransport: lost, repeated and misdirected messages give errors and not wrong
-// results.
+// TestBrokenTransport requires that lost, repeated, changed and misdirected messages cause an
+// error, and not wrong results.
 func TestBrokenTransport(t *testing.T) {
 	for name, test := range map[string]struct {
 		spoil func(m *transport.Message) (copies int)
@@ -142,8 +142,8 @@ func TestBrokenTransport(t *testing.T) {
 	}
 }
 
-// TestSideInputsAreChecked: missing, repeated and reordered messages are errors. So are
-// messages with missing or additional rows.
+// TestSideInputsAreChecked requires that a side input reports missing, repeated and reordered
+// messages, and missing or additional rows.
 func TestSideInputsAreChecked(t *testing.T) {
 	schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64}}, nil)
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
@@ -198,9 +198,9 @@ func TestSideInputsAreChecked(t *testing.T) {
 	}
 }
 
-// TestEndsAreChecked: a source shard of an exchange is complete when all messages and rows that
-// it sent are stored, whether its end arrives before or after them. Any other number is an
-// error, whichever arrives last.
+// TestEndsAreChecked requires that a source shard is settled when all messages and rows that it
+// sent are stored, whether the message that ends it arrives before or after them. Another number
+// of messages or rows must be an error, in whatever order they arrive.
 func TestEndsAreChecked(t *testing.T) {
 	schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64}}, nil)
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
@@ -232,7 +232,7 @@ func TestEndsAreChecked(t *testing.T) {
 			e := newEnds(sharding.Range{Lo: 3, Hi: 4}, false, nil)
 			var got error
 			for _, m := range c.messages {
-				require.True(t, c.says != "" || e.until(0) == 3, "it is settled before its last message")
+				require.True(t, c.says != "" || e.until(0) == 3, "the source shard is settled before its last message has arrived")
 				got = cmp.Or(got, e.note(&m))
 			}
 			if c.says != "" {
@@ -245,8 +245,9 @@ func TestEndsAreChecked(t *testing.T) {
 	}
 }
 
-// TestPlacesAreChecked: a message is accepted if it places each of its rows in a shard of the
-// subtask, with each shard once and in order. On a forward edge, this must be the source shard.
+// TestPlacesAreChecked requires that an inbox accepts a message only if it places each of its
+// rows in a shard of the subtask, and lists each shard once and in order. On a forward edge the
+// shard must be the source shard.
 func TestPlacesAreChecked(t *testing.T) {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	defer mem.AssertSize(t, 0)

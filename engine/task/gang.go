@@ -13,8 +13,9 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// gang is the part of a queue in one process. Its stages run on one goroutine per subtask. The
-// subtasks of all processes meet in collectives and agree on when to stop.
+// gang holds the subtasks of a queue that run in this process until the queue ends or is cut.
+// Each subtask, called a member, runs the stages on a goroutine of its own. The members of all
+// processes communicate by collectives, and agree on when to stop.
 type gang struct {
 	run    *run
 	queue  *plan.Queue
@@ -22,35 +23,37 @@ type gang struct {
 	spread bool           // other processes have subtasks too
 	group  Group
 
-	vertex  *plan.Vertex // where the queue begins, at the gang's parallelism
+	vertex  *plan.Vertex // first vertex of the queue, at the gang's parallelism
 	parts   queueParts
 	members []*member
 
 	from       *Cut // the cut from which the gang continues; nil if the queue begins
-	generation int  // number of gangs that the queue had before
-	first      int  // superstep that it begins with
+	generation int  // number of gangs that the queue had before this one
+	first      int  // number of the gang's first superstep
 	next       *gang
 
-	// handed is the state that each member hands over if the queue is cut. The counts say how
-	// many members have done so and how many have ended. to belongs to member 0.
+	// handed is the state that each member hands over if the queue is cut. cuts is the number of
+	// members that have handed over their state, and left the number of members that have ended.
+	// to is the parallelism of the next gang, which member 0 sets.
 	handed     []CutPart
 	cuts, left atomic.Int32
 	to         int
 
-	// These belong to member 0's goroutine. They count from the queue's begin.
+	// Only the goroutine of member 0 uses these while it runs. Except for ended, they cover the
+	// whole queue, including earlier gangs.
 	steps   int
 	done    bool // no superstep follows
 	stopped bool
 	elapsed time.Duration
-	took    []StepReport   // by the superstep
+	took    []StepReport   // cost of each superstep
 	ended   StepReport     // sums over this gang's supersteps
-	names   map[string]int // of series
+	names   map[string]int // index in series of each name
 	series  []Series
 	firstOf []int   // superstep of each series' first value
 	values  []Value // reported in the current superstep
 }
 
-// begin sets the gang's state from the Cut that it goes on from, if any.
+// begin initialises the gang. If the gang continues from a Cut, it takes its state from there.
 func (g *gang) begin() {
 	g.first, g.names, g.handed = 1, make(map[string]int), make([]CutPart, g.here.Len())
 	from := g.from
@@ -66,8 +69,8 @@ func (g *gang) begin() {
 	}
 }
 
-// roomForSteps and roomForValues allocate slices that the likely number of supersteps fills
-// without further allocations.
+// roomForSteps and roomForValues allocate slices whose capacity suffices for the likely number
+// of supersteps.
 func (g *gang) roomForSteps() []StepReport { return make([]StepReport, 0, g.likely()) }
 func (g *gang) roomForValues() []float64   { return make([]float64, 0, g.likely()) }
 func (g *gang) likely() int                { return min(max(g.queue.MaxSupersteps, 64), 1<<12) }
@@ -95,8 +98,9 @@ func (g *gang) record(name string, step int, value float64) {
 	g.values = append(g.values, Value{Name: name, Value: value})
 }
 
-// addSeries begins a series, behind those that began no later. If the queue is in several
-// processes, values of shards may come supersteps late, which must not change the order.
+// addSeries adds a series whose first value is from superstep step, and returns its index.
+// Series are ordered by the superstep of their first value. If the queue is in several
+// processes, values of shards may arrive some supersteps late, which must not change the order.
 func (g *gang) addSeries(name string, step int) int {
 	i := len(g.firstOf)
 	for i > 0 && g.firstOf[i-1] > step {
@@ -119,7 +123,8 @@ func (g *gang) take(sofar StepReport) {
 	g.ended = sofar
 }
 
-// moved returns the bytes that stages and those of their inner loops have moved so far.
+// moved returns the number of bytes that stages, including those of inner loops, have moved so
+// far.
 func moved(stages []*boundStage) int64 {
 	var sum int64
 	for _, s := range stages {
@@ -140,8 +145,9 @@ func (g *gang) publish(step int) {
 	g.values = g.values[:0]
 }
 
-// spent returns the time that member 0, including those of earlier gangs, has spent so far in
-// stages that compute and in stages that communicate. Only the member's goroutine calls it.
+// spent returns the times that member 0 has spent so far in stages that compute and in stages
+// that communicate. They include the times of earlier gangs. It must be called on the goroutine
+// of member 0, or after that goroutine has ended.
 func (g *gang) spent() (compute, communicate time.Duration) {
 	compute, communicate = spentIn(g.members[0].stages)
 	if g.from != nil {
@@ -164,7 +170,7 @@ func spentIn(stages []*boundStage) (compute, communicate time.Duration) {
 	return compute, communicate
 }
 
-// report returns the report of the queue, over this gang and those after it.
+// report returns the report of the queue, over this gang and the gangs after it.
 func (g *gang) report() QueueReport {
 	all := g.generations()
 	last := all[len(all)-1]
@@ -185,7 +191,7 @@ func (g *gang) report() QueueReport {
 
 // stages returns the reports of the gang's stages, in plan order.
 func (g *gang) stages() (stages []StageReport) {
-	at := make(map[plan.NodeID]int) // in stages
+	at := make(map[plan.NodeID]int) // index in stages of each node
 	for _, m := range g.members {
 		eachStage(m.stages, func(s *boundStage) {
 			i, known := at[s.Node]
@@ -206,7 +212,7 @@ func (g *gang) stages() (stages []StageReport) {
 	return stages
 }
 
-// eachStage calls f for stages and those of their inner loops, in plan order.
+// eachStage calls f for each stage, including the stages of inner loops, in plan order.
 func eachStage(stages []*boundStage, f func(*boundStage)) {
 	for _, s := range stages {
 		f(s)
@@ -214,7 +220,7 @@ func eachStage(stages []*boundStage, f func(*boundStage)) {
 	}
 }
 
-// closeUnstarted closes the loops of a gang that will not run.
+// closeUnstarted closes the Loops of a gang that will not run, and aborts its group.
 func (g *gang) closeUnstarted() error {
 	var errs []error
 	for _, m := range g.members {
@@ -226,8 +232,8 @@ func (g *gang) closeUnstarted() error {
 	return errors.Join(errs...)
 }
 
-// abortOn ends the group's collectives when the run ends. stop cancels that, or waits until it
-// is done.
+// abortOn arranges that the group's collectives are aborted when the run ends. stop cancels
+// this, or waits for the abort to finish if it has begun.
 func (g *gang) abortOn(ctx context.Context) (stop func()) {
 	aborted := make(chan struct{})
 	forget := context.AfterFunc(ctx, func() {
@@ -241,9 +247,9 @@ func (g *gang) abortOn(ctx context.Context) (stop func()) {
 	}
 }
 
-// peerFailed returns the cause with which a group is aborted after a failure in this process.
-// Other processes see the type that FollowsPeer looks for, and do not take the failure for
-// their own. In this process it wraps the failure, which the run knows.
+// peerFailed returns the cause with which a rank aborts its group after the failure err in this
+// process. In other processes FollowsPeer is true of this cause, so that they do not report it
+// as a failure of their own. In this process it wraps err, by which the run recognises it.
 func peerFailed(rank int, err error) error {
 	if ended, ok := err.(*endedBy); ok {
 		err = ended.failure

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The graphs of these tests are written as text, one node per line:
+// testGraph is a graph that parseGraph has read from text, which has one node per line:
 //
 //	name = op input... attr=value...
 //
@@ -127,7 +127,7 @@ func readRows(rec arrow.Record) []row {
 	return rows
 }
 
-// emitRows emits rows in batches of the given size.
+// emitRows emits rows in batches of c.BatchRows rows.
 func emitRows(c *Context, out Output, shard int, rows []row) error {
 	for part := range slices.Chunk(rows, max(c.BatchRows, 1)) {
 		rec := makeRows(c.Allocator, part)
@@ -140,8 +140,8 @@ func emitRows(c *Context, out Output, shard int, rows []row) error {
 	return nil
 }
 
-// sourceRows returns the rows of the tests' source in a shard. Shards have different lengths;
-// some are empty.
+// sourceRows returns the rows of one shard of a testSource with about n rows. Shards have
+// different lengths, and some are empty.
 func sourceRows(n, shards, shard int) []row {
 	if shard%5 == 3 {
 		return nil
@@ -155,7 +155,7 @@ func sourceRows(n, shards, shard int) []row {
 	return rows
 }
 
-// hooks replace operators and functions of a graph by those of a test.
+// hooks holds operators and functions with which a test replaces those of a graph.
 type hooks struct {
 	operators map[string]func() Operator // by the node's op
 	sources   map[string]func() Source
@@ -164,7 +164,7 @@ type hooks struct {
 	loops     map[string]OpenLoops
 }
 
-// bindings binds the operators of the tests to a graph.
+// bindings returns the bindings of a graph: those in h, and else testSource and testOperator.
 func (g *testGraph) bindings(h hooks) Bindings {
 	b := Bindings{
 		Sources: map[plan.NodeID]func() Source{}, Operators: map[plan.NodeID]func() Operator{},
@@ -226,7 +226,7 @@ func (s *testSource) ReadShard(c *Context, shard int, out Output) error {
 	return emitRows(c, out, shard, sourceRows(s.rows, c.Shards, shard))
 }
 
-// testOperator implements all operators of the tests except the source.
+// testOperator implements the operators of testGraph except the source.
 type testOperator struct {
 	op     string
 	side   int64
@@ -364,8 +364,8 @@ func (g *testGraph) run(t testing.TB, ctx context.Context, p int, env Env, h hoo
 	return r
 }
 
-// reference evaluates a graph without the engine: one loop per node over all shards, row by
-// row.
+// reference computes the expected result of a graph without the engine. For each node, in order,
+// it computes all rows of all shards.
 func (g *testGraph) reference() map[plan.NodeID]map[int][]row {
 	data := make([][][]row, len(g.Nodes)) // node, shard
 	tapped := make(map[plan.NodeID]map[int][]row)
@@ -438,7 +438,7 @@ func applyReference(op string, rows []row, side int64, shard int) (out []row) {
 	return out
 }
 
-// exchange moves rows one at a time.
+// exchange returns the rows that an exchange of the reference delivers, by destination shard.
 func exchange(how plan.Partitioner, from [][]row) [][]row {
 	if how == plan.Forward {
 		return from

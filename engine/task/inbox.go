@@ -17,40 +17,41 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// inbox is the store of one receiving subtask of one exchange. It takes the rows of all source
-// shards as they come, cut by destination shard. It passes on the rows of a destination shard
-// ordered by source shard and, within a source shard, by the order of sending. Rows of the
-// lowest source shard that is not settled are passed on as they arrive. Rows of later source
-// shards wait here, in memory while the budget lasts, then in a file.
+// inbox stores the rows that one subtask receives over one edge. It accepts the rows of all
+// source shards in the order in which they arrive, divided by destination shard. It passes on
+// the rows of a destination shard ordered by source shard and, within a source shard, by the
+// order of sending. Rows of the lowest source shard that is not settled are passed on as they
+// arrive. Rows of later source shards are stored, in memory while the budget lasts, then in a
+// file.
 //
-// Its cost grows with the rows and with the destination shards: nothing is kept per pair of
-// shards. Pieces are appended to the list of their destination as they come, and the reader of
-// a destination sorts them.
+// The cost of an inbox grows with the number of rows and of destination shards: nothing is kept
+// per pair of shards. Arriving pieces are appended to the list of their destination shard. They
+// are sorted when that shard is read.
 //
-// Two goroutines use an inbox: the transport's calls Receive, the subtask's the other methods.
-// Receive waits for the disk at most, never for the subtask.
+// Two goroutines use an inbox: the transport's goroutine calls Receive, and the subtask's
+// goroutine calls the other methods. Receive may wait for the disk, but never for the subtask.
 type inbox struct {
 	dst       sharding.Range // destination shards: those of the subtask
 	ends      *ends          // of the edge
 	batchRows int
-	joinBytes int64 // bound of the rows that next joins
+	joinBytes int64 // maximum number of bytes of the rows that next joins
 	mem       memory.Allocator
 	budget    *Budget
 	spill     *spillFile
 	fail      func(shard int, err error) // reports what goes wrong in Receive
 
-	wake chan struct{} // has a token if the reader is to look again
+	wake chan struct{} // has a token if the reader must check for rows again
 
 	seq     map[int]*int64 // next sequence number, by source shard; only for Receive
-	last    *int64         // next sequence number of source, which sent last; only for Receive
-	source  int
-	number  int64   // of the next piece; only for Receive
-	scratch []piece // only for Receive
+	last    *int64         // seq[source]; only for Receive
+	source  int            // source shard of the last message; only for Receive
+	number  int64          // number of the next piece; only for Receive
+	scratch []piece        // only for Receive
 
 	mu      sync.Mutex
 	waiting bool        // the reader waits for pieces of its shard
 	filed   []pieceList // by destination shard, in the order of arrival
-	dropped bool        // nobody reads any more
+	dropped bool        // the subtask does not read any more
 
 	sorted pieceQueue // pieces of shard
 
@@ -64,9 +65,9 @@ type inbox struct {
 
 // piece is the part of a message that goes to one destination shard.
 type piece struct {
-	of     *held // nil when its rows are in the file
+	of     *held // the message, nil if the rows are in the file
 	source int   // shard
-	number int64 // in the order of arrival
+	number int64 // counts the pieces of the inbox in the order of arrival
 	size   int64 // bytes of its rows
 	lo, hi int   // range of rows in the message; from 0 in the file
 	at     disk.Block
@@ -77,14 +78,14 @@ type piece struct {
 type held struct {
 	rows arrow.Record
 	size int64 // bytes reserved for it
-	left int   // pieces not read; belongs to the reader once they are linked
+	left int   // number of pieces not read; only the reader uses it once the pieces are in lists
 }
 
-// pieceList holds the pieces of one destination shard: a linked list of those in memory, and
-// those in the file. No budget counts the latter, however many there are, so they are small.
+// pieceList holds the pieces of one destination shard: a linked list of the pieces in memory,
+// and small descriptions of the pieces in the file. No budget counts these descriptions.
 type pieceList struct {
 	head, tail *piece
-	spilled    [][]spilledPiece // all are full but the last
+	spilled    [][]spilledPiece // all slices except the last are full
 }
 
 // spilledPiece is the location of a piece in the file.
@@ -163,8 +164,8 @@ func (in *inbox) Receive(m transport.Message) {
 	}
 }
 
-// check refuses messages that a correct sender never sends. It guards the order of rows against
-// transports that lose, repeat or reorder messages.
+// check returns an error for a message that a correct sender never sends. It protects the order
+// of rows from transports that lose, repeat or reorder messages.
 func (in *inbox) check(m *transport.Message) error {
 	if !in.ends.src.Contains(m.Shard) {
 		return fmt.Errorf("received rows of source shard %d, want one of %v", m.Shard, in.ends.src)
@@ -209,9 +210,10 @@ func (in *inbox) expect(shard int) *int64 {
 	return next
 }
 
-// footprint returns the memory that holding a message takes. rows is the size of its rows in
-// bytes. To that it adds a quarter, which the allocator needs for alignment and size classes of
-// buffers of some thousand bytes, and the objects around them.
+// footprint returns the number of bytes of memory that a message takes. rows is the size of its
+// rows in bytes. footprint adds a quarter of rows, which the allocator needs for alignment and
+// size classes of buffers of some thousand bytes, and the sizes of the objects that describe
+// columns and parts.
 func footprint(m *transport.Message, rows int64) int64 {
 	const column, part = 384, 88
 	return rows + rows/4 + m.Rows.NumCols()*column + int64(partsOf(m))*part
@@ -234,14 +236,14 @@ func (in *inbox) store(m *transport.Message) (pieces []piece, err error) {
 		return nil, nil
 	}
 	defer func() {
-		// Rows that are no valid batch must fail the run, not the process: this is the
-		// transport's goroutine.
+		// Rows that are not a valid batch must fail the run. On this goroutine, the transport's,
+		// a panic would end the process.
 		if v := recover(); v != nil {
 			pieces, err = nil, recovered(v)
 		}
 	}()
 	h := &held{size: m.Cost, left: partsOf(m)}
-	if m.Gate == nil { // no sender in this process has counted it
+	if m.Gate == nil { // the message is from another process, and its cost is not counted yet
 		h.size = footprint(m, batch.Size(m.Rows))
 	}
 	if !in.budget.TryReserve(h.size) {
@@ -298,7 +300,7 @@ func (in *inbox) file(m *transport.Message, pieces []piece) {
 	}
 }
 
-// tell makes the reader look again.
+// tell wakes the reader, so that it checks for rows again.
 func (in *inbox) tell() {
 	select {
 	case in.wake <- struct{}{}:
@@ -306,7 +308,7 @@ func (in *inbox) tell() {
 	}
 }
 
-// discard drops a piece.
+// discard drops a piece. After the last piece of a message in memory it releases the message.
 func (in *inbox) discard(p *piece) {
 	if p.of == nil {
 		return
@@ -323,9 +325,9 @@ func (in *inbox) discard(p *piece) {
 // The caller reads shards in increasing order, and each to its end. The time spent waiting for
 // senders is added to waited.
 //
-// Small pieces that have arrived already are joined to about batchRows rows, and no more than
-// joinBytes, so that operators get few batches even from many small source shards. It only
-// waits for the first row.
+// Small pieces that have already arrived are joined into batches of about batchRows rows and at
+// most joinBytes bytes, so that operators get few batches even from many small source shards.
+// next does not wait for more rows than the first ones.
 func (in *inbox) next(ctx context.Context, shard int, waited *time.Duration) (arrow.Record, error) {
 	if shard != in.shard {
 		in.begin(shard)
@@ -334,7 +336,8 @@ func (in *inbox) next(ctx context.Context, shard int, waited *time.Duration) (ar
 		if ctx.Err() != nil {
 			return nil, errStopped
 		}
-		// The order matters: rows of settled shards are filed before they are settled.
+		// until must be read before the pieces are gathered. As the rows of a source shard are
+		// filed before the shard is settled, gather then finds all rows of settled shards.
 		until := in.ends.until(shard)
 		need := in.gather(until)
 		if len(in.pieces) > 0 {
@@ -357,7 +360,7 @@ func (in *inbox) next(ctx context.Context, shard int, waited *time.Duration) (ar
 	}
 }
 
-// begin turns to another destination shard.
+// begin begins to read another destination shard.
 func (in *inbox) begin(shard int) {
 	in.ends.mu.Lock()
 	defer in.ends.mu.Unlock()
@@ -379,9 +382,10 @@ func (in *inbox) await() bool {
 	return in.waiting
 }
 
-// gather takes the pieces to return next that have arrived, from source shards up to until. If
-// there are none, it returns the source shard to wait for: the lowest one with rows, or the end
-// of all.
+// gather appends to in.pieces the pieces to return next: those that have arrived from source
+// shards up to until, as far as they fit in a batch. It returns the value that until must reach
+// before more can be returned: the lowest source shard of the pieces that are left, or the end
+// of all source shards.
 func (in *inbox) gather(until int) (need int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -445,7 +449,8 @@ func (in *inbox) load(p *piece) (arrow.Record, error) {
 	return batch.Slice(h.rows, p.lo, p.hi)
 }
 
-// drop releases all rows, also those still to come. The reader does not read any more.
+// drop releases all rows, and makes the inbox release rows that arrive later. It is called when
+// the subtask does not read any more.
 func (in *inbox) drop() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -462,15 +467,15 @@ func (in *inbox) drop() {
 	in.sorted = nil
 }
 
-// close releases all rows and the file. Nobody uses the inbox any more except perhaps an
-// abandoned subtask, which gets the error that the run has ended.
+// close releases all rows and removes the file. If an abandoned subtask still uses the inbox, it
+// gets the error that the run has ended.
 func (in *inbox) close() error {
 	in.drop()
 	return in.spill.close()
 }
 
-// pieceQueue is a binary heap of pieces by source shard, then arrival. Pieces
-// mostly come in order, so that pushing one costs a comparison.
+// pieceQueue is a binary heap of pieces, ordered by source shard, then by arrival. As
+// pieces mostly come in this order, pushing a piece usually costs one comparison.
 type pieceQueue []*piece
 
 func (q pieceQueue) less(i, j int) bool {

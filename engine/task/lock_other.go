@@ -7,11 +7,12 @@ import (
 	"os"
 )
 
-// hold returns true: an open file is the lock, as it cannot be renamed on these systems.
+// hold returns true. On these systems an open file cannot be renamed, so that it is locked by
+// being open.
 func hold(*os.File) bool { return true }
 
-// leftOver renames another run's lock file, which succeeds when nobody has it open any more.
-// release removes it or renames it back.
+// leftOver renames another run's lock file, which succeeds only if no process has it open.
+// release removes the file if remove is true, and otherwise renames it back.
 func leftOver(path string) (release func(remove bool) error, ok bool) {
 	taken := path + "-swept"
 	if err := os.Rename(path, taken); err != nil {
@@ -25,7 +26,7 @@ func leftOver(path string) (release func(remove bool) error, ok bool) {
 	}, true
 }
 
-// releaseLock closes the file, which must precede its removal here.
+// releaseLock closes the file and removes it, in this order, as these systems require.
 func releaseLock(f *os.File) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }

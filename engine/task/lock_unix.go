@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hold locks a run's own lock file until the file is closed or the process ends. It returns
-// false if a sweep has locked it first.
+// hold locks a lock file until the file is closed or the process ends. It returns false if
+// another process has locked or removed the file.
 func hold(f *os.File) bool {
 	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil && isFileAt(f, f.Name())
 }
 
-// leftOver locks another run's lock file, which succeeds when that run has ended. release
-// releases the lock, and before that removes the file if remove is true.
+// leftOver locks another run's lock file, which succeeds only if that run has ended. release
+// first removes the file if remove is true, and then releases the lock.
 func leftOver(path string) (release func(remove bool) error, ok bool) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -40,7 +40,7 @@ func releaseLock(f *os.File) error {
 	return errors.Join(os.Remove(f.Name()), f.Close())
 }
 
-// isFileAt reports whether path still leads to the open file f.
+// isFileAt reports whether path still refers to the open file f.
 func isFileAt(f *os.File, path string) bool {
 	a, err := f.Stat()
 	if err != nil {

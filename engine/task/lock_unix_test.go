@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHoldVanished: a lock is invalid if a sweep has removed its file.
+// TestHoldVanished requires that hold fails for a file that was removed, as by a sweep.
 func TestHoldVanished(t *testing.T) {
 	f, err := os.CreateTemp(t.TempDir(), "lock")
 	require.NoError(t, err)

@@ -10,23 +10,23 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// OpenLoops makes a Loop for each subtask of a queue in this process, in order. It is called
-// before any of them starts: when the queue begins, and again when it goes on after a Cut. The
-// loops own what they share: the last one to be closed closes it, unless all of them were cut.
-// If OpenLoops fails it leaves nothing open.
+// OpenLoops returns a Loop for each subtask of a queue in this process, in order. It is called
+// when the queue begins, and again when the queue continues after a Cut, before any of the
+// subtasks starts. The loops own the resources that they share: the last loop to be closed
+// closes them, unless all loops were cut. If OpenLoops fails it leaves nothing open.
 type OpenLoops func(GangSpec) ([]Loop, error)
 
-// GangSpec says which subtasks of a queue are to be made.
+// GangSpec says for which subtasks of a queue OpenLoops is to make Loops.
 type GangSpec struct {
 	Job, Queue string
-	// Sessions is the session store of the process. The queue's session is under Job and Queue,
-	// also between one gang and the next.
+	// Sessions is the session store of the process. It holds the queue's session under the names
+	// Job and Queue, and keeps it between one gang and the next.
 	Sessions *shared.Store
 	// Subtasks is the number of all subtasks of the queue, and Here are those in this process.
 	Subtasks int
 	Here     sharding.Range
-	// From is the Cut from which the queue goes on, nil if it begins. The rows of the shards
-	// that the subtasks own are in the session. The loops may keep and change the parts of
+	// From is the Cut from which the queue continues, or nil if it begins. In the first case the
+	// session holds the rows of the subtasks' shards. The loops may keep and change the parts of
 	// From.
 	From *Cut
 }
@@ -39,30 +39,30 @@ type Loop interface {
 	Open(c *Context, in Input, comm *collective.Comm) error
 	// Stages returns the stages of a superstep in order; called once after Open.
 	Stages() []Stage
-	// Begin is called before the first stage of each superstep. Supersteps are numbered from 1;
-	// after a Cut they continue its numbers.
+	// Begin is called before the first stage of each superstep. Supersteps are numbered from 1,
+	// and their numbers continue after a Cut.
 	Begin(step int) error
 	// Stop evaluates the criterion; called on subtask 0 only, after the last
 	// stage. The engine broadcasts the verdict.
 	Stop(step int) (bool, error)
 	// After is called once the subtask knows the verdict on a superstep. last says that the
 	// superstep was the last of the gang: the queue ends, or is cut. After may call
-	// collectives, the same on every subtask. If all subtasks are in one process, all have left
-	// the stages of the superstep, and After may read their results. Otherwise it must not:
-	// others may be supersteps apart.
+	// collectives, the same on every subtask. If all subtasks are in one process, all have
+	// finished the stages of the superstep, and After may read the results of other subtasks.
+	// If they are in several processes it must not, as others may be in another superstep.
 	After(step int, last bool) error
-	// Cut is called instead of the next superstep or of Finish. It hands over the state of the
-	// subtask on which the result depends, for the given number of subtasks to continue with.
-	// It fails if the queue cannot continue at that parallelism. State that stays in the
-	// process, such as rows, stays in the session.
+	// Cut is called instead of the next superstep or of Finish. It returns that state of the
+	// subtask on which the result depends, so that a gang of the given number of subtasks can
+	// continue. It fails if the queue cannot continue at that parallelism. State that does not
+	// leave the process, such as rows, stays in the session.
 	Cut(subtasks int) (CutPart, error)
-	// Finish emits the queue's rows after the last superstep. If the gang goes on after the
-	// last superstep, only Open and Stages were called before.
+	// Finish emits the queue's rows after the last superstep. If the gang continues from a Cut
+	// after the last superstep, only Open and Stages were called before Finish.
 	Finish(c *Context, out Output) error
-	// Shard returns the shard being worked on, -1 for none; it goes into errors and
+	// Shard returns the shard being worked on, or -1. The number appears in errors. Shard
 	// may be called at any time from any goroutine.
 	Shard() int
-	// Close releases what the loop holds; called once, however it ended.
+	// Close releases what the loop holds. It is called once, however the loop ended.
 	Close() error
 }
 
@@ -70,20 +70,21 @@ type Loop interface {
 type Stage struct {
 	// Node is the stage's node in the plan.
 	Node plan.NodeID
-	// Run runs the stage on the subtask; nil where Repeat is set.
+	// Run runs the stage on the subtask. It is nil if Repeat is set.
 	Run func() error
-	// Repeat makes the stage an inner loop: the node is its RepeatBegin.
+	// Repeat, if set, makes the stage an inner loop. Node is then its RepeatBegin node.
 	Repeat *Repeat
-	// Bytes, if set, returns the bytes of partial results the stage has moved so far.
+	// Bytes, if set, returns the number of bytes of partial results that the stage has moved so
+	// far.
 	Bytes func() int64
 	// Waited, if set, returns how long the stage has waited for other subtasks so
 	// far; that time is not counted as busy.
 	Waited func() time.Duration
-	// Shard, if set, returns the shard the stage is working on, -1 for none; it
-	// goes into errors and may be called at any time from any goroutine.
+	// Shard, if set, returns the shard that the stage is working on, or -1. The number
+	// appears in errors. Shard may be called at any time from any goroutine.
 	Shard func() int
-	// Program, if set, names the collective program and executor that carry the
-	// stage, known after its first run.
+	// Program, if set, returns the names of the collective's algorithm and executor, which
+	// are known after the first run of the stage.
 	Program func() string
 }
 
@@ -109,6 +110,6 @@ type Input interface {
 	// io.EOF at the shard's end. For each port, shards are read in increasing order
 	// and each to its end.
 	Next(port, shard int) (columnar.Batch, error)
-	// Skip drops the rest of a port.
+	// Skip drops the remaining rows of a port.
 	Skip(port int) error
 }

@@ -28,7 +28,7 @@ func (in *memberInput) Next(number, shard int) (columnar.Batch, error) {
 	return arrowrows.Batch(rows), nil
 }
 
-// Skip drops the rest of a port.
+// Skip drops the remaining rows of a port.
 func (in *memberInput) Skip(number int) error {
 	p, err := in.port(number)
 	if err == nil {
@@ -48,13 +48,13 @@ func (in *memberInput) port(number int) (port, error) {
 
 var _ Input = (*memberInput)(nil)
 
-// memberOutput takes the rows of a queue, shard by shard.
+// memberOutput emits the rows of a queue, shard by shard.
 type memberOutput struct {
 	m    *member
 	next int // the current shard
 }
 
-// Emit ends the shards before the given one and emits rows under it.
+// Emit ends the shards before shard, and emits rows under shard.
 func (o *memberOutput) Emit(shard int, rows columnar.Batch) error {
 	if r := o.m.vertex.Ranges[o.m.index]; shard < o.next || shard >= r.Hi {
 		return o.m.failAt(o.m.tail, fmt.Errorf("emit under shard %d after shard %d: want the shards of %v in increasing order", shard, o.next, r))
@@ -66,7 +66,7 @@ func (o *memberOutput) Emit(shard int, rows columnar.Batch) error {
 	return o.m.tail.Emit(shard, rows)
 }
 
-// endUntil ends all shards before the given one.
+// endUntil ends all shards before shard.
 func (o *memberOutput) endUntil(shard int) error {
 	hi := o.m.vertex.Ranges[o.m.index].Hi
 	for ; o.next < shard; o.next++ {

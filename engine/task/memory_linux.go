@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machineMemory returns the bytes of memory this process may count on: the machine's, or the
-// limit of its control group if that is lower. 0 means unknown.
+// machineMemory returns the number of bytes of memory that this process can use: the machine's
+// memory, or the limit of its control group if that is lower. It returns 0 if unknown.
 func machineMemory() int64 {
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {

@@ -2,12 +2,12 @@ package task
 
 import "github.com/superstep-ml/superstep/engine/columnar"
 
-// Output takes the rows an operator or source emits.
+// Output receives the rows that an operator or a source emits.
 type Output interface {
-	// Emit hands on rows of a shard. The batch is borrowed: the caller keeps its reference and
-	// releases it; to keep the batch, retain it. Rows are emitted under the current shard: the
-	// one whose rows or end the operator was given, or in Finish the last owned one. Queues
-	// emit in Finish only, under any owned shards in increasing order.
+	// Emit passes on rows of a shard. The Output borrows the batch: the caller keeps its
+	// reference and releases it. shard must be the current shard: the one for which ReadShard,
+	// Process or EndShard was called or, in Finish, the last owned shard. Queues emit only in
+	// Finish, under owned shards in increasing order.
 	Emit(shard int, rows columnar.Batch) error
 }
 
@@ -36,7 +36,7 @@ type Operator interface {
 	Open(c *Context) error
 	// Process takes a batch of a shard; rows is borrowed.
 	Process(c *Context, port, shard int, rows columnar.Batch, out Output) error
-	// EndShard is called once per owned shard, empty ones too.
+	// EndShard is called once for each owned shard, also for a shard without rows.
 	EndShard(c *Context, shard int, out Output) error
 	// Finish may emit last rows, under the last owned shard.
 	Finish(c *Context, out Output) error
@@ -44,8 +44,8 @@ type Operator interface {
 	Close() error
 }
 
-// BaseOperator is an operator or source that does nothing. Embedded, it supplies the methods
-// that another does not need.
+// BaseOperator is embedded in an operator or source to supply empty methods for those that it
+// does not implement.
 type BaseOperator struct{}
 
 // Open does nothing, as the other methods do.
@@ -55,8 +55,9 @@ func (BaseOperator) Finish(*Context, Output) error        { return nil }
 func (BaseOperator) Close() error                         { return nil }
 
 // Partition computes the destination shard of every row of a batch, for the
-// hash, range and custom partitioners. The source shard and the index of the
-// batch's first row within it are given; dst has the batch's length.
+// hash, range and custom partitioners, and writes it to dst, which has the length
+// of the batch. shard is the source shard, first the index in it of the batch's
+// first row, and shards the number of shards.
 type Partition func(rows columnar.Batch, shard int, first int64, shards int, dst []int32) error
 
 // Sink is the part of a sink that exists once, not per subtask. It makes the output that the
@@ -68,8 +69,8 @@ type Sink interface {
 	// Commit is called once after every vertex of the job succeeded. It is not called on a
 	// JointSink, which makes its output visible together with others.
 	Commit() error
-	// Abort is called instead of Commit when the job fails or is cancelled, for
-	// sinks whose Commit was not reached, and after a Commit that failed. It leaves
-	// nothing behind.
+	// Abort is called when the job fails or is cancelled, on sinks whose Commit was
+	// not called and on a sink whose Commit failed. It removes everything that was
+	// written.
 	Abort() error
 }

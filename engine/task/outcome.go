@@ -16,8 +16,8 @@ import (
 // what its sinks wrote.
 type outcome struct {
 	Elapsed  time.Duration `msgpack:"elapsed"`
-	Vertices []vertexPart  `msgpack:"vertices"` // in plan order, without those that have no subtask here
-	Queues   []QueueReport `msgpack:"queues"`   // those with subtasks here; only stages count if not worker 0
+	Vertices []vertexPart  `msgpack:"vertices"` // vertices with subtasks here, in plan order
+	Queues   []QueueReport `msgpack:"queues"`   // queues with subtasks here; only Stages counts on workers other than 0
 	Sums     []sumPart     `msgpack:"sums"`
 	Peak     int64         `msgpack:"peak"`
 	Spilled  int64         `msgpack:"spilled"`
@@ -46,10 +46,10 @@ type written struct {
 	Data []byte      `msgpack:"data"`
 }
 
-// outcomes is the codec of outcome. It trusts no length that it reads.
+// outcomes is the codec of outcome. It checks every length that it reads.
 var outcomes = shared.Msgpack[outcome]()
 
-// encode writes the outcome for other processes. It preserves the bits of values.
+// encode returns the outcome as bytes for other processes. Floating-point values keep their bits.
 func (o *outcome) encode() ([]byte, error) {
 	data, err := outcomes.Append(nil, *o)
 	if err != nil {
@@ -58,8 +58,8 @@ func (o *outcome) encode() ([]byte, error) {
 	return data, nil
 }
 
-// decodeOutcomes reads the outcomes of all workers, by number, and checks that they
-// are of this plan.
+// decodeOutcomes decodes the outcomes of all workers, by worker number, and checks that
+// they can be outcomes of this plan.
 func decodeOutcomes(p *plan.Plan, data [][]byte) ([]*outcome, error) {
 	all := make([]*outcome, len(data))
 	for w := range data {
@@ -75,7 +75,7 @@ func decodeOutcomes(p *plan.Plan, data [][]byte) ([]*outcome, error) {
 	return all, nil
 }
 
-// check refuses an outcome that no run of the plan can have returned.
+// check returns an error if no run of the plan can have returned such an outcome.
 func (o *outcome) check(p *plan.Plan) error {
 	for i := range o.Vertices {
 		v := &o.Vertices[i]
@@ -106,10 +106,10 @@ func (o *outcome) check(p *plan.Plan) error {
 	return nil
 }
 
-// MergeOutcomes makes the report of a run from what its workers returned, by number. It is a
-// pure function of the two, and the accumulators have the bits of a run in one part. Counts and
-// times of stages are summed over the workers; everything else about a queue comes from worker
-// 0. Elapsed is that of the slowest worker.
+// MergeOutcomes returns the report of a run, where workers[i] is the outcome that worker i
+// returned. It is a pure function of its arguments, and the accumulators have the same bits as
+// after a run in one part. Counts and times of stages are summed over the workers; everything
+// else about a queue comes from worker 0. Elapsed is the time of the slowest worker.
 func MergeOutcomes(p *plan.Plan, workers [][]byte) (*Report, error) {
 	if p == nil {
 		return nil, errors.New("there is no plan to merge outcomes of")
@@ -121,7 +121,7 @@ func MergeOutcomes(p *plan.Plan, workers [][]byte) (*Report, error) {
 	return merge(p, all)
 }
 
-// merge is MergeOutcomes for outcomes that are checked already.
+// merge is like MergeOutcomes, for outcomes that were decoded and checked.
 func merge(p *plan.Plan, all []*outcome) (*Report, error) {
 	rep := &Report{Vertices: make([]VertexReport, len(p.Vertices))}
 	have := make([][]bool, len(p.Vertices))
@@ -166,7 +166,7 @@ func mergeQueues(p *plan.Plan, all []*outcome) []QueueReport {
 			switch {
 			case at < 0:
 			case whole == nil:
-				whole = new(o.Queues[at]) // worker 0's, which has subtask 0
+				whole = new(o.Queues[at]) // the report of worker 0, which has subtask 0
 				whole.Stages = slices.Clone(whole.Stages)
 			default:
 				whole.addStages(o.Queues[at].Stages)
@@ -179,7 +179,7 @@ func mergeQueues(p *plan.Plan, all []*outcome) []QueueReport {
 	return merged
 }
 
-// addStages adds the cost of the stages on another worker.
+// addStages adds the costs of the stages on another worker or in another gang.
 func (q *QueueReport) addStages(stages []StageReport) {
 	for _, s := range stages {
 		at := slices.IndexFunc(q.Stages, func(have StageReport) bool { return have.Node == s.Node })
@@ -197,9 +197,9 @@ func (q *QueueReport) addStages(stages []StageReport) {
 	}
 }
 
-// mergeSums folds what operators accumulated: per shard in the order of nodes, then up the tree
-// over shards. Neither depends on parallelism. A shard of an operator is on one worker, so the
-// order of workers does not matter.
+// mergeSums folds the sums that operators accumulated: within each shard in the order of nodes,
+// then along the tree over shards. Neither order depends on parallelism. The sum of an operator
+// for a shard comes from one worker, so the order of workers does not matter.
 func mergeSums(p *plan.Plan, all []*outcome) []Accumulator {
 	var parts []*sumPart
 	for _, o := range all {

@@ -20,27 +20,27 @@ import (
 type output interface {
 	// emit sends rows, borrowed, of a source shard.
 	emit(ctx context.Context, shard int, rows arrow.Record) error
-	// endShard ends the source shard that rows were emitted under, or an empty one.
+	// endShard ends a source shard, under which rows may have been emitted.
 	endShard(ctx context.Context, shard int) error
 	// release releases rows that are not sent yet.
 	release()
 }
 
-// lines are the senders of one subtask to the inboxes of an edge, each made when
-// it is first used: there may be many inboxes that get nothing.
+// lines holds the senders of one subtask to the inboxes of an edge. A sender is made
+// when it is first used, as there may be many inboxes that get nothing.
 type lines struct {
 	edge    int
 	network transport.Network
-	gate    *transport.Gate // bounds the bytes in flight
+	gate    *transport.Gate // limits the bytes in flight
 	waiter  *transport.Waiter
 	lines   map[destination]*line
-	last    *line // used last
+	last    *line // the line that was used last
 }
 
 // destination is an inbox of an edge on a worker.
 type destination struct{ inbox, worker int }
 
-// line is a sender, and the count of messages that it sent for a source shard.
+// line is a sender, with the number of messages that it has sent for the current source shard.
 type line struct {
 	transport.Sender
 	to    destination
@@ -52,8 +52,8 @@ func newLines(edge int, network transport.Network, gate *transport.Gate) lines {
 	return lines{edge: edge, network: network, gate: gate, waiter: transport.NewWaiter(), lines: make(map[destination]*line)}
 }
 
-// send sends the next message of its source shard to an inbox. size is the bytes of its rows;
-// it waits until the bytes in flight leave room for them.
+// send sends m, the next message of its source shard, to an inbox. size is the number of bytes
+// of its rows. send waits until these bytes fit in the limit of bytes in flight.
 func (s *lines) send(ctx context.Context, to destination, m transport.Message, size int64) error {
 	l := s.last
 	if l == nil || l.to != to {
@@ -85,19 +85,20 @@ func (s *lines) send(ctx context.Context, to destination, m transport.Message, s
 	return l.Send(ctx, m)
 }
 
-// directOutput sends batches unchanged, by reference. On a forward edge they go to the owner of
-// the shard, on a broadcast edge to the one inbox of each worker with readers.
+// directOutput sends batches without changing their order or their shard, and by reference if
+// they are not too long. On a forward edge they go to the owner of the shard. On a broadcast edge
+// they go to the receiver of the side input on each worker that has readers.
 type directOutput struct {
 	lines
-	ranges  []sharding.Range // of the receiving subtasks, nil if broadcast
-	hosts   []int            // their workers
-	target  int              // the owner of the last shard
-	workers int              // a broadcast goes to so many, the first ones
-	sent    int64            // messages with rows of the source shard
-	rows    int64            // in them
+	ranges  []sharding.Range // shards of each receiving subtask; nil for a broadcast edge
+	hosts   []int            // worker of each receiving subtask
+	target  int              // the receiving subtask that owns the current shard
+	workers int              // a broadcast goes to workers 0 to workers-1
+	sent    int64            // number of messages with rows of the current source shard
+	rows    int64            // number of rows of the current source shard
 
 	mem          memory.Allocator
-	messageBytes int64 // bound of a message that is not broadcast
+	messageBytes int64 // maximum size of a message on a forward edge
 }
 
 func (o *directOutput) emit(ctx context.Context, shard int, rows arrow.Record) error {
@@ -125,8 +126,9 @@ func (o *directOutput) emit(ctx context.Context, shard int, rows arrow.Record) e
 	return nil
 }
 
-// cut returns rows lo to hi of a batch. If they are less than half of it, it returns a copy: a
-// slice would keep the whole batch in memory, and the receiver only accounts for the slice.
+// cut returns rows lo to hi-1 of a batch. If they are less than half of the batch, cut returns a
+// copy: a slice would keep the whole batch in memory, while the receiver counts only the bytes
+// of the slice.
 func cut(mem memory.Allocator, rows arrow.Record, lo, hi int) (arrow.Record, error) {
 	part, err := batch.Slice(rows, lo, hi)
 	if err != nil || 2*(hi-lo) >= int(rows.NumRows()) {
@@ -136,7 +138,7 @@ func cut(mem memory.Allocator, rows arrow.Record, lo, hi int) (arrow.Record, err
 	return batch.Concat(mem, []arrow.Record{part})
 }
 
-// rowsOfSize returns how many rows fit in bytes, given that n rows take size bytes.
+// rowsOfSize returns how many rows fit in bytes, at least 1, if n rows take size bytes.
 func rowsOfSize(bytes, size int64, n int) int {
 	if size <= bytes {
 		return max(n, 1)
@@ -180,32 +182,32 @@ func (o *directOutput) release() {}
 // placement computes the destination shard of every row of a batch.
 type placement func(rows arrow.Record, shard int, first int64, dst []int32) error
 
-// splitOutput sends the rows of a source shard to the shards that a placement names. Rows are
+// splitOutput sends each row of a source shard to the shard that a placement returns. Rows are
 // kept back until there are enough to fill messages even if they go to many shards, or until
 // the source shard ends. They are then sorted by destination, stably, and cut into messages of
-// at most batchRows rows and messageBytes bytes. Receivers hand on the same rows wherever
-// messages end. The work grows with the rows, not with the shards.
+// at most batchRows rows and messageBytes bytes. The rows that receivers pass on do not depend
+// on where messages are cut. The work grows with the number of rows, not of shards.
 type splitOutput struct {
 	lines
-	ranges    []sharding.Range // of the receiving subtasks, contiguous
-	hosts     []int            // their workers
+	ranges    []sharding.Range // shards of each receiving subtask, contiguous
+	hosts     []int            // worker of each receiving subtask
 	shards    int
 	place     placement
 	mem       memory.Allocator
 	batchRows int
 
-	messageBytes int64 // bound of a message, unless it has one row
-	keepBytes    int64 // bound of what is kept back
+	messageBytes int64 // maximum size of a message that has more than one row
+	keepBytes    int64 // maximum size of the rows kept back
 
 	rows  []arrow.Record // rows kept back, retained
 	dst   []int32        // their destinations
 	bytes int64
-	first int64  // rows of the source shard so far
-	sent  []sent // what was sent of the source shard, by receiving worker
+	first int64  // number of rows of the source shard so far
+	sent  []sent // what was sent of the source shard to each worker
 
-	start []int32  // counting sort: where each destination begins; shards+1 long
-	keys  []uint64 // sort of few rows: destination and index
-	order []int32  // row indices by destination
+	start []int32  // for counting sort: where each destination begins; shards+1 long
+	keys  []uint64 // for sorting few rows: the destination and index of each row
+	order []int32  // indices of the rows kept back, sorted by destination
 	parts []transport.Part
 	picks []batch.Pick
 }
@@ -213,8 +215,9 @@ type splitOutput struct {
 // sent counts messages with rows, and the rows in them.
 type sent struct{ messages, rows int64 }
 
-// Bounds of the rows kept back: enough that messages to 128 shards hold a few hundred rows
-// each, yet bounded for wide rows and small budgets.
+// Limits of the rows kept back, in batches and in bytes. With keepBatches, messages to 128
+// shards hold a few hundred rows each. keepBytes limits the memory for wide rows; the limit is
+// lower for small memory budgets.
 const (
 	keepBatches = 32
 	keepBytes   = 4 << 20
@@ -269,11 +272,11 @@ func (o *splitOutput) sort() {
 	}
 }
 
-// sparse is the least ratio of destinations to rows at which sorting is cheaper than counting.
-// Sorting costs some ten comparisons per row, counting an addition per destination.
+// sparse is the ratio of destinations to rows above which sorting by comparison is cheaper than
+// counting. Sorting costs some ten comparisons per row, counting one addition per destination.
 const sparse = 16
 
-// sortFew sorts by comparison.
+// sortFew sorts by comparison, which is for few rows.
 func (o *splitOutput) sortFew() {
 	o.keys = o.keys[:0]
 	for i, d := range o.dst {
@@ -285,7 +288,7 @@ func (o *splitOutput) sortFew() {
 	}
 }
 
-// sortMany sorts by counting.
+// sortMany sorts by counting, which is for many rows.
 func (o *splitOutput) sortMany() {
 	if o.start == nil {
 		o.start = make([]int32, o.shards+1)
@@ -303,7 +306,7 @@ func (o *splitOutput) sortMany() {
 	}
 }
 
-// sendSorted sends the rows kept back, now in order, each message to one
+// sendSorted sends the rows kept back, in the sorted order. Each message goes to one
 // receiving subtask.
 func (o *splitOutput) sendSorted(ctx context.Context, shard int) error {
 	at := func(i int) int { return int(o.dst[o.order[i]]) }
@@ -337,11 +340,11 @@ func (o *splitOutput) sendSorted(ctx context.Context, shard int) error {
 	return nil
 }
 
-// take returns the rows at positions lo to hi of the order. It overwrites these positions of
-// the order with the indices of the rows within their batches.
+// take returns the rows o.order[lo:hi]. It overwrites this part of o.order with the indices of
+// the rows within their batches.
 func (o *splitOutput) take(lo, hi int) (arrow.Record, error) {
 	o.picks = o.picks[:0]
-	b, begin, end := 0, 0, int(o.rows[0].NumRows()) // a batch, and its rows
+	b, begin, end := 0, 0, int(o.rows[0].NumRows()) // a batch, and the range of its rows
 	from := lo
 	for i := lo; i < hi; i++ {
 		row := int(o.order[i])
@@ -369,7 +372,7 @@ func (o *splitOutput) take(lo, hi int) (arrow.Record, error) {
 	return batch.Gather(o.mem, o.rows, o.picks)
 }
 
-// increasing reports whether every index is one more than that before it.
+// increasing reports whether every index is one more than the index before it.
 func increasing(order []int32) bool {
 	for i, x := range order {
 		if x != order[0]+int32(i) {
@@ -402,7 +405,7 @@ func (o *splitOutput) release() {
 	o.rows, o.dst, o.bytes = o.rows[:0], o.dst[:0], 0
 }
 
-// rebalancePlacement sends row j of shard s to shard (s+j) mod shards.
+// rebalancePlacement returns a placement that sends row j of shard s to shard (s+j) mod shards.
 func rebalancePlacement(shards int) placement {
 	return func(_ arrow.Record, shard int, first int64, dst []int32) error {
 		d := int32((int64(shard) + first) % int64(shards))
@@ -416,12 +419,12 @@ func rebalancePlacement(shards int) placement {
 	}
 }
 
-// hashPlacement sends a row to the shard that the documented hash of its keys
-// names.
+// hashPlacement returns a placement that sends a row to the shard given by the
+// documented hash of its keys.
 func hashPlacement(shards int, keys []string) placement {
 	var (
 		hashes []uint64
-		schema *arrow.Schema // that cols belong to
+		schema *arrow.Schema // the schema that cols refers to
 		cols   []int
 	)
 	return func(rows arrow.Record, _ int, _ int64, dst []int32) error {
@@ -450,7 +453,7 @@ func hashPlacement(shards int, keys []string) placement {
 	}
 }
 
-// userPlacement calls a bound partition function and checks its result.
+// userPlacement returns a placement that calls a bound partition function and checks its result.
 func userPlacement(shards int, partition Partition, name string) placement {
 	return func(rows arrow.Record, shard int, first int64, dst []int32) error {
 		if err := partition(arrowrows.Batch(rows), shard, first, shards, dst); err != nil {
@@ -466,8 +469,8 @@ func userPlacement(shards int, partition Partition, name string) placement {
 	}
 }
 
-// placementOf returns the placement of an edge for one sending subtask. If checked is set, the
-// edge's function fails if it changes the rows.
+// placementOf returns the placement of an edge for one sending subtask. If checked is true, the
+// placement fails if the edge's partition function changes the rows.
 func placementOf(p *plan.Plan, e *plan.Edge, bind *Bindings, checked bool) placement {
 	if partition := bind.Partitions[Port{Node: e.ToNode, Port: e.Port}]; partition != nil {
 		if checked {

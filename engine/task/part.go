@@ -7,107 +7,110 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Part is the share of a plan that one of several processes, a worker, runs. All
+// Part is the share of a plan that one of several processes, called a worker, runs. All
 // workers of a run have the same plan and the same Slots.
 type Part struct {
-	// Worker is this one's number.
+	// Worker is the number of this worker.
 	Worker int
-	// Slots are the subtask indices that run on each worker, by worker number. They are
-	// contiguous, in order, not empty, and together all slots of the plan. Worker 0 has subtask
-	// 0, and so does whatever happens once: the criterion of queues, the commit of sinks.
+	// Slots[i] is the range of subtask indices that run on worker i. The ranges are contiguous,
+	// in order and not empty, and cover all slots of the plan. Worker 0 has subtask 0 and does
+	// what is done only once: it evaluates the criteria of queues and commits the sinks.
 	Slots []sharding.Range
 	// Join connects the ranks of a queue. Every worker that has ranks of the queue calls it, in
-	// the order of the plan's queues; ranks lists the ranks of each such worker. The run closes
-	// the group when its members have ended.
+	// the order of the plan's queues. ranks lists the ranks of each such worker. The run closes
+	// the group when the members of the queue have ended.
 	Join func(ctx context.Context, queue string, ranks [][]int) (Group, error)
 }
 
-// Group connects the ranks of one queue, in whatever processes they are.
+// Group connects the ranks of one queue, which may be in several processes.
 type Group interface {
 	// Rank returns the communicator of a rank in this process.
 	Rank(rank int) *collective.Comm
-	// Abort ends all operations, in all processes, with a cause.
+	// Abort ends all operations of the group, in all processes, with a cause.
 	Abort(cause error)
 	// Close waits for the group's goroutines. It is called when all ranks of this process have
 	// closed.
 	Close() error
 }
 
-// JointSink is a Sink whose output becomes visible together with that of the other JointSinks
-// of its run, or not at all. Several workers may write it. Of other Sinks, workers other than 0
-// only run the operators; Begin, Commit and Abort are called on worker 0.
+// JointSink is a Sink whose output becomes visible together with the outputs of the other
+// JointSinks of its run, or not at all. Several workers may write the output. The methods of
+// other Sinks are called only on worker 0; the other workers only run their operators.
 //
 // When all subtasks have succeeded, the sinks of a run go through these steps on worker 0, each
 // step on all of them before the next begins:
 //
-//	Complete   what is to be seen is whole and durable, where nobody sees it
-//	Decide     it is on disk that it becomes visible, if nothing else keeps that on record
-//	Place      it is seen
-//	Finish     nothing is left of how it came there
+//	Complete   the output is complete and durable, but not yet visible
+//	Decide     a record on disk says that all outputs become visible, unless the caller has one
+//	Place      the output is visible
+//	Finish     files that only the previous steps needed are removed
 //
-// If a step before Finish fails, or a Sink that commits after Place, TakeBack undoes Place, and
-// Abort follows. If the process ends before Decide, nothing becomes visible. If it ends later,
-// the next run with any of the outputs finishes the commit.
+// Sinks that are not JointSinks commit after Place. If one of them or a step before Finish fails,
+// TakeBack undoes Place, and then Abort is called. If the process ends before Decide, nothing
+// becomes visible. If it ends later, the next run that writes any of the outputs finishes the
+// commit.
 type JointSink interface {
 	Sink
-	// Join does on every other worker what Begin did on worker 0, which has returned
-	// by then.
+	// Join is called on every worker other than 0, in place of Begin. Begin has then
+	// returned on worker 0.
 	Join() error
 	// Written describes what this worker wrote to the temporary place, for Complete. It is
 	// called when all subtasks of the worker have succeeded.
 	Written() ([]byte, error)
-	// Leave releases what this process holds, and leaves everything on disk as it is. It is
-	// called on a worker other than 0 after Join, as worker 0 removes the temporary output, and
-	// after a resumed commit failed.
+	// Leave releases what this process holds, and does not change files. It is called on a
+	// worker other than 0 after Join, as worker 0 removes the temporary output, and after a
+	// resumed commit has failed.
 	Leave() error
-	// Aside is the directory that the output is written to before it is visible; it identifies
-	// the output among those of a run. It is known after Begin. It is empty for a sink with
-	// nothing to show from this process.
+	// Aside returns the directory to which the output is written before it is visible. The
+	// directory identifies the output among the outputs of a run. It is known after Begin. It is
+	// "" if the sink makes no output of this process visible.
 	Aside() string
-	// Complete verifies what was written and assembles it. If files cannot be seen from this
-	// machine, its error says where they were written.
+	// Complete verifies what was written and assembles the output. If files cannot be read from
+	// this machine, its error says where they were written.
 	Complete(c Completion) error
-	// Decide records on disk that all outputs become visible. It is called on the first sink of
-	// Completion.Set, if there are several.
+	// Decide records on disk that all outputs become visible. It is called only if
+	// Completion.Set is not nil, and only on the first sink of the set.
 	Decide() error
-	// Place makes the output visible, in one step as far as the system can. Called again
-	// it does nothing.
+	// Place makes the output visible, atomically if the system can do so. A second call
+	// does nothing.
 	Place() error
-	// TakeBack undoes as much of Place as was done, if any. It is called on all sinks that
-	// Complete was called on, the first of the set first.
+	// TakeBack undoes what Place has done, if anything. It is called on all sinks on which
+	// Complete was called, beginning with the first sink of the set.
 	TakeBack() error
 	// Finish removes the files that only Place and TakeBack needed. The output stays. Files
 	// that cannot be removed are left to the next run.
 	Finish()
-	// Settle is called after Finish, once nobody will resume the commit any more. It removes
-	// the record that all is done.
+	// Settle is called after Finish, once no process will resume the commit any more. It removes
+	// the record that says that the commit is finished.
 	Settle() error
 }
 
-// Completion is how a JointSink is to be completed.
+// Completion tells Complete how to complete a JointSink.
 type Completion struct {
-	// Written is what every worker has written, this one included; nil where the run is
-	// in one part.
+	// Written[i] is the description that Written returned on worker i, including this one.
+	// Written is nil if the run is in one part.
 	Written [][]byte
-	// Set lists Aside of all sinks of the run, the one that decides first. It is nil if there
-	// is only one, or if Recorded is set, as there is nothing to decide.
+	// Set lists the directories Aside of all sinks of the run. The first directory belongs to
+	// the sink whose Decide is called. Set is nil if there is only one directory, or if
+	// Recorded is true, as Decide is not needed then.
 	Set []string
 	// Recorded says that the caller has recorded that the run commits, and lets another process
-	// finish the commit if this one is lost. By then the subtasks' output is on disk, as
+	// finish the commit if this one is lost. The subtasks' output is then already on disk, as
 	// Written describes it.
 	Recorded bool
-	// Resumed says that this is such a process, which has neither begun nor joined the sink.
-	// Complete continues at the step that the previous process reached. It may be called again,
-	// even after everything has succeeded. If it cannot find out the state of this run's
-	// output, it fails.
+	// Resumed says that this process finishes the commit of another process, and has neither
+	// begun nor joined the sink. Complete continues at the step that the other process had
+	// reached. It may be called again, even after everything has succeeded. If it cannot find
+	// out the state of this run's output, it fails.
 	Resumed bool
 }
 
-// ResumeSink is a Sink, but no JointSink, whose commit another process can finish after the one
-// that committed has ended at an unknown point.
+// ResumeSink is a Sink, other than a JointSink, whose commit can be finished by another process
+// after the committing process has ended at an unknown point.
 type ResumeSink interface {
 	Sink
-	// Resume is Commit in a process that has not begun the sink.
+	// Resume finishes the commit. It is called instead of Commit, in a process that has not begun
+	// the sink.
 	Resume() error
 }
 

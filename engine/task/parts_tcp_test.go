@@ -22,7 +22,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/remote"
 )
 
-// joinTCP returns functions that connect the ranks of workers over TCP, as processes do.
+// joinTCP returns a function that returns the Join of a worker. Join connects ranks over TCP, as
+// separate processes do.
 func joinTCP(dir string) func(worker int) joinFunc {
 	return func(worker int) joinFunc {
 		return func(ctx context.Context, queue string, ranks [][]int) (Group, error) {
@@ -41,7 +42,7 @@ func joinTCP(dir string) func(worker int) joinFunc {
 	}
 }
 
-// overTCP makes workers that connect over TCP, as processes do.
+// overTCP returns a together whose workers connect over TCP, as separate processes do.
 func overTCP(t testing.TB, workers int) *together {
 	all, addresses := make([]*remote.Network, workers), make([]string, workers)
 	for w := range all {
@@ -61,7 +62,7 @@ func overTCP(t testing.TB, workers int) *together {
 	}
 }
 
-// runOverTCP is runParts over TCP.
+// runOverTCP is like testGraph.runParts, with workers that connect over TCP.
 func (g *testGraph) runOverTCP(t testing.TB, ctx context.Context, p, workers int, env Env, h func(worker int) hooks) result {
 	compiled, err := plan.Compile(g.Graph, p)
 	require.NoError(t, err)
@@ -74,7 +75,8 @@ func (g *testGraph) runOverTCP(t testing.TB, ctx context.Context, p, workers int
 	return result{taps: taps.rows, report: report, err: err}
 }
 
-// TestPartsOverTCP: exchanges between processes, with every partitioner and a broadcast.
+// TestPartsOverTCP requires that exchanges over TCP, with all partitioners and a broadcast, give
+// the rows of the reference and the report of a run in one part.
 func TestPartsOverTCP(t *testing.T) {
 	g := parseGraph(16, `
 		a = source rows=900
@@ -124,8 +126,8 @@ func summing(stop int, fail func(subtask, step int) error) *testGang {
 	}}
 }
 
-// TestQueuesOverTCP: the report is the same if broadcasts and barriers are messages between
-// processes.
+// TestQueuesOverTCP requires that a queue whose workers connect over TCP gives the rows and the
+// report of a run in one part.
 func TestQueuesOverTCP(t *testing.T) {
 	for _, criterion := range []bool{true, false} {
 		g := queueGraph(8, 30, criterion, plan.Compute)
@@ -141,8 +143,8 @@ func TestQueuesOverTCP(t *testing.T) {
 	}
 }
 
-// TestQueueFailsOverTCP: the worker of the failed subtask names it. The other workers know that
-// the failure is not theirs.
+// TestQueueFailsOverTCP requires that the error of the worker with the failed subtask names this
+// subtask. FollowsPeer must be true of the error of the other worker, and only of that.
 func TestQueueFailsOverTCP(t *testing.T) {
 	for _, subtask := range []int{0, 3} {
 		g := queueGraph(8, 30, false, plan.Compute)
@@ -171,8 +173,8 @@ func TestQueueFailsOverTCP(t *testing.T) {
 	}
 }
 
-// BenchmarkSuperstepOverTCP measures an empty superstep with one AllReduce of 8 numbers over 4
-// workers on TCP, and for comparison the AllReduce alone.
+// BenchmarkSuperstepOverTCP measures a superstep that consists of an AllReduce of 8 numbers over
+// 4 workers on TCP, and for comparison the AllReduce without a queue.
 func BenchmarkSuperstepOverTCP(b *testing.B) {
 	b.Run("AllReduce", func(b *testing.B) {
 		join := joinTCP(b.TempDir())
@@ -221,8 +223,9 @@ func BenchmarkSuperstepOverTCP(b *testing.B) {
 	}
 }
 
-// BenchmarkAllReduceBesideRows measures an AllReduce of 8 bytes between two workers: alone, and
-// while one sends rows to the other through the same ports, as fast as they are accepted.
+// BenchmarkAllReduceBesideRows measures an AllReduce of 8 bytes between two workers. In the case
+// rows=true one worker sends rows to the other at the same time, through the same ports and as
+// fast as the other accepts them.
 func BenchmarkAllReduceBesideRows(b *testing.B) {
 	for _, beside := range []bool{false, true} {
 		b.Run(fmt.Sprintf("rows=%t", beside), func(b *testing.B) {
@@ -304,9 +307,9 @@ func numbers(n int) arrow.Record {
 	return build.NewRecord()
 }
 
-// TestPeerFailedCrossesTheWire: when a worker passes its failure to the others, the failure
-// keeps the type that FollowsPeer looks for and the text of its cause. This holds whether the
-// run passes it or a rank whose context has ended.
+// TestPeerFailedCrossesTheWire requires that FollowsPeer is true of a failure that a worker has
+// passed to another worker, and that the failure keeps the text of its cause. This must hold
+// whether the run passes the failure, or a rank whose context has ended.
 func TestPeerFailedCrossesTheWire(t *testing.T) {
 	failure := &TaskError{Operator: "Map", Subtask: 1, Parallelism: 2, Shard: 5, Err: errBoom}
 	for want, leave := range map[string]func(*collective.Comm) error{

@@ -30,7 +30,7 @@ func split(p *plan.Plan, workers int) []sharding.Range {
 }
 
 // runParts runs a graph on several workers, each with its own bindings. It verifies that
-// nothing is left behind.
+// neither memory nor files are left.
 func (g *testGraph) runParts(t testing.TB, ctx context.Context, p, workers int, env Env, h func(worker int) hooks) result {
 	t.Helper()
 	compiled, err := plan.Compile(g.Graph, p)
@@ -56,7 +56,7 @@ func (g *testGraph) runParts(t testing.TB, ctx context.Context, p, workers int, 
 
 func noHooks(int) hooks { return hooks{} }
 
-// sameReport compares all parts of two reports that do not depend on time.
+// sameReport requires that two reports are equal, except for what depends on time.
 func sameReport(t require.TestingT, want, got *Report) {
 	require.Equal(t, len(want.Accumulators), len(got.Accumulators))
 	for i, a := range want.Accumulators {
@@ -105,8 +105,9 @@ func bitsOf(values []float64) []uint64 {
 	return bits
 }
 
-// TestPartsExchange: every partitioner, a broadcast, a single vertex and an accumulator give
-// the same on 1 to 5 workers as in one run, with and without spilling.
+// TestPartsExchange requires that graphs with every partitioner, a broadcast, a single vertex and
+// an accumulator give the same results on 1 to 5 workers as in one part, with and without
+// spilling.
 func TestPartsExchange(t *testing.T) {
 	for _, how := range []string{"forward", "rebalance", "hash", "range", "custom"} {
 		g := parseGraph(16, fmt.Sprintf(`
@@ -140,7 +141,8 @@ func TestPartsExchange(t *testing.T) {
 	require.Positive(t, got.report.Spilled)
 }
 
-// TestPartsOfRandomGraphs compares random graphs with the reference.
+// TestPartsOfRandomGraphs compares the results of random graphs, run by several workers, with the
+// reference.
 func TestPartsOfRandomGraphs(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		g := parseGraph(rapid.SampledFrom([]int{4, 16}).Draw(rt, "shards"), randomGraph(rt))
@@ -158,9 +160,10 @@ func TestPartsOfRandomGraphs(t *testing.T) {
 	})
 }
 
-// TestPartsSumShards: an accumulator is summed in the order of operators and then up the tree
-// over shards. Its bits do not depend on where the shards are. The shards of the last operator
-// are on other workers than those of the earlier operators.
+// TestPartsSumShards requires that the bits of an accumulator do not depend on the workers of
+// the shards. Within a shard it is summed in the order of operators, then along the tree over
+// shards. The last operator is single: of several workers, worker 0 owns all of its shards, but
+// only some shards of the earlier operators.
 func TestPartsSumShards(t *testing.T) {
 	h := hooks{operators: map[string]func() Operator{"user": func() Operator {
 		at, n := -1, 0
@@ -184,17 +187,18 @@ func TestPartsSumShards(t *testing.T) {
 		require.NoError(t, got.err)
 		sameReport(t, local.report, got.report)
 	}
-	// The comparison can fail: sums folded by worker would differ.
+	// The comparison can fail: the sum differs if the values are folded in another order.
 	part := outcome{Sums: []sumPart{{Name: "x", Shards: []int{0, 1, 2}, Values: []float64{1e16, 1, 1}}}}
 	fold := func(all ...*outcome) float64 { return mergeSums(&plan.Plan{Shards: 4}, all)[0].Value }
 	other := outcome{Sums: []sumPart{{Name: "x", Shards: []int{1, 2}, Values: []float64{1, 1}}}}
 	require.Equal(t, fold(&part), fold(&other, &outcome{Sums: []sumPart{{Name: "x", Shards: []int{0}, Values: []float64{1e16}}}}))
 	require.NotEqual(t, fold(&part), 1e16+2.0)
-	// A shard without a value is absent. A 0 in its place would change the sign of -0.
+	// A shard without a value is not added as 0, which would change the sign of -0.
 	require.True(t, math.Signbit(fold(&outcome{Sums: []sumPart{{Name: "x", Shards: []int{2}, Values: []float64{math.Copysign(0, -1)}}}})))
 }
 
-// queueOfWorkers returns TestQueue's gang with an inner loop, for each worker.
+// queueOfWorkers returns a graph with a queue that has an inner loop, and a function that returns
+// the hooks of each worker. inner counts the calls of the inner stage.
 func queueOfWorkers(most int, criterion bool) (*testGraph, func(inner *atomic.Int64) func(int) hooks) {
 	g := queueGraph(8, most, criterion, plan.Compute, plan.RepeatBegin, plan.Compute, plan.RepeatEnd)
 	g.Nodes[4].Inputs = append(g.Nodes[4].Inputs, plan.Input{From: 6, Role: plan.Feedback})
@@ -224,8 +228,8 @@ func queueOfWorkers(most int, criterion bool) (*testGraph, func(inner *atomic.In
 	}
 }
 
-// TestPartsOfQueues: a queue gives the same rows and report on several workers, with and
-// without a criterion, with an inner loop.
+// TestPartsOfQueues requires that a queue with an inner loop gives the same rows and report on
+// several workers as in one part, with and without a criterion.
 func TestPartsOfQueues(t *testing.T) {
 	for _, criterion := range []bool{true, false} {
 		g, bind := queueOfWorkers(9, criterion)
@@ -255,8 +259,8 @@ func TestPartsOfQueues(t *testing.T) {
 	}
 }
 
-// TestPartsFail: if an operator fails in any worker, all workers end and its failure is the
-// error of the run. synctest fails a test that hangs.
+// TestPartsFail requires that all workers end if an operator fails in any worker, and that its
+// failure is the error of the run. synctest fails a test that hangs.
 func TestPartsFail(t *testing.T) {
 	for _, at := range []int{0, 5, 7, 15} {
 		synctest.Test(t, func(t *testing.T) {
@@ -274,8 +278,8 @@ func TestPartsFail(t *testing.T) {
 	}
 }
 
-// TestPartsOfQueuesFail: if a subtask of a queue fails, those of other workers end too and know
-// that the failure is not theirs.
+// TestPartsOfQueuesFail requires that all workers end if a subtask of a queue fails, and that the
+// error of the run names this subtask.
 func TestPartsOfQueuesFail(t *testing.T) {
 	for _, criterion := range []bool{true, false} {
 		for subtask := range 4 {
@@ -302,7 +306,8 @@ func TestPartsOfQueuesFail(t *testing.T) {
 	}
 }
 
-// TestPartsCancel: all workers end with the context, whatever they are waiting for.
+// TestPartsCancel requires that all workers end when the context ends, whatever they are waiting
+// for.
 func TestPartsCancel(t *testing.T) {
 	for _, criterion := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 // FollowsPeer reports whether an error of a worker only says that another process of the run
 // has failed or cannot be reached. The cause is then in that process. The error's type decides:
 // a *collective.PeerError, or an error with a method PeerLost() bool that returns true, such as
-// those of networks. Damage in transit is a cause of its own, whichever process the error
-// names.
+// the errors of networks. For damage in transit FollowsPeer returns false, whichever process
+// the error names, as damage does not follow from another failure.
 func FollowsPeer(err error) bool {
 	var rank *collective.PeerError
 	var peer interface{ PeerLost() bool }
@@ -21,16 +21,17 @@ func FollowsPeer(err error) bool {
 	return errors.As(err, &rank) || errors.As(err, &peer) && peer.PeerLost()
 }
 
-// networkError is the failure of the network, not of an operator. The run compares its address
-// with the cause of its context.
+// networkError is a failure of the network, not of an operator. A run recognises its own
+// networkError by comparing pointers with the cause of its context.
 type networkError struct{ err error }
 
 func (e *networkError) Error() string { return e.err.Error() }
 func (e *networkError) Unwrap() error { return e.err }
 
-// endedBy is the cause of a run's context after the failure of a subtask. If code fails with
-// this cause, its failure is a consequence. A rank of a queue may pass the cause to other
-// workers before the run tells them, and they must not take it for their own failure.
+// endedBy is the cause of a run's context after the failure of a subtask. An error that wraps
+// this cause is a consequence of that failure. A rank of a queue may pass the cause to other
+// workers before the run itself ends them. They must not report it as a failure of their own,
+// and do not, because of PeerLost.
 type endedBy struct{ failure *TaskError }
 
 func (e *endedBy) Error() string { return e.failure.Error() }

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Workers that cannot connect report the missing worker and not themselves.
+// TestWorkersApartFollowAPeer requires that FollowsPeer is true of the error of workers that
+// could not connect to each other, as its cause is in the missing worker.
 func TestWorkersApartFollowAPeer(t *testing.T) {
 	cause := errors.New("process 1 of 3 is missing")
 	err := fmt.Errorf("run: %w", &apartError{queue: "sums", workers: 3, err: cause})

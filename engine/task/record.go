@@ -14,7 +14,7 @@ import (
 // result assembles the outcome from the counts of the subtasks, which have all ended.
 func (r *run) result() *outcome {
 	o := &outcome{Peak: r.budget.Peak(), Spilled: r.spilled.Load(), Elapsed: time.Since(r.began)}
-	rows := make([][]SubtaskReport, len(r.plan.Vertices)) // of the subtasks that are here
+	rows := make([][]SubtaskReport, len(r.plan.Vertices)) // reports of the subtasks in this process
 	members := make(map[*subtask]*member)
 	for _, first := range r.gangs { // in plan order
 		o.Queues = append(o.Queues, first.report())
@@ -40,7 +40,7 @@ func (r *run) result() *outcome {
 	return o
 }
 
-// row is the report of a subtask outside of queues.
+// row returns the report of a subtask outside of queues.
 func (t *subtask) row() SubtaskReport {
 	s := SubtaskReport{
 		RowsIn: t.rowsIn, Shards: t.vertex.Ranges[t.index].Len(),
@@ -58,8 +58,8 @@ func (t *subtask) row() SubtaskReport {
 	return s
 }
 
-// reportInto spreads the report of a member over the vertices of its queue: rows go to the
-// first and the last vertex, and time goes to the vertices of the stages.
+// reportInto divides the report of a member among the vertices of its queue. Rows are counted at
+// the first and the last vertex, and times at the vertices of the stages.
 func (m *member) reportInto(rows [][]SubtaskReport) {
 	busy := make(map[plan.NodeID]time.Duration)
 	waiting := make(map[plan.NodeID]time.Duration)
@@ -99,14 +99,14 @@ func (m *member) reportInto(rows [][]SubtaskReport) {
 			rows[v.ID] = append(rows[v.ID], s)
 			continue
 		}
-		// The plan does not have this subtask, so it counts for the one that had its first
-		// shard.
+		// The plan does not have this subtask. Its report is added to that of the subtask in
+		// the plan that owns its first shard.
 		at := sharding.Owner(m.run.plan.Shards, v.Parallelism, m.vertex.Ranges[m.index].Lo)
 		rows[v.ID][at].add(s)
 	}
 }
 
-// add counts what another subtask did in this one's place.
+// add adds the report o of a subtask of a later gang to s.
 func (s *SubtaskReport) add(o SubtaskReport) {
 	s.RowsIn, s.RowsOut = s.RowsIn+o.RowsIn, s.RowsOut+o.RowsOut
 	s.Busy, s.Waiting = s.Busy+o.Busy, s.Waiting+o.Waiting
@@ -124,7 +124,7 @@ func (s *SubtaskReport) add(o SubtaskReport) {
 	}
 }
 
-// sums returns what operators accumulated.
+// sums returns the sums that operators accumulated, and passes them to the Observer.
 func (r *run) sums() []sumPart {
 	var parts []sumPart
 	for _, t := range r.subtasks {

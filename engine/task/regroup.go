@@ -9,18 +9,18 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// A queue that is cut goes on with another gang, in the same vertex of the plan:
+// A queue that is cut continues with another gang, in the same vertex of the plan:
 //
-//	gang 1   Open … superstep k, its verdict ─► Cut ─► Close ┐ by the last member that leaves
+//	gang 1   Open … superstep k, its verdict ─► Cut ─► Close ┐ the last member that ends starts gang 2
 //	gang 2                                                   └► OpenLoops ─► Open … Finish
 //
-// All members of the first gang have ended before the second is made, so that nothing is held
-// twice. The cut is passed as bytes. Only the first gang reads inputs. Side inputs are kept in
-// between. The queue emits its rows by shard, so readers do not see which subtask had the
-// shard.
+// All members of the first gang have ended before the second gang is made, so that no state is
+// in memory twice. The Cut is passed as bytes. Only the first gang of a queue reads inputs. Side
+// inputs are kept for later gangs. The queue emits its rows by shard, so readers do not see
+// which subtask owned the shard.
 
-// regroup asks at which parallelism the queue goes on after a superstep; 0 if it does not
-// change.
+// regroup calls Env.Regroup, and returns the parallelism at which the queue continues after a
+// superstep, or 0 if it does not change.
 func (g *gang) regroup(step int) (int, error) {
 	ask := g.run.env.Regroup
 	if ask == nil {
@@ -36,7 +36,7 @@ func (g *gang) regroup(step int) (int, error) {
 	}
 }
 
-// handOver ends a member of a queue that is cut, for a next gang of `to` subtasks.
+// handOver hands over the state of a member, whose queue is cut, to a next gang of `to` subtasks.
 func (m *member) handOver(to int) error {
 	if m.context.Err() != nil {
 		return m.failAt(m.between, errStopped)
@@ -49,19 +49,19 @@ func (m *member) handOver(to int) error {
 			}
 			if m.index == g.here.Lo {
 				for i := range m.head.sides {
-					m.head.sides[i].input.readers.Add(1) // for the next gang, which takes the side input over
+					m.head.sides[i].input.readers.Add(1) // keeps the side input for the next gang
 				}
 				g.to = to
 			}
 			m.cut = true
-			eachStage(m.stages, func(s *boundStage) { s.Stage = Stage{Node: s.Node} }) // drops what they hold
+			eachStage(m.stages, func(s *boundStage) { s.Stage = Stage{Node: s.Node} }) // drops the stages' functions
 			return nil
 		})
 	})
 }
 
-// leave is called when the member has ended. A member that failed aborts the group; the run
-// knows its failure. The last member starts the next gang if all were cut.
+// leave is called when the member has ended. A member that failed aborts the group; its failure
+// is already recorded in the run. The last member starts the next gang if all were cut.
 func (m *member) leave() error {
 	var cause error
 	if m.err != nil {
@@ -79,7 +79,7 @@ func (m *member) leave() error {
 	return m.call(m.between, g.goOn)
 }
 
-// goOn starts the next gang of a queue that was cut.
+// goOn makes and starts the next gang of a queue that was cut.
 func (g *gang) goOn() error {
 	data, err := g.cut().Encode()
 	if err != nil {
@@ -102,7 +102,7 @@ func (g *gang) goOn() error {
 	}
 	for _, s := range g.members[0].head.sides {
 		s.input.readers.Add(int32(len(next.members)))
-		s.input.leave() // the gang will not do so
+		s.input.leave() // for the reader that handOver added
 	}
 	r.start(g, next)
 	return nil
@@ -118,7 +118,7 @@ func (g *gang) cut() *Cut {
 	return c
 }
 
-// atParallelism returns the vertex of a queue at another parallelism.
+// atParallelism returns a copy of a queue's vertex at parallelism p.
 func atParallelism(v *plan.Vertex, p, shards int) *plan.Vertex {
 	other := *v
 	other.Parallelism, other.Ranges = p, make([]sharding.Range, p)
@@ -128,7 +128,7 @@ func atParallelism(v *plan.Vertex, p, shards int) *plan.Vertex {
 	return &other
 }
 
-// start runs the members of the gang that follows another one.
+// start starts the members of next, the gang that follows before.
 func (r *run) start(before, next *gang) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,7 +140,7 @@ func (r *run) start(before, next *gang) {
 	}
 }
 
-// endWatches waits until no group is aborted any more.
+// endWatches calls the stop functions of abortOn. When it returns, no group is being aborted.
 func (r *run) endWatches() {
 	r.mu.Lock()
 	watched := slices.Clone(r.watched)
@@ -160,10 +160,10 @@ func (g *gang) generations() []*gang {
 	return all
 }
 
-// closeSessions closes the sessions of queues that were cut and did not go on.
+// closeSessions closes the sessions of queues that were cut and did not continue.
 func (r *run) closeSessions() error {
 	if r.abandoned() {
-		return nil // functions may still read what is there
+		return nil // abandoned functions may still read objects of the sessions
 	}
 	if err := r.env.Sessions.Close(r.plan.Job); err != nil {
 		return fmt.Errorf("close what queues have left: %w", err)

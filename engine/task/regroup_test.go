@@ -16,14 +16,13 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// cutAfter returns a function that gives, by superstep, the parallelism at which cut queues
-// continue.
+// cutAfter returns an Env.Regroup that returns at[step] after each superstep.
 func cutAfter(at map[int]int) func(string, int) int {
 	return func(_ string, step int) int { return at[step] }
 }
 
-// cutRun runs queueGraph. The criterion ends the queue in superstep 5, unless the maximum ends
-// it earlier.
+// cutRun runs a queueGraph whose criterion ends the queue in superstep 5, unless the maximum,
+// most, ends it earlier.
 func cutRun(t *testing.T, p, most int, env Env) (*testGraph, result, *testGang) {
 	g := queueGraph(8, most, true, plan.Compute, plan.Send, plan.Sum, plan.Recv)
 	gang := &testGang{loop: func(int) *testLoop {
@@ -43,8 +42,9 @@ func cutRun(t *testing.T, p, most int, env Env) (*testGraph, result, *testGang) 
 	return g, g.run(t, context.Background(), p, env, queueHooks(gang)), gang
 }
 
-// TestRegroup: a cut queue continues at the requested parallelism, with the supersteps, series
-// and rows of a queue that is not cut. The report adds up over all gangs.
+// TestRegroup requires that a queue that is cut continues at the requested parallelism, and has
+// the supersteps, series and rows of a queue that is not cut. The report must include the costs
+// of all gangs.
 func TestRegroup(t *testing.T) {
 	for _, most := range []int{100, 3} {
 		for _, p := range []int{1, 3} {
@@ -91,7 +91,7 @@ func TestRegroup(t *testing.T) {
 					require.Len(t, q.Steps, last)
 					require.Len(t, q.Stages, 4)
 					require.EqualValues(t, calls, q.Stages[3].Calls)
-					require.EqualValues(t, 10*closed, q.Stages[1].Bytes, "of every subtask that there was")
+					require.EqualValues(t, 10*closed, q.Stages[1].Bytes, "bytes must be summed over the subtasks of all gangs")
 					require.Equal(t, "direct", q.Stages[1].Program)
 					for i := range got.report.Vertices {
 						v, before := got.report.Vertices[i], want.report.Vertices[i]
@@ -102,7 +102,7 @@ func TestRegroup(t *testing.T) {
 							was[0], was[1] = was[0]+before.Subtasks[k].RowsIn, was[1]+before.Subtasks[k].RowsOut
 							require.Equal(t, before.Subtasks[k].Shards, v.Subtasks[k].Shards)
 						}
-						require.Equal(t, was, rows, "of vertex %s", v.Name)
+						require.Equal(t, was, rows, "rows in and out of vertex %s", v.Name)
 					}
 				})
 			}
@@ -110,8 +110,8 @@ func TestRegroup(t *testing.T) {
 	}
 }
 
-// TestRegroupAsksSubtask0: subtask 0 of a queue that may be cut asks for a new parallelism once
-// per superstep.
+// TestRegroupAsksSubtask0 requires that Env.Regroup is called once per superstep, not once per
+// subtask.
 func TestRegroupAsksSubtask0(t *testing.T) {
 	var asked atomic.Int32
 	_, got, gang := cutRun(t, 4, 100, Env{Regroup: func(queue string, step int) int {
@@ -126,8 +126,8 @@ func TestRegroupAsksSubtask0(t *testing.T) {
 	require.Equal(t, GangSpec{Queue: "q", Job: gang.specs[0].Job, Subtasks: 4, Here: sharding.Range{Hi: 4}, Sessions: gang.specs[0].Sessions}, gang.specs[0])
 }
 
-// TestRegroupFailures: any failure during a cut ends the run with its cause, and all loops are
-// closed.
+// TestRegroupFailures requires that any failure during a cut ends the run with this failure, and
+// that all loops are closed.
 func TestRegroupFailures(t *testing.T) {
 	for name, c := range map[string]struct {
 		to   int
@@ -178,8 +178,8 @@ func onlyAt(c *Context, subtask int, err error) error {
 	return nil
 }
 
-// TestRegroupCancelled: a run that is cancelled while a queue is cut ends, and nothing waits
-// for the next gang.
+// TestRegroupCancelled requires that a run ends if it is cancelled while a queue is cut, and that
+// all loops are closed.
 func TestRegroupCancelled(t *testing.T) {
 	for _, within := range []string{"cut", "open"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -215,8 +215,8 @@ func TestRegroupCancelled(t *testing.T) {
 	}
 }
 
-// TestRegroupOfSpreadQueues: a queue whose subtasks are in several processes cannot be
-// regrouped; all its subtasks fail.
+// TestRegroupOfSpreadQueues requires that the run fails if a queue whose subtasks are in several
+// processes is to be regrouped.
 func TestRegroupOfSpreadQueues(t *testing.T) {
 	for _, criterion := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -229,8 +229,8 @@ func TestRegroupOfSpreadQueues(t *testing.T) {
 	}
 }
 
-// TestCutsAreData: encoding and decoding a cut does not change it. Cuts that no gang can have
-// handed over are refused.
+// TestCutsAreData requires that encoding and decoding does not change a Cut, and that DecodeCut
+// refuses Cuts that no gang can have handed over.
 func TestCutsAreData(t *testing.T) {
 	c := Cut{
 		Step: 3, Last: true, Stopped: true,

@@ -14,7 +14,8 @@ type Report struct {
 	Queues   []QueueReport  // in plan order
 	// Accumulators holds the folded value of each accumulator, sorted by name.
 	Accumulators []Accumulator
-	// PeakMemory and Spilled are the bytes that exchanges and operators held and wrote to disk.
+	// PeakMemory is the largest number of bytes that exchanges and operators held at one time,
+	// summed over the workers. Spilled is the number of bytes that exchanges wrote to disk.
 	PeakMemory int64
 	Spilled    int64
 }
@@ -30,8 +31,9 @@ type VertexReport struct {
 type SubtaskReport struct {
 	RowsIn  int64 // rows received from edges
 	RowsOut int64 // rows emitted onto edges or into a sink
-	Shards  int   // owned
-	// Busy is the time spent in operators, Waiting the time spent for inputs and peers.
+	Shards  int   // number of shards owned
+	// Busy is the time spent in operators. Waiting is the time spent waiting for inputs and for
+	// other subtasks.
 	Busy, Waiting time.Duration
 	Operators     []OperatorReport // in chain order
 }
@@ -62,7 +64,7 @@ type QueueReport struct {
 	Supersteps int
 	// Stopped says that the criterion, not the maximum, ended the queue.
 	Stopped bool
-	// Series holds the values reported per superstep, in the order first reported.
+	// Series holds the values reported in each superstep, in the order of their first report.
 	Series []Series
 	Stages []StageReport // in plan order
 	// Elapsed is the wall time of the supersteps on subtask 0.
@@ -73,8 +75,8 @@ type QueueReport struct {
 
 // StepReport is the cost of a superstep on one subtask.
 type StepReport struct {
-	Elapsed time.Duration // wall time, from the end of the one before
-	Bytes   int64         // sent by the subtask
+	Elapsed time.Duration // wall time since the end of the previous superstep
+	Bytes   int64         // bytes of partial results that the stages of the subtask moved
 }
 
 // Series is one reported value over the supersteps; missing values are NaN.
@@ -87,13 +89,13 @@ type Series struct {
 type StageReport struct {
 	Node    plan.NodeID
 	Name    string
-	Program string // of communication stages: algorithm and executor that ran
-	Calls   int64  // summed over subtasks
+	Program string // for stages that communicate: the algorithm and the executor that ran
+	Calls   int64  // summed over subtasks, as are Bytes and Busy
 	Bytes   int64
 	Busy    time.Duration
 }
 
-// Collector takes the rows of Collect sinks as they finish, in shard order.
+// Collector receives the rows of Collect sinks. Those of a subtask come in shard order.
 type Collector interface {
 	Collect(node plan.NodeID, shard int, rows columnar.Batch) error
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// TestReport: every row is counted wherever it passes.
+// TestReport requires that the report and the progress count the rows in and out of all
+// operators.
 func TestReport(t *testing.T) {
 	g := parseGraph(8, `
 		a = source rows=100
@@ -69,8 +70,8 @@ func TestReport(t *testing.T) {
 	require.Equal(t, kept, exchange[0].RowsIn+exchange[1].RowsIn+exchange[2].RowsIn)
 }
 
-// TestAccumulate: values with magnitudes from 1e-8 to 1e16 have the same sum at any
-// parallelism, bit for bit: that of the aligned tree.
+// TestAccumulate requires that the sum of values with magnitudes from 1e-8 to 1e16 has, at any
+// parallelism, the bits of the sum along the aligned tree.
 func TestAccumulate(t *testing.T) {
 	value := func(shard, i int) float64 {
 		r := sharding.NewRandom(3, "values", shard, 0)
@@ -121,7 +122,7 @@ func rowsOf(n, shards int) (rows int) {
 	return rows
 }
 
-// treeSum adds the values of the shards lo to hi up the aligned tree, by recursion.
+// treeSum adds the values of shards lo to hi-1 along the aligned tree, by recursion.
 func treeSum(values []float64, shards []int, lo, hi int) float64 {
 	sum, any := 0.0, false
 	if hi-lo == 1 {
@@ -149,7 +150,8 @@ func treeSum(values []float64, shards []int, lo, hi int) float64 {
 	return sum
 }
 
-// TestBudget: reservations count in all parents, and a refusal names the budget.
+// TestBudget requires that reservations count in all parents, and that the error names the budget
+// that is full.
 func TestBudget(t *testing.T) {
 	run := NewBudget("the run", 100, nil)
 	a, b := NewBudget("slot 0", 80, run), NewBudget("slot 1", 80, run)
@@ -170,8 +172,8 @@ func TestBudget(t *testing.T) {
 	require.Equal(t, "8.0 EiB", FormatBytes(math.MaxInt64))
 }
 
-// TestFootprint: the bytes counted for stored messages are at least those that the messages
-// take on the heap, and not many more.
+// TestFootprint requires that the bytes counted for stored messages are at least the bytes that
+// the messages take on the heap, and less than half as many more.
 func TestFootprint(t *testing.T) {
 	heap := func() int64 {
 		runtime.GC()
@@ -204,8 +206,8 @@ func TestFootprint(t *testing.T) {
 	}
 }
 
-// TestSideBeyondBudget: side inputs that do not fit are an error, which names the memory that
-// is enough.
+// TestSideBeyondBudget requires that a side input that does not fit is an error, which names the
+// memory that is enough.
 func TestSideBeyondBudget(t *testing.T) {
 	g := parseGraph(8, `
 		a = source rows=1000
@@ -218,11 +220,11 @@ func TestSideBeyondBudget(t *testing.T) {
 	require.ErrorContains(t, got.err, "--memory "+flagBytes(se.Enough))
 	var more *SideError
 	require.ErrorAs(t, g.run(t, context.Background(), 2, Env{MemoryBudget: 9000}, hooks{}).err, &more)
-	require.Equal(t, more.Size, se.Size, "all of its rows, not those that came before it was too much")
+	require.Equal(t, more.Size, se.Size, "the size must include all rows of the side input, also those that came after it was too large")
 	require.NoError(t, g.run(t, context.Background(), 2, Env{MemoryBudget: se.Enough}, hooks{}).err)
 }
 
-// TestSidesTogether: side inputs that fit individually but not together are an error.
+// TestSidesTogether requires an error if side inputs fit individually but not together.
 func TestSidesTogether(t *testing.T) {
 	g := parseGraph(8, `
 		a = source rows=1000
@@ -247,8 +249,9 @@ func TestSidesTogether(t *testing.T) {
 	require.Nil(t, size(2*one))
 }
 
-// TestSideMemory: the bytes of all side inputs of a run count, and so do copies, until the last
-// side input is released. The error names the input, and the largest input if that is another.
+// TestSideMemory requires that the bytes of all side inputs of a run, and of copies of their
+// rows, are counted until the inputs are released. The error must give the size of the input
+// that does not fit, and name the largest input if that is another input.
 func TestSideMemory(t *testing.T) {
 	const limit = 100
 	budget := NewBudget("the run", limit, nil)
@@ -257,14 +260,14 @@ func TestSideMemory(t *testing.T) {
 	ignore := func(error) {}
 	large, small := newSideInput("large", 1, 1, m, ignore), newSideInput("small", 1, 1, m, ignore)
 	require.True(t, m.take(large, 60))
-	require.True(t, m.take(small, 40), "what fits exactly is kept")
+	require.True(t, m.take(small, 40), "rows that fill the budget exactly must be kept")
 	require.Equal(t, int64(limit), budget.Used())
 	require.Equal(t, &SideError{Size: 61, Together: 101, Limit: limit, Enough: 404}, m.hold(large, 1))
 	require.Equal(t, int64(limit), budget.Used())
 
 	require.False(t, m.take(small, 1))
-	require.Equal(t, int64(60), budget.Used(), "of an input that does not fit nothing is kept")
-	require.False(t, m.take(small, 1), "nor taken later")
+	require.Equal(t, int64(60), budget.Used(), "nothing must be held of an input that does not fit")
+	require.False(t, m.take(small, 1), "later rows of an input that did not fit must not be kept")
 	require.NoError(t, m.whole(large))
 	err := m.whole(small)
 	require.Equal(t, &SideError{Size: 42, Together: 102, Limit: limit, Largest: "large", LargestSize: 60, Enough: 408}, err)
@@ -275,19 +278,19 @@ func TestSideMemory(t *testing.T) {
 	large.leave()
 	require.Zero(t, budget.Used())
 	require.Equal(t, &SideError{Size: 42, Together: 142, Limit: limit, Largest: "large", LargestSize: 100, Enough: 568}, m.whole(small),
-		"what was given up meanwhile stood beside it")
+		"the size of large, which was released meanwhile, must be included")
 	small.leave()
 	require.Zero(t, m.held)
 }
 
-// TestFlagBytes: the advised memory is never less than what is needed.
+// TestFlagBytes requires that flagBytes rounds up, so that the advised memory suffices.
 func TestFlagBytes(t *testing.T) {
 	for n, want := range map[int64]string{1: "1KiB", 1 << 10: "1KiB", 1<<10 + 1: "2KiB", 1 << 20: "1024KiB", 1<<20 + 1: "2MiB", 5 << 30: "5120MiB"} {
 		require.Equal(t, want, flagBytes(n))
 	}
 }
 
-// TestDefaults: the zero Env is complete.
+// TestDefaults requires that withDefaults completes the zero Env.
 func TestDefaults(t *testing.T) {
 	e := Env{}.withDefaults()
 	require.NotNil(t, e.Allocator)
@@ -297,8 +300,8 @@ func TestDefaults(t *testing.T) {
 	require.Positive(t, e.AbandonAfter)
 }
 
-// TestAccumulateInNodeOrder: if operators accumulate under the same name, their values are
-// added in the order of their nodes, and not of their vertices.
+// TestAccumulateInNodeOrder requires that the values of operators that accumulate under the same
+// name are added in the order of their nodes, and not of their vertices.
 func TestAccumulateInNodeOrder(t *testing.T) {
 	value := func(n int) float64 { return []float64{0, 1e16, 1, -1e16, 3}[n] }
 	h := hooks{operators: map[string]func() Operator{"user": func() Operator {
@@ -326,8 +329,8 @@ func TestAccumulateInNodeOrder(t *testing.T) {
 	}
 }
 
-// TestMemoryIsGivenBack: after a run every budget is empty, with and without spilling.
-// Exchanges pass on at most one batch at a time.
+// TestMemoryIsGivenBack requires that every budget is empty after a run, with and without
+// spilling. The batches that exchanges pass on must have at most BatchRows rows.
 func TestMemoryIsGivenBack(t *testing.T) {
 	for _, budget := range []int64{1 << 14, 1 << 30} {
 		for _, fail := range []error{nil, errBoom} {

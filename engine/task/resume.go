@@ -9,15 +9,15 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 )
 
-// Resumption finishes the commit of a run whose workers are gone, in a process that has run no
+// Resumption finishes the commit of a run whose workers have ended, in a process that has run no
 // part of it:
 //
 //	r, err := task.NewResumption(p, bindings, logger)
 //	err = r.Commit(outcomes) // what Worker.Run returned, by worker
-//	r.Close()                // once that is known for good to whoever would ask again
+//	r.Close()                // once it is certain that nobody will call Commit again
 //
-// The caller has made sure that no worker of the run can still commit. If a worker does so
-// nevertheless, sinks guard against it, as far as their file system has locks.
+// The caller must make sure that no worker of the run can still commit. If one does so
+// nevertheless, the sinks detect it, provided that their file system has locks.
 type Resumption struct {
 	plan  *plan.Plan
 	sinks *sinks
@@ -38,9 +38,9 @@ func NewResumption(p *plan.Plan, bind Bindings, log hclog.Logger) (*Resumption, 
 	return &Resumption{plan: p, sinks: newSinks(p, &bind), log: log}, nil
 }
 
-// Commit makes the output of all sinks visible that is not visible yet. If it fails, none is
-// visible, as far as it could tell which outputs are this run's. It may be called again, in any
-// process, whether it failed or not.
+// Commit makes visible the outputs of all sinks that are not visible yet. If it fails, no output
+// is visible, except outputs that it could not identify as outputs of this run. It may be called
+// again, in any process, whether it failed or not.
 func (r *Resumption) Commit(outcomes [][]byte) error {
 	decoded, err := decodeOutcomes(r.plan, outcomes)
 	if err != nil {

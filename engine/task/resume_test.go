@@ -10,13 +10,14 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 )
 
-// resumeSink is a sink of one worker that can be resumed.
+// resumeSink is a ResumeSink.
 type resumeSink struct{ onlySink }
 
 func (s resumeSink) Resume() error { return s.do("resume") }
 
-// TestResumption: a Resumption leads sinks through their steps, with the parts that all workers
-// wrote. It settles the sinks that it has resumed. If it cannot finish, it removes the output.
+// TestResumption requires that a Resumption takes JointSinks through their steps, with the
+// descriptions of what all workers wrote, and settles them. If a sink fails, it must take back
+// and leave the JointSinks.
 func TestResumption(t *testing.T) {
 	outcome := func(c, d string) []byte {
 		data, err := (&outcome{Written: []written{{Node: 1, Data: []byte(c)}, {Node: 2, Data: []byte(d)}}}).encode()
@@ -59,8 +60,8 @@ func TestResumption(t *testing.T) {
 	require.ErrorContains(t, err, "no plan")
 }
 
-// TestSinksTogether: the sinks of one process go through Complete, Decide, Place and Finish
-// together, step by step. If anything fails, no output stays.
+// TestSinksTogether requires that the JointSinks of a run go through each of Complete, Decide,
+// Place and Finish together. If a step fails, all must be taken back and aborted.
 func TestSinksTogether(t *testing.T) {
 	g := parseGraph(8, "a = source rows=400\nc = tap a\nd = tap a\ne = tap a")
 	for _, test := range []struct{ failC, failD, failE, want, visible string }{
@@ -88,13 +89,13 @@ func TestSinksTogether(t *testing.T) {
 	}
 }
 
-// heldSink is a HeldSink: it makes nothing visible.
+// heldSink is a HeldSink whose output is invisible.
 type heldSink struct{ onlySink }
 
 func (heldSink) Held() bool { return true }
 
-// TestHeldSinks: if another sink fails to commit, before or after a HeldSink, the output of the
-// HeldSink is not reported as visible.
+// TestHeldSinks requires that the output of a HeldSink is not reported as visible or unsure if a
+// sink fails to commit.
 func TestHeldSinks(t *testing.T) {
 	g := parseGraph(8, "a = source rows=400\nc = tap a\nd = tap a")
 	for _, fail := range [][2]string{{"", "commit"}, {"commit", ""}} {

@@ -10,26 +10,26 @@ import (
 )
 
 // RowError says what is wrong with a row that an operator or a queue was given. If a run fails
-// with one, the message gives the place of the row in the files that were read, instead of its
-// number, if it is known (see Locator).
+// with a RowError, the message gives the place of the row in the files that were read. If this
+// place is not known (see Locator), the message gives the number of the row.
 type RowError struct {
-	// Row is its number, from 0, among the rows of its shard.
+	// Row is the number of the row, from 0, among the rows of its shard.
 	Row int64
 	// Of says which rows Row counts. nil stands for the current shard of the only input.
 	Of *RowsOf
 	// Err says what is wrong, and names the column.
 	Err error
-	// Cure says what could be done about rows like it.
+	// Cure says what could be done about such rows.
 	Cure Cure
-	// Advice says how to do it, in terms of the package that refuses the row, such as "set Skip
-	// to train without such rows". A program with other terms replaces it; see Env.Advise.
+	// Advice says how to do this in terms of the package that refuses the row, such as "set Skip
+	// to train without such rows". A program can replace it; see Env.Advise.
 	Advice string
 }
 
-// RowsOf names the rows of a shard of one of several inputs.
+// RowsOf identifies the rows of one shard of one input by the numbers of the shard and input.
 type RowsOf struct {
 	Shard int
-	Input int // its number, from 0, not counting side inputs
+	Input int // number of the input, from 0, not counting side inputs
 }
 
 // Cure says what could be done about rows that are refused.
@@ -45,13 +45,13 @@ const (
 	FillOrLeaveOut
 )
 
-// Error names the row by its number.
+// Error returns the message, which gives the row's number.
 func (e *RowError) Error() string { return e.at("") }
 
 // Unwrap returns what is wrong.
 func (e *RowError) Unwrap() error { return e.Err }
 
-// at returns the message about the row at a place, "" if the place is unknown.
+// at returns the message about the row. place is the place of the row, or "" if unknown.
 func (e *RowError) at(place string) string {
 	switch {
 	case place != "":
@@ -67,16 +67,17 @@ func (e *RowError) at(place string) string {
 	return text
 }
 
-// Locator is a Source that can tell where rows stand in what it reads.
+// Locator is a Source that can find the place of a row in what it reads.
 type Locator interface {
-	// Locate returns where a row of a shard, counted from 0, stands, such as "rows.csv:12"; ""
-	// if unknown. It is called after the run has failed, on a source that was not opened and is
-	// not used for anything else. It releases everything that it acquires.
+	// Locate returns the place of a row, such as "rows.csv:12", or "" if unknown. row is the
+	// row's number in the shard, from 0. Locate is called after the run has failed, on a source
+	// that was not opened and is not used for anything else. It releases everything that it
+	// acquires.
 	Locate(c *Context, shard int, row int64) (string, error)
 }
 
-// locateWithin bounds how long a failure waits for the place of its row, as others may be
-// waiting for the failure.
+// locateWithin limits the time of Locate. The report of a failure waits for Locate, and users
+// and other processes may be waiting for the report.
 const locateWithin = 5 * time.Second
 
 // explain adds the program's advice and the place of the row to a failure that is about a row.
@@ -103,8 +104,8 @@ func (r *run) explain(ctx context.Context, err error) {
 	}
 }
 
-// locate asks the source of a refused row where the row stands. The place is known only if no
-// operator between the two moves rows or changes their number.
+// locate asks the source of a refused row for the place of the row. The place is known only if
+// no operator between the source and the failed operator moves rows or changes their number.
 func (r *run) locate(ctx context.Context, te *TaskError, row *RowError) (string, error) {
 	shard, input := te.Shard, -1
 	if row.Of != nil {

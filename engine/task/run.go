@@ -14,16 +14,18 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Run runs a plan in this process and returns when everything has ended. Every goroutine,
-// exchange and temporary file is gone then, whether the run succeeded or not, except for what
-// an *AbandonedError names. g is the graph that the plan was compiled from, or nil.
+// Run runs a plan in this process. When it returns, all its goroutines have ended, and its
+// exchanges and temporary files are removed, whether the run succeeded or not. The exception is
+// an *AbandonedError, which names functions that are still running. g is the graph from which
+// the plan was compiled, or nil.
 //
-// The error is one of the bindings (nothing was started), a *TaskError, the failure of a sink
-// (a *CommitError if it failed to commit), an *AbandonedError, or the cause of the end of ctx.
-// With an error, every sink is aborted. Nothing is visible except the output of Sinks that are
-// no JointSink and had committed before one of them failed.
+// The error is one of the following: a mistake in the bindings, after which nothing was started;
+// a *TaskError; the failure of a sink, which is a *CommitError if the sink failed to commit; an
+// *AbandonedError; the cause of the end of ctx. After an error all sinks are aborted, and no
+// output is visible except the outputs of Sinks that are not JointSinks and had committed before
+// another sink failed.
 //
-// It runs one Worker that has the whole plan.
+// Run uses one Worker that has the whole plan.
 func Run(ctx context.Context, p *plan.Plan, g *plan.Graph, bind Bindings, env Env) (*Report, error) {
 	began := time.Now()
 	w, err := NewWorker(p, g, bind, env, whole(p))
@@ -39,8 +41,8 @@ func Run(ctx context.Context, p *plan.Plan, g *plan.Graph, bind Bindings, env En
 	}
 	o, err := w.runSubtasks(ctx)
 	if err == nil {
-		// What exchanges hold is released before sinks assemble their output. A file that
-		// cannot be removed fails the run.
+		// The memory and files of exchanges are released before sinks assemble their output. The
+		// run fails if a file cannot be removed.
 		err = w.run.teardown()
 	}
 	if err != nil {
@@ -57,7 +59,7 @@ func Run(ctx context.Context, p *plan.Plan, g *plan.Graph, bind Bindings, env En
 	return report, nil
 }
 
-// also joins a later error to err. It returns err unchanged if there is none.
+// also joins a later error more to err. It returns err unchanged if more is nil.
 func also(err, more error) error {
 	if more == nil {
 		return err
@@ -65,7 +67,7 @@ func also(err, more error) error {
 	return errors.Join(err, more)
 }
 
-// run is what a worker runs: the subtasks of its part of a plan.
+// run is the state of a worker that runs the subtasks of its part of a plan.
 type run struct {
 	plan    *plan.Plan
 	bind    *Bindings
@@ -78,7 +80,7 @@ type run struct {
 	began   time.Time
 
 	budget  *Budget   // of the run
-	slots   []*Budget // its shares, for the indices in mine
+	slots   []*Budget // the share of budget of each index in mine
 	runs    []*Budget // the share of each slot that exchanges may hold
 	transit transit
 	spilled atomic.Int64
@@ -86,13 +88,13 @@ type run struct {
 	context context.Context // of the subtasks; set under mu
 	cancel  context.CancelCauseFunc
 
-	// In vertex order. Subtasks of queues are at their first vertex. Those of later gangs are
-	// appended, under mu.
+	// subtasks and bodies are in vertex order; the subtasks of a queue belong to its first
+	// vertex. The subtasks of later gangs are appended, under mu.
 	subtasks []*subtask
 	bodies   []func() error
 	gangs    []*gang // the first gang of each queue
 	running  sync.WaitGroup
-	watched  []func() // end the goroutines that abort groups at the run's end; under mu
+	watched  []func() // stop functions of abortOn; under mu
 	inboxes  []*inbox
 	ends     receiving
 	sides    []*sideInput
@@ -114,8 +116,8 @@ type vertexProgress struct {
 	shards atomic.Int32
 }
 
-// record takes the failure of a subtask. The first failure ends the run. Others are kept unless
-// they are consequences of the first.
+// record records the failure of a subtask. The first failure ends the run. Later failures are
+// kept unless they are consequences of the first.
 func (r *run) record(te *TaskError) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,14 +130,14 @@ func (r *run) record(te *TaskError) {
 	}
 }
 
-// follows reports whether an error is a consequence of the end of the run or of its network;
-// other errors may have caused it. mu is held.
+// follows reports whether err is a consequence of the end of the run or of its network, and not
+// its cause. mu is held.
 func (r *run) follows(err error) bool {
 	return followsCancel(err, context.Cause(r.context)) || FollowsPeer(err) ||
 		errors.Is(err, transport.ErrClosed) || r.broken != nil && errors.Is(err, r.broken.err)
 }
 
-// fail ends the run because the network cannot go on.
+// fail ends the run because its network has failed.
 func (r *run) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -148,8 +150,8 @@ func (r *run) fail(err error) {
 	}
 }
 
-// begin makes the context of the subtasks. An earlier failure, while rows came in already, ends
-// it at once.
+// begin makes the context of the subtasks. The context ends at once if there was a failure
+// already, as rows may be received before begin.
 func (r *run) begin(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -235,7 +237,7 @@ func (r *run) wait() (abandoned []string) {
 	return abandoned
 }
 
-// all returns the subtasks so far.
+// all returns the subtasks that exist so far.
 func (r *run) all() []*subtask {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -250,7 +252,8 @@ func (r *run) outcome(ctx context.Context) error {
 	if cause == nil {
 		return nil
 	}
-	// The cause may be the failure of another run, so its type says nothing.
+	// The cause may be the failure of another run, if that ended ctx. Its type alone therefore
+	// does not show that it is a failure of this run.
 	if ended, ok := cause.(*endedBy); ok && slices.Contains(r.failures.errs, ended.failure) {
 		return r.failures.choose()
 	}
@@ -260,7 +263,7 @@ func (r *run) outcome(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// teardown ends the network and releases what exchanges hold. Side inputs that an abandoned
+// teardown closes the network and releases what exchanges hold. Side inputs that an abandoned
 // function may be reading are left to the garbage collector. A second call does nothing.
 func (r *run) teardown() error {
 	r.tearing.Do(func() {
@@ -278,14 +281,14 @@ func (r *run) teardown() error {
 	return r.tearDown
 }
 
-// abandoned reports whether a function goes on after the run.
+// abandoned reports whether a subtask is still running. It is called after wait.
 func (r *run) abandoned() bool {
 	return r.started && slices.ContainsFunc(r.all(), func(t *subtask) bool { return !t.finished.Load() })
 }
 
 // closeGroups ends the goroutines of the groups of queues. The members have ended and their
-// results are final, so an error is only logged: the other processes may take their time to
-// leave.
+// results are final, so an error is only logged. There may be one, as other processes may leave
+// a group much later.
 func (r *run) closeGroups() {
 	if r.abandoned() {
 		return // members still use them; the process is about to end
@@ -304,7 +307,7 @@ func (r *run) closeGroups() {
 	closing.Wait()
 }
 
-// closeUnstarted closes the parts of queues that will not run.
+// closeUnstarted closes the gangs of queues, which will not run.
 func (r *run) closeUnstarted() error {
 	var errs []error
 	for _, g := range r.gangs {
@@ -314,8 +317,8 @@ func (r *run) closeUnstarted() error {
 }
 
 // guard calls user code outside of subtasks and waits for it. It turns a panic and the end of
-// the goroutine into an error. The code has a goroutine of its own, as that of Run must go on
-// to abort the sinks and remove the files.
+// the goroutine into an error. The code runs on a goroutine of its own: if it ends its goroutine,
+// the goroutine of Run must still abort the sinks and remove the files.
 func guard(f func() error) error {
 	err := error(errGoexit)
 	done := make(chan struct{})

@@ -15,14 +15,13 @@ import (
 type scratch struct {
 	dir  string
 	lock *os.File
-	made []string // directories above it that were made for it, innermost first
+	made []string // directories above dir that were made for it, innermost first
 }
 
 const (
 	scratchPrefix = "superstep-"
 	lockSuffix    = ".lock"
-	// lockMark is the content of lock files, so that files of other programs are not taken for
-	// them.
+	// lockMark is the content of lock files. It distinguishes them from files of other programs.
 	lockMark = "lock of a superstep run\n"
 )
 
@@ -45,8 +44,8 @@ func (s *scratch) make(parent string) error {
 		return err
 	}
 	sweep(parent)
-	// A sweep of another process may take the file between its creation and its locking, and
-	// another run that made the parent may remove it. Then try the next one.
+	// This may have to be repeated: a sweep of another process may take the lock file between its
+	// creation and its locking, and another run that made the parent may remove the parent.
 	for range 100 {
 		lock, err := os.CreateTemp(parent, scratchPrefix+"*"+lockSuffix)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -70,7 +69,7 @@ func (s *scratch) make(parent string) error {
 			return err
 		}
 		s.dir, s.lock = dir, lock
-		_, _ = lock.WriteString(lockMark) // if the disk is full, only a later sweep misses it
+		_, _ = lock.WriteString(lockMark) // if this fails, the only effect is that sweeps ignore the file
 		return nil
 	}
 	return errors.New("other processes took every lock file away")
@@ -89,8 +88,7 @@ func (s *scratch) makeParent(parent string) error {
 }
 
 // remove deletes the directory, then the lock, as there must be no directory without a lock. It
-// also removes the directories above that were made for it, unless others have put something
-// there.
+// also removes the directories above it that were made for it, unless they have other contents.
 func (s *scratch) remove() error {
 	err := errors.Join(os.RemoveAll(s.dir), releaseLock(s.lock))
 	s.removeMade()
@@ -103,8 +101,8 @@ func (s *scratch) removeMade() {
 	}
 }
 
-// sweep removes the directories of runs that have ended. It leaves alone what no run has made.
-// What it cannot read or remove is left to a later sweep.
+// sweep removes the directories of runs that have ended. It does not touch files that no run has
+// made. It leaves directories that it cannot read or remove to a later sweep.
 func sweep(parent string) {
 	locks, err := filepath.Glob(filepath.Join(escapeGlob(parent), scratchPrefix+"*"+lockSuffix))
 	if err != nil {

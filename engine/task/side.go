@@ -18,22 +18,22 @@ type sideInput struct {
 	name    string      // of the sender, for errors
 	memory  *sideMemory // of the whole run
 	fail    func(err error)
-	readers atomic.Int32 // subtasks that have not left it
+	readers atomic.Int32 // number of subtasks that have not called leave
 
 	done    chan struct{}  // closed when every source shard has ended
-	records []arrow.Record // in (source shard, sequence) order; set before done
+	records []arrow.Record // in (source shard, sequence) order; set before done is closed
 
 	mu      sync.Mutex
 	byShard [][]arrow.Record
-	came    []sent // received, by source shard
-	ended   []bool
-	open    int // source shards that have not ended
+	came    []sent // messages and rows received, by source shard
+	ended   []bool // by source shard
+	open    int    // number of source shards that have not ended
 	dropped bool
 
-	// These belong to memory, under its mutex.
-	held  int64 // bytes
-	over  int64 // bytes of all its rows so far, once they did not fit and none are kept
-	freed int64 // bytes held when it was left, if another input did not fit then
+	// Only the methods of memory use these, under its mutex.
+	held  int64 // bytes held
+	over  int64 // bytes of all rows received so far if they did not fit and none are kept, else 0
+	freed int64 // bytes held until the input was released, if another input did not fit by then
 }
 
 var _ transport.Receiver = (*sideInput)(nil)
@@ -63,7 +63,7 @@ func (s *sideInput) store(m *transport.Message) error {
 	if s.dropped {
 		return nil
 	}
-	// Every message but the last carries one batch.
+	// All messages of a source shard except the last carry one batch.
 	if m.Shard < 0 || m.Shard >= len(s.ended) || s.ended[m.Shard] || m.Seq != s.came[m.Shard].messages {
 		return fmt.Errorf("received message %d of source shard %d out of order: the transport lost or reordered messages", m.Seq, m.Shard)
 	}
@@ -88,7 +88,7 @@ func (s *sideInput) store(m *transport.Message) error {
 	if s.open--; s.open > 0 {
 		return nil
 	}
-	// Readers wait for done and never see an input that did not fit.
+	// If the input did not fit, done is not closed, and so readers do not see the input.
 	if err := s.memory.whole(s); err != nil {
 		return err
 	}
@@ -134,9 +134,9 @@ func (s *sideInput) forget() {
 // spill, as operators access them at random. They may make exchanges spill, but must fit in the
 // run's memory together.
 //
-// Once rows of an input do not fit, all its rows are dropped, and further ones are only
-// counted, so that the error can say what budget suffices. The counting ends, as the rows of an
-// input never depend on the input itself.
+// If rows of an input do not fit, all its rows are dropped, and further rows are only counted,
+// so that the error can say what budget suffices. The counting comes to an end, as the senders
+// of an input never wait for that input.
 type sideMemory struct {
 	budget *Budget // of the run
 
@@ -145,7 +145,7 @@ type sideMemory struct {
 	inputs []*sideInput
 }
 
-// add is called once for each input. Others may receive rows already.
+// add registers an input. Other inputs may already be receiving rows.
 func (m *sideMemory) add(s *sideInput) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -181,7 +181,7 @@ func (m *sideMemory) hold(s *sideInput, n int64) error {
 	return nil
 }
 
-// whole returns an error if an input that has ended did not fit.
+// whole returns an error if a complete input did not fit.
 func (m *sideMemory) whole(s *sideInput) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -191,7 +191,7 @@ func (m *sideMemory) whole(s *sideInput) error {
 	return m.failure(s, 0)
 }
 
-// failure returns the error of an input that does not fit with n more bytes; mu is held.
+// failure returns the error for an input that, with n more bytes, does not fit; mu is held.
 func (m *sideMemory) failure(s *sideInput, n int64) error {
 	e := &SideError{Size: s.held + s.over + n, Together: n, Limit: m.budget.Limit()}
 	for _, other := range m.inputs {
@@ -220,17 +220,17 @@ func (m *sideMemory) release(s *sideInput) {
 // size returns the size of an input for errors, in bytes; memory's mutex is held.
 func (s *sideInput) size() int64 { return s.held + s.over + s.freed }
 
-// SideError says that a side input does not fit in memory beside the others.
+// SideError says that a side input does not fit in memory together with the others.
 type SideError struct {
 	Size        int64  // bytes of the input
 	Together    int64  // bytes of all side inputs that were held while this one did not fit
 	Limit       int64  // budget of this process
-	Largest     string // sender of the largest input, if that is another one
-	LargestSize int64
-	Enough      int64 // memory of the job that would suffice so far
+	Largest     string // sender of the largest side input, if that is not this one
+	LargestSize int64  // its bytes
+	Enough      int64  // bytes of memory for the whole job that would suffice for what was counted
 }
 
-// Error writes the sizes and what to do.
+// Error returns the sizes and says what to do.
 func (e *SideError) Error() string {
 	text := fmt.Sprintf("out of memory: it takes %s in this process", FormatBytes(e.Size))
 	if e.Together > e.Size {

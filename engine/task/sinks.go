@@ -8,9 +8,9 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 )
 
-// sinks are the sinks of a plan, in node order, with their state in this process. Worker 0
-// begins them, then commits or aborts. The other workers join those that several workers can
-// write, and leave them when they are done.
+// sinks holds the sinks of a plan, in node order, with their state in this process. Worker 0
+// begins the sinks, then commits or aborts them. The other workers join the JointSinks, and
+// leave them at the end.
 type sinks struct {
 	all    []boundSink
 	joined bool // worker 0 is another process
@@ -21,18 +21,18 @@ type boundSink struct {
 	Sink
 	joint JointSink // the same sink, if it is a JointSink
 	node  *plan.Node
-	held  bool // begun or joined, and neither committed, aborted nor left
-	done  bool // committed, and not settled
+	held  bool // it has begun or was joined, and was not committed, aborted or left
+	done  bool // it was committed and not settled
 	seen  visibility
 }
 
-// visibility is whether anybody can see the output of a sink, as far as show knows.
+// visibility says whether the output of a sink is visible, as far as show knows.
 type visibility int
 
 const (
 	unseen visibility = iota
 	seen
-	unsure // a step that makes it visible, or takes it back, failed
+	unsure // a step that makes the output visible, or takes it back, failed
 )
 
 func bindSink(s Sink, node *plan.Node) boundSink {
@@ -51,7 +51,7 @@ func newSinks(p *plan.Plan, bind *Bindings) *sinks {
 	return s
 }
 
-// begin begins all sinks. If one refuses, those before it are aborted.
+// begin begins all sinks. If one fails, the sinks before it are aborted.
 func (s *sinks) begin() error {
 	for i := range s.all {
 		b := &s.all[i]
@@ -97,9 +97,9 @@ func (s *sinks) written() ([]written, error) {
 	return all, nil
 }
 
-// commit makes the output of all sinks visible, or of none: if one fails, all are taken back
-// and aborted, and the error is a *CommitError. recorded says that the caller has recorded that
-// the run commits.
+// commit makes the outputs of all sinks visible. If one fails, the outputs of all JointSinks are
+// taken back, all sinks are aborted, and the error is a *CommitError. recorded says that the
+// caller has recorded that the run commits.
 func (s *sinks) commit(outcomes []*outcome, recorded bool) error {
 	if err := s.show(outcomes, Completion{Recorded: recorded}); err != nil {
 		failed := s.outputs()
@@ -123,8 +123,8 @@ func (s *sinks) outputs() *CommitError {
 	return e
 }
 
-// resume finishes the commit of a run of other processes, given their outcomes. If it cannot,
-// it leaves everything as it is for the next attempt.
+// resume finishes the commit of a run of other processes, given their outcomes. If it fails, it
+// takes back what became visible, and leaves the files that the next attempt needs.
 func (s *sinks) resume(outcomes []*outcome) error {
 	for i := range s.all {
 		b := &s.all[i]
@@ -171,8 +171,8 @@ func (s *sinks) show(outcomes []*outcome, c Completion) error {
 	return nil
 }
 
-// complete completes the JointSinks and decides that they become visible. It returns those on
-// which Complete was called.
+// complete calls Complete on the JointSinks, and Decide on the first if it must be recorded that
+// they become visible. It returns the sinks on which Complete was called.
 func (s *sinks) complete(outcomes []*outcome, c Completion, step string) (touched []*boundSink, err error) {
 	var set []string
 	var first *boundSink
@@ -246,7 +246,7 @@ func (s *sinks) place(c Completion, step string) error {
 	return nil
 }
 
-// settle tells the sinks that have committed that nobody will resume the commit.
+// settle calls Settle on the JointSinks that have committed, as nobody will resume the commit.
 func (s *sinks) settle() error {
 	var errs []error
 	for i := range s.all {
@@ -262,7 +262,7 @@ func (s *sinks) settle() error {
 	return errors.Join(errs...)
 }
 
-// inParts reports whether the workers described what they wrote to a sink. In a run in one part
+// inParts reports whether the outcomes describe what was written to a sink. In a run in one part
 // they do not.
 func inParts(node plan.NodeID, outcomes []*outcome) bool {
 	return len(outcomes) > 1 || len(outcomes) == 1 && writtenTo(node, outcomes)[0] != nil
@@ -281,8 +281,8 @@ func writtenTo(node plan.NodeID, outcomes []*outcome) [][]byte {
 	return all
 }
 
-// abort aborts the sinks that have begun, or leaves those that were joined, unless they have
-// committed.
+// abort aborts the sinks that have begun, or leaves the sinks that were joined, except sinks
+// that have committed.
 func (s *sinks) abort() error {
 	var errs []error
 	for i := range slices.Backward(s.all) { // the sink that decided comes last
@@ -307,7 +307,7 @@ func (b *boundSink) error(step string, err error) error {
 	return fmt.Errorf("operator %s, %s: %w", b.title(), step, err)
 }
 
-// title names a sink, with its line.
+// title returns the name of a sink with its source line.
 func (b *boundSink) title() string {
 	if b.node.Site == "" {
 		return operatorName(b.node)

@@ -14,9 +14,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk"
 )
 
-// spillFile is an inbox's file of blocks of rows, which only grows. The place, the checksum and
-// the number of rows of each block are in memory. One goroutine writes blocks, another reads
-// them after they were flushed. The file is made at the first write.
+// spillFile is the file to which an inbox appends blocks of rows. The location, the checksum and
+// the number of rows of each block are kept in memory. One goroutine writes blocks, another
+// reads them after they were flushed. The file is made at the first write.
 type spillFile struct {
 	path   string
 	disk   disk.FS
@@ -35,13 +35,13 @@ type spillFile struct {
 	scratch []byte
 }
 
-// openSpill is the open file that reader and writer share.
+// openSpill is the open file, which the reader and the writer share.
 type openSpill struct {
 	file   disk.File
 	schema *arrow.Schema
 }
 
-// write appends rows lo to hi of rec.
+// write appends rows lo to hi-1 of rec as one block.
 func (s *spillFile) write(rec arrow.Record, lo, hi int) (disk.Block, error) {
 	if s.writer == nil {
 		if err := s.create(rec.Schema()); err != nil {
@@ -85,7 +85,7 @@ func (s *spillFile) flush() error {
 	return nil
 }
 
-// read returns the rows of a block, owned by the caller, as many as were written.
+// read returns the rows of block b, owned by the caller. rows is the number of rows in it.
 func (s *spillFile) read(b disk.Block, rows int) (_ arrow.Record, err error) {
 	open := s.opened.Load()
 	if open == nil {
@@ -106,7 +106,7 @@ func (s *spillFile) read(b disk.Block, rows int) (_ arrow.Record, err error) {
 	return rec, nil
 }
 
-// explain adds to an error what the file was for.
+// explain adds to err what the file is for and what to do.
 func (s *spillFile) explain(err error) error {
 	return fmt.Errorf("spill rows beyond the memory budget to %s, after %s written by this run: %w; free disk space, choose another spill directory or raise the memory budget",
 		s.path, FormatBytes(s.total.Load()), err)

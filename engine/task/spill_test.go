@@ -32,8 +32,8 @@ const shuffles = `
 	c = union b/rebalance a
 	d = tap c/custom`
 
-// TestSpill: rows beyond the budget go to disk and come back in order. Rows in memory stay
-// within the budget. Nothing is left behind.
+// TestSpill requires that rows beyond the budget are written to disk and read back in order, and
+// that rows in memory stay within the budget.
 func TestSpill(t *testing.T) {
 	g := parseGraph(16, shuffles)
 	want := g.reference()
@@ -54,8 +54,8 @@ func TestSpill(t *testing.T) {
 	require.Positive(t, got.report.PeakMemory)
 }
 
-// TestSpillCleansUp: files are also removed after failures and cancellation. run checks the
-// directory.
+// TestSpillCleansUp requires that files are removed after failures and cancellation too.
+// testGraph.run checks that the directory is empty.
 func TestSpillCleansUp(t *testing.T) {
 	env := Env{MemoryBudget: 1, BatchRows: 16}
 	text := strings.Replace(shuffles, "union", "user", 1)
@@ -81,7 +81,8 @@ func TestSpillCleansUp(t *testing.T) {
 	require.Equal(t, context.Canceled, got.err)
 }
 
-// TestSpillFilesThatAreGone: the run's open files may have been removed before its end.
+// TestSpillFilesThatAreGone requires that a run succeeds even if its open files were removed
+// before its end.
 func TestSpillFilesThatAreGone(t *testing.T) {
 	text := strings.Replace(shuffles, "union", "user", 1)
 	gone := 0
@@ -98,8 +99,8 @@ func TestSpillFilesThatAreGone(t *testing.T) {
 	require.Positive(t, gone)
 }
 
-// TestDiskFull creates links to /dev/full where the inboxes will create their files. Every
-// write to this device fails for lack of space.
+// TestDiskFull requires that a full disk is reported with advice. It creates links to /dev/full,
+// to which every write fails for lack of space, at the paths where inboxes will create files.
 func TestDiskFull(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Log("this system has no /dev/full; disk full is tested elsewhere")
@@ -123,10 +124,10 @@ func TestDiskFull(t *testing.T) {
 	require.ErrorContains(t, got.err, `(test.txt:`)
 }
 
-// fullDisk has no space: files cannot be created or cannot be written to.
+// fullDisk is a disk without space: files cannot be created, or cannot be written to.
 type fullDisk struct {
 	disk.FS
-	makes bool // files can be created
+	makes bool // whether files can be created
 }
 
 func (d fullDisk) OpenFile(path string, flag int, perm os.FileMode) (disk.File, error) {
@@ -141,8 +142,8 @@ type fullFile struct{ disk.File }
 
 func (fullFile) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-// TestDiskFullIsToldAtOnce: a full disk is reported with the first message whose rows do not
-// fit, even if it is the only message and its rows are never read.
+// TestDiskFullIsToldAtOnce requires that a full disk is reported when the first message arrives
+// whose rows cannot be written, even if it is the only message and its rows are never read.
 func TestDiskFullIsToldAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		text  int // bytes of a row; a row larger than the file's buffer is written immediately
@@ -164,14 +165,15 @@ func TestDiskFullIsToldAtOnce(t *testing.T) {
 			require.Len(t, told, 1)
 			require.ErrorIs(t, told[0], syscall.ENOSPC)
 			require.ErrorContains(t, told[0], "spill rows beyond the memory budget to "+in.spill.path)
-			require.Zero(t, e.until(0), "its rows are not there")
+			require.Zero(t, e.until(0), "the source shard must not be settled, as its rows are not stored")
 			require.True(t, in.filed[0].empty())
 			require.NoError(t, in.close())
 		})
 	}
 }
 
-// TestSweep: a run removes the directory of a killed run, but not that of a running one.
+// TestSweep requires that a run removes the directory of a killed process, but not the directory
+// of a running one.
 func TestSweep(t *testing.T) {
 	parent := t.TempDir()
 	living, err := newScratch(parent)
@@ -190,7 +192,7 @@ func TestSweep(t *testing.T) {
 	require.DirExists(t, dead)
 
 	sweep(parent)
-	require.DirExists(t, dead, "its process lives")
+	require.DirExists(t, dead, "the directory must stay while its process lives")
 	require.NoError(t, child.Process.Kill())
 	_ = child.Wait()
 	in.Close()
@@ -209,7 +211,8 @@ func TestSweep(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// TestSweepLeavesOthers: files that no run created stay, whatever their names.
+// TestSweepLeavesOthers requires that a sweep does not remove files that no run has created,
+// whatever their names.
 func TestSweepLeavesOthers(t *testing.T) {
 	parent := t.TempDir()
 	at := func(name string) string { return filepath.Join(parent, name) }
@@ -235,7 +238,8 @@ func TestSweepLeavesOthers(t *testing.T) {
 	require.Equal(t, before, list())
 }
 
-// TestHoldScratch is the process that TestSweep kills.
+// TestHoldScratch is run by the process that TestSweep starts and kills. It makes a scratch
+// directory and waits.
 func TestHoldScratch(t *testing.T) {
 	parent := os.Getenv("HOLD_SCRATCH")
 	if parent == "" {
@@ -248,7 +252,7 @@ func TestHoldScratch(t *testing.T) {
 	_, _ = io.Copy(io.Discard, os.Stdin) // until killed
 }
 
-// TestSpillDir: if the directory cannot be created, this is reported before anything starts.
+// TestSpillDir requires that newScratch reports a directory that cannot be created, with advice.
 func TestSpillDir(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))

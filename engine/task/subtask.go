@@ -13,13 +13,13 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 )
 
-// subtask is one vertex at one rank: a goroutine that reads its inputs and drives
-// its chain.
+// subtask is one subtask of a vertex: a goroutine that reads the inputs and calls
+// the operators of the chain.
 type subtask struct {
 	run    *run
 	vertex *plan.Vertex
 	index  int
-	// generation counts the gangs that a queue had before the one of the subtask.
+	// generation is the number of gangs that the queue had before the gang of this subtask.
 	generation int
 	context    context.Context // of the run
 
@@ -32,12 +32,12 @@ type subtask struct {
 
 	finished atomic.Bool
 
-	err      *TaskError // the first failure; sticky
-	reported bool       // the run knows err
-	opened   int        // links that must be closed
-	after    func() error
+	err      *TaskError   // the first failure; sticky
+	reported bool         // the run knows err
+	opened   int          // number of links that must be closed
+	after    func() error // called at the end, if set
 	rowsIn   int64
-	unshown  int64 // rows not counted in the progress yet
+	unshown  int64 // number of rows not yet counted in the progress
 	waiting  time.Duration
 	elapsed  time.Duration
 }
@@ -49,9 +49,9 @@ type port struct {
 }
 
 // main is the subtask's goroutine. It runs the body, reports a failure to the run, and closes
-// what was opened. Deferred calls do the latter two, as user code may end the goroutine. The
-// failure is reported before anything is closed, so that failures of peers that notice the
-// closing count as consequences.
+// what was opened. Deferred calls report and close, as user code may end the goroutine. The
+// failure is reported before anything is closed, so that failures of other subtasks that result
+// from the closing count as consequences.
 func (t *subtask) main(body func() error) {
 	began := time.Now()
 	defer func() {
@@ -90,7 +90,7 @@ func (t *subtask) guarded(f func() error) {
 // drive is the body of subtasks outside of queues.
 func (t *subtask) drive() error { return t.turn(t.work) }
 
-// work reads the inputs and drives the chain.
+// work reads the inputs and calls the operators of the chain.
 func (t *subtask) work() error {
 	if err := t.awaitSides(); err != nil {
 		return err
@@ -156,7 +156,7 @@ func (t *subtask) readShard(head *link, shard int) error {
 	return nil
 }
 
-// take gives the head a batch that the subtask owns.
+// take gives the head a batch that the subtask owns, and releases the batch.
 func (t *subtask) take(head *link, port, shard int, rows arrow.Record) error {
 	defer rows.Release() // also if the operator panics
 	t.rowsIn += rows.NumRows()
@@ -214,7 +214,8 @@ func (t *subtask) left(before *link, returned *bool, err *error) {
 }
 
 // failAt records the first failure of the subtask, and returns it from then on. Operators call
-// each other, so the first failure is that of the innermost one; the others only pass it up.
+// each other, so the failure of the innermost operator is recorded first. The operators that
+// called it only pass on its error.
 func (t *subtask) failAt(l *link, err error) error {
 	if t.err == nil {
 		t.err = t.taskError(l, err)
@@ -222,7 +223,7 @@ func (t *subtask) failAt(l *link, err error) error {
 	return t.err
 }
 
-// taskError returns err with its place.
+// taskError returns err as a failure of link l, or of the head if l is nil.
 func (t *subtask) taskError(l *link, err error) *TaskError {
 	if l == nil {
 		l = t.links[0]
@@ -234,7 +235,7 @@ func (t *subtask) taskError(l *link, err error) *TaskError {
 	}
 }
 
-// misplaced refuses rows emitted under another shard than the current one.
+// misplaced returns the error for rows emitted under a shard other than the current one.
 func (t *subtask) misplaced(shard int) error {
 	at := t.shard.Load()
 	if at < 0 {
@@ -243,7 +244,7 @@ func (t *subtask) misplaced(shard int) error {
 	return fmt.Errorf("emit under shard %d: the shard at hand is %d, and rows stay in their shard", shard, at)
 }
 
-// close closes what was opened, last first, each once, and releases the rest.
+// close closes the links that were opened, last first, and releases what the links hold.
 func (t *subtask) close() {
 	for i := t.opened - 1; i >= 0; i-- {
 		l := t.links[i]
@@ -261,7 +262,7 @@ func (t *subtask) close() {
 	}
 }
 
-// progressRows is how many rows a subtask handles between two progress events.
+// progressRows is the number of rows that a subtask handles between two progress events.
 const progressRows = 1 << 14
 
 // advance counts rows for the progress.

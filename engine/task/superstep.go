@@ -15,26 +15,26 @@ type member struct {
 	gang   *gang
 	body   Loop
 	comm   *collective.Comm
-	head   *link // of queue-init
-	tail   *link // of queue-close, which emits
+	head   *link // for queue-init
+	tail   *link // for queue-close, which emits
 	stages []*boundStage
 
-	// Between supersteps there is no shard: failures of the criterion belong to its node, all
-	// others to the queue.
+	// between and criterion are the links to which failures between stages are attributed, which
+	// have no shard: criterion gets failures of the criterion, and between gets all others.
 	between, criterion *link
 
 	cut bool // the member has handed over its state
 
-	began    time.Time     // of the gang's first superstep
-	now      time.Duration // since began: when the last stage ended
-	deciding time.Duration // in the criterion
+	began    time.Time     // when the gang's first superstep began
+	now      time.Duration // time from began to the end of the last stage
+	deciding time.Duration // time spent in the criterion
 }
 
 // boundStage is a stage on one subtask, with its cost.
 type boundStage struct {
 	Stage
 	link  *link
-	inner []*boundStage // of an inner loop
+	inner []*boundStage // the stages of an inner loop
 
 	calls   int64
 	busy    time.Duration // without waiting
@@ -55,7 +55,7 @@ func (s *boundStage) settleWait(call time.Duration) {
 
 // main is the body of the member's goroutine.
 func (m *member) main() error {
-	m.head.closer, m.opened = m.body.Close, 1 // the loop exists, so it is closed, opened or not
+	m.head.closer, m.opened = m.body.Close, 1 // the loop must be closed even if it is not opened
 	if err := m.awaitSides(); err != nil {
 		return err
 	}
@@ -78,8 +78,9 @@ func (m *member) main() error {
 	return m.finish()
 }
 
-// bind finds the nodes of stages. Members take turns in stages that compute, except in loops
-// that each member ends by itself: a member that ends early would keep the others waiting.
+// bind checks stages and connects them with their nodes in the plan. If turns is true and
+// Env.Turns is set, members take turns in stages that compute. They take no turns in inner loops
+// that each member ends by its own While: a member that ended early would make others wait.
 func (m *member) bind(stages []Stage, turns bool) ([]*boundStage, error) {
 	bound := make([]*boundStage, len(stages))
 	for i, s := range stages {
@@ -116,7 +117,8 @@ func shardOf(s *Stage) func() int {
 
 func noShard() int { return -1 }
 
-// settle reads how many bytes the stages moved, while the body is open.
+// settle stores the values of Bytes and Program of the stages, which is possible only while the
+// body is open.
 func (m *member) settle(stages []*boundStage) {
 	for _, s := range stages {
 		m.at.Store(s.link)
@@ -132,8 +134,8 @@ func (m *member) settle(stages []*boundStage) {
 
 // loop runs the supersteps. If the queue is cut, it returns the parallelism of the next gang.
 // It allocates nothing, and reads the clock once per stage boundary. It synchronizes with the
-// other members once per superstep, for the verdict, which fails once the run has ended;
-// between processes it does so only if it must, see verdict.
+// other members once per superstep, to get the verdict; this fails if the run has ended. Members
+// in several processes synchronize only if they must; see verdict.
 func (m *member) loop() (to int, err error) {
 	g := m.gang
 	m.began = time.Now()
@@ -146,7 +148,7 @@ func (m *member) loop() (to int, err error) {
 		most = math.MaxInt
 	}
 	begin := m.body.Begin
-	if m.run.env.Turns != nil { // it calls user functions, and exchanges nothing
+	if m.run.env.Turns != nil { // Begin calls user functions, and no collectives
 		begin = func(step int) error { return m.turn(func() error { return m.body.Begin(step) }) }
 	}
 	for step := g.first; ; step++ {
@@ -174,8 +176,8 @@ func (m *member) loop() (to int, err error) {
 	}
 }
 
-// runStages runs stages once, in order. No stage begins after the end of the run;
-// asking the context costs a load.
+// runStages runs stages once, in order. No stage begins after the end of the run.
+// Checking the context costs one atomic load.
 func (m *member) runStages(stages []*boundStage) error {
 	for _, s := range stages {
 		if m.context.Err() != nil {
@@ -202,8 +204,8 @@ func (m *member) runStages(stages []*boundStage) error {
 	return nil
 }
 
-// repeat runs an inner loop. The loop's own time is that of its verdicts, for which all
-// subtasks but 0 wait.
+// repeat runs an inner loop. The time that is counted for the loop itself is the time of its
+// verdicts, for which all subtasks except subtask 0 wait.
 func (m *member) repeat(s *boundStage) error {
 	begin := s.Repeat.Begin
 	if begin == nil {
@@ -281,15 +283,16 @@ func verdictOf(word int64) verdict { return verdict{stop: word&1 != 0, to: int(w
 // verdict ends a superstep. Subtask 0 evaluates the criterion, if there is one, decides whether
 // the queue is cut, and broadcasts the result.
 //
-// Within a process no member passes before all have finished the stages: After relies on it, as
-// it reads the results of the other members. So they always synchronize, which costs a
-// microsecond.
+// If all members are in one process, they always synchronize here: none continues before all
+// have finished the stages. After relies on this, as it reads the results of other members. It
+// costs about a microsecond.
 //
-// Between processes a synchronization costs as much as an AllReduce. A criterion needs one, the
-// broadcast of its verdict. Without a criterion there is nothing to broadcast, and nothing that
-// crosses processes relies on it: After only knows the results of its own collectives, and
-// stages that communicate synchronize by that. So members go on at once, and may be supersteps
-// apart if their stages are independent. If queues may be cut, members always synchronize.
+// Between processes a synchronization costs as much as an AllReduce. If there is a criterion,
+// the broadcast of its verdict synchronizes the members. Without a criterion there is nothing to
+// broadcast, and no code relies on a synchronization between processes: After uses only the
+// results of its own collectives, and stages that communicate synchronize the members
+// themselves. So members continue at once, and may be in different supersteps if their stages
+// are independent. If queues may be cut, members always synchronize.
 func (m *member) verdict(step int) (v verdict, err error) {
 	g := m.gang
 	m.at.Store(m.between)
@@ -332,7 +335,7 @@ func (m *member) waited() {
 	m.now = end
 }
 
-// settleStep does what follows the verdict.
+// settleStep calls After, once the verdict is known, and records the cost of the superstep.
 func (m *member) settleStep(step int, last bool) error {
 	g := m.gang
 	if err := m.body.After(step, last); err != nil {
@@ -340,8 +343,7 @@ func (m *member) settleStep(step int, last bool) error {
 	}
 	if g.spread {
 		if last {
-			// A member that has passed here needs no collective any more, and nobody needs it
-			// in one, so it may leave the group.
+			// After this barrier no member calls a collective, so each may leave the group.
 			if err := m.comm.Barrier(m.context); err != nil {
 				return err
 			}

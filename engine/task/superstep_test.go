@@ -19,7 +19,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// queueGraph is source → queue → tap, with the given stages within the queue.
+// queueGraph returns the graph source → queue → tap, with the given stages in the queue.
 func queueGraph(shards, most int, criterion bool, stages ...plan.StageKind) *testGraph {
 	g := parseGraph(shards, `
 		a = source rows=200
@@ -54,7 +54,7 @@ func queueGraph(shards, most int, criterion bool, stages ...plan.StageKind) *tes
 	return g
 }
 
-// testGang creates the loops of a queue and holds the counts that they share.
+// testGang makes the loops of a queue, and holds what they share.
 type testGang struct {
 	loop   func(subtask int) *testLoop
 	after  func(step int) error // called by the last subtask
@@ -75,7 +75,7 @@ func (g *testGang) open(s GangSpec) (loops []Loop, err error) {
 	return loops, nil
 }
 
-// testLoop keeps its rows by shard and emits them with their number of supersteps.
+// testLoop is a Loop that keeps its rows by shard, and emits them with the number of supersteps.
 type testLoop struct {
 	gang    *testGang
 	last    bool
@@ -122,7 +122,7 @@ func (b *testLoop) Open(c *Context, in Input, comm *collective.Comm) error {
 	return nil
 }
 
-// Cut hands over the rows of shards.
+// Cut hands over the rows of the loop's shards.
 func (b *testLoop) Cut(subtasks int) (part CutPart, err error) {
 	if b.gang.cut != nil {
 		if err := b.gang.cut(b, subtasks); err != nil {
@@ -150,7 +150,7 @@ type savedRow struct {
 
 var rowsCodec = shared.Msgpack[[]savedRow]()
 
-// goOn takes over the rows of the loop's shards from a cut.
+// goOn takes over the rows of the loop's shards from the Cut.
 func (b *testLoop) goOn(in Input) (err error) {
 	b.steps = b.from.Step
 	for _, part := range b.from.Parts {
@@ -237,8 +237,9 @@ func (b *testLoop) count(counter *atomic.Int64) func() error {
 	return func() error { counter.Add(1); return nil }
 }
 
-// TestQueue: loops receive their inputs, stages run on every subtask in order, the verdict of
-// subtask 0 ends all subtasks, rows are emitted in shard order, and the report lists what ran.
+// TestQueue requires that loops get their inputs, stages run on every subtask, the verdict of
+// subtask 0 ends all subtasks, rows are emitted under their shards, and the report has the
+// supersteps, series, stages and costs.
 func TestQueue(t *testing.T) {
 	for _, p := range []int{1, 2, 3, 8} {
 		t.Run(fmt.Sprint(p), func(t *testing.T) {
@@ -274,7 +275,7 @@ func TestQueue(t *testing.T) {
 			for shard := range 8 {
 				want[shard] = append(sourceRows(200, 8, shard), row{5, "10"})
 			}
-			for b, shard := 0, 0; shard < 8; shard++ { // rows of the side input
+			for b, shard := 0, 0; shard < 8; shard++ { // b counts the rows of the side input
 				b += len(sourceRows(10, 8, shard))
 				if shard == 7 {
 					for s := range want {
@@ -304,7 +305,7 @@ func TestQueue(t *testing.T) {
 				took.Elapsed, took.Bytes = took.Elapsed+s.Elapsed, took.Bytes+s.Bytes
 			}
 			require.LessOrEqual(t, took.Elapsed, q.Elapsed)
-			require.EqualValues(t, 10, took.Bytes, "of subtask 0 alone")
+			require.EqualValues(t, 10, took.Bytes, "the bytes of supersteps must be those of subtask 0")
 			require.Equal(t, "direct", q.Stages[1].Program)
 			require.EqualValues(t, 5*p, q.Stages[3].Calls)
 			require.EqualValues(t, p, gang.closed.Load())
@@ -312,7 +313,8 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// TestQueueMaximum: without a criterion the maximum ends the queue, and Stop is not called.
+// TestQueueMaximum requires that the maximum ends a queue that has no criterion, and that Stop is
+// not called.
 func TestQueueMaximum(t *testing.T) {
 	gang := &testGang{loop: func(int) *testLoop {
 		return &testLoop{stop: func(int) (bool, error) { panic("not asked for") }}
@@ -323,7 +325,7 @@ func TestQueueMaximum(t *testing.T) {
 	require.False(t, got.report.Queues[0].Stopped)
 }
 
-// TestRepeat: an inner loop ends by the verdict of subtask 0, or by its maximum.
+// TestRepeat requires that an inner loop ends by the verdict of subtask 0, or by its maximum.
 func TestRepeat(t *testing.T) {
 	g := queueGraph(8, 2, false, plan.RepeatBegin, plan.Compute, plan.RepeatEnd)
 	g.Nodes[3].Inputs = append(g.Nodes[3].Inputs, plan.Input{From: 5, Role: plan.Feedback})
@@ -348,8 +350,8 @@ func TestRepeat(t *testing.T) {
 	}
 }
 
-// TestQueueFailures: any failure in one subtask ends all of them, the error names it, and
-// everything is closed once. synctest fails a test that hangs.
+// TestQueueFailures requires that any failure in one subtask ends all subtasks, that the error
+// names this subtask, and that every loop is closed once. synctest fails a test that hangs.
 func TestQueueFailures(t *testing.T) {
 	one := func(f func() error) func(b *testLoop) []Stage {
 		return func(b *testLoop) []Stage {
@@ -410,7 +412,7 @@ func TestQueueFailures(t *testing.T) {
 	}
 }
 
-// TestQueueCancel: cancellation wakes subtasks that wait for each other.
+// TestQueueCancel requires that cancellation ends subtasks that wait for each other.
 func TestQueueCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -431,8 +433,8 @@ func TestQueueCancel(t *testing.T) {
 	})
 }
 
-// TestQueueBindings: loops and stages that do not match the plan are refused, and closed,
-// before anything starts.
+// TestQueueBindings requires that a missing OpenLoops, a failing one and one that returns a wrong
+// number of loops are reported, and that the loops that it returned are closed.
 func TestQueueBindings(t *testing.T) {
 	g := queueGraph(8, 9, false, plan.Compute)
 	gang := &testGang{loop: func(i int) *testLoop {
@@ -445,7 +447,7 @@ func TestQueueBindings(t *testing.T) {
 	require.ErrorContains(t, got.err, `queue "q": no loop is bound`)
 	got = g.run(t, context.Background(), 4, Env{}, queueHooks(gang))
 	require.ErrorContains(t, got.err, "no loop")
-	require.Zero(t, gang.closed.Load(), "it is OpenLoops' to close what it has made when it fails")
+	require.Zero(t, gang.closed.Load(), "the engine must close no loop if OpenLoops fails, which closes its loops itself")
 	few := func(GangSpec) ([]Loop, error) { return []Loop{&testLoop{gang: gang}}, nil }
 	got = g.run(t, context.Background(), 4, Env{}, hooks{loops: map[string]OpenLoops{"q": few}})
 	require.ErrorContains(t, got.err, `open queue "q": 1 loops for the 4 subtasks here`)
@@ -455,7 +457,8 @@ func TestQueueBindings(t *testing.T) {
 	require.ErrorIs(t, got.err, errBoom)
 }
 
-// TestSuperstepsAllocateNothing compares runs of different lengths.
+// TestSuperstepsAllocateNothing requires that a run of 3,100 supersteps makes hardly more
+// allocations than a run of 100.
 func TestSuperstepsAllocateNothing(t *testing.T) {
 	measure := func(steps int) float64 {
 		g := queueGraph(8, steps, true, plan.Compute)

@@ -12,24 +12,25 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// RunParts runs a plan as several workers within this process, connected by memory, as a
+// RunParts runs a plan with several workers within this process, connected by memory, as a
 // cluster runs it in several processes. It is for tests of operators and queues, which must
-// give the same bits as in one part.
+// give the same bits as in a run in one part.
 //
-// bind returns the bindings and the environment of a worker. Each worker needs its own, as if
-// its process had built the job by itself, so that nothing that a build shares among subtasks
-// reaches another worker. The networks of the Envs are not used. The error is that of the
-// worker that failed by itself; of several, Run's rule for shards chooses one.
+// bind returns the bindings and the environment of a worker. Each worker needs bindings of its
+// own, as if its process had built the job by itself, so that workers do not share what the
+// subtasks of one build share. The field Network of the environments is not used. RunParts
+// returns a worker's failure that does not follow from another worker. Among several such
+// failures it returns the failure of the lowest shard, as Run does.
 func RunParts(ctx context.Context, p *plan.Plan, g *plan.Graph, slots []sharding.Range, bind func(worker int) (Bindings, Env, error)) (*Report, error) {
 	t := &together{groups: make(map[string]*collective.LocalGroup)}
 	mem := transport.NewMem(0)
-	defer mem.Close() // also if no worker was made to do so
+	defer mem.Close() // workers close it too, but perhaps none is made
 	t.join = func(int) joinFunc { return t.joinHere }
 	t.network = func(int) (transport.Network, error) { return mem, nil }
 	return t.runParts(ctx, p, g, slots, bind)
 }
 
-// runParts is RunParts with the network and groups of t.
+// runParts is like RunParts, with the network and the groups of t.
 func (t *together) runParts(ctx context.Context, p *plan.Plan, g *plan.Graph, slots []sharding.Range, bind func(worker int) (Bindings, Env, error)) (*Report, error) {
 	t.parts = make([]*partWorker, len(slots))
 	defer t.close()
@@ -51,7 +52,7 @@ func (t *together) runParts(ctx context.Context, p *plan.Plan, g *plan.Graph, sl
 		return nil, err
 	}
 	if err := t.run(ctx); err != nil {
-		for _, w := range slices.Backward(t.parts) { // worker 0 is last, as it removes what the others wrote
+		for _, w := range slices.Backward(t.parts) { // worker 0 is last, as it removes what all have written
 			err = also(err, w.Abort())
 		}
 		return nil, err
@@ -86,13 +87,13 @@ type partWorker struct {
 	err     error
 }
 
-// elsewhere is the cause that ends the runs of workers after another one failed.
+// elsewhere is the cause that ends the runs of workers after another worker has failed.
 type elsewhere struct{}
 
 func (elsewhere) Error() string  { return "another worker failed" }
 func (elsewhere) PeerLost() bool { return true }
 
-// run runs all workers at once and returns the failure that counts.
+// run runs all workers at once and returns the failure that RunParts reports.
 func (t *together) run(ctx context.Context) error {
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -137,8 +138,8 @@ func (t *together) joinHere(_ context.Context, queue string, ranks [][]int) (Gro
 	return localGroup{t.groups[queue]}, nil
 }
 
-// close closes the workers that were made. None runs any more, so the first may close the
-// network that all share.
+// close closes the workers that were made. None runs any more, so the first worker that is
+// closed may close the network that all share.
 func (t *together) close() {
 	for _, w := range slices.Backward(t.parts) {
 		if w != nil {

@@ -5,27 +5,28 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// transit bounds the bytes on their way between subtasks: rows that senders keep back, messages
-// that are not stored yet, rows that readers join. Budgets count the rows in inboxes and
-// operators. The bytes in transit come on top of them. Their bounds add up to less than the
-// budget, however long batches are:
+// transit limits the bytes in transit between subtasks: rows that senders keep back, messages
+// that are not stored yet, and rows that readers join. Budgets count the rows in inboxes and
+// operators, but not the bytes in transit. The limits of these add up to less than the budget,
+// however long batches are:
 //
 //	rows kept back                                       1/4 of the budget, 1/2 with one process
 //	messages of this process that no inbox has stored    1/8, and one message
-//	messages that senders, and the disk, have at hand    1/8
-//	messages of other processes that wait to be stored   1/4, where there are others
-//	pieces that readers join, and what they make of them 3/16
+//	messages that senders make and the disk writes       1/8
+//	messages of other processes that wait to be stored   1/4, if there are other processes
+//	pieces that readers join, and the joined batches     3/16
 //
-// Senders that wait for room wait for inboxes, which wait for the disk at most.
+// Senders that wait at the gate wait for inboxes, which may wait for the disk but for nothing
+// else.
 type transit struct {
-	gate    *transport.Gate // bounds the bytes of messages that are sent and not stored
-	keep    int64           // bytes that one sender to an exchange keeps back
-	message int64           // bytes of a message, unless one row has more
-	join    int64           // bytes that a reader joins
+	gate    *transport.Gate // limits the bytes of messages that are sent and not stored
+	keep    int64           // maximum bytes that one sender to an exchange keeps back
+	message int64           // maximum bytes of a message that has more than one row
+	join    int64           // maximum bytes that a reader joins
 }
 
-// leastShare is the minimum for a message, a join and a sender: with less, all time would go
-// into moving single rows.
+// leastShare is the minimum of keep, message and join, in bytes. With less, most time would be
+// spent on moving single rows.
 const leastShare = 2 << 10
 
 // newTransit divides the budget of a process among the exchanges of a plan.
@@ -40,8 +41,8 @@ func newTransit(p *plan.Plan, budget int64, slots, workers, credits int) transit
 		credits = transport.DefaultCredits
 	}
 	exchanges = max(exchanges, 1)
-	// Other processes may have as many messages in flight to each inbox as there are credits,
-	// and at least two per worker.
+	// Other processes may together have credits messages in flight to each inbox, and each may
+	// have at least two.
 	incoming := int64(max(credits, 2*(workers-1)))
 	slot := budget / int64(max(slots, 1))
 	t := transit{

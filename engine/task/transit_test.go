@@ -16,8 +16,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// TestTransit: the shares in transit never exceed the budget together, however many exchanges,
-// subtasks and workers there are. No share is below its minimum.
+// TestTransit requires that the limits of bytes in transit together never exceed the budget,
+// however many exchanges, subtasks and workers there are, and that no limit is below leastShare.
 func TestTransit(t *testing.T) {
 	const budget = 1 << 28
 	for _, exchanges := range []int{0, 1, 3, 20} {
@@ -34,7 +34,7 @@ func TestTransit(t *testing.T) {
 				for _, credits := range []int{0, 1, 30} {
 					x := newTransit(compiled, budget, p, workers, credits)
 					edges, subtasks := int64(exchanges), int64(p)
-					under := int64(max(credits, 2*(workers-1)))
+					under := int64(max(credits, 2*(workers-1))) // messages under way from other workers, per inbox
 					if credits == 0 {
 						under = int64(max(transport.DefaultCredits, 2*(workers-1)))
 					}
@@ -55,7 +55,7 @@ func TestTransit(t *testing.T) {
 	}
 }
 
-// keeper is a network that stores everything it is given to send.
+// keeper is a network that keeps the rows of all messages that it is given to send.
 type keeper struct{ rows []arrow.Record }
 
 func (k *keeper) Listen(transport.Address, transport.Receiver) error { return nil }
@@ -68,8 +68,8 @@ func (k *keeper) Send(_ context.Context, m transport.Message) error {
 	return nil
 }
 
-// TestMessagesHoldWhatTheyCount: a message cut from a long batch does not keep the whole batch
-// in memory. The inbox that stores the message counts only the rows of the message.
+// TestMessagesHoldWhatTheyCount requires that a message cut from a long batch does not keep the
+// whole batch in memory, as the inbox that stores the message counts only the message's rows.
 func TestMessagesHoldWhatTheyCount(t *testing.T) {
 	mem := memory.NewGoAllocator()
 	numbers := array.NewInt64Builder(mem)
@@ -113,8 +113,8 @@ func TestMessagesHoldWhatTheyCount(t *testing.T) {
 	}
 }
 
-// TestCheckedRowsAreSentAsCopies: if one vertex modifies rows, another vertex does not see
-// this; otherwise the other vertex would fail for it.
+// TestCheckedRowsAreSentAsCopies requires that, with CheckRows, a change of rows by one vertex is
+// not visible in another vertex, which would otherwise be reported as having changed them.
 func TestCheckedRowsAreSentAsCopies(t *testing.T) {
 	mem := memory.NewGoAllocator()
 	numbers := array.NewInt64Builder(mem)

@@ -10,11 +10,11 @@ import (
 // Turns makes the subtasks of a run take turns. Subtasks of a vertex work one after the other.
 // Subtasks of a queue work one after the other before each superstep, within each stage that
 // computes, and when they emit. If functions share variables, the effects then depend on the
-// order of subtasks instead of timing. Workers of one process that run a plan together share
+// order of subtasks and not on timing. Workers of one process that run a plan together share
 // one Turns.
 //
-// No subtask waits for one that waits for it: rows are stored until they are read, and members
-// of a queue exchange nothing within a turn.
+// Turns cannot deadlock: rows are stored until they are read, and members of a queue call no
+// collectives within a turn, so a subtask in its turn never waits for a later subtask.
 type Turns struct {
 	descending bool // from the last subtask to the first
 
@@ -23,7 +23,7 @@ type Turns struct {
 	changed chan struct{} // closed and replaced when a turn ends
 }
 
-// place is a subtask of a vertex, or, in the vertex where a queue begins, of the queue.
+// place identifies a subtask. A subtask of a queue is identified by the queue's first vertex.
 type place struct {
 	vertex     plan.VertexID
 	generation int // of the queue's gang
@@ -35,8 +35,8 @@ func NewTurns(descending bool) *Turns {
 	return &Turns{descending: descending, taken: make(map[place]int), changed: make(chan struct{})}
 }
 
-// turn runs body in the subtask's turn. If the subtask fails, its turn does not end, and the
-// others see the end of the run. On a nil Turns there is nothing to wait for.
+// turn runs body in the subtask's turn, or at once if Env.Turns is nil. If body fails, the turn
+// does not end, and the other subtasks wait until the run has ended.
 func (t *subtask) turn(body func() error) error {
 	turns := t.run.env.Turns
 	if turns == nil {
@@ -79,7 +79,7 @@ func (t *Turns) begin(ctx context.Context, own place, subtasks int) error {
 	}
 }
 
-// end lets the next one begin.
+// end ends the subtask's turn, so that the next subtask can begin.
 func (t *Turns) end(own place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -14,14 +14,14 @@ import (
 // methods are called in this order, by one goroutine, except for Fail:
 //
 //	w, err := task.NewWorker(plan, graph, bindings, env, part) // takes rows from now on
-//	err = w.Prepare()                  // on worker 0, before any other one runs
+//	err = w.Prepare()                  // on worker 0, before any other worker runs
 //	outcome, err := w.Run(ctx)
-//	err = w.Commit(outcomes)           // on worker 0, with those of all workers
-//	err = w.Abort()                    // instead, where something failed
+//	err = w.Commit(outcomes)           // on worker 0, with the outcomes of all workers
+//	err = w.Abort()                    // instead of Commit, if something failed
 //	w.Close()                          // in any case
 //
-// A worker that has run stays until Close, as others may still be receiving rows from it. Close
-// it when all workers have run, or one has failed.
+// A worker must not be closed before all workers have run or one has failed, as other workers
+// may still be receiving rows from it.
 type Worker struct {
 	run   *run
 	sinks *sinks
@@ -40,8 +40,8 @@ const (
 )
 
 // NewWorker makes the receiving ends of a part, so that other workers may send as soon as all
-// workers exist. It does not call the bindings. It owns env.Network: Close closes it, and so
-// does NewWorker if it fails. Env.MemoryBudget bounds the slots of this worker together.
+// workers exist. It calls none of the bound functions. The worker owns env.Network: Close closes
+// it, and so does NewWorker if it fails. Env.MemoryBudget is shared by the slots of this worker.
 func NewWorker(p *plan.Plan, g *plan.Graph, bind Bindings, env Env, part Part) (*Worker, error) {
 	w, err := newWorker(p, g, bind, env, part)
 	if err != nil && env.Network != nil {
@@ -96,7 +96,7 @@ func whole(p *plan.Plan) Part {
 	return Part{Slots: []sharding.Range{{Lo: 0, Hi: slots}}}
 }
 
-// check returns what is wrong with a part of a plan.
+// check returns an error if the part is not a valid part of the plan.
 func (p *Part) check(of *plan.Plan) error {
 	if p.Worker < 0 || p.Worker >= len(p.Slots) {
 		return fmt.Errorf("worker %d of %d: want one of 0 to %d", p.Worker, len(p.Slots), len(p.Slots)-1)
@@ -128,7 +128,8 @@ func (p *Part) hosts() []int {
 	return hosts
 }
 
-// Prepare begins the sinks, in node order, on worker 0. If it fails, all sinks are as before.
+// Prepare begins the sinks, in node order, on worker 0. If it fails, it aborts the sinks that
+// have begun.
 func (w *Worker) Prepare() error {
 	switch {
 	case w.run.part.Worker != 0:
@@ -146,8 +147,8 @@ func (w *Worker) Prepare() error {
 
 // Run runs the subtasks of the part and returns when all have ended. It returns the outcome for
 // Commit and MergeOutcomes. On workers other than 0 it joins the sinks that worker 0 has begun.
-// Errors are those of the function Run; if FollowsPeer is true of one, its cause is in another
-// process. If Run fails, Abort is still to be called.
+// It returns the same errors as the function Run. If FollowsPeer returns true for an error, its
+// cause is in another process. If Run fails, Abort must be called.
 func (w *Worker) Run(ctx context.Context) ([]byte, error) {
 	o, err := w.runSubtasks(ctx)
 	if err != nil {
@@ -183,13 +184,14 @@ func (w *Worker) runSubtasks(ctx context.Context) (*outcome, error) {
 	return o, nil
 }
 
-// Commit makes the output of all sinks visible or of none. It is called on worker 0 when all
-// workers have run. outcomes are what their Run returned, by number. The caller has recorded
-// the outcomes and that they are to be committed, so that a Resumption can finish if this
-// process ends before. If a sink fails, all are aborted.
+// Commit makes the outputs of all sinks visible; if a sink fails, all are aborted, and the error
+// is a *CommitError. It is called on worker 0 when all workers have run. outcomes[i] is what Run
+// returned on worker i. The caller must have recorded the outcomes and the decision to commit
+// them, so that a Resumption can finish the commit if this process ends before it has.
 func (w *Worker) Commit(outcomes [][]byte) error { return w.decodeAndCommit(outcomes, true) }
 
-// decodeAndCommit is Commit; recorded says whether the caller has recorded the outcomes.
+// decodeAndCommit does the work of Commit. recorded says whether the caller has recorded the
+// outcomes.
 func (w *Worker) decodeAndCommit(outcomes [][]byte, recorded bool) error {
 	decoded, err := decodeOutcomes(w.run.plan, outcomes)
 	if want := len(w.run.part.Slots); err == nil && len(decoded) != want {
@@ -217,8 +219,8 @@ func (w *Worker) commit(outcomes []*outcome, recorded bool) error {
 // committed. A second call does nothing.
 func (w *Worker) Abort() error { return w.sinks.abort() }
 
-// Fail ends the run with the failure of its network, now or as soon as it begins. A network
-// that fails on its own calls it, from any goroutine.
+// Fail ends the run with err, a failure of its network. If the run has not begun, it ends as soon
+// as it begins. A network that fails on its own calls Fail, from any goroutine.
 func (w *Worker) Fail(err error) {
 	if err == nil {
 		err = errors.New("the network failed without saying why")
@@ -226,7 +228,7 @@ func (w *Worker) Fail(err error) {
 	w.run.fail(err)
 }
 
-// Close ends the network and removes everything that the worker holds, in memory or on disk.
+// Close closes the network and removes everything that the worker holds, in memory or on disk.
 // Sinks that were neither committed nor aborted are aborted. Files that cannot be removed are
 // logged.
 func (w *Worker) Close() {

@@ -23,13 +23,14 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// partSink logs the calls of its methods. The call whose name is fail returns an error.
+// partSink is a JointSink that logs the calls of its methods. A call whose logged text begins
+// with fail returns an error.
 type partSink struct {
 	mu     sync.Mutex
 	events []string
 	fail   string
 	name   string
-	log    *[]string // shared by several sinks, which one goroutine calls
+	log    *[]string // shared by several sinks, whose methods one goroutine calls
 }
 
 func (s *partSink) do(event string) error {
@@ -71,19 +72,20 @@ func (s *partSink) TakeBack() error { return s.do("take back") }
 func (s *partSink) Finish()         { _ = s.do("finish") }
 func (s *partSink) Settle() error   { return s.do("settle") }
 
-// onlySink is a Sink of one worker.
+// onlySink is a Sink that is not a JointSink.
 type onlySink struct{ *partSink }
 
-func (s onlySink) Join() {} // not JointSink's method
+func (s onlySink) Join() {} // hides the Join that JointSink needs
 
-// TestSinksOfParts: worker 0 begins and commits the sinks. The others join them, and leave them
-// when the run has ended. A failure anywhere leaves nothing behind.
+// TestSinksOfParts requires that worker 0 begins and commits the sinks, and that other workers
+// join them, and leave them when the run has ended. After a failure on any worker, worker 0 must
+// abort the sinks.
 func TestSinksOfParts(t *testing.T) {
 	for _, test := range []struct {
 		name             string
 		worker           int // the worker whose sink fails
 		fail             string
-		first, one, only string // events of worker 0, of worker 1, and of the sink that only worker 0 has
+		first, one, only string // calls on worker 0, on worker 1, and of the onlySink on worker 0
 		err              string
 	}{
 		{name: "well", first: "begin written complete 3 parts place finish settle", one: "join written", only: "begin commit"},
@@ -107,7 +109,7 @@ func TestSinksOfParts(t *testing.T) {
 				require.ErrorContains(t, got.err, test.err)
 			}
 			first := strings.Join(parts[0].events, " ")
-			if test.name == "written" { // worker 0 may or may not have ended by then
+			if test.name == "written" { // worker 0 may or may not have finished when worker 1 fails
 				require.True(t, strings.HasPrefix(first, "begin") && strings.HasSuffix(first, " abort"), first)
 			} else {
 				require.Equal(t, test.first, first)
@@ -123,8 +125,8 @@ func TestSinksOfParts(t *testing.T) {
 	}
 }
 
-// TestWorkerRefuses: parts that do not match the plan are refused before anything is called.
-// The network is closed even then.
+// TestWorkerRefuses requires that NewWorker refuses parts that do not match the plan and closes
+// their network, and that methods called on the wrong worker or at the wrong time fail.
 func TestWorkerRefuses(t *testing.T) {
 	g := queueGraph(8, 3, false, plan.Compute)
 	compiled, err := plan.Compile(g.Graph, 4)
@@ -165,14 +167,14 @@ func TestWorkerRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "worker 0 cannot run now")
 }
 
-// lostPeer is an error of a network.
+// lostPeer is an error of a network that has lost the connection to a worker.
 type lostPeer struct{}
 
 func (lostPeer) Error() string  { return "worker 1 closed its connection" }
 func (lostPeer) PeerLost() bool { return true }
 
-// TestNetworkFails: if the network fails, the run ends with this error, whether it has begun or
-// not, and whatever errors of subtasks follow.
+// TestNetworkFails requires that a run ends with the error of its network if that fails before or
+// after the run has begun, and whatever errors of subtasks follow.
 func TestNetworkFails(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		for _, lost := range []error{lostPeer{}, errBoom} {
@@ -209,7 +211,7 @@ func TestNetworkFails(t *testing.T) {
 	}
 }
 
-// TestFollowsPeer: FollowsPeer finds the type of an error, however deeply it is wrapped.
+// TestFollowsPeer requires that FollowsPeer finds errors about peers even if they are wrapped.
 func TestFollowsPeer(t *testing.T) {
 	require.False(t, FollowsPeer(nil))
 	require.False(t, FollowsPeer(errBoom))
@@ -218,8 +220,8 @@ func TestFollowsPeer(t *testing.T) {
 	require.False(t, FollowsPeer(&collective.MismatchError{}))
 }
 
-// TestOwnFailureComesFirst: a worker reports its own failure rather than that of a peer, in
-// whichever order they come.
+// TestOwnFailureComesFirst requires that a worker reports its own failure and not the failure of
+// a peer, even if that came first.
 func TestOwnFailureComesFirst(t *testing.T) {
 	f := failures{errs: []*TaskError{
 		{Shard: -1, Err: &collective.PeerError{Rank: 3}}, {Shard: 5, Err: errBoom}, {Shard: 7, Err: errBoom},
@@ -228,8 +230,8 @@ func TestOwnFailureComesFirst(t *testing.T) {
 	require.Equal(t, -1, (&failures{errs: f.errs[:1]}).choose().Shard)
 }
 
-// TestDamageComesFirst: damage by a disk is reported first, because it may be the cause of
-// every other failure.
+// TestDamageComesFirst requires that disk damage is reported and not another failure, as it may
+// be the cause of all others.
 func TestDamageComesFirst(t *testing.T) {
 	damage := &disk.DamagedError{File: "rows", Err: errBoom}
 	f := failures{errs: []*TaskError{
@@ -257,7 +259,7 @@ func outcomesOf(t testing.TB) (*plan.Plan, [][]byte) {
 	return compiled, [][]byte{both.parts[0].outcome, both.parts[1].outcome}
 }
 
-// TestMergeOutcomes: merging keeps all bits, even those of a NaN, and outcomes that do not
+// TestMergeOutcomes requires that merging keeps values, even NaN, and that outcomes that do not
 // match the plan are refused.
 func TestMergeOutcomes(t *testing.T) {
 	p, good := outcomesOf(t)
@@ -293,8 +295,8 @@ func TestMergeOutcomes(t *testing.T) {
 	require.ErrorContains(t, err, "no plan")
 }
 
-// TestCostsOfWorkersAddUp: bytes held, written and moved add up over workers; elapsed times do
-// not.
+// TestCostsOfWorkersAddUp requires that the bytes held, written and moved, and the busy times, are
+// summed over workers, and that the elapsed time is the longest one.
 func TestCostsOfWorkersAddUp(t *testing.T) {
 	p, good := outcomesOf(t)
 	name := p.Queues[0].Name
@@ -316,7 +318,7 @@ func TestCostsOfWorkersAddUp(t *testing.T) {
 	require.Equal(t, []StageReport{{Node: 3, Program: "ring", Calls: 12, Bytes: 90, Busy: 24}, {Node: 4, Calls: 1}, {Node: 5, Bytes: 9}}, report.Queues[0].Stages)
 }
 
-// FuzzMergeOutcomes: no bytes from a worker cause a panic.
+// FuzzMergeOutcomes requires that no bytes from a worker make MergeOutcomes panic.
 func FuzzMergeOutcomes(f *testing.F) {
 	p, good := outcomesOf(f)
 	f.Add(good[0], good[1])
