@@ -2,7 +2,7 @@
 
 package comqueue_test
 
-// everyRun is the stride of the runs of a test that are repeated on workers.
+// everyRun is 1: all jobs of a test also run on workers.
 const everyRun = 1
 
 // asWorkers returns the numbers of workers on which a job with the given slots runs.
