@@ -2,5 +2,5 @@
 
 package parquet
 
-// raced is 1 under the race detector.
+// raced is 1 under the race detector, otherwise 0.
 const raced = 1

@@ -2,7 +2,7 @@
 
 package parquet
 
-// asWorkers are all settings with two or three workers.
+// asWorkers returns all settings with two or three workers.
 func asWorkers() (all []setting) {
 	for _, p := range []int{1, 2, 3, 8} {
 		for _, rows := range []int{1, 7, 1024} {
@@ -14,5 +14,5 @@ func asWorkers() (all []setting) {
 	return append(all, setting{1, 7, 1})
 }
 
-// flippedBits is the stride of the bits that are flipped.
+// flippedBits is the stride of the bits that a test flips.
 const flippedBits = 1
