@@ -8,28 +8,28 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Algorithm makes a communicate function use an algorithm of package collective/algorithm,
-// given by name, with its dimensions if it takes any:
+// Algorithm makes a communicate function use the given algorithm of package
+// collective/algorithm. The name may include dimensions, if the algorithm takes any:
 //
 //	comqueue.AllReduce(sums, comqueue.Algorithm("ring"))
 //	comqueue.AllReduce(sums, comqueue.Algorithm("torus:2x4"))
 //
-// Without it the algorithm is chosen among those that give the same bits. A named algorithm may
-// fold in an order of its own. If its result then depends on the number of subtasks, also for a
-// buffer that ForEachShard filled, the plan says so. A wrong name or wrong dimensions are
-// errors when the job is built. So is an algorithm that never keeps the order of subtasks with
-// an operator that does not commute. Errors that depend on the number of subtasks are reported
-// before the first superstep.
+// Without this option, the stage chooses among the algorithms that give the same bits. A named
+// algorithm may fold in another order. If that makes the result depend on the number of
+// subtasks, even for a buffer that ForEachShard filled, the plan says so. A wrong name or wrong
+// dimensions are errors when the job is built. It is also an error to combine an algorithm that
+// never keeps the order of subtasks with an operator that does not commute. Errors that depend
+// on the number of subtasks are reported before the first superstep.
 func Algorithm(name string) AlgorithmOption { return AlgorithmOption{name: name} }
 
-// AlgorithmOption is an option of every communicate function but Barrier and those of
-// objects and sparse vectors.
+// AlgorithmOption is an option of the communicate functions of buffers, not of Barrier nor of
+// the functions for objects and sparse vectors.
 type AlgorithmOption struct{ name string }
 
 func (a AlgorithmOption) applyReduce(c *reduceConfig) { c.by = &a }
 func (a AlgorithmOption) applyMove(c *moveConfig)     { c.by = &a }
 
-// asked returns the name in the option, "" without an option.
+// asked returns the name in the option, or "" if a is nil.
 func (a *AlgorithmOption) asked() string {
 	if a == nil {
 		return ""
@@ -37,8 +37,8 @@ func (a *AlgorithmOption) asked() string {
 	return a.name
 }
 
-// find returns the algorithm and its dimensions, both nil without an option. The error says
-// what is wrong for any number of subtasks.
+// find returns the algorithm and its dimensions, or nil for both if a is nil. It returns an
+// error if the option is wrong whatever the number of subtasks.
 func (a *AlgorithmOption) find(c program.Collective) (*algorithm.Algorithm, []int, error) {
 	if a == nil {
 		return nil, nil, nil
@@ -67,7 +67,7 @@ func (a *AlgorithmOption) find(c program.Collective) (*algorithm.Algorithm, []in
 	return by, dims, nil
 }
 
-// maxRanks is larger than any number of subtasks, which is at most that of shards.
+// maxRanks is larger than any number of subtasks. There are at most as many subtasks as shards.
 const maxRanks = 1 << 20
 
 // serves returns why the requested algorithm cannot serve p subtasks, or nil.
@@ -85,8 +85,8 @@ func (a *AlgorithmOption) serves(c program.Collective, p, root int, operator str
 	return nil
 }
 
-// needsEveryone reports whether the algorithm folds the forest of each of p subtasks into one
-// whole buffer first, and needs such a buffer of every subtask.
+// needsEveryone reports whether the algorithm first folds the forest of each of p subtasks into
+// one whole buffer, so that every subtask must contribute such a buffer.
 func (a *AlgorithmOption) needsEveryone(c program.Collective, p, shards int) bool {
 	by, dims, err := a.find(c)
 	if err != nil || by == nil {
@@ -102,9 +102,9 @@ func (a *AlgorithmOption) needsEveryone(c program.Collective, p, shards int) boo
 // keepsOrder reports whether an algorithm keeps the order of p subtasks.
 func keepsOrder(by *algorithm.Algorithm, p int) bool { return by.RankOrder != nil && by.RankOrder(p) }
 
-// misusedBy returns why an algorithm cannot go with an operator, or nil if it can for some
-// number of subtasks. One or two subtasks do not count, as any algorithm keeps their order: the
-// job is to run with any number.
+// misusedBy returns why an algorithm cannot be used with an operator, or nil if it can be for
+// some number of subtasks above two. One and two subtasks do not count, as every algorithm
+// keeps their order, and the job should run with any number.
 func misusedBy(by *algorithm.Algorithm, operator string, commutes bool) error {
 	if by == nil || commutes {
 		return nil

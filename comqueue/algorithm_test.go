@@ -15,15 +15,15 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// reduced is the result, on subtask 0, of a queue with two reductions: one over shards and one
-// of whole buffers.
+// reduced is the result, on subtask 0, of a queue with two reductions: one of the buffers of
+// shards, and one of a whole buffer per subtask.
 type reduced struct {
 	shards, whole []uint64
 	result        *engine.Result
 }
 
-// reduce runs ForEachShard and AllReduce on values of many magnitudes, and AllReduce of whole
-// buffers. by is the algorithm; "" leaves the choice to the group.
+// reduce runs a queue that reduces values of many magnitudes: by ForEachShard and AllReduce,
+// and by AllReduce of whole buffers. by is the algorithm; if it is "", the stage chooses.
 func reduce(t *testing.T, p, n int, by string, options ...comqueue.ReduceOption) (reduced, error) {
 	t.Helper()
 	if by != "" {
@@ -37,7 +37,7 @@ func reduce(t *testing.T, p, n int, by string, options ...comqueue.ReduceOption)
 			sums.Put(ctx, make([]float64, n))
 			whole.Put(ctx, sparseValues(ctx.TaskID(), n, 1))
 			for i, v := range whole.Get(ctx) {
-				whole.Get(ctx)[i] = normal(max(min(v, 1e9), -1e9)) // infinities would make NaNs
+				whole.Get(ctx)[i] = normal(max(min(v, 1e9), -1e9)) // sums of infinities would be NaNs
 			}
 		}),
 		comqueue.ForEachShard(sums, func(ctx *comqueue.ComContext, shard int, out []float64) error {
@@ -77,8 +77,8 @@ func programs(r *engine.Result, prefix string) (names []string) {
 	return names
 }
 
-// Every algorithm gives the result that it promises. The plan says what the result depends on,
-// and the report says which algorithm ran.
+// TestAllReduceByEveryAlgorithm requires of every algorithm that its result is independent of
+// parallelism unless the plan marks it, and that the report names the algorithm that ran.
 func TestAllReduceByEveryAlgorithm(t *testing.T) {
 	const n = 40
 	one, err := reduce(t, 1, n, "")
@@ -123,7 +123,8 @@ func TestAllReduceByEveryAlgorithm(t *testing.T) {
 	}
 }
 
-// The report of a stage names the program of that stage, whatever ran after it.
+// TestEachStageSaysWhatRan requires that the report of a stage names the algorithm of that
+// stage, whatever stages ran after it.
 func TestEachStageSaysWhatRan(t *testing.T) {
 	key := shared.Scratch[[]float64]("key")
 	all := shared.Scratch[[]float64]("all")
@@ -145,7 +146,8 @@ func TestEachStageSaysWhatRan(t *testing.T) {
 	require.Contains(t, text, "into=all algorithm=bruck")
 }
 
-// Integer operators give the same result in any order, and the plan does not warn about them.
+// TestIntegerSumsDoNotDependOnParallelism requires that built-in operators on integers give the
+// same result at any parallelism and by any algorithm, and that the plan does not mark them.
 func TestIntegerSumsDoNotDependOnParallelism(t *testing.T) {
 	sums := shared.Scratch[[]int64]("sums")
 	for _, stage := range []comqueue.Stage{comqueue.AllReduce(sums, comqueue.Algorithm("ring")), comqueue.AllReduce(sums, comqueue.Prod, comqueue.Algorithm("double-tree"))} {
@@ -182,7 +184,8 @@ func TestIntegerSumsDoNotDependOnParallelism(t *testing.T) {
 	require.Contains(t, result.Plan.Text(), "depends on parallelism")
 }
 
-// A ReduceScatter after ForEachShard gives the same elements as AllReduce.
+// TestReduceScatterOfShards compares the elements that ReduceScatter gives after ForEachShard
+// with those of AllReduce.
 func TestReduceScatterOfShards(t *testing.T) {
 	hist, block, all := shared.Scratch[[]float64]("hist"), shared.Scratch[[]float64]("block"), shared.Scratch[[]float64]("all")
 	for _, by := range []string{"", "direct", "halving", "ring"} {
@@ -199,7 +202,7 @@ func TestReduceScatterOfShards(t *testing.T) {
 					do(func(ctx *comqueue.ComContext) { hist.Put(ctx, make([]float64, n)) }),
 					comqueue.ForEachShard(hist, func(ctx *comqueue.ComContext, shard int, out []float64) error {
 						if n > 0 && shard == ctx.Shards().Lo && (by == "") != (&out[0] == &hist.Get(ctx)[0]) {
-							return fmt.Errorf("by %q the first part of subtask %d is in the wrong buffer", by, ctx.TaskID())
+							return fmt.Errorf("by %q: whether the first part of subtask %d is in the buffer under the key is wrong", by, ctx.TaskID())
 						}
 						for i := range out {
 							out[i] = float64((shard*13+i*7)%101-50) * pow2((shard*29+i)%80-40)
@@ -225,7 +228,7 @@ func TestReduceScatterOfShards(t *testing.T) {
 					require.Contains(t, text, "ReduceScatter(hist)")
 					require.Contains(t, text, "[rank-tree: depends on parallelism]")
 					require.Contains(t, programs(result, "ReduceScatter")[0], by+" over messages")
-					if p == 1 || p == 2 || by == "halving" && p == 8 { // here both reduce by the same tree
+					if p == 1 || p == 2 || by == "halving" && p == 8 { // here the trees over subtasks and over shards are the same
 						require.Equal(t, one.shards, got, "by %q, %d elements, parallelism %d", by, n, p)
 					}
 				}
@@ -251,5 +254,5 @@ func TestCommutativeOperatorsTakeAnyAlgorithm(t *testing.T) {
 		}
 	}
 	_, err = reduce(t, 3, 20, "halving-doubling", comqueue.Operator("larger", -1e300, larger))
-	require.NoError(t, err, "an algorithm that keeps the order takes any operator")
+	require.NoError(t, err, "an algorithm that keeps the order of subtasks accepts any operator")
 }

@@ -24,9 +24,9 @@ type Op int
 const (
 	// Sum adds; it is the default.
 	Sum Op = iota
-	// Max takes the larger; NaN wins.
+	// Max takes the larger operand, or NaN if either is NaN.
 	Max
-	// Min takes the smaller; NaN wins.
+	// Min takes the smaller operand, or NaN if either is NaN.
 	Min
 	// Prod multiplies.
 	Prod
@@ -50,15 +50,15 @@ func (o Op) String() string {
 func (o Op) applyReduce(c *reduceConfig) { c.op, c.user = o, nil }
 
 // Operator makes a user-defined operator. f combines element by element, dst[i] = dst[i] op
-// src[i], where dst holds the left operand. It may be called on any piece of the buffers, and
+// src[i], where dst holds the left operand. f may be called on any piece of the buffers, and
 // must be associative up to rounding. identity fills the buffers of ForEachShard. name appears
 // in plan and errors.
 func Operator[T Number](name string, identity T, f func(dst, src []T)) ReduceOption {
 	return userOperator{name: name, op: operator[T]{collective.UserOp(name, false, f).WithIdentity(identity), f}}
 }
 
-// CommutativeOperator makes an Operator that commutes, so that algorithms that do not keep the
-// order of subtasks may serve it.
+// CommutativeOperator makes an Operator that commutes. Algorithms that do not keep the order of
+// subtasks accept only such operators.
 func CommutativeOperator[T Number](name string, identity T, f func(dst, src []T)) ReduceOption {
 	return userOperator{name: name, commutes: true, op: operator[T]{collective.UserOp(name, true, f).WithIdentity(identity), f}}
 }
@@ -71,8 +71,8 @@ type userOperator struct {
 
 func (u userOperator) applyReduce(c *reduceConfig) { c.user = &u }
 
-// Length reduces only the first n elements of the buffer, where n is the value of a key that
-// every subtask has put with the same value before the stage runs.
+// Length reduces only the first n elements of the buffer, where n is the value under key. Every
+// subtask must have put the same n before the stage runs.
 func Length(key shared.Key[int]) ReduceOption { return lengthOption{key} }
 
 type lengthOption struct{ key shared.Key[int] }
@@ -89,7 +89,7 @@ type reduceConfig struct {
 	by     *AlgorithmOption
 }
 
-// newReduceConfig applies the options of a communicate function. Its name is part of the error.
+// newReduceConfig applies the options of a communicate function. The error names the function.
 func newReduceConfig(function string, options []ReduceOption) (c reduceConfig, err error) {
 	for _, o := range options {
 		if o == nil {
@@ -130,7 +130,7 @@ func (c reduceConfig) attrs() []engine.Attr {
 	return attrs
 }
 
-// misuseOf returns what is wrong with the options of a reduction of T by a collective.
+// misuseOf returns what is wrong with the options if collective by reduces buffers of T.
 func misuseOf[T Number](c reduceConfig, by program.Collective) error {
 	if c.length != nil {
 		if err := c.length.Err(); err != nil {
@@ -153,8 +153,8 @@ func misuseOf[T Number](c reduceConfig, by program.Collective) error {
 	return misusedBy(a, c.opName(), c.commutes())
 }
 
-// orderOf returns what the bits of a reduction of T depend on. Built-in operators on integers
-// give the same result in any order.
+// orderOf returns the tree on which the bits of a reduction of T depend: that over shards or
+// that over subtasks. Built-in operators on integers give the same result in any order.
 func orderOf[T Number](c reduceConfig, by program.Collective, perShard bool) engine.Reduction {
 	if !perShard {
 		if c.exact {
@@ -171,7 +171,7 @@ func orderOf[T Number](c reduceConfig, by program.Collective, perShard bool) eng
 	return engine.RankTree
 }
 
-// prefix returns the part of a buffer that is reduced.
+// prefix returns how many of a buffer's elements are reduced.
 func (c reduceConfig) prefix(ctx *ComContext, name string, elements int) (int, error) {
 	if c.length == nil {
 		return elements, nil
@@ -186,7 +186,7 @@ func (c reduceConfig) prefix(ctx *ComContext, name string, elements int) (int, e
 // operator is an operator for one element type.
 type operator[T Number] struct {
 	op collective.Op[T]
-	// apply does dst[i] = dst[i] op src[i].
+	// apply computes dst[i] = dst[i] op src[i].
 	apply func(dst, src []T)
 }
 
@@ -222,10 +222,10 @@ func resolve[T Number](c reduceConfig) (operator[T], error) {
 // the reduced pieces.
 //
 // A buffer filled by ForEachShard is reduced up the tree over shards, so that the result is the
-// same at any parallelism, unless an Algorithm is given that does not take the parts of shards.
-// Any other buffer is taken whole, one per subtask, and reduced in the fold tree over subtasks.
-// The plan marks such results "depends on parallelism". Buffers of different lengths are an
-// error that names two subtasks.
+// same at any parallelism. An Algorithm that does not accept parts of shards is the exception.
+// Any other buffer is taken as one operand per subtask, and reduced in the fold tree over
+// subtasks. The plan marks such results "depends on parallelism". If buffers have different
+// lengths, the error names two subtasks.
 func AllReduce[T Number](key shared.Key[[]T], options ...ReduceOption) Stage {
 	s := &allReduce[T]{key: key}
 	s.config, s.err = newReduceConfig(fmt.Sprintf("AllReduce(%q)", key.Name()), options)
@@ -251,7 +251,7 @@ func (s *allReduce[T]) misuse() error {
 	return nil
 }
 
-// reduces returns the key of the buffer.
+// reduces returns the key of the buffer that is reduced.
 func (s *allReduce[T]) reduces() shared.AnyKey { return s.key }
 
 func (s *allReduce[T]) function() string { return "AllReduce" }
@@ -291,17 +291,17 @@ type reduction[T Number] struct {
 	call    *collective.AllReducer[T]
 	request collective.Reduction[T]
 	forest  *forest[T] // nil if the buffer is whole
-	// everyone says that the algorithm needs a buffer of each subtask. A subtask without rows
+	// everyone is set if the algorithm needs a buffer from each subtask. A subtask without rows
 	// then contributes the operator's identity.
 	everyone bool
 	nothing  []T
 	alone    [1]sharding.Entry[[]T]
 
-	ran                   collective.Description // the latest call
+	ran                   collective.Description // of the latest call
 	sumWaited, recvWaited time.Duration
 }
 
-// newReduction prepares the AllReduce of the stage at a position.
+// newReduction prepares the AllReduce of the stage at position.
 func newReduction[T Number](b *body, position int, key shared.Key[[]T], c reduceConfig) (*reduction[T], error) {
 	op, err := resolve[T](c)
 	if err != nil {
@@ -324,7 +324,7 @@ func newReduction[T Number](b *body, position int, key shared.Key[[]T], c reduce
 	return r, nil
 }
 
-// send sends the subtask's part: its forest if ForEachShard filled one, else the buffer itself.
+// send sends the subtask's part: its forest if ForEachShard filled one, otherwise the buffer.
 func (r *reduction[T]) send() error {
 	buffer := r.key.Get(r.ctx)
 	if r.forest != nil && len(buffer) != r.forest.length {
@@ -359,7 +359,7 @@ func (r *reduction[T]) sum() error {
 	return err
 }
 
-// recv waits for the pieces that the others own.
+// recv waits for the reduced pieces that other subtasks own.
 func (r *reduction[T]) recv() error {
 	before := r.call.Stats().Recv
 	err := r.call.Recv()
@@ -368,7 +368,8 @@ func (r *reduction[T]) recv() error {
 	return err
 }
 
-// partialBytes and resultBytes are the bytes that the stages sent to other subtasks.
+// partialBytes and resultBytes return how many bytes of partial results and of reduced pieces
+// the stages sent to other subtasks.
 func (r *reduction[T]) partialBytes() int64 { return r.call.Stats().Bytes - r.call.Stats().Results }
 func (r *reduction[T]) resultBytes() int64  { return r.call.Stats().Results }
 

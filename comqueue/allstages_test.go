@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// The keys of a queue that uses all communicate functions.
+// These are the keys of a queue that uses all communicate functions.
 var (
 	centre    = shared.Replicated("centre", shared.Float64s())
 	gradient  = shared.Scratch[[]float64]("gradient")
@@ -41,7 +41,7 @@ func smallest(left, right []float64) []float64 {
 	return left[:min(5, len(left))]
 }
 
-// local makes the values that the shards and the subtask contribute.
+// local puts the values that the shards and the subtask contribute.
 func local(ctx *comqueue.ComContext) error {
 	if ctx.StepNo() == 1 {
 		gradient.Put(ctx, make([]float64, 4))
@@ -62,8 +62,8 @@ func local(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// everything is a queue with all communicate functions, at the beginning, in an inner loop and
-// at the end of its superstep.
+// everything adds a queue with all communicate functions. They are at the beginning of its
+// superstep, in an inner loop, and at the end.
 func everything(b *engine.Builder) *engine.Dataset {
 	value := func(i int) float64 { return float64(i%37-18) * pow2(i*29%70-35) }
 	return comqueue.New(b, "everything").
@@ -115,8 +115,9 @@ func everything(b *engine.Builder) *engine.Dataset {
 		Exec()
 }
 
-// Counts and ones are added exactly, and all other values up the tree over shards. So the queue
-// has the same bits at any parallelism.
+// TestQueueOfAllStagesHasTheSameBits runs a queue of all communicate functions at several
+// parallelisms and requires the same bits. Counts and ones are added exactly, and all other
+// values up the tree over shards.
 func TestQueueOfAllStagesHasTheSameBits(t *testing.T) {
 	var want []uint64
 	for _, p := range append(parallelisms, 32) {
@@ -131,7 +132,7 @@ func TestQueueOfAllStagesHasTheSameBits(t *testing.T) {
 				want = got
 			}
 			require.Equal(t, want, got, "parallelism %d, batches of %d", p, batch)
-			require.Equal(t, 1, strings.Count(result.Plan.Text(), "depends on parallelism"), "that of whole objects")
+			require.Equal(t, 1, strings.Count(result.Plan.Text(), "depends on parallelism"), "only the result of whole objects is marked")
 		}
 	}
 }
@@ -149,8 +150,8 @@ func TestPlanOfAllStages(t *testing.T) {
 	}
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.Equal(t, string(want), got, "REWRITE=1 writes it anew")
-	// The stages of the plan ran, and each as many times as the plan says.
+	require.Equal(t, string(want), got, "the plan differs from testdata/plan.txt; REWRITE=1 writes the file again")
+	// Every stage of the plan must have run, as many times as the plan says.
 	shown := map[string]int64{}
 	for _, n := range result.Graph.Nodes {
 		if n.Stage.String() == "communicate" || strings.HasPrefix(n.Op, "AllReduce") {
@@ -186,7 +187,7 @@ func TestStagesCountWhatTheyMove(t *testing.T) {
 		comqueue.AllGather(part, all), comqueue.Gather(part, node0), comqueue.Broadcast(model), comqueue.ReduceScatter(model, sum), comqueue.Barrier())
 	require.NoError(t, err)
 	want := map[string]int64{ // per superstep, over all subtasks
-		`AllGather "part"`:      8 * ((p-1)*(0+10+20+30) + (p-1)*p), // with their lengths
+		`AllGather "part"`:      8 * ((p-1)*(0+10+20+30) + (p-1)*p), // with the lengths of the blocks
 		`Gather "part"`:         8 * (10 + 20 + 30 + (p-1)*p),
 		`Broadcast "model"`:     (p - 1) * (4*100 + 8),
 		`ReduceScatter "model"`: p * 4 * (100 - 25),

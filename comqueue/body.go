@@ -25,16 +25,16 @@ type gang struct {
 	nodes   []engine.NodeID
 	specs   []engine.StageSpec // of the nodes
 	session *shared.Session
-	from    *engine.Cut // where the queue goes on, nil if it begins
+	from    *engine.Cut // where the queue continues, nil if it begins
 
 	reports  *reports
 	subtasks int            // of the queue, in all processes
-	here     sharding.Range // those in this process
-	alive    atomic.Int32   // bodies that have not been closed
-	cut      atomic.Int32   // bodies that have handed over their state
+	here     sharding.Range // the queue's subtasks in this process
+	alive    atomic.Int32   // number of bodies that have not been closed
+	cut      atomic.Int32   // number of bodies that have handed over their state
 
 	bodies []*body // of this process
-	damage damage  // of their files
+	damage damage  // of the bodies' files
 
 	broadcasts []broadcast // by input
 	checks     *checks     // nil if not requested
@@ -80,7 +80,7 @@ func openGang(q *IterativeComQueue, l *layout, nodes []engine.NodeID, stages []e
 	}
 }
 
-// enter opens the session of the queue, or finds the one that it goes on with.
+// enter opens the session of the queue. If the queue continues, it finds the existing session.
 func (g *gang) enter(s engine.GangSpec) (err error) {
 	if s.From != nil {
 		return g.resume(s)
@@ -89,7 +89,7 @@ func (g *gang) enter(s engine.GangSpec) (err error) {
 	return err
 }
 
-// spread says that the queue has subtasks in other processes.
+// spread reports whether the queue has subtasks in other processes.
 func (g *gang) spread() bool { return g.here.Len() < g.subtasks }
 
 // body runs the stages of one subtask of a queue.
@@ -111,7 +111,8 @@ type body struct {
 	instances []*instance // instances of stages that are made for each subtask
 }
 
-// takeNode returns the plan's node for the next described stage.
+// takeNode returns the plan's node of the next stage. Stages are bound in the order in which
+// they were described.
 func (b *body) takeNode() engine.NodeID {
 	b.used++
 	return b.nodes[b.used-1]
@@ -148,8 +149,8 @@ func (b *body) Open(c *engine.Context, in engine.Input, comm *collective.Comm) e
 	return nil
 }
 
-// openInputs puts the rows of all inputs under their keys. It reads them, or finds those of the
-// previous gang in the session.
+// openInputs puts the rows of all inputs under their keys. It reads the rows, or finds in the
+// session the rows of the previous gang.
 func (b *body) openInputs(c *engine.Context, in engine.Input) error {
 	for port, input := range b.queue.inputs {
 		if input.broadcast != nil {
@@ -176,7 +177,7 @@ func (b *body) openInputs(c *engine.Context, in engine.Input) error {
 		}
 	}
 	var onDisk []*onDisk
-	for _, d := range b.context.data { // from here on no rows move to disk to make room
+	for _, d := range b.context.data { // from here on no rows move to disk
 		for shard := c.Range.Lo; shard < c.Range.Hi; shard++ {
 			if f := d.Get(&b.context, shard); f.file != nil {
 				onDisk = append(onDisk, f.file)
@@ -187,12 +188,13 @@ func (b *body) openInputs(c *engine.Context, in engine.Input) error {
 	b.rowsOnDisk = onDisk
 	b.gang.damage.verifying.Unlock()
 	if len(b.rowsOnDisk) > 0 {
-		debug.SetPanicOnFault(true) // see tellOfDisk: this may be another goroutine
+		debug.SetPanicOnFault(true) // as in tellOfDisk, which another goroutine may have called
 	}
 	return nil
 }
 
-// openBroadcast puts the process's one frame of a broadcast input under its key.
+// openBroadcast puts the frame of a broadcast input under its key. The subtasks of a process
+// share one frame.
 func (b *body) openBroadcast(c *engine.Context, port int, in input) error {
 	one := &b.broadcasts[port]
 	one.once.Do(func() {
@@ -214,8 +216,8 @@ func (b *body) openBroadcast(c *engine.Context, port int, in input) error {
 	return one.err
 }
 
-// holdJoined accounts for the copy that a frame makes of several batches. The batches stay too,
-// as the run owns them.
+// holdJoined accounts for the copy that a frame makes of several batches. The batches also stay
+// in memory, as the run owns them.
 func holdJoined(c *engine.Context, port int) error {
 	batches := c.Side(port)
 	if len(batches) < 2 {
@@ -241,7 +243,7 @@ func (b *body) openShard(c *engine.Context, in engine.Input, taking *intake, por
 		if err != nil {
 			return err
 		}
-		key.Put(&b.context, shard, frame) // the session releases it from here on
+		key.Put(&b.context, shard, frame) // from here on the session owns it
 	}
 	frame := key.Get(&b.context, shard)
 	if err := input.columns().checkFrame(frame, &engine.RowsOf{Shard: shard, Input: len(b.context.data) - 1}); err != nil || b.checks == nil {
@@ -296,8 +298,9 @@ func (b *body) Begin(step int) error {
 	return b.checks.begin(b.subtask, step, b.context.objects)
 }
 
-// between is called before a superstep. It opens the queue, or the part that goes on after a
-// cut. With CheckState it makes the queue forget what no key keeps.
+// between is called before a superstep. Before the first superstep of the gang it calls the
+// functions of Begin and Init. With CheckState, before later supersteps, it drops state that is
+// not kept.
 func (b *body) between(step int) error {
 	if step == b.first {
 		if err := b.guard(func() error { return b.open(b.from == nil) }); err != nil || step == 1 {
@@ -323,7 +326,7 @@ func (b *body) observe(step int) error {
 	return err
 }
 
-// Shard implements engine.Loop: the shard being worked on, for errors.
+// Shard implements engine.Loop: it returns the shard being worked on, for errors.
 func (b *body) Shard() int { return b.context.currentShard() }
 
 // Stop implements engine.Loop.
@@ -334,7 +337,7 @@ func (b *body) Stop(int) (bool, error) {
 	return b.ask(b.queue.criterion)
 }
 
-// ask calls a condition of the queue.
+// ask evaluates a condition of the queue.
 func (b *body) ask(condition func(*ComContext) (bool, error)) (yes bool, err error) {
 	err = b.guard(func() error {
 		yes, err = b.context.ask(condition)
@@ -398,14 +401,14 @@ func (b *body) giveRows(c *engine.Context, out engine.Output) error {
 	}
 }
 
-// Close implements engine.Loop. The last subtask that ends closes the session, unless another
-// gang goes on with it. Closing the session releases what all subtasks hold.
+// Close implements engine.Loop. The last subtask to be closed closes the session, unless
+// another gang continues with it. Closing the session releases what all subtasks hold.
 func (b *body) Close() error {
 	if c := b.context.task; c != nil {
 		b.made.close(c)
 		b.files.Close()
 	}
-	b.stages, b.forests, b.instances = nil, nil, nil // the run keeps its subtasks for its report
+	b.stages, b.forests, b.instances = nil, nil, nil // frees them, as the run keeps the body for its report
 	if b.alive.Add(-1) > 0 || int(b.cut.Load()) == b.here.Len() {
 		return nil
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Broadcast gives every subtask a copy of the buffer of subtask 0, or of the subtask that Root
-// names, under the same key. Only the root needs to have put one. Its length may change from
-// superstep to superstep. The other subtasks' buffers are overwritten, and grown if they are
-// too short.
+// Broadcast gives every subtask a copy of the buffer of subtask 0, or of the subtask given by
+// Root, under the same key. Only that subtask needs to have put a buffer. Its length may change
+// from superstep to superstep. The other subtasks' buffers are overwritten, and grown if they
+// are too short.
 func Broadcast[T Element](key shared.Key[[]T], options ...MoveOption) Stage {
 	s := &broadcastStage[T]{key: key}
 	s.config, s.err = newMoveConfig(program.Broadcast, false, options)
@@ -68,10 +68,10 @@ func (s *broadcastStage[T]) bind(b *body, _ int) ([]engine.Stage, error) {
 	}, nil), nil
 }
 
-// BroadcastObject gives every subtask a copy of the object of subtask 0, or of the subtask that
-// Root names, under the same key. The key's codec encodes it; a scratch key has no codec and is
-// an error. The other subtasks' objects under the key are replaced, and released if they have a
-// Release method.
+// BroadcastObject gives every subtask a copy of the object of subtask 0, or of the subtask
+// given by Root, under the same key. The key's codec encodes the object. A scratch key is an
+// error, as it has no codec. The other subtasks' objects under the key are replaced, and
+// released if they have a Release method.
 func BroadcastObject[V any](key shared.Key[V], options ...MoveOption) Stage {
 	s := &broadcastObject[V]{key: key}
 	s.config, s.err = newMoveConfig(program.Broadcast, false, options)
@@ -94,7 +94,7 @@ func (s *broadcastObject[V]) misuse() error {
 	return hasCodec("BroadcastObject", s.key, s.key.Codec())
 }
 
-// hasCodec returns an error if a key has no codec for its objects.
+// hasCodec returns an error if codec, which is the codec of key, is nil.
 func hasCodec[V any](function string, key shared.AnyKey, codec shared.Codec[V]) error {
 	if codec == nil {
 		return fmt.Errorf("%s(%q): a scratch key has no codec to carry its objects: make the key with shared.Replicated", function, key.Name())
@@ -150,7 +150,7 @@ func replace[V any](c *ComContext, key shared.Key[V], v V) {
 	}
 }
 
-// release releases an object that is not in a session any more.
+// release releases v, which is no longer in a session, if it has a Release method.
 func release(v any) {
 	if r, ok := v.(interface{ Release() }); ok {
 		r.Release()

@@ -10,22 +10,22 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// checks find what user functions must not do: modify rows that others share, and make
-// replicated objects differ among subtasks. They are made after the verdict of each superstep,
-// if the job asks for them.
+// checks find two mistakes of user functions: modified rows that others share, and replicated
+// objects that differ among subtasks. The checks are made after the verdict of each superstep,
+// if the job enables them.
 type checks struct {
 	broadcast map[string]bool // names of the broadcast inputs
 	watched   [][]watched     // by subtask: its partitioned rows
 
 	// replicas are the fingerprints of the replicated objects at the beginning of a superstep,
-	// by subtask and by parity of the superstep. As for reports, no lock is needed: subtask 0
-	// reads a half after the verdict of the superstep, and no subtask writes to it again before
-	// subtask 0 arrives at the next verdict.
+	// by subtask and by parity of the superstep. No lock is needed: subtask 0 reads the
+	// fingerprints of a parity after the verdict of the superstep, and no subtask writes that
+	// parity again before subtask 0 arrives at the next verdict.
 	replicas [][2][]shared.Fingerprint
 	traces   *traces // nil if not requested
 }
 
-// watched is a frame that nobody may modify.
+// watched is a frame that no function may modify.
 type watched struct {
 	name  string
 	frame *Frame
@@ -46,7 +46,7 @@ func newChecks(q *IterativeComQueue, subtasks int) *checks {
 	return c
 }
 
-// watch adds a frame of a subtask to those that are checked for modifications.
+// watch adds a frame of a subtask to the frames that are checked for modifications.
 func (c *checks) watch(subtask int, name string, frame *Frame) error {
 	print, err := frame.fingerprint()
 	if err != nil {
@@ -56,8 +56,9 @@ func (c *checks) watch(subtask int, name string, frame *Frame) error {
 	return nil
 }
 
-// begin takes the fingerprints of a subtask's replicated objects, on the subtask. Broadcast
-// rows are left out: their only copy is checked for modifications.
+// begin takes the fingerprints of a subtask's replicated objects, on the subtask's goroutine.
+// It leaves broadcast rows out, as the process has only one copy and checkBroadcasts finds its
+// modifications.
 func (c *checks) begin(subtask, step int, objects *shared.Objects) error {
 	half := &c.replicas[subtask][step&1]
 	prints, err := objects.Fingerprints((*half)[:0], c.isBroadcast)
@@ -67,13 +68,13 @@ func (c *checks) begin(subtask, step int, objects *shared.Objects) error {
 
 func (c *checks) isBroadcast(name string) bool { return c.broadcast[name] }
 
-// check fails if rows that others share were modified in a superstep, or if the subtasks did
-// not hold the same replicated objects when it began. All subtasks call it. The first of each
-// process checks the rows while the others wait: no function of the superstep runs any more,
-// and none of the next superstep runs yet.
+// check returns an error if rows that others share were modified in a superstep, or if the
+// subtasks did not hold the same replicated objects when the superstep began. All subtasks call
+// it. The first subtask of each process checks the rows while the others wait, so that no
+// function runs meanwhile.
 func (b *body) check(step int) error {
 	ctx := b.context.Context()
-	if b.spread() { // in one process the verdict has brought all of them here
+	if b.spread() { // in one process all subtasks have waited for the verdict
 		if err := b.comm.Barrier(ctx); err != nil {
 			return err
 		}
@@ -93,8 +94,9 @@ func (b *body) check(step int) error {
 	return b.compareReplicas(step)
 }
 
-// checkRowsOfAll is checkRows where rows may lie in files that the disk cannot read, which is
-// damage. Files that a function has modified look damaged, too, but that is what is checked here.
+// checkRowsOfAll calls checkRows and, if that fails, reports files that the disk has damaged or
+// cannot read. A file whose rows a function has modified looks damaged too; a modifiedError is
+// therefore returned without a look at the files.
 func (b *body) checkRowsOfAll(step int) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // for the files of other subtasks
 	var found modifiedError
@@ -172,7 +174,8 @@ func checkFrames(frames []watched, when string) error {
 	return nil
 }
 
-// checkReplicas compares what each subtask held with what subtask 0 did.
+// checkReplicas returns an error if the replicated objects of a subtask differed from those of
+// subtask 0 when the superstep began.
 func (c *checks) checkReplicas(step int) error {
 	held := make([][]shared.Fingerprint, len(c.replicas))
 	for subtask := range held {
@@ -188,8 +191,8 @@ func (c *checks) checkReplicas(step int) error {
 	return e
 }
 
-// replicasDiffer names the lowest subtask that differs from subtask 0, and its first object
-// that differs. It returns nil if there is none.
+// replicasDiffer returns an error that names the lowest subtask that differs from subtask 0,
+// and the first object that differs there. It returns nil if no subtask differs.
 func replicasDiffer(held [][]shared.Fingerprint, step int) *engine.ReplicaError {
 	for subtask := 1; subtask < len(held); subtask++ {
 		if d, ok := firstDifference(held[0], held[subtask]); ok {
@@ -199,8 +202,8 @@ func replicasDiffer(held [][]shared.Fingerprint, step int) *engine.ReplicaError 
 	return nil
 }
 
-// compareReplicas is checkReplicas for subtasks in several processes. All subtasks call it; one
-// that differs fails.
+// compareReplicas is checkReplicas for subtasks in several processes. All subtasks call it. It
+// returns the error on the lowest subtask that differs from subtask 0.
 func (b *body) compareReplicas(step int) error {
 	mine := []replicas{{b.subtask, b.checks.replicas[b.subtask][step&1]}}
 	all, _, err := collective.AllReduceObject(b.comm, &collective.ObjectReduction[[]replicas]{
@@ -241,10 +244,10 @@ type replicas struct {
 // difference is a replicated object that is not the same on two subtasks.
 type difference struct {
 	name            string
-	absent, absent0 bool // from the subtask, or from subtask 0
+	absent, absent0 bool // the object is absent from the subtask, or from subtask 0
 }
 
-// describe says how a subtask differs from subtask 0.
+// describe returns how the subtask differs from subtask 0.
 func (d difference) describe(subtask int) string {
 	switch {
 	case d.absent:
@@ -255,7 +258,8 @@ func (d difference) describe(subtask int) string {
 	return fmt.Sprintf("the replicated object %q differs between subtask 0 and subtask %d", d.name, subtask)
 }
 
-// firstDifference returns the first name in which two lists, sorted by name, differ.
+// firstDifference returns the first difference between two lists that are sorted by name. It
+// returns false if there is none.
 func firstDifference(first, other []shared.Fingerprint) (difference, bool) {
 	for i := range max(len(first), len(other)) {
 		switch {

@@ -17,8 +17,8 @@ var (
 	position = shared.Replicated("position", shared.Int())
 )
 
-// trained builds a queue of 6 supersteps over replicated weights, with the given stages.
-// criterion may be nil.
+// trained returns a function that builds a queue of 6 supersteps over replicated weights, with
+// the given stages. criterion may be nil.
 func trained(criterion func(*comqueue.ComContext) (bool, error), stages ...func(*comqueue.ComContext) error) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset {
 		q := comqueue.New(b, "q").
@@ -97,7 +97,7 @@ func TestReplicasThatDifferAreNoticed(t *testing.T) {
 			trained(nil, at(3, 2, func(ctx *comqueue.ComContext) { position.Remove(ctx) })),
 			`the replicated object "position" is on subtask 0 but not on subtask 3 at the beginning of superstep 3;`,
 		},
-		"missing where it is needed": { // the error of the stage comes before that of the check
+		"missing where it is needed": { // the stage fails before the check runs
 			trained(nil, at(3, 2, remove)),
 			`get of replicated key "weights" ([]float64) in session "q", subtask 3: never put`,
 		},
@@ -108,13 +108,13 @@ func TestReplicasThatDifferAreNoticed(t *testing.T) {
 		})
 	}
 	_, _, err := run(t, trained(nil, at(2, 2, nudge)), engine.Parallelism(4), engine.CheckBroadcasts(false))
-	require.NoError(t, err, "nothing is compared where nobody asks for it")
+	require.NoError(t, err, "without CheckBroadcasts, replicas are not compared")
 	_, _, err = run(t, trained(nil, at(0, 2, nudge)), engine.Parallelism(1), engine.CheckBroadcasts(true))
-	require.NoError(t, err, "one subtask cannot differ")
+	require.NoError(t, err, "with one subtask, no replica can differ")
 }
 
-// Objects of a subtask or of a shard may differ between subtasks. So may values that are not
-// session objects.
+// TestOnlyReplicasAreCompared requires that the check accepts scratch objects, objects of
+// shards and values outside of the session that differ between subtasks.
 func TestOnlyReplicasAreCompared(t *testing.T) {
 	work, counts := shared.Scratch[[]int]("work"), shared.PerShard("counts", shared.Int())
 	mine := func(ctx *comqueue.ComContext) error {
@@ -135,8 +135,9 @@ func TestReplicasThatCannotBeEncodedAreNamed(t *testing.T) {
 	require.ErrorContains(t, err, `replicated key "label": shared: encode string`)
 }
 
-// Subtasks run ahead of subtask 0, which does the comparison. No superstep may read the
-// fingerprints of another. The race detector checks this too.
+// TestReplicasAreComparedSuperstepBySuperstep requires that the comparison on subtask 0 reads
+// only the fingerprints of its superstep, even if other subtasks are already in the next
+// superstep. The race detector also checks this.
 func TestReplicasAreComparedSuperstepBySuperstep(t *testing.T) {
 	last := 0
 	build := func(b *engine.Builder) *engine.Dataset {
@@ -158,8 +159,8 @@ func TestReplicasAreComparedSuperstepBySuperstep(t *testing.T) {
 	require.Equal(t, 300, last)
 }
 
-// TestRowsModifiedAtTheEndAreNoticed: the check also finds rows that the close of the queue
-// modifies.
+// TestRowsModifiedAtTheEndAreNoticed requires that the check also finds rows that the close
+// function of the queue modifies.
 func TestRowsModifiedAtTheEndAreNoticed(t *testing.T) {
 	side := comqueue.BroadcastRows("side")
 	for want, modify := range map[string]func(ctx *comqueue.ComContext){

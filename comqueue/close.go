@@ -11,15 +11,15 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Closer makes the rows of a queue from its state, after the last superstep, on
-// subtask 0. Output and OutputBatches make one.
+// Closer makes the rows of a queue from its state, after the last superstep, on subtask 0.
+// Output and OutputBatches return Closers.
 type Closer interface{ closer() (closer, error) }
 
-// ShardCloser makes rows per shard, after the last superstep, on the subtask that
-// owns the shard. ShardOutput and ShardOutputBatches make one.
+// ShardCloser makes rows per shard, after the last superstep, on the subtask that owns the
+// shard. ShardOutput and ShardOutputBatches return ShardClosers.
 type ShardCloser interface{ shardCloser() (closer, error) }
 
-// closer is a checked Closer or ShardCloser.
+// closer is the content of a Closer or ShardCloser whose arguments have been checked.
 type closer struct {
 	schema   *arrow.Schema
 	function any
@@ -28,12 +28,14 @@ type closer struct {
 	start func(t *engine.Context) (emit func(ctx *ComContext, shard int, out func(arrow.Record) error) error, release func())
 }
 
-// Output makes rows of structs whose fields are columns.
+// Output returns a Closer that makes rows of the structs that f returns. The fields of the
+// structs are columns.
 func Output[T any](f func(ctx *ComContext) ([]T, error)) Closer {
 	return structOutput[T]{function: f, rows: func(ctx *ComContext, _ int) ([]T, error) { return f(ctx) }, isNil: f == nil}
 }
 
-// ShardOutput makes the rows of a shard of structs whose fields are columns.
+// ShardOutput returns a ShardCloser that makes the rows of a shard of the structs that f
+// returns. The fields of the structs are columns.
 func ShardOutput[T any](f func(ctx *ComContext, shard int) ([]T, error)) ShardCloser {
 	return structOutput[T]{function: f, rows: f, isNil: f == nil}
 }
@@ -78,20 +80,21 @@ func (o structOutput[T]) closer() (closer, error) {
 
 func (o structOutput[T]) shardCloser() (closer, error) { return o.closer() }
 
-// emitOwned hands a record on and releases it.
+// emitOwned calls out with rows and then releases them.
 func emitOwned(rows arrow.Record, out func(arrow.Record) error) error {
 	defer rows.Release()
 	return out(rows)
 }
 
-// OutputBatches makes rows of batches of a schema. f calls emit for each batch, and still has
-// to release it.
+// OutputBatches returns a Closer that makes rows of batches of a schema. f calls emit for each
+// batch. emit does not take ownership: f must release the batch.
 func OutputBatches(schema engine.Schema, f func(ctx *ComContext, emit func(engine.Batch) error) error) Closer {
 	return batchOutput{schema: schema, function: f, isNil: f == nil,
 		rows: func(ctx *ComContext, _ int, emit func(engine.Batch) error) error { return f(ctx, emit) }}
 }
 
-// ShardOutputBatches makes the rows of a shard of batches of a schema.
+// ShardOutputBatches returns a ShardCloser that makes the rows of a shard of batches of a
+// schema. See OutputBatches.
 func ShardOutputBatches(schema engine.Schema, f func(ctx *ComContext, shard int, emit func(engine.Batch) error) error) ShardCloser {
 	return batchOutput{schema: schema, function: f, isNil: f == nil, rows: f}
 }

@@ -42,7 +42,7 @@ func (frameCodec) Decode(src []byte) (*Frame, error) {
 	return newFrame(memory.DefaultAllocator, rows.Schema(), []arrow.Record{rows})
 }
 
-// fingerprint hashes the values that the accessors return, to detect a modified frame.
+// fingerprint returns a hash of the frame's rows, by which a modified frame is detected.
 func (f *Frame) fingerprint() (uint64, error) {
 	encoded, err := frameCodec{}.Append(nil, f)
 	if err != nil {

@@ -12,20 +12,21 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// ShardColumn is a column of partitioned data, by name and type. When the job is built, a queue
-// checks the columns of its data's keys. Make a column where its key is made.
+// ShardColumn identifies a column of partitioned data by name and type. Make a column where its
+// key is made: when the job is built, a queue checks the columns that were made of its keys.
 type ShardColumn[V any] struct {
 	data   PartitionedData
 	column columnOf[V]
 }
 
-// Get returns the values of a shard that the subtask owns. They are a view without a copy, must
-// not be modified, and are valid until the queue ends.
+// Get returns the values of a shard that the subtask owns. They are not copied, must not be
+// modified, and are valid until the queue ends.
 func (c ShardColumn[V]) Get(ctx *ComContext, shard int) V {
 	return c.column.of(c.data.Get(ctx, shard))
 }
 
-// Nullable returns the column as one that may have nulls. It is for numbers, bools and text.
+// Nullable returns the column as one that may have nulls. The column must have numbers, bools
+// or text.
 func (c ShardColumn[V]) Nullable() NullableShardColumn[V] {
 	c.column.makeNullable(c.data.declared)
 	return NullableShardColumn[V](c)
@@ -35,13 +36,14 @@ func (c ShardColumn[V]) Nullable() NullableShardColumn[V] {
 type NullableShardColumn[V any] ShardColumn[V]
 
 // Get returns the values of a shard that the subtask owns, and which of them are null. The
-// places of nulls hold anything.
+// value of a null is undefined.
 func (c NullableShardColumn[V]) Get(ctx *ComContext, shard int) (V, Nulls) {
 	f := c.data.Get(ctx, shard)
 	return c.column.of(f), f.nulls(c.column.name)
 }
 
-// BroadcastColumn is a column of broadcast data, as ShardColumn is one of partitioned data.
+// BroadcastColumn identifies a column of broadcast data, as ShardColumn does one of partitioned
+// data.
 type BroadcastColumn[V any] struct {
 	data   BroadcastData
 	column columnOf[V]
@@ -85,8 +87,8 @@ func (d PartitionedData) Texts(name string) ShardColumn[Texts] {
 	return ShardColumn[Texts]{d, newColumn(d.declared, name, textsView, func(c *column) Texts { return c.texts })}
 }
 
-// Matrix is a column of vectors of one size: either its type has the size, as for columns made
-// by Vectorize, or all rows of the shard have the same.
+// Matrix is a column of vectors of one size: either the column's type contains the size, as for
+// columns made by Vectorize, or all rows of the shard have the same size.
 func (d PartitionedData) Matrix(name string) ShardColumn[Matrix] {
 	return ShardColumn[Matrix]{d, newColumn(d.declared, name, matrixView, func(c *column) Matrix { return c.matrix })}
 }
@@ -121,8 +123,8 @@ func (d BroadcastData) Texts(name string) BroadcastColumn[Texts] {
 	return BroadcastColumn[Texts]{d, newColumn(d.declared, name, textsView, func(c *column) Texts { return c.texts })}
 }
 
-// Matrix is a column of vectors of one size: either its type has the size, as for columns made
-// by Vectorize, or all rows have the same.
+// Matrix is a column of vectors of one size: either the column's type contains the size, as for
+// columns made by Vectorize, or all rows have the same size.
 func (d BroadcastData) Matrix(name string) BroadcastColumn[Matrix] {
 	return BroadcastColumn[Matrix]{d, newColumn(d.declared, name, matrixView, func(c *column) Matrix { return c.matrix })}
 }
@@ -149,7 +151,8 @@ func newColumn[V any](d *declared, name string, kind viewKind, view func(c *colu
 	return columnOf[V]{w, d.add(w), view}
 }
 
-// makeNullable says that the column may have nulls.
+// makeNullable declares that the column may have nulls, instead of the declaration without
+// nulls.
 func (c *columnOf[V]) makeNullable(d *declared) {
 	d.withdraw(c.plain)
 	c.nullable = true
@@ -165,14 +168,15 @@ type wanted struct {
 	nullable bool
 }
 
-// declared are the columns of a key, in the order in which they were made.
+// declared has the columns of a key in the order in which they were made, and the struct types
+// that its rows are read as.
 type declared struct {
 	mu      sync.Mutex
 	columns []*declaration
 	rows    []rowsWanted
 }
 
-// declaration is one call that made a column.
+// declaration is a column that one call has made.
 type declaration struct {
 	wanted
 	withdrawn bool
@@ -206,7 +210,7 @@ func (d *declared) withdraw(made *declaration) {
 	made.withdrawn = true
 }
 
-// all returns the required columns, each once.
+// all returns the required columns without duplicates.
 func (d *declared) all() (all []wanted) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -244,8 +248,8 @@ func (d *declared) check(schema *arrow.Schema) error {
 	return nil
 }
 
-// checkFrame returns an error for a row of a frame that has a null in a column declared
-// without. of names the shard of the rows; nil means several shards.
+// checkFrame returns an error if a row of the frame has a null in a column that was declared
+// without nulls. of identifies the shard of the rows; nil means several shards.
 func (d *declared) checkFrame(f *Frame, of *engine.RowsOf) error {
 	for _, w := range d.all() {
 		if w.nullable {

@@ -126,8 +126,9 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// TestColumnsThatAreNotThere: wrong columns are reported when the job is built, with the line
-// that adds the data to the queue. Nulls are reported before any stage runs, with their row.
+// TestColumnsThatAreNotThere requires that wrong columns are reported when the job is built,
+// with the line that adds the data to the queue, and that nulls are reported before any stage
+// runs, with their row.
 func TestColumnsThatAreNotThere(t *testing.T) {
 	for _, test := range []struct {
 		name      string
@@ -186,7 +187,8 @@ func TestColumnsThatAreNotThere(t *testing.T) {
 	}
 }
 
-// A column that was requested as nullable allows nulls, however often it is requested.
+// TestColumnsMadeAgain requires that a column allows nulls if it is made several times, each
+// time as nullable.
 func TestColumnsMadeAgain(t *testing.T) {
 	rows := comqueue.PartitionedRows("rows")
 	for range 3 {
@@ -200,7 +202,8 @@ func TestColumnsMadeAgain(t *testing.T) {
 	}
 }
 
-// If a dataset could not be built, only this is reported, and not that its columns are missing.
+// TestColumnsOfWhatCouldNotBeBuilt requires that, if a dataset could not be built, only this is
+// reported, and not that the dataset lacks columns.
 func TestColumnsOfWhatCouldNotBeBuilt(t *testing.T) {
 	rows := comqueue.PartitionedRows("rows")
 	rows.Ints("age")

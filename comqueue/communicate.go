@@ -20,7 +20,7 @@ type Element interface {
 type MoveOption interface{ applyMove(*moveConfig) }
 
 // Root makes a subtask other than 0 the source of a Broadcast, or the destination of a Gather.
-// A subtask that does not exist at the job's parallelism is an error before the first
+// If the subtask does not exist at the job's parallelism, the queue fails before the first
 // superstep.
 func Root(subtask int) MoveOption { return rootOption(subtask) }
 
@@ -28,14 +28,14 @@ type rootOption int
 
 func (r rootOption) applyMove(c *moveConfig) { c.root, c.rooted = int(r), true }
 
-// moveConfig are the options of a collective that reduces nothing.
+// moveConfig has the options of a collective that moves data without a reduction.
 type moveConfig struct {
 	root   int
-	rooted bool // a root was asked for
+	rooted bool // the option Root is given
 	by     *AlgorithmOption
 }
 
-// newMoveConfig applies options, or returns what is wrong with them. uneven says that the
+// newMoveConfig applies options, or returns what is wrong with them. If uneven is true, the
 // subtasks may contribute blocks of different lengths.
 func newMoveConfig(c program.Collective, uneven bool, options []MoveOption) (moveConfig, error) {
 	var m moveConfig
@@ -87,7 +87,7 @@ func usable(keys ...shared.AnyKey) error {
 	return nil
 }
 
-// distinct returns an error for a stage whose keys to read and to write are the same.
+// distinct returns an error if a stage would read and write the same key.
 func distinct(from, into shared.AnyKey) error {
 	if err := usable(from, into); err != nil {
 		return err
@@ -98,7 +98,8 @@ func distinct(from, into shared.AnyKey) error {
 	return nil
 }
 
-// own returns an error for a replicated key of a result that is not the same on every subtask.
+// own returns an error if into is replicated. It is for results that are not the same on every
+// subtask.
 func own(into shared.AnyKey) error {
 	if into.Kind() == shared.KindReplicated {
 		return fmt.Errorf("the result is not the same on every subtask, so that the key %q cannot be replicated: make it with shared.Scratch", into.Name())
@@ -106,8 +107,8 @@ func own(into shared.AnyKey) error {
 	return nil
 }
 
-// sized returns a buffer of n elements with undefined contents: the given one if it is long
-// enough.
+// sized returns a buffer of n elements with undefined contents. It reuses the given buffer if
+// its capacity suffices.
 func sized[T any](buffer []T, n int) []T { return slices.Grow(buffer[:0], n)[:n] }
 
 // apart returns buffer, or nil if it shares memory with other.
@@ -123,12 +124,12 @@ type communication struct {
 	comm   *collective.Comm
 	bytes  int64
 	waited time.Duration
-	ran    collective.Description // the latest call
+	ran    collective.Description // of the latest call
 	runs   int64
-	dense  int64 // of them, those with a dense AllReduce
+	dense  int64 // number of runs with a dense AllReduce
 }
 
-// count runs f, which calls collectives, and adds their statistics.
+// count runs f, which calls collectives, and adds the statistics of these calls.
 func (c *communication) count(f func() error) error {
 	before := c.comm.Stats()
 	err := f()
@@ -183,9 +184,9 @@ func (b *body) options(name string, by *AlgorithmOption) []collective.Option {
 	return options
 }
 
-// Barrier lets no subtask pass before all have arrived. Stages that exchange data by
-// communicate functions do not need it. It orders effects outside the queue, such as writes to
-// files.
+// Barrier lets no subtask pass before all have arrived. It is meant to order effects outside
+// the queue, such as writes to files. Stages that exchange data by communicate functions need
+// no Barrier.
 func Barrier() Stage { return barrier{} }
 
 type barrier struct{}
@@ -210,7 +211,7 @@ func (barrier) bind(b *body, _ int) ([]engine.Stage, error) {
 		Program: func() string {
 			d := b.comm.Describe()
 			d.Algorithm = "meeting"
-			if d.Executor == "messages" { // from another stage: subtasks of one process synchronize in memory
+			if d.Executor == "messages" { // left by another stage: a barrier within one process uses memory
 				d.Executor = "shared memory"
 			}
 			return d.String()

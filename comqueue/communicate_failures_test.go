@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Misuses of a communicate function that depend neither on data nor on parallelism are reported
-// when the job is built, with the user's line that adds the function.
+// TestMisuseOfCommunicateFunctions requires that misuses that depend neither on data nor on
+// parallelism are reported when the job is built, with the user's line that adds the stage.
 func TestMisuseOfCommunicateFunctions(t *testing.T) {
 	buffer, other := shared.Scratch[[]float64]("buffer"), shared.Scratch[[]float64]("other")
 	model := shared.Replicated("model", shared.Float64s())
@@ -68,8 +68,9 @@ func TestMisuseOfCommunicateFunctions(t *testing.T) {
 	}
 }
 
-// Misuses that depend on parallelism or data are reported before the first superstep or in the
-// stage. Nothing hangs.
+// TestFailuresOfCommunicateFunctions requires that misuses that depend on parallelism are
+// reported before the first superstep, and misuses that depend on data by the stage, and that
+// no subtask hangs.
 func TestFailuresOfCommunicateFunctions(t *testing.T) {
 	buffer, other := shared.Scratch[[]float64]("buffer"), shared.Scratch[[]float64]("other")
 	object := shared.Replicated("object", shared.String())
@@ -123,7 +124,7 @@ func TestFailuresOfCommunicateFunctions(t *testing.T) {
 		})
 	}
 	_, err := supersteps(t, 8, 1, fill, comqueue.AllReduce(vectorBuffer, comqueue.Algorithm("torus:2x4")))
-	require.ErrorContains(t, err, "never put", "eight subtasks make a torus of 2x4")
+	require.ErrorContains(t, err, "never put", "with eight subtasks, a torus of 2x4 is no misuse")
 }
 
 var vectorBuffer = shared.Scratch[[]float64]("elsewhere")

@@ -28,7 +28,7 @@ func supersteps(t *testing.T, p, n int, stages ...comqueue.Stage) (*engine.Resul
 	return superstepsWith(t, p, n, true, stages...)
 }
 
-// superstepsWith is supersteps, with or without the check of replicated objects.
+// superstepsWith is supersteps with the check of replicated objects enabled if checked is true.
 func superstepsWith(t *testing.T, p, n int, checked bool, stages ...comqueue.Stage) (*engine.Result, error) {
 	t.Helper()
 	build := func(b *engine.Builder) *engine.Dataset {
@@ -47,7 +47,7 @@ func do(f func(ctx *comqueue.ComContext)) comqueue.Stage {
 	return comqueue.Do(func(ctx *comqueue.ComContext) error { f(ctx); return nil })
 }
 
-// bits makes floats comparable, including NaNs and zeros of both signs.
+// bits returns the bits of floats, so that NaNs and zeros of both signs can be compared.
 func bits(x []float64) []uint64 {
 	b := make([]uint64, len(x))
 	for i, v := range x {
@@ -56,7 +56,7 @@ func bits(x []float64) []uint64 {
 	return b
 }
 
-// odd returns values that a careless copy or comparison would change: NaNs with several
+// odd returns values that incorrect copies or comparisons may change: NaNs with several
 // payloads, zeros of both signs, infinities, subnormals and values of all magnitudes.
 func odd(seed int) float64 {
 	switch seed % 8 {
@@ -72,7 +72,8 @@ func odd(seed int) float64 {
 	return math.Ldexp(float64(seed%101)-50, seed*37%100-50)
 }
 
-// lengthsOf returns the number of elements that subtask r of p contributes in a superstep.
+// lengthsOf has functions that return the number of elements that subtask r of p contributes in
+// a superstep.
 var lengthsOf = map[string]func(r, p, step int) int{
 	"none":        func(int, int, int) int { return 0 },
 	"one each":    func(int, int, int) int { return 1 },
@@ -114,7 +115,7 @@ func TestGatheringConcatenatesInSubtaskOrder(t *testing.T) {
 					return fmt.Errorf("gather to %d: %t, %d elements, want %d: %v", root, ok, len(got), len(want), got)
 				}
 				if !slices.Equal(bits(from.Get(ctx)), bits(brought(ctx.TaskID(), step, length(ctx.TaskID(), p, step)))) {
-					return fmt.Errorf("what the subtask brought has changed")
+					return fmt.Errorf("the buffer that the subtask contributed has changed")
 				}
 				return nil
 			}
@@ -178,7 +179,7 @@ func TestBroadcastGivesTheRootsBuffer(t *testing.T) {
 				for _, o := range options {
 					_, err := supersteps(t, p, 4,
 						do(func(ctx *comqueue.ComContext) {
-							if ctx.TaskID() == root { // the others have an earlier value or none
+							if ctx.TaskID() == root { // the other subtasks have a value of an earlier superstep or none
 								key.Put(ctx, brought(7, ctx.StepNo(), length(7, 8, ctx.StepNo())))
 							}
 						}),
@@ -196,7 +197,8 @@ func TestBroadcastGivesTheRootsBuffer(t *testing.T) {
 	}
 }
 
-// A subtask may modify what it has received by Broadcast or AllGather.
+// TestCopiesAreTheSubtasksOwn requires that a subtask may modify a buffer that it received by
+// Broadcast or AllGather without a change of other subtasks' buffers.
 func TestCopiesAreTheSubtasksOwn(t *testing.T) {
 	model, part, all := shared.Scratch[[]float64]("model"), shared.Scratch[[]float64]("part"), shared.Scratch[[]float64]("all")
 	_, err := supersteps(t, 8, 50,
@@ -227,7 +229,8 @@ func TestCopiesAreTheSubtasksOwn(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Buffers that share memory are not written to while they are read.
+// TestResultsDoNotOverwriteWhatTheyAreMadeOf requires correct results if the buffers under from
+// and into share memory.
 func TestResultsDoNotOverwriteWhatTheyAreMadeOf(t *testing.T) {
 	from, into := shared.Scratch[[]float64]("from"), shared.Scratch[[]float64]("into")
 	for name, c := range map[string]struct {
@@ -263,8 +266,9 @@ func TestResultsDoNotOverwriteWhatTheyAreMadeOf(t *testing.T) {
 	}
 }
 
-// The time that subtasks wait for a slow subtask does not count for the stage in which they
-// wait. In the bubble of synctest, time passes only while all goroutines sleep or wait.
+// TestWaitingIsNotBusy requires that the time in which subtasks wait for a slow subtask does
+// not count as busy time of the stage in which they wait. It runs in a bubble of synctest, in
+// which time passes only while all goroutines sleep or wait.
 func TestWaitingIsNotBusy(t *testing.T) {
 	part, all, block := shared.Scratch[[]float64]("part"), shared.Scratch[[]float64]("all"), shared.Scratch[[]float64]("block")
 	object := shared.Replicated("object", shared.String())
@@ -321,8 +325,8 @@ func TestBarrierLetsNobodyPassBeforeAllHaveCome(t *testing.T) {
 }
 
 func TestReduceScatterGivesEachSubtaskItsBlock(t *testing.T) {
-	// A product of 2 by 2 matrices would need several elements. This operator depends on the
-	// order of its operands too: it keeps the left operand if that is below 5.
+	// This operator of single elements is associative but does not commute: it keeps the left
+	// operand if that is below 5.
 	left := comqueue.Operator("left", 0, func(dst, src []float64) {
 		for i := range dst {
 			if dst[i] > 5 {
@@ -332,7 +336,7 @@ func TestReduceScatterGivesEachSubtaskItsBlock(t *testing.T) {
 	})
 	reference := map[string]func(a, b float64) float64{
 		"sum": func(a, b float64) float64 { return a + b },
-		"max": math.Max, // no NaNs, and zeros of one sign only
+		"max": math.Max, // there are no NaNs, and zeros have one sign
 		"left": func(a, b float64) float64 {
 			if a > 5 {
 				return b - a/16
@@ -378,7 +382,7 @@ func TestReduceScatterGivesEachSubtaskItsBlock(t *testing.T) {
 							}
 							for i, v := range from.Get(ctx) {
 								if v != value(ctx.TaskID(), i) {
-									return fmt.Errorf("what the subtask brought has changed at %d", i)
+									return fmt.Errorf("element %d of the buffer that the subtask contributed has changed", i)
 								}
 							}
 							return nil

@@ -16,7 +16,7 @@ type ComContext struct {
 	session string
 	objects *shared.Objects
 	step    int
-	shard   atomic.Int32 // being worked on, -1 for none; errors of any goroutine name it
+	shard   atomic.Int32 // being worked on, -1 for none; atomic, as other goroutines read it for errors
 	data    []PartitionedData
 	made    *holdings
 	reports *reports
@@ -34,7 +34,7 @@ func (c *ComContext) NumTask() int { return c.task.Parallelism }
 // is the number of the last superstep.
 func (c *ComContext) StepNo() int { return c.step }
 
-// SessionID names the queue's session, the scope of its objects.
+// SessionID returns the name of the queue's session, which is the scope of its objects.
 func (c *ComContext) SessionID() string { return c.session }
 
 // Shards returns the shards that the subtask owns.
@@ -47,13 +47,13 @@ func (c *ComContext) TotalShards() int { return c.task.Shards }
 // may run long or block must watch it.
 func (c *ComContext) Context() context.Context { return c.task.Context }
 
-// Objects gives the keys of package shared access to the subtask's objects.
+// Objects returns the subtask's objects, for the keys of package shared.
 func (c *ComContext) Objects() *shared.Objects { return c.objects }
 
-// Rand returns the draws for a purpose at a shard in this superstep and, in an inner loop, in
-// this round. They are a function of the job's seed, the queue's name, the purpose, the shard,
-// the superstep, the rounds of the inner loops and the index alone. Stages of a queue that name
-// the same purpose draw the same numbers; other queues of the job draw others.
+// Rand returns the random numbers for a purpose and a shard in this superstep and, in an inner
+// loop, in this round. They depend only on the job's seed, the queue's name, the purpose, the
+// shard, the superstep, the rounds of the inner loops and the index of the number. Stages of a
+// queue that name the same purpose draw the same numbers; other queues of the job draw others.
 func (c *ComContext) Rand(purpose string, shard int) sharding.Random {
 	return sharding.NewRandom(c.rounds.seed(), purpose, shard, c.step)
 }
@@ -69,10 +69,10 @@ func (c *ComContext) Empty(shard int) bool {
 	return len(c.data) > 0
 }
 
-// Report records subtask 0's value for this superstep, such as a loss; the values of other
-// subtasks are ignored. It feeds progress, metrics and the training record that comes with the
-// result. If there are several values under one name, the last counts. A name that ReportSum or
-// ReportMax uses in the superstep is an error.
+// Report records subtask 0's value for this superstep, such as a loss; calls on other subtasks
+// are ignored. The value goes to progress, metrics and the training record that comes with the
+// result. If a name has several values, the last one counts. It is an error to use a name that
+// ReportSum or ReportMax uses in the same superstep.
 func (c *ComContext) Report(name string, value float64) {
 	if c.TaskID() != 0 {
 		return
@@ -90,12 +90,13 @@ func (c *ComContext) ReportSum(name string, shard int, value float64) {
 	c.report(name, foldSum, shard, value)
 }
 
-// ReportMax is ReportSum with the maximum.
+// ReportMax is ReportSum with the maximum in place of the sum.
 func (c *ComContext) ReportMax(name string, shard int, value float64) {
 	c.report(name, foldMax, shard, value)
 }
 
-// report stores a shard's value; misuse fails the stage.
+// report stores a shard's value. It records a misuse, which fails the stage when its function
+// returns.
 func (c *ComContext) report(name string, f fold, shard int, value float64) {
 	if err := c.reports.add(c.TaskID(), name, f, shard, value); err != nil && c.misuse == nil {
 		c.misuse = err
@@ -105,7 +106,8 @@ func (c *ComContext) report(name string, f fold, shard int, value float64) {
 // currentShard returns the current shard. Any goroutine may call it at any time.
 func (c *ComContext) currentShard() int { return int(c.shard.Load()) }
 
-// takeMisuse ends a stage: it returns the error of its function, or the misuse of reports.
+// takeMisuse returns err, the error of a stage's function, or if that is nil the recorded
+// misuse of reports.
 func (c *ComContext) takeMisuse(err error) error {
 	if err == nil {
 		err = c.misuse
@@ -121,8 +123,8 @@ func (c *ComContext) ask(f func(*ComContext) (bool, error)) (bool, error) {
 	return yes, c.takeMisuse(err)
 }
 
-// ForShards calls f for each shard the subtask owns that has rows, and names the
-// shard in errors.
+// ForShards calls f for each shard that the subtask owns and that has rows. Errors name the
+// shard.
 func (c *ComContext) ForShards(f func(shard int) error) error {
 	return c.ForShardsWithin(c.task.Range, f)
 }

@@ -11,26 +11,27 @@ import (
 )
 
 // When a queue is cut, its subtasks hand over their encoded objects and the snapshots of their
-// instances. These determine the queue's result. Other subtasks go on from there: the objects
-// of a shard go to its new owner, and all get the replicated objects of subtask 0.
+// instances, which determine the queue's result. Other subtasks continue from this state: each
+// gets the objects of the shards that it owns now, and the replicated objects of subtask 0.
 //
-// The rows stay in the session. Its frames go to the new owners of their shards, each with its
-// share of the budget and its file, and broadcast rows to all. The session releases them when
-// the last gang closes it. What stages have made of rows, such as blocks of HoldBlock, belongs
-// to the subtask and its range of shards: it is released with the gang, and Init makes it anew.
+// The rows stay in the session. The session passes the frame of a shard, with its share of the
+// budget and its file, to the shard's new owner, and broadcast rows to all subtasks. The
+// session releases the rows when the last gang closes it. Data that stages have made from rows,
+// such as blocks of HoldBlock, belong to the subtask and its range of shards: they are released
+// with the gang, and Init makes them again.
 
-// instanceStates are the snapshots of a subtask's instances, in the order of their stages; nil
-// for an instance without one.
+// instanceStates has the snapshots of a subtask's instances in the order of their stages, and
+// nil for an instance without a snapshot.
 type instanceStates [][]byte
 
 var statesCodec = shared.Msgpack[instanceStates]()
 
-// foldsCodec encodes the series that are sums or maxima over shards in the superstep. The close
-// of the queue must not report them in another way. Subtask 0 hands them over under the name
-// "", which no key has.
+// foldsCodec encodes which reported series are sums or maxima over shards in the superstep, as
+// the close of the queue must not report these in another way. Subtask 0 hands the encoding
+// over with the objects, under the name "", which no key has.
 var foldsCodec = shared.Msgpack[map[string]fold]()
 
-// save encodes the objects of the subtask that are kept.
+// save encodes the kept objects of the subtask.
 func (b *body) save() (saved []shared.Encoded, err error) {
 	for e, err := range b.context.objects.Encode(b.queue.isInput) {
 		if err != nil {
@@ -62,7 +63,7 @@ func (b *body) Cut(subtasks int) (part engine.CutPart, err error) {
 			part.Objects = append(part.Objects, e)
 		}
 	}
-	if b.subtask == 0 { // which has the reports
+	if b.subtask == 0 { // only subtask 0 has folded reports
 		if part.Objects, err = b.appendFolds(part.Objects); err != nil {
 			return part, err
 		}
@@ -71,8 +72,8 @@ func (b *body) Cut(subtasks int) (part engine.CutPart, err error) {
 	return part, nil
 }
 
-// appendFolds appends the names of the reports that were folded over shards in the superstep,
-// if any.
+// appendFolds appends the names of the reported series that were folded over shards in the
+// superstep, if there are any.
 func (b *body) appendFolds(objects []shared.Encoded) ([]shared.Encoded, error) {
 	folded := b.reports.foldedIn(b.context.step)
 	if len(folded) == 0 {
@@ -98,9 +99,9 @@ func (b *body) snapshots() ([]byte, error) {
 	return statesCodec.Append(nil, kept)
 }
 
-// goesOn refuses another number of subtasks if the queue's state depends on the number: results
-// that the plan marks as depending on parallelism, and snapshots of instances, each of which
-// belongs to one subtask and cannot be split.
+// goesOn returns an error if the number of subtasks changes from before to after and the
+// queue's state depends on it: because the plan marks a result as depending on parallelism, or
+// because there are snapshots of instances, which belong to one subtask and cannot be split.
 func (g *gang) goesOn(before, after int, snapshots bool) error {
 	if before == after {
 		return nil
@@ -119,8 +120,8 @@ func (g *gang) goesOn(before, after int, snapshots bool) error {
 	return nil
 }
 
-// resume finds the session in which the previous gang left the rows, and gives them to the
-// subtasks that own the shards now. The encoded objects wait until their keys are used.
+// resume finds the session in which the previous gang left the rows, and passes the rows to the
+// subtasks that own the shards now. Objects stay encoded until their keys are used.
 func (g *gang) resume(s engine.GangSpec) error {
 	g.session = s.Sessions.Find(s.Job, s.Queue)
 	if g.session == nil {
@@ -149,7 +150,7 @@ func (g *gang) takeOver(from *engine.Cut) error {
 	var objects []shared.Encoded
 	for i := range from.Parts {
 		given := from.Parts[i].Objects
-		from.Parts[i].Objects = nil // objects keep their own bytes until their keys are used
+		from.Parts[i].Objects = nil // the session keeps the bytes of each object until its key is used
 		for _, e := range given {
 			if e.Name != "" {
 				objects = append(objects, e)
@@ -165,7 +166,7 @@ func (g *gang) takeOver(from *engine.Cut) error {
 	return g.session.Restore(objects)
 }
 
-// rejoin gives the instances of the subtask their snapshots.
+// rejoin restores the instances of the subtask from their snapshots.
 func (b *body) rejoin() error {
 	if b.from == nil || b.from.Subtasks() != b.subtasks || b.from.Parts[b.subtask].Own == nil {
 		return nil

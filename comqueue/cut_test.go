@@ -27,10 +27,10 @@ var (
 	steps  = shared.Scratch[[]float64]("steps")
 )
 
-// walking is a queue whose result depends on nearly everything: rows and broadcast rows,
-// objects of both kinds, draws of supersteps and of rounds of inner loops, the number of the
-// superstep, reports of all kinds, and the criterion. It stops in superstep `until` or after
-// the maximum of 6.
+// walking returns a queue whose result depends on nearly everything that a queue has: rows and
+// broadcast rows, replicated objects and objects of shards, random numbers of supersteps and of
+// rounds of inner loops, the number of the superstep, reports of all kinds, and the criterion.
+// It stops in superstep `until` or after the maximum of 6.
 func walking(name string, rows *engine.Dataset, until int) *comqueue.IterativeComQueue {
 	b := rows.Builder()
 	walk := func(ctx *comqueue.ComContext, shard int, out []float64) error {
@@ -80,13 +80,13 @@ func walking(name string, rows *engine.Dataset, until int) *comqueue.IterativeCo
 		SetMaxIter(6)
 }
 
-// walks adds one such queue to a job.
+// walks returns a function that adds one such queue, over n rows, to a job.
 func walks(n, until int) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset { return walking("walk", dataset(b, n, spread), until).Exec() }
 }
 
-// requireSameSeries requires that queues have reported the same values and have ended in the
-// same way.
+// requireSameSeries requires that the reports of queues have the same values, numbers of
+// supersteps and reasons why the queues stopped.
 func requireSameSeries(t *testing.T, want, got []task.QueueReport, msg ...any) {
 	t.Helper()
 	require.Len(t, got, len(want))
@@ -110,9 +110,9 @@ func resumes(at map[int]int) (options []engine.Option) {
 	return options
 }
 
-// If other subtasks continue a queue, its bits stay the same at any parallelism. The queue is
-// cut after the first superstep, one in the middle, every one, and the last one. Either the
-// criterion or the maximum ends it.
+// TestCutQueuesHaveTheSameBits requires the same bits if other subtasks continue a queue, at
+// any parallelism. The queue is cut after the first superstep, after a later one, after every
+// one, or after the last one. It ends by the criterion or by the maximum.
 func TestCutQueuesHaveTheSameBits(t *testing.T) {
 	for _, n := range []int{0, 3, 200} { // rows, in 16 shards
 		for _, until := range []int{4, 0} {
@@ -138,7 +138,8 @@ func TestCutQueuesHaveTheSameBits(t *testing.T) {
 	}
 }
 
-// Queues that feed others, and queues that run at the same time, are each cut independently.
+// TestCutQueuesInARow cuts queues whose rows go to other queues, and queues that run at the
+// same time, each after a superstep of its own.
 func TestCutQueuesInARow(t *testing.T) {
 	build := func(b *engine.Builder) *engine.Dataset {
 		first := walking("first", dataset(b, 60, spread), 0).Exec().Named("value")
@@ -161,8 +162,8 @@ func TestCutQueuesInARow(t *testing.T) {
 	}
 }
 
-// Subtasks that continue a queue begin with Init. They call neither the functions of Begin and
-// of past supersteps again, nor the criterion.
+// TestCutOrder requires that subtasks that continue a queue begin with the functions of Init,
+// and call neither the functions of Begin nor those of past supersteps nor the criterion again.
 func TestCutOrder(t *testing.T) {
 	for _, c := range []struct {
 		at   map[int]int
@@ -192,7 +193,8 @@ func TestCutOrder(t *testing.T) {
 	}
 }
 
-// Rows are neither copied nor read again: the new owners of the shards get the same frames.
+// TestCutMovesRows requires that rows are neither copied nor read again: the new owners of the
+// shards get the same frames.
 func TestCutMovesRows(t *testing.T) {
 	side := comqueue.BroadcastRows("side")
 	var mu sync.Mutex
@@ -223,8 +225,8 @@ func TestCutMovesRows(t *testing.T) {
 	}
 }
 
-// Instances with a snapshot continue at the same parallelism and refuse another. Other
-// instances are created again, at any parallelism.
+// TestCutInstances requires that instances with a snapshot continue at the same parallelism and
+// refuse any other, and that instances without a snapshot are created again at any parallelism.
 func TestCutInstances(t *testing.T) {
 	kept := func() comqueue.Compute { return &keptCaller{} }
 	want, _, err := runOnce(t, descending(room, idle, kept), engine.Parallelism(2), engine.Shards(8))
@@ -252,7 +254,7 @@ func (silent) Calc(*comqueue.ComContext) error           { return nil }
 func (silent) AppendSnapshot(dst []byte) ([]byte, error) { return dst, nil }
 func (s silent) Restore(src []byte) error                { s.restored.Add(int32(1 + len(src))); return nil }
 
-// An empty snapshot counts as a snapshot.
+// TestCutWithEmptySnapshots requires that an empty snapshot counts as a snapshot.
 func TestCutWithEmptySnapshots(t *testing.T) {
 	var restored atomic.Int32
 	_, _, err := runOnce(t, descending(room, idle, func() comqueue.Compute { return silent{&restored} }),
@@ -261,8 +263,9 @@ func TestCutWithEmptySnapshots(t *testing.T) {
 	require.EqualValues(t, 3, restored.Load())
 }
 
-// If the plan says that the result of a queue depends on parallelism, the queue refuses another
-// parallelism and names the stage.
+// TestCutRefusesWhatDependsOnParallelism requires that a queue whose result depends on
+// parallelism, as the plan says, refuses another parallelism with an error that names the
+// stage.
 func TestCutRefusesWhatDependsOnParallelism(t *testing.T) {
 	whole := func(b *engine.Builder) *engine.Dataset {
 		return comqueue.New(b, "q").
@@ -285,8 +288,8 @@ func TestCutRefusesWhatDependsOnParallelism(t *testing.T) {
 	}
 }
 
-// Scratch is lost when other subtasks continue, so a queue that relies on it gives another
-// result.
+// TestCutFindsWhatIsNotKept requires that scratch is lost when other subtasks continue, so that
+// a queue that relies on scratch fails or gives another result.
 func TestCutFindsWhatIsNotKept(t *testing.T) {
 	kept := func() comqueue.Compute { return comqueue.ComputeFunc(idle) }
 	first := func(ctx *comqueue.ComContext) error {
@@ -307,7 +310,8 @@ func TestCutFindsWhatIsNotKept(t *testing.T) {
 	require.ErrorContains(t, err, `get of scratch key "steps" ([]float64) in session "q", subtask 0: never put`)
 }
 
-// Misuse of reports is found at the end of the queue, even if other subtasks close it.
+// TestCutKeepsWhatWasReported requires that misuse of reports in the close function is found
+// even if other subtasks close the queue.
 func TestCutKeepsWhatWasReported(t *testing.T) {
 	build := func(b *engine.Builder) *engine.Dataset {
 		return comqueue.New(b, "q").Do(func(ctx *comqueue.ComContext) error {
@@ -324,7 +328,7 @@ func TestCutKeepsWhatWasReported(t *testing.T) {
 	}
 }
 
-// engine.Check may cut the queues of a job: subtasks take turns in each gang.
+// TestCheckOfCutQueues runs engine.Check with cuts: in each gang its subtasks take turns.
 func TestCheckOfCutQueues(t *testing.T) {
 	job := engine.Define("walks", func(b *engine.Builder, _ struct{}) error {
 		engine.Collect(walks(40, 0)(b), "rows")
@@ -353,7 +357,7 @@ func (c failingCodec) Decode(src []byte) ([]float64, error) {
 	return c.Codec.Decode(src)
 }
 
-// runHeld runs a queue with its own session store and allocator, and requires that both are
+// runHeld runs a queue with a new session store and a new allocator, and requires that both are
 // empty afterwards.
 func runHeld(t *testing.T, ctx context.Context, build buildPart, regroup func(queue string, step int) int, env task.Env, options ...engine.Option) (map[int][]uint64, *task.Report, error) {
 	t.Helper()
@@ -370,8 +374,8 @@ func runHeld(t *testing.T, ctx context.Context, build buildPart, regroup func(qu
 	return got.rows, report, err
 }
 
-// After any failure at a cut, or a cancellation, the run ends with the cause and leaves nothing
-// behind.
+// TestTroubleAtACut requires that after any failure at a cut, or a cancellation, the run ends
+// with the cause, and that no session and no memory remains.
 func TestTroubleAtACut(t *testing.T) {
 	boom := errors.New("boom")
 	quiet := func() error { return nil }
@@ -387,7 +391,7 @@ func TestTroubleAtACut(t *testing.T) {
 		"cancelled":          {append: func(cancel func()) func() error { return func() error { cancel(); return nil } }, want: context.Canceled.Error()},
 		"cancelled, further": {decode: func(cancel func()) func() error { return func() error { cancel(); return nil } }, want: context.Canceled.Error()},
 	} {
-		// The run is cancelled after one subtask has handed over its state: no subtask
+		// If the run is cancelled after one subtask has handed over its state, no subtask
 		// continues.
 		for _, at := range []struct{ p, after int }{{3, 1}, {3, 3}, {1, 2}} {
 			t.Run(fmt.Sprint(name, at), func(t *testing.T) {
@@ -431,8 +435,8 @@ func TestTroubleAtACut(t *testing.T) {
 	}
 }
 
-// The state of a cut is checked. A queue does not continue from a state that none of its gangs
-// can have handed over, and then nothing of its session is left.
+// TestResumeRefuses requires that the state of a cut is checked: a queue does not continue from
+// a state that none of its gangs can have handed over, and its session is then closed.
 func TestResumeRefuses(t *testing.T) {
 	five := []byte{5, 0, 0, 0, 0, 0, 0, 0}
 	part := func(objects ...shared.Encoded) []engine.CutPart {
@@ -469,9 +473,9 @@ func TestResumeRefuses(t *testing.T) {
 	}
 }
 
-// TestRowsLeaveTheBudget: rows count until their queue ends, even if other subtasks continue
-// it. If queues feed each other, at any time only the rows of one queue and the input of the
-// next count.
+// TestRowsLeaveTheBudget requires that rows count in the budget until their queue ends, even if
+// other subtasks continue it. In a chain of queues, only the rows of one queue and the input of
+// the next count at a time.
 func TestRowsLeaveTheBudget(t *testing.T) {
 	const n, queues = 1 << 17, 5
 	pass := func(d *engine.Dataset) *engine.Dataset {

@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk"
 )
 
-// verifyRows verifies that files still hold what was written to them.
+// verifyRows verifies that the files of the subtask still hold what was written to them.
 func (b *body) verifyRows() error {
 	if err := b.verify(b.rowsOnDisk); err != nil {
 		return err
@@ -41,17 +41,18 @@ func (d *onDisk) verify() error {
 	return nil
 }
 
-// damage is what subtasks of a process find out about their files after a failure.
+// damage is the result of verifying the files of a process's subtasks after a failure.
 type damage struct {
 	verifying sync.Mutex // held while all files are verified, and while files are added or released
 	known     bool
-	err       error // nil if the files are as they were written
+	err       error // nil if all files hold what was written to them
 	shard     int32 // of the damaged file
 }
 
-// findDamage verifies the files of all subtasks in this process, those of this one first: a
-// function may fail because of the rows of another subtask. If several subtasks fail, one of them
-// does so for all. It returns nil if the run ends meanwhile, as its error is known then.
+// findDamage verifies the files of all subtasks in this process, as a function may fail because
+// of the rows of another subtask. It begins with the files of this subtask. If several subtasks
+// fail, the first that calls findDamage verifies for all. It returns nil if the run ends
+// meanwhile, as the error of the run is already known then.
 func (b *body) findDamage() error {
 	d := &b.gang.damage
 	d.verifying.Lock()
@@ -64,7 +65,8 @@ func (b *body) findDamage() error {
 	return d.err
 }
 
-// verifyAll returns false if the run ends before it is done.
+// verifyAll verifies the files of all subtasks in this process until one is damaged. It returns
+// false if the run ends before.
 func (b *body) verifyAll() (damaged error, done bool) {
 	all := slices.Concat(b.rowsOnDisk, b.made.onDisk)
 	for _, other := range b.bodies {
@@ -83,8 +85,8 @@ func (b *body) verifyAll() (damaged error, done bool) {
 	return nil, true
 }
 
-// guard calls f. If f fails while rows are in files, it verifies the files first: damage by the
-// disk may be the cause of any other failure.
+// guard calls f. If f fails or panics, guard verifies all files before it returns, as damage by
+// the disk may be the cause of any failure.
 func (b *body) guard(f func() error) (err error) {
 	returned := false
 	defer func() {
@@ -102,7 +104,7 @@ func (b *body) guard(f func() error) (err error) {
 		}
 		var found *disk.DamagedError
 		switch {
-		case errors.As(err, &found): // perhaps of another file
+		case errors.As(err, &found): // damage found by f, perhaps of another file
 			b.context.shard.Store(shard)
 		case strings.Contains(err.Error(), damage.Error()):
 			err = damage
@@ -115,7 +117,7 @@ func (b *body) guard(f func() error) (err error) {
 	return err
 }
 
-// guarded wraps the functions of stages in guard.
+// guarded makes the functions of stages run within guard.
 func (b *body) guarded(stages []engine.Stage) []engine.Stage {
 	for i := range stages {
 		s := &stages[i]

@@ -16,8 +16,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/mapped"
 )
 
-// TestDamageIsFoundOnce: if several subtasks fail, one of them verifies the files of all, and
-// the others use its verdict. A subtask whose run has ended in the meantime gives no verdict.
+// TestDamageIsFoundOnce requires that, if several subtasks fail, the first verifies the files
+// of all and the others use its result. A subtask whose run has ended in the meantime leaves no
+// result.
 func TestDamageIsFoundOnce(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	files := mapped.NewFiles(disk.OS(), t.TempDir())
@@ -41,14 +42,15 @@ func TestDamageIsFoundOnce(t *testing.T) {
 	sound, damaged, ended := gangOf(t.Context()), gangOf(t.Context()), gangOf(ctx)
 	require.Equal(t, failure, fails(sound.bodies[0]))
 	block[3] ^= 1
-	require.Equal(t, failure, fails(sound.bodies[1]), "the verdict of the first")
+	require.Equal(t, failure, fails(sound.bodies[1]), "the files are not verified again")
 	require.ErrorContains(t, fails(damaged.bodies[1]), "rows, kept beyond the memory budget: the file ")
 	require.Equal(t, 7, damaged.bodies[1].context.currentShard())
 	block[3] ^= 1
 	require.ErrorContains(t, fails(damaged.bodies[0]), "rows, kept beyond the memory budget: the file ")
 	require.Equal(t, 7, damaged.bodies[0].context.currentShard())
 
-	// Damage that the function was told of is told once, with the shard that it failed in.
+	// If the function's error already contains the damage, the damage must be reported only
+	// once, with the shard in which the function failed.
 	for _, format := range []string{"emit: %w", "emit: %v"} {
 		b := gangOf(t.Context()).bodies[1]
 		block[3] ^= 1

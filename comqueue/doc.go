@@ -34,38 +34,40 @@
 //	...
 //	for i, from := range src.Get(ctx, shard) { ... }
 //
-// Get of the key itself returns the rows as a Frame, for code that learns at run time which
-// columns there are.
+// The key's own Get returns the rows as a Frame. It is for code that learns only at run time
+// which columns exist.
 //
 // # What happens
 //
-// Supersteps count from 1. In each, the stages run in the order they were added on every
-// subtask, also where a subtask's shards hold no rows. After the last stage the criterion runs
-// on subtask 0 alone and its verdict is broadcast, so that every subtask takes the same branch.
-// The queue also ends at SetMaxIter; Exec refuses a queue with neither. Then CloseOnNode0 emits
-// the result rows once, or CloseWith emits rows per shard, in shard order. Exec does not change
-// the queue: called twice, it adds two queues.
+// Supersteps count from 1. In each superstep every subtask runs the stages in the order in
+// which they were added, even if its shards hold no rows. After the last stage the criterion
+// runs on subtask 0 alone and its verdict is broadcast, so that every subtask takes the same
+// branch. The queue also ends after the number of supersteps given by SetMaxIter. Exec refuses
+// a queue that has neither a criterion nor a maximum. Then CloseOnNode0 emits the result rows
+// once, or CloseWith emits rows per shard, in shard order. Exec does not change the queue:
+// called twice, it adds two queues.
 //
 // # Objects
 //
 // Stages share objects through typed keys of package shared. An object belongs to one subtask
-// of one queue and is gone when the queue ends, however it ends. Replicated keys hold the same
-// value on every subtask, PerShard keys belong to a shard, Scratch keys are disposable. Reading
-// a key that was never put fails the subtask with an error that names the key.
+// of one queue, and is released when the queue ends, whether it succeeds or fails. Replicated
+// keys hold the same value on every subtask, PerShard keys belong to a shard, Scratch keys are
+// disposable. Reading a key that was never put fails the subtask with an error that names the
+// key.
 //
-// State that the result depends on from one superstep to the next must be under keys that are
-// kept, Replicated and PerShard, or in the snapshots of stages that AddNew makes. A subtask
-// that joins later finds nothing else. Begin runs once and makes state; Init makes scratch on
-// every subtask that joins. The option engine.CheckState makes queues forget everything else
-// between supersteps, so that a test that compares the results with and without it finds
-// missing state. engine.CheckResume makes queues go on with other subtasks, at another
-// parallelism, also after the last superstep. So the close of a queue must make its rows from
-// kept objects and from what Init makes.
+// State that a later superstep needs must be kept: under Replicated and PerShard keys, or in
+// the snapshots of stages that AddNew makes. A subtask that joins later finds only this state.
+// Begin runs once and makes state; Init makes scratch on every subtask that joins. The option
+// engine.CheckState makes queues drop all other state between supersteps. A test that compares
+// the results with and without the option finds state that should have been kept. The option
+// engine.CheckResume makes queues continue with other subtasks, at another parallelism, even
+// after the last superstep. So the close function of a queue must make its rows from kept
+// objects and from what Init makes.
 //
 // # Communicate functions
 //
 // Collectives run between compute functions. Each is a stage of its own in the plan (AllReduce
-// is three), with counts of calls, bytes and seconds:
+// is three stages), and the plan counts its calls, bytes and seconds:
 //
 //	AllReduce(buffer)                    every subtask gets the fold of all buffers
 //	ReduceScatter(from, into)            ... and its own block of it only
@@ -76,37 +78,40 @@
 //	AllReduceShardSparse                 sums of vectors that are mostly zero
 //	Barrier()                            nobody passes before all have come
 //
-// All subtasks run them in the same order. Buffers of lengths that the function does not allow,
-// or different operators, are errors that name two subtasks. A stage does not change its input,
-// unless the result goes under the same key. The subtask may change the result until the stage
-// runs again and overwrites it. Algorithm names the algorithm of a stage. Without it, one is
-// chosen among those that give the same bits, and chosen anew as sizes change. WithoutZeros
-// sends large buffers that are mostly zero without their zeros.
+// All subtasks run these stages in the same order. If the lengths of the subtasks' buffers or
+// their operators do not fit together, the error names two subtasks. A stage does not change
+// its input, unless its result has the same key. The subtask may change the result; the next
+// run of the stage overwrites it. Algorithm names the algorithm of a stage. Without the option
+// Algorithm, the stage chooses among the algorithms that give the same bits, and chooses again
+// when sizes change. WithoutZeros sends large buffers that are mostly zero without their zeros.
 //
-// Repeat and While make inner loops of stages. Repeat ends by a criterion on subtask 0, While
-// by a condition that every subtask evaluates by itself.
+// Repeat and While make inner loops of stages. A criterion that subtask 0 evaluates ends a
+// Repeat; a condition that every subtask evaluates for itself ends a While.
 //
 // # The same bits
 //
-// ForEachShard hands a zeroed buffer to its function for each shard that has rows, and folds
-// the buffers up the aligned tree over the shards; AllReduce finishes that tree. So the sum is
-// the same, to the last bit, at any parallelism. A buffer that a compute function fills as a
-// whole, one per subtask, is folded in a fixed tree over the subtasks instead: the same bits on
-// every run, but not at every parallelism, and the plan says so. The same goes for
-// ReduceScatter, and for objects and sparse vectors, of shards or one per subtask. Algorithms
-// that do not take the parts of shards, such as a ring, fold the parts of each subtask first.
-// Then the result depends on parallelism too, and the plan says so.
+// ForEachShard calls its function with a zeroed buffer for each shard that has rows. It folds
+// the buffers up the aligned tree over the shards, and AllReduce finishes the fold in that
+// tree. So the sum is the same, to the last bit, at any parallelism. A compute function may
+// instead fill one whole buffer per subtask. Such buffers are folded in a fixed tree over the
+// subtasks: every run gives the same bits, but another parallelism gives other bits, and the
+// plan says so. ReduceScatter and the reductions of objects and sparse vectors follow the same
+// rule: the bits are independent of parallelism if the inputs belong to shards, but not if
+// there is one input per subtask. Algorithms that do not take the parts of shards, such as a
+// ring, fold the parts of each subtask first. Then the result depends on parallelism too, and
+// the plan says so.
 //
 // A function given to Do is shared by all subtasks of a process and must not keep state. Stages
 // with state are added with AddNew, one instance per subtask.
 //
 // # Several processes
 //
-// On a cluster the subtasks of a queue are in several processes, and no bit changes. Broadcast
-// data are there once per process. Subtasks in different processes wait for each other in
-// communicate functions, and for the verdict of the criterion, if there is one; a queue with
-// neither lets them be supersteps apart. Values reported by shard are folded as in one process.
-// They reach the progress of the job in rounds, about ten a second and at most 64 supersteps
-// apart, so that reporting does not slow supersteps down. The training record has every value
-// in its place.
+// On a cluster the subtasks of a queue are in several processes. The results have the same bits
+// as in one process. Each process has one copy of broadcast data. Subtasks in different
+// processes wait for each other in communicate functions, and for the verdict of the criterion,
+// if there is one; in a queue with neither, one subtask may be several supersteps ahead of
+// another. Values reported by shard are folded in the same order as in one process. So that
+// reporting does not slow supersteps down, the values are sent to the progress of the job in
+// rounds, which are about a tenth of a second and at most 64 supersteps apart. The training
+// record has each value at its superstep.
 package comqueue

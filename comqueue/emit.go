@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/offheap"
 )
 
-// closeOnce emits the rows of the close on subtask 0.
+// closeOnce emits the rows that the close function makes on subtask 0.
 func (b *body) closeOnce(c *engine.Context, out engine.Output) error {
 	emit, release := b.queue.close.start(c)
 	defer release()
@@ -33,8 +33,9 @@ func (b *body) closeOnce(c *engine.Context, out engine.Output) error {
 	return back.flush()
 }
 
-// heldBack are rows that may be made of data in files. They are emitted when the files have been
-// verified, which is at the end, or when they take more than an eighth of the slot's memory.
+// heldBack holds back rows that may be computed from data in files, until the files are
+// verified. It verifies the files and emits the rows at the end, and whenever the rows take
+// more than an eighth of the slot's memory.
 type heldBack struct {
 	*body
 	task  *engine.Context
@@ -42,7 +43,7 @@ type heldBack struct {
 	most  int64 // bytes
 	rows  []arrow.Record
 	bytes int64
-	err   error // the first one; the close may have ignored it
+	err   error // the first error of add, which the close function may have ignored
 }
 
 // add holds back a copy of rows, or the rows if they are not borrowed.
@@ -67,7 +68,7 @@ func (h *heldBack) add(rows arrow.Record) (err error) {
 	return nil
 }
 
-// keep takes over rows.
+// keep takes ownership of rows, and flushes if they are too many.
 func (h *heldBack) keep(rows arrow.Record) error {
 	n := batch.Size(rows)
 	h.rows, h.bytes = append(h.rows, rows), h.bytes+n
@@ -101,7 +102,8 @@ func (h *heldBack) release() {
 	h.rows, h.bytes = h.rows[:0], 0
 }
 
-// send emits rows of a shard that the close gives, some at a time where they are copied.
+// send emits rows that the close function gives for a shard. If they must be copied, it copies
+// BatchRows rows at a time.
 func (b *body) send(c *engine.Context, out engine.Output, shard int, rows arrow.Record) error {
 	if !borrowed(rows) {
 		return out.Emit(shard, arrowrows.Batch(rows))
@@ -114,7 +116,7 @@ func (b *body) send(c *engine.Context, out engine.Output, shard int, rows arrow.
 	return nil
 }
 
-// sendCopy emits a copy of rows, which it releases.
+// sendCopy emits a copy of rows, and releases rows.
 func (b *body) sendCopy(c *engine.Context, out engine.Output, shard int, rows arrow.Record) error {
 	own, err := copyRows(c, rows)
 	if err != nil {
@@ -124,15 +126,15 @@ func (b *body) sendCopy(c *engine.Context, out engine.Output, shard int, rows ar
 	return out.Emit(shard, arrowrows.Batch(own))
 }
 
-// copyRows returns a copy of rows, which it releases.
+// copyRows returns a copy of rows, and releases rows.
 func copyRows(c *engine.Context, rows arrow.Record) (arrow.Record, error) {
 	defer rows.Release()
 	return batch.Concat(c.Allocator, []arrow.Record{rows})
 }
 
-// borrowed reports whether rows must be copied before others get them: they lie in files of a
-// queue, which nobody verifies after its end, or in memory that the system takes back when the
-// queue ends, without a reference to it.
+// borrowed reports whether rows must be copied before they leave the queue. That is so if they
+// are in files of a queue, which are not verified after the queue ends, or in memory that is
+// freed when the queue ends although the rows do not hold a reference to it.
 func borrowed(rows arrow.Record) bool {
 	return slices.ContainsFunc(rows.Columns(), func(column arrow.Array) bool { return arrayBorrowed(column.Data()) })
 }
@@ -149,8 +151,9 @@ func bufferBorrowed(b *memory.Buffer) bool {
 	return mapped.Contains(b.Bytes()) || offheap.Contains(b.Bytes()) && !keepsMemory(b)
 }
 
-// keepsMemory reports whether the buffer keeps its memory: an allocator has made it, or it is a
-// slice of one that an allocator has made. Buffers around a slice of Go keep nothing.
+// keepsMemory reports whether the buffer holds a reference to its memory: an allocator made it,
+// or it is a slice of a buffer that an allocator made. A buffer that wraps a Go slice holds
+// none.
 func keepsMemory(b *memory.Buffer) bool {
 	for b.Parent() != nil {
 		b = b.Parent()
@@ -158,8 +161,9 @@ func keepsMemory(b *memory.Buffer) bool {
 	return b.Mutable()
 }
 
-// closeShards emits the rows of the close, shard by shard. Files are verified before, as other
-// operators compute with the emitted rows, and after, as the close may read the files.
+// closeShards emits the rows that the close function gives, shard by shard. Files are verified
+// before, as other operators compute with the emitted rows, and afterwards, as the close
+// function may have read them.
 func (b *body) closeShards(c *engine.Context, out engine.Output) error {
 	if err := b.verifyRows(); err != nil {
 		return err

@@ -13,10 +13,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/offheap"
 )
 
-// TestBorrowed: rows are borrowed where any buffer of a column or of its children lies in memory
-// that the buffer does not keep. Under the race detector all memory is on the heap.
+// TestBorrowed requires that rows are borrowed if any buffer of a column or of its children is
+// in memory of the system to which the buffer holds no reference. It is not built for the race
+// detector, under which all memory is on the Go heap.
 func TestBorrowed(t *testing.T) {
-	const n = 1 << 18 // numbers of 8 bytes: memory of the system
+	const n = 1 << 18 // numbers of 8 bytes, so many that the allocator takes memory from the system
 	mem := offheap.NewAllocator(memory.NewGoAllocator())
 	own := memory.NewResizableBuffer(mem)
 	own.Resize(8 * n)

@@ -30,7 +30,8 @@ func show(stages []comqueue.Stage, rows func(ctx *comqueue.ComContext) ([]row, e
 	fmt.Println(engine.Rows[row](result, "rows"))
 }
 
-// Each subtask finds the largest of its numbers. All get the list of these numbers.
+// Each subtask finds the largest of its numbers, and every subtask gets the list of these
+// maxima.
 func ExampleAllGather() {
 	largest := shared.Scratch[[]float64]("largest")
 	all := shared.Replicated("all", shared.Float64s())
@@ -55,8 +56,8 @@ func ExampleAllGather() {
 	// Output: [{27} {51} {75} {99}] <nil>
 }
 
-// A histogram of which each subtask processes its own part: it counts the bins of its part that
-// are not empty, and the counts are added up.
+// Each subtask processes its own part of a histogram: it counts the bins of the part that are
+// not empty, and the counts are added up.
 func ExampleReduceScatter() {
 	histogram, own := shared.Scratch[[]float64]("histogram"), shared.Scratch[[]float64]("own bins")
 	filled := shared.Scratch[[]float64]("filled")
@@ -138,8 +139,9 @@ func ExampleAllReduceShardSparse() {
 	// Output: [{17} {16}] <nil>
 }
 
-// A reduction with an algorithm of the user's choice. The group's own choice never changes a
-// bit. This one may change bits with the parallelism, and the plan says so.
+// The user chooses the algorithm of a reduction. Without the option, the stage chooses an
+// algorithm and the result never depends on parallelism. With this algorithm it may, and the
+// plan says so.
 func ExampleAlgorithm() {
 	sum := shared.Scratch[[]float64]("sum")
 	show([]comqueue.Stage{

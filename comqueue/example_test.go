@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// The mean of a column by Newton's method on the squared error. One step is enough, and the
-// criterion then stops the queue.
+// The queue computes the mean of a column by Newton's method on the squared error. One step is
+// enough, after which the criterion stops the queue.
 func Example() {
 	type estimate struct{ Mean float64 }
 	var (

@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// TestFailures: misuses of a queue, when it is built or when it runs, are reported with names
-// and lines. Nothing hangs.
+// TestFailures requires that misuses of a queue, when it is built or when it runs, are reported
+// with names and lines, and that no subtask hangs.
 func TestFailures(t *testing.T) {
 	buffer := shared.Scratch[[]float64]("buffer")
 	missing := shared.Scratch[[]float64]("missing")
@@ -279,8 +279,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestDatasetsOfAnotherBuild: a queue refuses inputs that the job's function kept from an
-// earlier build. So does a queue that was kept from one.
+// TestDatasetsOfAnotherBuild requires that a queue refuses inputs that the job's function kept
+// from an earlier build, and that a queue kept from an earlier build is refused.
 func TestDatasetsOfAnotherBuild(t *testing.T) {
 	finish := func(q *comqueue.IterativeComQueue) *engine.Dataset {
 		return q.Do(func(*comqueue.ComContext) error { return nil }).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec()

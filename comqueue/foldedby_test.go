@@ -31,8 +31,9 @@ func foldParts(ctx *comqueue.ComContext, shards sharding.Range, out []float64) {
 	}
 }
 
-// A function may fold the parts of shards itself, at all nodes of the tree or at some. The bits
-// are the same as with one buffer per shard, and each shard is requested once.
+// TestFoldedBy requires the same bits if the function given to FoldedBy folds the parts of
+// shards, at all nodes of the tree or at some, as with one buffer per shard. Each shard must be
+// folded once.
 func TestFoldedBy(t *testing.T) {
 	sums := shared.Scratch[[]float64]("sums")
 	const n = 9
@@ -69,16 +70,17 @@ func TestFoldedBy(t *testing.T) {
 	want := run(1, func(sharding.Range) bool { return false })
 	require.Len(t, want, n)
 	for _, p := range parallelisms {
-		require.Equal(t, want, run(p, func(sharding.Range) bool { return false }), "parallelism %d, none", p)
-		require.Equal(t, want, run(p, func(sharding.Range) bool { return true }), "parallelism %d, all", p)
+		require.Equal(t, want, run(p, func(sharding.Range) bool { return false }), "parallelism %d, fold refuses all nodes", p)
+		require.Equal(t, want, run(p, func(sharding.Range) bool { return true }), "parallelism %d, fold accepts all nodes", p)
 		if p > 1 {
 			halves := func(s sharding.Range) bool { return s.Hi <= 8 && s.Lo < 8 }
-			require.Equal(t, want, run(p, halves), "parallelism %d, the first nodes", p)
+			require.Equal(t, want, run(p, halves), "parallelism %d, fold accepts the first nodes", p)
 		}
 	}
 }
 
-// An error of a folding function fails the job, and a nil function is misuse.
+// TestFoldedByFails requires that an error of the function given to FoldedBy fails the job, and
+// that a nil function is reported as misuse.
 func TestFoldedByFails(t *testing.T) {
 	sums := shared.Scratch[[]float64]("sums")
 	each := func(*comqueue.ComContext, int, []float64) error { return nil }

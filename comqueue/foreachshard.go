@@ -10,15 +10,15 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// ForEachShard calls f once for each shard of the subtask that has rows, with a buffer as long
-// as the one under key, filled with the identity of the operator of the AllReduce or
-// ReduceScatter that follows on key: zeros for a sum. f adds the shard's part to out, and must
-// not keep out. The buffers are folded up the tree over shards; a shard without rows is absent
-// from it.
+// ForEachShard calls f once for each shard of the subtask that has rows. The buffer out is as
+// long as the buffer under key, and filled with the identity of the operator of the AllReduce
+// or ReduceScatter that follows on key: with zeros for a sum. f adds the shard's part to out,
+// and must not keep out. The buffers are folded up the tree over shards, in which a shard
+// without rows is absent.
 //
 // The key's own buffer, which a compute function has put before, determines the length and
-// receives the result of the AllReduce. A ReduceScatter overwrites it as working memory, so
-// that each subtask needs one buffer less.
+// receives the result of the AllReduce. A ReduceScatter also uses it as working memory, which
+// saves each subtask a buffer.
 func ForEachShard[T Number](key shared.Key[[]T], f func(ctx *ComContext, shard int, out []T) error, options ...ShardOption[T]) Stage {
 	s := &forEachShard[T]{key: key, f: f, name: functionName(f)}
 	for _, o := range options {
@@ -32,14 +32,15 @@ type ShardOption[T Number] struct {
 	fold func(ctx *ComContext, shards sharding.Range, out []T) (bool, error)
 }
 
-// FoldedBy lets a function fold the parts of shards itself. It pays if the function can do
-// better than with a buffer for each shard, such as for parts that are 0 nearly everywhere.
+// FoldedBy makes ForEachShard call fold, which folds the parts of several shards itself. It
+// pays if fold is faster than filling and folding a buffer for each shard, such as for parts
+// that are 0 nearly everywhere.
 //
 // fold is called once for each node of the tree over shards to which the subtask contributes a
 // buffer: the fewest aligned nodes that cover its shards, without those that have no rows. It
-// adds to out the same bits as folding, up the tree, the parts that f gives for the shards with
-// rows; other bits would make the result depend on parallelism. It returns true, or false
-// without having changed out: then f is called for these shards.
+// must add to out the same bits as folding, up the tree, the parts that f gives for the shards
+// with rows; otherwise the result depends on parallelism. It returns true if it has done so. It
+// may return false without having changed out, and f is then called for these shards.
 func FoldedBy[T Number](fold func(ctx *ComContext, shards sharding.Range, out []T) (bool, error)) ShardOption[T] {
 	return ShardOption[T]{fold}
 }
@@ -52,7 +53,7 @@ type forEachShard[T Number] struct {
 	name   string
 }
 
-// label sets the name that Named gives.
+// label returns the stage with another name, for Named.
 func (s *forEachShard[T]) label(name string) Stage {
 	named := *s
 	named.name = name
@@ -69,7 +70,7 @@ func (s *forEachShard[T]) misuse() error {
 	return s.key.Err()
 }
 
-// fills returns the key of the buffer.
+// fills returns the key of the buffer that is filled.
 func (s *forEachShard[T]) fills() shared.AnyKey { return s.key }
 
 func (s *forEachShard[T]) describe(*layout, int) []engine.StageSpec {
@@ -80,7 +81,7 @@ func (s *forEachShard[T]) describe(*layout, int) []engine.StageSpec {
 }
 
 func (s *forEachShard[T]) bind(b *body, position int) ([]engine.Stage, error) {
-	consumer := b.layout.stages[b.layout.feeds[position]].(interface{ folds() (operator[T], error) }) // newLayout compared the types
+	consumer := b.layout.stages[b.layout.feeds[position]].(interface{ folds() (operator[T], error) }) // cannot panic, as newLayout has compared the types
 	op, err := consumer.folds()
 	if err != nil {
 		return nil, err
@@ -119,7 +120,7 @@ func (s *forEachShard[T]) bind(b *body, position int) ([]engine.Stage, error) {
 	return []engine.Stage{{Node: b.takeNode(), Run: run, Shard: c.currentShard}}, nil
 }
 
-// runNode folds the parts of the shards of a node by s.fold, or else up the tree.
+// runNode folds the parts of a node's shards by s.fold, or up the tree if s.fold returns false.
 func (s *forEachShard[T]) runNode(c *ComContext, fo *forest[T], shards sharding.Range, perShard func(shard int) error) error {
 	first := shards.Lo
 	for ; first < shards.Hi && c.Empty(first); first++ {
@@ -139,7 +140,8 @@ func (s *forEachShard[T]) runNode(c *ComContext, fo *forest[T], shards sharding.
 	case err != nil:
 		return err
 	case done:
-		// Push it as one shard: a node whose other shards are absent has that shard's value.
+		// out is pushed as the value of the first shard: a node has the value of its only shard
+		// if its other shards are absent.
 		fo.folder.Push(first, out)
 		return nil
 	}
@@ -147,15 +149,15 @@ func (s *forEachShard[T]) runNode(c *ComContext, fo *forest[T], shards sharding.
 	return c.ForShardsWithin(shards, perShard)
 }
 
-// forest folds the buffers of one subtask's shards and reuses them: there are as many as the
-// tree is high.
+// forest folds the buffers of one subtask's shards and reuses them. It needs about as many
+// buffers as the tree is high.
 type forest[T Number] struct {
 	op     operator[T]
 	shards sharding.Range
 	folder *sharding.Folder[[]T]
 	length int
 	free   [][]T
-	lent   []T // a buffer in free or in the forest that the forest does not own
+	lent   []T // the borrowed buffer, which is in free or in the folder; nil if there is none
 	cut    []sharding.Entry[[]T]
 }
 
@@ -169,7 +171,7 @@ func newForest[T Number](op operator[T], shards sharding.Range) *forest[T] {
 	return f
 }
 
-// reset begins a superstep, and reuses the buffers of the previous one.
+// reset begins a superstep, and makes the buffers of the previous superstep free.
 func (f *forest[T]) reset(length int) {
 	for _, e := range f.folder.Forest() {
 		f.free = append(f.free, e.Value)
@@ -186,8 +188,8 @@ func (f *forest[T]) forget() {
 	f.free, f.lent, f.cut, f.length = nil, nil, nil, -1
 }
 
-// borrow makes buffer, which the caller owns, the next one that take returns, instead of the
-// one borrowed for the previous superstep. It is called after reset.
+// borrow makes take return buffer, which the caller owns, at its next call. It removes the
+// buffer that was borrowed for the previous superstep. It is called after reset.
 func (f *forest[T]) borrow(buffer []T) {
 	if len(buffer) == 0 {
 		return
@@ -224,7 +226,7 @@ func fill[T Number](buffer []T, v T) {
 	}
 }
 
-// entries returns the forest, its buffers cut to n elements.
+// entries returns the nodes of the forest, with their buffers cut to n elements.
 func (f *forest[T]) entries(n int) []sharding.Entry[[]T] {
 	f.cut = f.cut[:0]
 	for _, e := range f.folder.Forest() {

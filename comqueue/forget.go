@@ -2,10 +2,11 @@ package comqueue
 
 import "fmt"
 
-// Snapshotter is implemented by an instance of a stage added by AddNew if results depend on its
-// fields from one superstep to the next. Snapshots are kept with the objects of the queue, for
-// the subtask of the same number. A queue with a Snapshotter cannot go on at another
-// parallelism; one with state under keys of package shared can.
+// Snapshotter must be implemented by an instance of a stage added by AddNew if results depend
+// on fields that the instance has set in an earlier superstep. Snapshots are kept with the
+// objects of the queue, and restored on the subtask of the same number. A queue with a
+// Snapshotter cannot continue at another parallelism. State under keys of package shared does
+// not have that limitation.
 type Snapshotter interface {
 	Compute
 	// AppendSnapshot appends the state of the instance, as it is between supersteps.
@@ -42,7 +43,7 @@ func (i *instance) snapshot() ([]byte, error) {
 }
 
 // restore sets the state of a new instance from a snapshot, which is nil if the previous
-// instance gave none.
+// instance had none.
 func (i *instance) restore(snapshot []byte) error {
 	if snapshot == nil {
 		return nil
@@ -57,11 +58,12 @@ func (i *instance) restore(snapshot []byte) error {
 	return nil
 }
 
-// bufferHolder holds buffers from one superstep to the next.
+// bufferHolder holds buffers across supersteps. forget drops them.
 type bufferHolder interface{ forget() }
 
-// forget drops everything of the subtask's objects, stages and buffers that a subtask that
-// joins now would not find. It keeps rows, and decodes kept objects from their bytes.
+// forget drops those of the subtask's objects, instances and buffers that a subtask joining now
+// would not have. It keeps the rows, encodes and decodes the kept objects, and makes new
+// instances from their snapshots.
 func (b *body) forget() error {
 	saved, err := b.save()
 	if err != nil {
@@ -73,7 +75,7 @@ func (b *body) forget() error {
 			return err
 		}
 	}
-	// Blocks are verified and dropped; Init makes them again.
+	// Blocks are verified before they are dropped. Init makes them again.
 	if err := b.verify(b.made.onDisk); err != nil {
 		return err
 	}
@@ -96,7 +98,7 @@ func (b *body) forget() error {
 	return b.open(false)
 }
 
-// isInput reports whether a name is that of the queue's rows.
+// isInput reports whether a dataset of the queue has this name.
 func (q *IterativeComQueue) isInput(name string) bool {
 	for _, in := range q.inputs {
 		if in.name() == name {

@@ -14,23 +14,23 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Frame holds rows as columns, in one piece: those of one shard, or all rows of
-// a broadcast dataset. Its accessors are views: they copy nothing, allocate
-// nothing and must not be written to. A Frame is safe for concurrent reading.
+// Frame holds rows as columns, in one piece: the rows of one shard, or all rows of a broadcast
+// dataset. Its accessors return views: they copy and allocate nothing, and the views must not
+// be written to. A Frame is safe for concurrent reading.
 type Frame struct {
 	rows    int
 	record  arrow.Record
 	columns []column
 
-	// The frame's share of a slot's memory, and the file of its rows if they do not fit; see
-	// held.go.
+	// memory, bytes and rowBytes are the frame's share of a slot's memory. file has its rows if
+	// they do not fit in memory; see held.go.
 	memory   budget
-	bytes    int64 // kept
-	rowBytes int64 // of rows in memory, if they could move to a file
+	bytes    int64 // bytes of the slot's memory that count as kept
+	rowBytes int64 // of rows in memory that could move to a file
 	file     *onDisk
 }
 
-// budget is what frames need of the slot's memory.
+// budget has the methods of the slot's memory that frames call.
 type budget interface {
 	GiveUp(bytes int64)
 	GiveUpRows(bytes int64)
@@ -49,8 +49,8 @@ type column struct {
 	ints    []int64
 	bools   Bools
 	texts   Texts
-	// differs names a row of vectors with another number of components than the first row; ""
-	// if all are equal, so that they are a matrix.
+	// differs describes a row of vectors that has another number of components than the first
+	// row. It is "" if all rows have the same number, so that they are a matrix.
 	differs string
 }
 
@@ -72,15 +72,15 @@ func (k viewKind) String() string {
 	return [...]string{"no view", "Matrix", "Vectors", "Sparse", "Floats", "Ints", "Bools", "Texts"}[k]
 }
 
-// wants returns the type of the column.
+// wants returns the name of the column type that the view requires.
 func (k viewKind) wants() string {
 	return [...]string{"nothing", "vectors of one size", "vectors of any sizes", "sparse vectors", "float64", "int64", "bool", "utf8"}[k]
 }
 
-// scalar reports whether the view may have nulls.
+// scalar reports whether the view is of single values, which may have nulls.
 func (k viewKind) scalar() bool { return k >= floatsView }
 
-// cure returns the advice about nulls.
+// cure returns advice about nulls in a column of this view.
 func (k viewKind) cure() string {
 	if k.scalar() {
 		return "read it as Nullable, or leave such rows out"
@@ -117,7 +117,7 @@ func viewOfType(dt arrow.DataType) viewKind {
 	return otherView
 }
 
-// The types that columns are read as; see package engine/columnar.
+// These are the types that columns are read as; see package engine/columnar.
 type (
 	// Matrix is a dense row-major matrix, of vectors of one size.
 	Matrix = columnar.Matrix
@@ -153,7 +153,7 @@ func newFrame(mem memory.Allocator, schema *arrow.Schema, batches []arrow.Record
 	return frameOf(record), nil
 }
 
-// frameOf returns a frame that takes over the caller's reference to its rows.
+// frameOf returns a frame of record, and takes over the caller's reference to record.
 func frameOf(record arrow.Record) *Frame {
 	f := &Frame{rows: int(record.NumRows()), record: record, columns: make([]column, record.NumCols())}
 	for i := range f.columns {
@@ -162,8 +162,8 @@ func frameOf(record arrow.Record) *Frame {
 	return f
 }
 
-// viewColumn prepares the view of a column. Vectors with nulls have none: their values would be
-// undefined.
+// viewColumn prepares the view of a column. Vectors with nulls have no view, as the values of
+// nulls would be undefined.
 func viewColumn(rows engine.Batch, name string, arr arrow.Array) column {
 	c := column{name: name, kind: viewOfType(arr.DataType()), hasNull: arr.NullN() > 0}
 	switch c.kind {
@@ -196,7 +196,8 @@ func viewColumn(rows engine.Batch, name string, arr arrow.Array) column {
 	return c
 }
 
-// viewOf returns the values of a column of a type that V reads, none where vectors have nulls.
+// viewOf returns the values of a column whose type V reads. It returns the zero value for
+// vectors with nulls.
 func viewOf[V columnar.View](rows engine.Batch, name string) V {
 	values, _, _ := columnar.GetNullable[V](rows, name)
 	return values
@@ -205,17 +206,17 @@ func viewOf[V columnar.View](rows engine.Batch, name string) V {
 // Rows returns the number of rows.
 func (f *Frame) Rows() int { return f.rows }
 
-// OnDisk reports whether the rows are in a file, as the memory budget was used up. Damage by
-// the disk is only found when the queue ends. So code that relies on a value, such as an index
-// into memory in assembly, must check it each time.
+// OnDisk reports whether the rows are in a file, because the memory budget was used up. A file
+// that the disk has damaged is found only when the queue ends. So code that would access memory
+// out of bounds by a wrong value, such as an index in assembly, must check the value at each
+// use.
 func (f *Frame) OnDisk() bool { return f.file != nil }
 
 // Batch returns the rows as a batch, borrowed from the frame.
 func (f *Frame) Batch() engine.Batch { return arrowrows.Batch(f.record) }
 
-// find returns the column of that name if it has the requested view. Otherwise it panics with
-// an error that says which columns there are; the engine turns it into the error of the
-// subtask.
+// find returns the column of that name if it has the requested view. Otherwise it panics with a
+// FrameError, which the engine turns into the error of the subtask.
 func (f *Frame) find(name string, kind viewKind, nullable bool) *column {
 	for i := range f.columns {
 		c := &f.columns[i]
@@ -250,8 +251,8 @@ func (f *Frame) nulls(name string) Nulls {
 	return nulls
 }
 
-// FrameError says that a frame does not have the column asked for. Accessors of
-// Frame panic with it, and the engine reports it with operator, subtask and shard.
+// FrameError says that a frame does not have the requested column. Accessors of Frame panic
+// with it, and the engine reports it with operator, subtask and shard.
 type FrameError struct {
 	Column, Problem string
 }
@@ -259,9 +260,9 @@ type FrameError struct {
 // Error implements error.
 func (e *FrameError) Error() string { return fmt.Sprintf("column %q %s", e.Column, e.Problem) }
 
-// Matrix returns the rows of a dense vector column of float64: of a fixed dimension, or of
-// variable vectors that have the same number of components in all rows of the frame. Of
-// variable vectors, a frame without rows is a matrix without columns.
+// Matrix returns the rows of a dense vector column of float64. Its vectors have a fixed size by
+// their type, or the same number of components in all rows of the frame. If the type has no
+// fixed size and the frame has no rows, the matrix has no columns.
 func (f *Frame) Matrix(name string) Matrix {
 	return f.find(name, matrixView, false).matrix
 }
@@ -282,7 +283,7 @@ func (f *Frame) Floats(name string) []float64 { return f.find(name, floatsView, 
 // Ints returns the values of an int64 column.
 func (f *Frame) Ints(name string) []int64 { return f.find(name, intsView, false).ints }
 
-// Release releases the frame's memory. The queue calls it when it ends.
+// Release releases the frame's memory. It is called when the queue ends.
 func (f *Frame) Release() {
 	if f.record != nil {
 		f.record.Release()
@@ -295,7 +296,7 @@ func (f *Frame) Release() {
 	}
 }
 
-// PartitionedData is the key of a dataset's rows in a queue: each subtask holds those of the
+// PartitionedData is the key of a dataset's rows in a queue: each subtask holds the rows of the
 // shards that it owns.
 type PartitionedData struct {
 	key      shared.ShardKey[*Frame]
@@ -308,18 +309,18 @@ func PartitionedRows(name string) PartitionedData {
 	return PartitionedData{key: shared.PerShard[*Frame](name, frameCodec{}), declared: &declared{}}
 }
 
-// WithState returns the key with a function that tells how many more bytes the queue's stages
-// keep on the heap for the rows of a shard, such as margins. The memory budget makes room for
-// them, by moving rows to disk if necessary. The function is called once for each shard, on the
-// subtask that owns it, when broadcast data are available. It must not keep views of the rows,
-// as these may still move to disk.
+// WithState returns the key with a function that returns how many bytes the queue's stages keep
+// on the heap for the rows of a shard, beside the rows, such as for margins. The memory budget
+// reserves these bytes, and moves rows to disk if necessary. bytes is called once for each
+// shard, on the subtask that owns it, when broadcast data are available. It must not keep views
+// of the rows, as the rows may still move to disk.
 func (d PartitionedData) WithState(bytes func(ctx *ComContext, rows *Frame) int64) PartitionedData {
 	d.state = bytes
 	return d
 }
 
-// Get returns the rows of a shard the subtask owns. They are valid until the queue ends, and
-// may be in a file: copy what is to outlive the queue.
+// Get returns the rows of a shard the subtask owns. The rows are valid until the queue ends,
+// and may be in a file. Copy data that is needed after the queue.
 func (d PartitionedData) Get(ctx *ComContext, shard int) *Frame { return d.key.Get(ctx, shard) }
 
 // Name returns the key's name.

@@ -11,14 +11,15 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// matrixRow has a vector of each kind; all have the same two components.
+// matrixRow has a vector of each kind. All three vectors have the same two components.
 type matrixRow struct {
 	Array [2]float64
 	Fixed []float64 `column:"fixed,dim=2"`
 	Open  []float64
 }
 
-// sumsOf is a queue that sums the components of a matrix column over n rows from make.
+// sumsOf returns a function that builds a queue that sums the components of a matrix column
+// over n rows, which make returns.
 func sumsOf(column string, n int, make func(i int) matrixRow) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset {
 		rows := operators.Generate(b, int64(n), func(_ sharding.Random, i int64) matrixRow { return make(int(i)) })
@@ -47,8 +48,8 @@ func sumsOf(column string, n int, make func(i int) matrixRow) func(b *engine.Bui
 	}
 }
 
-// TestVectorsAsMatrices: vectors of every kind can be read as a matrix if all rows have the
-// same number of components. This includes shards without rows.
+// TestVectorsAsMatrices requires that vectors of every kind can be read as a matrix if all rows
+// have the same number of components, even if some shards have no rows.
 func TestVectorsAsMatrices(t *testing.T) {
 	for _, column := range []string{"array", "fixed", "open"} {
 		for _, n := range []int{0, 1, 3, 100} {

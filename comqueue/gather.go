@@ -10,19 +10,20 @@ import (
 )
 
 // AllGather concatenates, on every subtask, the buffers of all subtasks under from, in the
-// order of subtasks, and puts the result under into. The buffers may have any lengths, also 0,
-// and other lengths in each superstep; they are not changed. The buffer under into is
-// overwritten, and grown if it is too short: copy what is to outlive the next run.
+// order of subtasks, and puts the result under into. The buffers may have any lengths,
+// including 0, and the lengths may change from superstep to superstep; the buffers are not
+// changed. The buffer under into is overwritten, and grown if it is too short. Copy data that
+// is needed after the next run of the stage.
 //
-// The result is the same on every subtask, so that into may be replicated. If each subtask
+// The result is the same on every subtask, so into may be replicated. If each subtask
 // contributes elements for each of its shards, in shard order, the result is the same at any
 // parallelism.
 func AllGather[T Element](from, into shared.Key[[]T], options ...MoveOption) Stage {
 	return newGathering(program.AllGather, "AllGather", from, into, options)
 }
 
-// Gather is AllGather to subtask 0 alone, or to the one that Root names. The other subtasks get
-// nothing under into, so the key cannot be replicated.
+// Gather is AllGather to subtask 0 alone, or to the subtask given by Root. The other subtasks
+// get nothing under into, so the key cannot be replicated.
 func Gather[T Element](from, into shared.Key[[]T], options ...MoveOption) Stage {
 	return newGathering(program.Gather, "Gather", from, into, options)
 }

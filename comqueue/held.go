@@ -18,51 +18,51 @@ import (
 	"github.com/superstep-ml/superstep/internal/mapped"
 )
 
-// intake reads the rows of a subtask when the queue opens. They are in memory while the slot's
-// budget lasts, and then in mapped files of the run's directory. A queue reads its rows in
-// every superstep: rows beyond the budget come from the page cache, as far as it goes, or from
-// disk. Each frame accounts for its share of the budget until the session releases it, also if
-// the shard has a new owner by then.
+// intake reads the rows of a subtask when the queue opens. It keeps them in memory while the
+// slot's budget has room, and further rows in mapped files of the run's directory. As a queue
+// reads its rows in every superstep, rows in files come from the page cache if it has room,
+// otherwise from disk. Each frame accounts for its share of the budget until the session
+// releases the frame, even if the shard has a new owner by then.
 type intake struct {
 	context  *ComContext
 	files    *mapped.Files
 	noFiles  bool     // files cannot be mapped
 	state    int64    // bytes of state, which cannot go to disk
 	own      int64    // bytes of the slot's memory that this intake keeps
-	ownRows  int64    // bytes of its rows in memory that could move to files
+	ownRows  int64    // bytes of the intake's rows in memory that could move to files
 	inMemory []*taken // rows that may still move to disk
-	later    []int    // ports that are read after the current one, unless another queue makes their rows
+	later    []int    // ports that are read after the current one, without those whose rows another queue makes
 	at       progress
 }
 
-// progress is the progress of an intake over the shards of a port, for errors that say how much
-// memory all shards need.
+// progress records how far an intake has read a port. It is for errors that say how much memory
+// all shards need.
 type progress struct {
 	in            engine.Input
 	port, shard   int
 	bytes         int64 // of rows so far, including other ports
-	others, state int64 // bytes of rows and state of other ports
+	others, state int64 // bytes of rows, and of state, of the ports that were read before
 }
 
-// taken are the rows of a shard.
+// taken is the rows of a shard that an intake has read.
 type taken struct {
 	what  string
 	shard int
 	frame *Frame
-	bytes int64 // of the rows
+	bytes int64 // size of the rows
 
-	copied int64 // bytes on the heap that the rows are copied from and that are not counted elsewhere
+	copied int64 // bytes on the heap that the rows are copied from, if the budget does not count them otherwise
 }
 
 // onDisk is the rows of a shard, or a block, in a file.
 type onDisk struct {
 	what   string
-	shard  int // -1 for none
+	shard  int // -1 if the file belongs to no shard
 	region *mapped.Region
 }
 
-// rows makes the frame of a shard from its staged batches, which it releases. It reserves
-// memory for the state that stages keep for the rows.
+// rows makes the frame of a shard from its staged batches, and releases the batches. It
+// reserves memory for the state that stages keep for the rows.
 func (in *intake) rows(c *engine.Context, key PartitionedData, shard int, schema *arrow.Schema, of *staged) (*Frame, error) {
 	if err := of.end(); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (in *intake) rows(c *engine.Context, key PartitionedData, shard int, schema
 		return t.frame, nil
 	}
 	owned := false
-	defer func() { // the function is the user's, and may panic
+	defer func() { // the function of WithState may panic
 		if !owned {
 			t.frame.Release()
 		}
@@ -108,8 +108,9 @@ func (in *intake) rows(c *engine.Context, key PartitionedData, shard int, schema
 	return t.frame, nil
 }
 
-// stateOf returns the bytes of state that stages keep for the rows of a shard. If the function fails
-// while the rows are in a file, damage of the file is the cause.
+// stateOf returns the bytes of state that stages keep for the rows of a shard. If the function
+// of WithState fails while the rows are in a file and the file is damaged, the damage is
+// reported as the cause.
 func (d PartitionedData) stateOf(ctx *ComContext, rows *Frame) (n int64, err error) {
 	returned := false
 	defer func() {
@@ -134,9 +135,9 @@ func (d PartitionedData) stateOf(ctx *ComContext, rows *Frame) (n int64, err err
 
 const mostState = 1 << 50 // bytes of a shard's state, far more than any machine has
 
-// frame makes the frame of borrowed batches, in memory or in a file. In memory, batches that
-// are in a file are copied. During the copy their source is counted too, but does not push
-// anything to disk.
+// frame makes the frame of borrowed batches, in memory or in a file. If the frame is in memory
+// and the batches are in files, they are copied. The budget also counts the source of the copy
+// meanwhile, but this does not move other rows to disk.
 func (in *intake) frame(c *engine.Context, t *taken, schema *arrow.Schema, batches []arrow.Record, ofFiles bool) (err error) {
 	full := c.Memory.Reserve(t.bytes)
 	if full != nil {
@@ -180,10 +181,11 @@ func (in *intake) frame(c *engine.Context, t *taken, schema *arrow.Schema, batch
 	return nil
 }
 
-// toDisk copies borrowed batches of a shard to a file. They become the shard's frame, and
-// replace an existing one. full is the error of the memory that has no room. If files cannot be
-// mapped, it changes nothing and returns mapped.ErrUnsupported. Offsets stay on the heap, as
-// they are used long before the checksum is compared.
+// toDisk copies borrowed batches of a shard to a file. The copy becomes the shard's frame and
+// replaces an existing frame. full is the error of the budget that has no room for the batches.
+// If files cannot be mapped, toDisk changes nothing and returns mapped.ErrUnsupported. Offsets
+// of text and vectors stay on the heap: they are used as indices long before the file's
+// checksum is verified, so a damaged offset would do harm.
 func (in *intake) toDisk(c *engine.Context, t *taken, batches []arrow.Record, full error) error {
 	if in.noFiles {
 		return mapped.ErrUnsupported
@@ -210,7 +212,7 @@ func (in *intake) toDisk(c *engine.Context, t *taken, batches []arrow.Record, fu
 	frame.file = &onDisk{what: t.what, shard: t.shard, region: region}
 	if t.frame == nil {
 		t.frame = frame
-	} else { // the frame is under its key already
+	} else { // others have the address of the frame, so it is overwritten
 		frame.bytes += t.frame.bytes
 		t.frame.record.Release()
 		*t.frame = *frame
@@ -219,7 +221,7 @@ func (in *intake) toDisk(c *engine.Context, t *taken, batches []arrow.Record, fu
 	return nil
 }
 
-// toFile copies batches to a file. Meanwhile their source is counted.
+// toFile copies batches to a file. The budget counts the source of the copy meanwhile.
 func (t *taken) toFile(c *engine.Context, files *mapped.Files, size int64, offsets memory.Allocator, batches []arrow.Record) (arrow.Record, *mapped.Region, error) {
 	c.Memory.Take(t.copied)
 	defer c.Memory.Release(t.copied)
@@ -228,14 +230,15 @@ func (t *taken) toFile(c *engine.Context, files *mapped.Files, size int64, offse
 
 // holdRows copies batches of about size bytes to a file of the run's directory.
 func holdRows(files *mapped.Files, what string, size int64, offsets memory.Allocator, batches []arrow.Record) (arrow.Record, *mapped.Region, error) {
-	const aligned = 3 * 64 // bytes that aligning the buffers of a column may take
+	const aligned = 3 * 64 // bytes that the alignment of a column's buffers may take
 	make := func(mem memory.Allocator) (arrow.Record, error) { return batch.ConcatApart(mem, offsets, batches) }
 	compare := func(rows arrow.Record) error { return sameRows(what, rows, batches) }
 	return files.Hold(size+aligned*batches[0].NumCols(), make, compare)
 }
 
-// sameRows compares rows in a file with the batches that they were copied from: pages may have
-// gone to disk and come back before the checksum was computed.
+// sameRows returns an error if rows in a file differ from the batches that they were copied
+// from. The checksum does not show this: pages may have been written to disk and read back,
+// damaged, before the checksum was computed.
 func sameRows(what string, record arrow.Record, batches []arrow.Record) error {
 	at := int64(0)
 	for _, rows := range batches {
@@ -250,16 +253,17 @@ func sameRows(what string, record arrow.Record, batches []arrow.Record) error {
 	return nil
 }
 
-// keep takes bytes of the slot's memory beside what others hold of it now. It reports false if the
-// slot's memory could not hold everything that the intake holds, or the queues of the slot keep
-// more than twice of it together. Rows count as kept where files cannot be mapped.
+// keep takes bytes of the slot's memory even if others use so much of it now that they do not
+// fit. It reports false if what the intake holds would exceed the slot's memory, or if what all
+// queues of the slot keep would exceed twice the slot's memory. Rows in memory count as kept if
+// files cannot be mapped.
 func (in *intake) keep(c *engine.Context, bytes int64) bool {
 	return bytes <= c.Memory.Limit()-in.own-in.ownRows && c.Memory.Keep(bytes, in.noFiles)
 }
 
-// makeRoom reserves bytes of the slot's memory, and moves rows to disk if there are too few.
-// Nobody has views of these rows yet. If no rows can move any more, it takes the bytes anyway
-// if keep allows it.
+// makeRoom reserves bytes of the slot's memory for state, and moves rows to disk if necessary.
+// There are no views of these rows yet. If no further rows can move, it takes the bytes
+// nevertheless if keep allows it.
 func (in *intake) makeRoom(c *engine.Context, bytes int64) error {
 	in.state += bytes
 	for {
@@ -284,14 +288,14 @@ func (in *intake) makeRoom(c *engine.Context, bytes int64) error {
 	return nil
 }
 
-// moveLast moves the last rows in memory to disk. It reports whether there were any and files
-// can be mapped.
+// moveLast moves to disk the rows in memory that were read last. It reports false if there are
+// none or files cannot be mapped.
 func (in *intake) moveLast(c *engine.Context, full error) (bool, error) {
 	if len(in.inMemory) == 0 || in.noFiles {
 		return false, nil
 	}
 	last := in.inMemory[len(in.inMemory)-1]
-	in.inMemory = in.inMemory[:len(in.inMemory)-1] // before toDisk, as that reserves memory for offsets
+	in.inMemory = in.inMemory[:len(in.inMemory)-1] // before toDisk, which calls makeRoom for offsets and thus moveLast
 	c.Memory.GiveUpRows(last.bytes)
 	last.frame.rowBytes = 0
 	in.ownRows -= last.bytes
@@ -307,7 +311,7 @@ func (in *intake) moveLast(c *engine.Context, full error) (bool, error) {
 	return true, err
 }
 
-// open begins a shard of a port. Ports are read one after the other.
+// open begins a shard of a port. All shards of a port are read before the next port.
 func (in *intake) open(input engine.Input, port, shard int) {
 	if in.at.in == nil || port != in.at.port {
 		in.at = progress{in: input, port: port, bytes: in.at.bytes, others: in.at.bytes, state: in.state}
@@ -315,11 +319,12 @@ func (in *intake) open(input engine.Input, port, shard int) {
 	in.at.shard = shard
 }
 
-// refuse returns the error of bytes that do not fit. The memory that it advises also suffices
-// for the state of the port's remaining shards, and for their rows if these stay in memory. It
-// assumes as much state per byte of rows as so far. It reads the remaining shards to know their
-// bytes; the number of rows says less, as rows differ in size. Ports to come count if rows
-// stay in memory, and other queues with what they keep now.
+// refuse returns the error of bytes that do not fit. The error advises how much memory would
+// suffice, also for the state of the port's remaining shards. If rows is true, rows stay in
+// memory, so the advice includes the rows of the remaining shards and of later ports. It
+// includes what other queues keep now. State is assumed to grow in proportion to the bytes of
+// rows. refuse reads the remaining shards to measure their bytes, as the number of rows does
+// not determine them.
 func (in *intake) refuse(c *engine.Context, bytes int64, rows bool) error {
 	used := c.Memory.Used()
 	read, total, ofPort := in.at.bytes-in.at.others, in.state, in.state-in.at.state
@@ -339,8 +344,8 @@ func (in *intake) refuse(c *engine.Context, bytes int64, rows bool) error {
 	return c.Memory.Refuse(bytes, used, max(total, (total+max(others, 0))/2))
 }
 
-// ofLater reads the ports after the current one and returns the bytes of their rows. If the run
-// ends before, it returns the bytes of what it has read.
+// ofLater reads the ports in later and returns the bytes of their rows. If the run ends
+// meanwhile, it returns the bytes that it has read.
 func (in *intake) ofLater(c *engine.Context) (bytes int64) {
 	for _, port := range in.later {
 		p := progress{in: in.at.in, port: port, shard: c.Range.Lo - 1}
@@ -349,8 +354,8 @@ func (in *intake) ofLater(c *engine.Context) (bytes int64) {
 	return bytes
 }
 
-// rest reads the remaining shards and returns the bytes of their rows. If the run ends before,
-// it estimates them.
+// rest reads the remaining shards and returns the bytes of their rows. If reading fails, as the
+// run ends, it estimates them from the shards that were read before.
 func (p *progress) rest(c *engine.Context) (bytes int64) {
 	for shard := p.shard + 1; shard < c.Range.Hi; shard++ {
 		for {
@@ -371,27 +376,27 @@ func (p *progress) rest(c *engine.Context) (bytes int64) {
 	return bytes
 }
 
-// tellOfDisk prepares the subtask's goroutine for rows in files, and logs once that there are
-// any.
+// tellOfDisk prepares the current goroutine for rows in files: a fault when it reads a mapped
+// file becomes a panic. It logs at its first call in a goroutine that rows are in files.
 func tellOfDisk(c *engine.Context) {
-	if debug.SetPanicOnFault(true) { // a page that cannot be read fails the subtask, not the process
+	if debug.SetPanicOnFault(true) { // so a page that cannot be read fails the subtask, not the process
 		return
 	}
 	c.Logger.Info("the memory budget is used up: keeping rows of the queue in files", "queue", c.Node.Queue, "directory", c.SpillDir)
 }
 
-// holdings are the blocks that the stages of a subtask have made of its rows. Like rows, they
-// are in memory while the slot's budget lasts, and then in files.
+// holdings are the blocks that the stages of a subtask have computed from its rows. Like rows,
+// they are in memory while the slot's budget has room, and otherwise in files.
 type holdings struct {
 	files     *mapped.Files
-	verifying *sync.Mutex // held while files are added or released
+	verifying *sync.Mutex // locked while files are added or released
 	reserved  int64       // bytes reserved in the slot's memory
 	onDisk    []*onDisk
 	free      []func()
 }
 
-// block makes a block of zeroed pieces, and calls fill to write each. Nobody changes it
-// afterwards. It reports whether the block is in a file.
+// block makes a block of pieces, and calls fill to write each piece, which is zeroed before.
+// The block is not changed afterwards. block also reports whether it is in a file.
 func (h *holdings) block(c *engine.Context, what string, pieces []int, fill func(piece int, b []byte) error) ([]byte, bool, error) {
 	n := 0
 	for _, size := range pieces {
@@ -425,7 +430,8 @@ func (h *holdings) block(c *engine.Context, what string, pieces []int, fill func
 	return b, true, nil
 }
 
-// beyond returns the error if neither memory nor a file has room.
+// beyond returns the error to report if the memory has no room, by the error full, and writing
+// to a file has failed with err.
 func beyond(c *engine.Context, full, err error) error {
 	var room *mapped.RoomError
 	switch {
@@ -443,7 +449,7 @@ func beyond(c *engine.Context, full, err error) error {
 
 // close releases everything.
 func (h *holdings) close(c *engine.Context) {
-	if len(h.onDisk) > 0 { // others read this while they verify files
+	if len(h.onDisk) > 0 { // other subtasks read onDisk while they verify files
 		h.verifying.Lock()
 		defer h.verifying.Unlock()
 		h.onDisk = nil
@@ -470,16 +476,17 @@ func (a *counted) Allocate(n int) []byte {
 }
 
 // HoldBlock returns a block of bytes that is valid as long as the subtask is in the queue. It
-// is for data that the subtask makes of its rows once and reads in every superstep, such as
-// binned features. The block consists of pieces of given sizes. fill is called for one piece
-// after the other. It writes the piece, which is zeroed, and does not keep it. Afterwards the
-// block must not be changed.
+// is for data that the subtask computes from its rows once and reads in every superstep, such
+// as binned features. pieces has the sizes of the pieces that the block consists of. fill is
+// called for one piece after the other. It writes b, the zeroed bytes of the piece, and must
+// not keep b. The block must not be changed afterwards.
 //
 // Like rows, a block is in memory if the budget of the subtask's slot has room. Otherwise, on
 // Linux, it is in a mapped file that is verified when the queue ends; onDisk says so. A piece
-// is completely in memory while it is filled. If the block is in a file, code that relies on a
-// value, such as an index into memory in assembly, must check it each time. what names the
-// block in errors. Call HoldBlock in Init.
+// is completely in memory while it is filled. If the block is in a file, damage is found only
+// when the queue ends. So code that would access memory out of bounds by a wrong value, such as
+// an index in assembly, must check the value at each use. what names the block in errors. Call
+// HoldBlock in Init.
 func (c *ComContext) HoldBlock(what string, pieces []int, fill func(piece int, b []byte) error) (block []byte, onDisk bool, err error) {
 	block, onDisk, err = c.made.block(c.task, what, pieces, fill)
 	if err != nil {

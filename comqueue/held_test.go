@@ -24,8 +24,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// averaging is a queue that averages rows in ten supersteps of two passes. It calls hook for
-// every shard and pass.
+// averaging returns a function that builds a queue that averages rows in ten supersteps, each
+// with two passes over the rows. It calls hook for every shard and pass.
 func averaging(n int, hook func(step, shard int, values []float64)) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset {
 		read := func(ctx *comqueue.ComContext, shard int, out []float64) error {
@@ -62,8 +62,9 @@ func averaging(n int, hook func(step, shard int, values []float64)) func(b *engi
 	}
 }
 
-// TestRowsBeyondTheBudget: rows that do not fit in the memory budget are in files. The bits of
-// the queue stay the same. It stays within the budget and leaves nothing behind.
+// TestRowsBeyondTheBudget requires that rows that do not fit in the memory budget are kept in
+// files, and that the queue then gives the same bits, stays within the budget and leaves
+// neither files nor memory behind.
 func TestRowsBeyondTheBudget(t *testing.T) {
 	const n = 1 << 17 // a MiB
 	want, _, err := run(t, averaging(n, nil), engine.Parallelism(1), engine.Shards(16))
@@ -76,7 +77,7 @@ func TestRowsBeyondTheBudget(t *testing.T) {
 			require.Equal(t, want, got)
 			require.LessOrEqual(t, result.Report.PeakMemory, 2*budget)
 			if budget > 8*n {
-				require.GreaterOrEqual(t, result.Report.PeakMemory, int64(8*n), "rows in memory count")
+				require.GreaterOrEqual(t, result.Report.PeakMemory, int64(8*n), "rows in memory must count in the budget")
 			}
 			left, err := os.ReadDir(dir)
 			require.NoError(t, err)
@@ -85,12 +86,12 @@ func TestRowsBeyondTheBudget(t *testing.T) {
 	}
 }
 
-// TestRowsBeyondTheBudgetThatChange: if a function or the disk changes rows in a file, this is
-// an error before the queue emits anything, even without checks.
+// TestRowsBeyondTheBudgetThatChange requires that, if a function or the disk changes rows in a
+// file, the job fails before the queue emits rows, even without checks.
 func TestRowsBeyondTheBudgetThatChange(t *testing.T) {
 	for first, last := range map[int]int{0: 7, 8: 15} { // shards of one subtask
 		hook := func(step, shard int, values []float64) {
-			if step == 10 && shard >= first && shard <= last { // all of them, because timing determines which are in memory
+			if step == 10 && shard >= first && shard <= last { // all shards, as it depends on timing which of them are in files
 				values[len(values)-1]++
 			}
 		}
@@ -101,7 +102,8 @@ func TestRowsBeyondTheBudgetThatChange(t *testing.T) {
 	}
 }
 
-// rowsFS creates files for the rows of queues with make, and all other files with the system.
+// rowsFS creates the files for rows of queues by its function make, and all other files by
+// disk.FS.
 type rowsFS struct {
 	disk.FS
 	make func(dir, pattern string) (disk.File, error)
@@ -114,8 +116,8 @@ func (fs rowsFS) CreateTemp(dir, pattern string) (disk.File, error) {
 	return fs.FS.CreateTemp(dir, pattern)
 }
 
-// TestRowsThatNoFileHolds: a full disk is reported, with advice. If files cannot be mapped,
-// rows must fit in memory.
+// TestRowsThatNoFileHolds requires that a full disk is reported with advice, and that rows must
+// fit in memory if files cannot be mapped.
 func TestRowsThatNoFileHolds(t *testing.T) {
 	for _, test := range []struct {
 		make func(dir, pattern string) (disk.File, error)
@@ -136,8 +138,8 @@ func TestRowsThatNoFileHolds(t *testing.T) {
 	}
 }
 
-// holder is a source without rows that takes memory of its slot when it opens, and never
-// releases it. It ends when taken is closed.
+// holder is a source without rows that takes memory of its slot when it opens and never
+// releases the memory. The source ends when taken is closed.
 type holder struct {
 	bytes       int64
 	held, taken chan struct{}
@@ -161,8 +163,9 @@ func (h holder) ReadShard(c *engine.Context, shard int, out engine.Output) error
 
 func (h holder) Close() error { return nil }
 
-// TestRowsBesideOthers: if files cannot be mapped, rows are not refused only because others
-// hold memory for the moment. They are refused if they would not fit without the others either.
+// TestRowsBesideOthers requires that, if files cannot be mapped, rows are accepted even if
+// other operators temporarily hold so much memory that the rows do not fit. Rows that would not
+// fit in the budget alone must be refused.
 func TestRowsBesideOthers(t *testing.T) {
 	const n, budget = 20_000, 256 << 10 // rows of 160 kB
 	for state, want := range map[int64]string{0: "", 64 << 10: "", 160 << 10: "what the queue keeps for its rows: out of memory: "} {
@@ -190,12 +193,13 @@ func TestRowsBesideOthers(t *testing.T) {
 		} else {
 			require.ErrorContains(t, err, want, state)
 		}
-		require.Equal(t, int64(200<<10), used(), "what the other took and did not give back")
+		require.Equal(t, int64(200<<10), used(), "only the bytes that the other source never releases may remain")
 	}
 }
 
-// crowding is a source that takes more memory than there is when the test tells it to, and
-// releases it once the queue has read its rows.
+// crowding is a source that takes more memory than the budget has. It takes the memory when its
+// channel `when` is closed, and releases it when taken is closed, which is when the queue has
+// read its rows.
 type crowding struct {
 	bytes             int64
 	when, held, taken chan struct{}
@@ -224,10 +228,10 @@ func (h crowding) ReadShard(c *engine.Context, shard int, _ engine.Output) error
 	return nil
 }
 
-// TestRowsWhileOthersCrowd: while rows are moved to disk, others may for a moment take more
-// memory than there is. Each shard is moved once.
+// TestRowsWhileOthersCrowd requires that each shard is moved to disk once, even if another
+// source temporarily takes more memory than the budget has.
 func TestRowsWhileOthersCrowd(t *testing.T) {
-	const per, budget = 40_000, 4 << 20 // shards of 320 kB, each with a file of its own
+	const per, budget = 40_000, 4 << 20 // shards of 320 kB, each in its own file
 	for _, before := range []int{1, 3, 7} {
 		when, held, taken := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		seen, files := 0, 0
@@ -261,8 +265,8 @@ func TestRowsWhileOthersCrowd(t *testing.T) {
 	}
 }
 
-// TestRowsThatChangeWhileTheQueueCloses: rows that a close makes from files are accepted only
-// if the files have not changed.
+// TestRowsThatChangeWhileTheQueueCloses requires that the job fails if files with rows change
+// while the close function makes rows from them.
 func TestRowsThatChangeWhileTheQueueCloses(t *testing.T) {
 	boom := errors.New("boom")
 	for _, perShard := range []bool{false, true} {
@@ -313,8 +317,8 @@ func TestRowsThatChangeWhileTheQueueCloses(t *testing.T) {
 	}
 }
 
-// TestFaultsWhileBlocksAreFilled: if the disk cannot read a page, the subtask fails, even while
-// it fills its first block.
+// TestFaultsWhileBlocksAreFilled requires that, if the disk cannot read a page of a block, the
+// subtask fails and the process does not crash, even while the first block is filled.
 func TestFaultsWhileBlocksAreFilled(t *testing.T) {
 	var file *os.File
 	fs := rowsFS{disk.OS(), func(dir, pattern string) (disk.File, error) {
@@ -359,7 +363,8 @@ func (k *keeper) AppendSnapshot(dst []byte) ([]byte, error) {
 
 func (k *keeper) Restore(src []byte) error { k.calls = src[0]; return nil }
 
-// TestSnapshotsReadBlocks: the blocks of instances are valid while their snapshots are taken.
+// TestSnapshotsReadBlocks requires that the blocks of instances are still valid while their
+// snapshots are taken.
 func TestSnapshotsReadBlocks(t *testing.T) {
 	for _, option := range []engine.Option{engine.CheckState(true), engine.CheckResume(1, 1)} {
 		var last *keeper
@@ -383,8 +388,8 @@ func (m hookedAllocator) Allocate(n int) []byte {
 	return m.Allocator.Allocate(n)
 }
 
-// TestDamageWhileRowsAreWritten: if a page is read back with other bytes before all columns of
-// a shard are written, this is reported.
+// TestDamageWhileRowsAreWritten requires an error if a page of a file changes before all
+// columns of a shard are written.
 func TestDamageWhileRowsAreWritten(t *testing.T) {
 	write := func(f *os.File) error { _, err := f.WriteAt([]byte{1}, 0); return err }
 	cut := func(f *os.File) error { return f.Truncate(0) }
@@ -401,7 +406,7 @@ func TestDamageWhileRowsAreWritten(t *testing.T) {
 	}
 }
 
-// requireUnmapped checks that the process maps no more rows.
+// requireUnmapped requires that the process no longer maps any file of rows.
 func requireUnmapped(t *testing.T) {
 	t.Helper()
 	maps, err := os.ReadFile("/proc/self/maps")
@@ -415,7 +420,7 @@ func requireUnmapped(t *testing.T) {
 func damaged(t *testing.T, shards int, damage func(*os.File) error) error {
 	type named struct {
 		Value float64
-		Name  string // its offsets are allocated when its values are written
+		Name  string // offsets of text are allocated just before its values are written
 	}
 	var last atomic.Pointer[os.File]
 	fs := rowsFS{disk.OS(), func(dir, pattern string) (disk.File, error) {
@@ -449,8 +454,8 @@ func damaged(t *testing.T, shards int, damage func(*os.File) error) error {
 	return err
 }
 
-// looking is a source without rows that opens before others emit rows, and reports how much of
-// its slot's memory is in use.
+// looking is a source without rows that opens before other sources emit rows. It gives the test
+// a function that returns how much of its slot's memory is in use.
 type looking struct {
 	used   *func() int64
 	looked chan struct{}
@@ -471,8 +476,8 @@ var unmapped = rowsFS{disk.OS(), func(dir, pattern string) (disk.File, error) {
 	return struct{ disk.File }{f}, err
 }}
 
-// TestQueuesThatDoNotFitTogether: if rows cannot move to disk, queues that run at the same time
-// are refused if their rows together exceed twice the budget.
+// TestQueuesThatDoNotFitTogether requires that, if rows cannot move to disk, queues that run at
+// the same time are refused if their rows together exceed twice the budget.
 func TestQueuesThatDoNotFitTogether(t *testing.T) {
 	const n, queues = 100_000, 3 // 800 kB of rows each
 	budget, refused := int64(1<<20), 0
@@ -510,11 +515,11 @@ func TestQueuesThatDoNotFitTogether(t *testing.T) {
 		budget = full.Enough
 	}
 	require.NotZero(t, refused)
-	require.Less(t, refused, 6, "what other queues hold so far counts in what is advised, and so it rises each time")
+	require.Less(t, refused, 6, "the advised memory must rise with each refusal, as it includes what other queues hold")
 }
 
-// TestInputsThatDoNotFitTogether: the advised memory includes the rows of inputs that are still
-// to be read.
+// TestInputsThatDoNotFitTogether requires that the advised memory includes the rows of inputs
+// that have not been read yet.
 func TestInputsThatDoNotFitTogether(t *testing.T) {
 	const n = 20_000 // 160 kB of rows each
 	budget, refused := int64(64<<10), 0
@@ -536,8 +541,8 @@ func TestInputsThatDoNotFitTogether(t *testing.T) {
 	require.Equal(t, 1, refused)
 }
 
-// TestStateThatPanics: the function of WithState is the user's. If it panics, the memory of the
-// rows that it was given is released.
+// TestStateThatPanics requires that the memory of rows is released if the user's function of
+// WithState panics for them.
 func TestStateThatPanics(t *testing.T) {
 	for _, budget := range []int64{128 << 10, 64 << 20} {
 		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
@@ -560,7 +565,8 @@ func TestStateThatPanics(t *testing.T) {
 	}
 }
 
-// TestOffsetsOfRowsInFilesCount: the offsets of rows in files stay in memory and count.
+// TestOffsetsOfRowsInFilesCount requires that the offsets of rows in files, which stay in
+// memory, count in the budget.
 func TestOffsetsOfRowsInFilesCount(t *testing.T) {
 	const n, shards = 1 << 15, 16
 	var used func() int64

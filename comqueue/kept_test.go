@@ -26,8 +26,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// slot is a source without rows that opens before others emit rows, and gives the test the
-// memory of its slot.
+// slot is a source without rows that opens before other sources emit rows. It gives the test
+// the memory budget of its slot.
 type slot struct {
 	memory *atomic.Pointer[task.Budget]
 	looked chan struct{}
@@ -42,8 +42,8 @@ func (s slot) Open(c *engine.Context) error {
 	return nil
 }
 
-// watching adds a source that gives the test the memory of the only slot. It returns a dataset
-// of n rows that begins after that.
+// watching adds a source that gives the test the memory budget of the only slot. It returns a
+// dataset of n rows, whose source begins after that.
 func watching(b *engine.Builder, memory *atomic.Pointer[task.Budget], n int) *engine.Dataset {
 	s := slot{memory, make(chan struct{})}
 	schema := operators.FromSlice(b, []row{{1}}).Schema()
@@ -54,8 +54,8 @@ func watching(b *engine.Builder, memory *atomic.Pointer[task.Budget], n int) *en
 	})
 }
 
-// watchedFiles keeps a handle of every file for rows, because such a file has no name once it
-// is mapped.
+// watchedFiles keeps a handle of every file for rows, because such a file has no name any more
+// when it is mapped.
 type watchedFiles struct {
 	mu    sync.Mutex
 	files []*os.File
@@ -84,8 +84,9 @@ func (w *watchedFiles) all() []*os.File {
 	return append([]*os.File(nil), w.files...)
 }
 
-// TestRowsOfFilesThatAreEmitted: rows that a queue emits unchanged are copied out of its files.
-// The files are no longer verified, so later damage to them does no harm.
+// TestRowsOfFilesThatAreEmitted requires that rows of files that a queue emits unchanged are
+// copied. The files are not verified after the end of the queue, and later damage to them must
+// not change the emitted rows.
 func TestRowsOfFilesThatAreEmitted(t *testing.T) {
 	const n = 1 << 12
 	again := comqueue.PartitionedRows("again")
@@ -100,7 +101,7 @@ func TestRowsOfFilesThatAreEmitted(t *testing.T) {
 			var memory atomic.Pointer[task.Budget]
 			got, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
 				source := watching(b, &memory, n)
-				crowd := sync.OnceFunc(func() { memory.Load().Take(budget) }) // while the first queue reads its rows
+				crowd := sync.OnceFunc(func() { memory.Load().Take(budget) }) // so that the first queue keeps its rows in files
 				rows := operators.Map(source, func(r row) row { crowd(); return r })
 				q := comqueue.New(b, "first").InitWithPartitionedData(data, rows).Do(func(ctx *comqueue.ComContext) error {
 					memory.Load().Release(budget)
@@ -124,7 +125,7 @@ func TestRowsOfFilesThatAreEmitted(t *testing.T) {
 						require.NoError(t, damage(f))
 					}
 					return ctx.ForShards(func(shard int) error {
-						require.False(t, again.Get(ctx, shard).OnDisk(), "so that it is not the copy of another file")
+						require.False(t, again.Get(ctx, shard).OnDisk(), "the rows must be in memory, or the test does not show that they are independent of files")
 						return nil
 					})
 				}).CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]row, error) {
@@ -144,8 +145,8 @@ func TestRowsOfFilesThatAreEmitted(t *testing.T) {
 	}
 }
 
-// TestDamageComesBeforeRows: operators after a queue get no rows if its files have changed by
-// the end of the last superstep.
+// TestDamageComesBeforeRows requires that operators after a queue get no rows if the queue's
+// files have changed by the end of the last superstep.
 func TestDamageComesBeforeRows(t *testing.T) {
 	for _, perShard := range []bool{false, true} {
 		for _, damaged := range []bool{false, true} {
@@ -160,7 +161,7 @@ func TestDamageComesBeforeRows(t *testing.T) {
 						return nil
 					})
 				}).SetMaxIter(1)
-				many := make([]row, 50_000) // more than an exchange holds
+				many := make([]row, 50_000) // more rows than an exchange buffers
 				if perShard {
 					q.CloseWith(comqueue.ShardOutput(func(*comqueue.ComContext, int) ([]row, error) { closed.Add(1); return many[:1], nil }))
 				} else {
@@ -180,8 +181,9 @@ func TestDamageComesBeforeRows(t *testing.T) {
 	}
 }
 
-// TestDamageOfOthersIsTheCause: damage to the files of one subtask may make a function of
-// another fail. Then the damage is reported as the cause. The files of all inputs are verified.
+// TestDamageOfOthersIsTheCause requires that, if damage to the files of one subtask makes a
+// function of another subtask fail, the damage is reported as the cause. The files of all
+// inputs must be verified.
 func TestDamageOfOthersIsTheCause(t *testing.T) {
 	const n, shards = 1 << 16, 8
 	second := comqueue.PartitionedRows("second")
@@ -217,7 +219,8 @@ func TestDamageOfOthersIsTheCause(t *testing.T) {
 	}
 }
 
-// TestStateThatCannotBe: the result of WithState is checked, and all memory is released.
+// TestStateThatCannotBe requires that an impossible result of the function of WithState is
+// reported, and that all memory is then released.
 func TestStateThatCannotBe(t *testing.T) {
 	for _, state := range []int64{-1, -1 << 40, math.MinInt64, 1 << 51, 1 << 62, math.MaxInt64, math.MaxInt64 - 1} {
 		var memory atomic.Pointer[task.Budget]
@@ -239,20 +242,21 @@ func requireGivenBack(t *testing.T, memory *task.Budget) {
 	require.Zero(t, memory.Kept(false))
 }
 
-// TestWhatQueuesKeepIsCounted: state, blocks and rows count while a queue runs, and are
-// released at its end. Rows in memory that could move to files are counted separately.
+// TestWhatQueuesKeepIsCounted requires that state, blocks and rows count as kept while a queue
+// runs, and are released at its end. Rows in memory that could move to files must be counted
+// separately.
 func TestWhatQueuesKeepIsCounted(t *testing.T) {
 	const n, state, block = 10_000, 30_000, 20_000 // 80 kB of rows
 	for _, test := range []struct {
 		budget int64
 		fs     disk.FS
-		kept   int64 // without rows
+		kept   int64 // bytes kept, without rows
 		rows   bool  // whether rows are in memory
 	}{
 		{1 << 20, disk.OS(), state + block, true},
 		{1 << 20, unmapped, state + block, true},
 		{64 << 10, disk.OS(), state + block, false},
-		{170_000, unmapped, 2*state + block, true}, // while others hold the memory that "more" needs
+		{170_000, unmapped, 2*state + block, true}, // other operators hold the memory that "more" needs
 	} {
 		var memory atomic.Pointer[task.Budget]
 		key := comqueue.PartitionedRows("rows").WithState(func(*comqueue.ComContext, *comqueue.Frame) int64 { return state })
@@ -297,8 +301,8 @@ func TestWhatQueuesKeepIsCounted(t *testing.T) {
 	}
 }
 
-// TestOffsetsThatDoNotFit: offsets stay in memory. If they do not fit, the rows that were moved
-// to a file are released with the error.
+// TestOffsetsThatDoNotFit requires that rows that were moved to a file are released if their
+// offsets, which stay in memory, do not fit.
 func TestOffsetsThatDoNotFit(t *testing.T) {
 	const n = 1 << 15
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
@@ -325,8 +329,8 @@ func await(ctx *comqueue.ComContext, c chan struct{}) error {
 	}
 }
 
-// TestStateOfQueuesAtOnce: rows in memory that could have gone to files do not block the state
-// of other queues, whichever comes first.
+// TestStateOfQueuesAtOnce requires that rows in memory that could be in files do not make the
+// state of another queue fail, whichever of the two queues comes first.
 func TestStateOfQueuesAtOnce(t *testing.T) {
 	const n = 120_000 // 960 kB of rows
 	for _, first := range []bool{true, false} {
@@ -362,17 +366,18 @@ func TestStateOfQueuesAtOnce(t *testing.T) {
 			}
 			return rows
 		}, engine.Parallelism(1), engine.Shards(16), engine.MemoryBudget(1<<20))
-		require.NoError(t, err, "rows first: %v", first)
+		require.NoError(t, err, "the queue with rows comes first: %v", first)
 	}
 }
 
-// TestRefusalDoesNotWaitForQueues: the advised memory includes inputs that are still to be
-// read. It does not include inputs from other queues, because waiting for them may take long.
+// TestRefusalDoesNotWaitForQueues requires that a refusal does not wait for inputs that other
+// queues make, as that may take long. So the advised memory does not include such inputs, but
+// it includes other inputs that have not been read yet.
 func TestRefusalDoesNotWaitForQueues(t *testing.T) {
 	second := comqueue.PartitionedRows("second")
 	_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
 		long := comqueue.New(b, "long").InitWithPartitionedData(data, dataset(b, 1, func(int) float64 { return 1 })).Do(func(ctx *comqueue.ComContext) error {
-			<-ctx.Context().Done() // for ever, unless the other queue is refused
+			<-ctx.Context().Done() // the queue ends only if the other queue is refused
 			return nil
 		}).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec()
 		return comqueue.New(b, "refused").InitWithPartitionedData(data, dataset(b, 50_000, func(i int) float64 { return float64(i) })).
@@ -384,9 +389,9 @@ func TestRefusalDoesNotWaitForQueues(t *testing.T) {
 	require.True(t, strings.Contains(err.Error(), `queue "refused": partitioned data "data"`), err)
 }
 
-// TestRowsOfSubtask0AreVerified: rows that the close of subtask 0 makes go on when the files have
-// been verified since. They are not all kept until the end, and files that change meanwhile fail
-// the job.
+// TestRowsOfSubtask0AreVerified requires that rows that the close function on subtask 0 makes
+// are emitted only after files have been verified. Some are emitted before the function ends,
+// and the job must fail if files change after that.
 func TestRowsOfSubtask0AreVerified(t *testing.T) {
 	var watched watchedFiles
 	first := make(chan struct{})
@@ -405,7 +410,7 @@ func TestRowsOfSubtask0AreVerified(t *testing.T) {
 			}
 			return nil
 		})).Exec()
-		damage := sync.OnceFunc(func() { // when the first row arrives
+		damage := sync.OnceFunc(func() { // called when the first row arrives
 			for _, f := range watched.all() {
 				_, err := f.WriteAt(make([]byte, 4096), 0)
 				assert.NoError(t, err)
@@ -422,8 +427,9 @@ func TestRowsOfSubtask0AreVerified(t *testing.T) {
 	require.Equal(t, 1, strings.Count(err.Error(), "is damaged"))
 }
 
-// TestLostRowsFailTheJob: if rows of subtask 0 could not be verified, the job fails, even where the
-// close ignores it and the files are sound afterwards.
+// TestLostRowsFailTheJob requires that the job fails if rows of the close function on subtask 0
+// could not be verified, even if the function ignores the error of emit and the files are
+// undamaged later.
 func TestLostRowsFailTheJob(t *testing.T) {
 	var watched watchedFiles
 	_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
@@ -449,8 +455,10 @@ func TestLostRowsFailTheJob(t *testing.T) {
 	require.ErrorContains(t, err, "is damaged")
 }
 
-// TestFailuresOfDamagedRows: damage is the error where a function fails because of it, also one that
-// says the state of rows, and one that makes scratch again. Its own failure is told beside.
+// TestFailuresOfDamagedRows requires that damage is reported as the cause if a function fails
+// because of it: a stage, a function of WithState, or a function of Init that is called again.
+// In the cases whose field says is not empty, the failure of the function must also be part of
+// the error.
 func TestFailuresOfDamagedRows(t *testing.T) {
 	check := func(f *comqueue.Frame) error {
 		for _, v := range f.Floats("value") {
@@ -521,8 +529,9 @@ func TestFailuresOfDamagedRows(t *testing.T) {
 	}
 }
 
-// TestViewsThatAreEmitted: a close may emit batches that refer to the queue's rows and blocks
-// in memory. The queue returns that memory to the system when it ends.
+// TestViewsThatAreEmitted requires correct rows if a close function emits batches that refer to
+// the queue's rows and blocks in memory, although the queue returns that memory to the system
+// when it ends.
 func TestViewsThatAreEmitted(t *testing.T) {
 	const n = 1 << 18 // 2 MiB of numbers, which are not on the Go heap
 	ended := func(b *engine.Builder, emitted *engine.Dataset) *engine.Dataset {
@@ -578,8 +587,8 @@ func TestViewsThatAreEmitted(t *testing.T) {
 	}
 }
 
-// TestFilesThatCannotBeCheckedAreNoChange: if a check cannot read the rows of another subtask,
-// the error says so. If a function has modified the rows, the error says that.
+// TestFilesThatCannotBeCheckedAreNoChange requires that the error of a check tells apart rows
+// of another subtask that cannot be read and rows that a function has modified.
 func TestFilesThatCannotBeCheckedAreNoChange(t *testing.T) {
 	const n = 1 << 14
 	for name, c := range map[string]struct {
@@ -604,7 +613,7 @@ func TestFilesThatCannotBeCheckedAreNoChange(t *testing.T) {
 			rows := operators.Filter(dataset(b, n, func(i int) float64 { return float64(i) }), func(r row) bool { return r.Value >= n/2 })
 			return comqueue.New(b, "queue").InitWithPartitionedData(data, rows).Do(func(ctx *comqueue.ComContext) error {
 				if ctx.TaskID() == 0 {
-					require.Equal(t, 0, data.Get(ctx, 0).Rows(), "so that its goroutine knows of no files")
+					require.Equal(t, 0, data.Get(ctx, 0).Rows(), "subtask 0 must have no files, so that its goroutine is not prepared for faults")
 					return nil
 				}
 				return ctx.ForShards(func(shard int) error {
@@ -618,8 +627,8 @@ func TestFilesThatCannotBeCheckedAreNoChange(t *testing.T) {
 	}
 }
 
-// TestDamageIsTheCauseInLoops: the conditions of loops within a superstep are verified like
-// other functions.
+// TestDamageIsTheCauseInLoops requires that damage is reported as the cause if the condition of
+// a loop within a superstep fails, as for other functions.
 func TestDamageIsTheCauseInLoops(t *testing.T) {
 	wrong := func(ctx *comqueue.ComContext) (bool, error) {
 		for shard := range 8 {

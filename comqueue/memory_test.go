@@ -9,8 +9,9 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestJoinedBroadcastCounts: broadcast rows in several batches are in memory twice, in the
-// batches and in one frame. Both count, so a budget for only one of them is refused.
+// TestJoinedBroadcastCounts requires that broadcast rows in several batches count twice in the
+// budget, as the batches and as one frame. A budget that holds the rows only once must be
+// refused.
 func TestJoinedBroadcastCounts(t *testing.T) {
 	const rows, size = 4000, 8 * 4000
 	all := comqueue.BroadcastRows("all")

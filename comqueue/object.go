@@ -12,14 +12,14 @@ import (
 // AllReduceObject merges the objects that the subtasks have under key and gives every subtask a
 // copy of the result, under the same key. The objects may be of any type: sketches, sets of
 // candidates, statistics. The key's codec encodes them, so a scratch key is an error. A subtask
-// without an object contributes nothing; if none has one, none gets one. A subtask's own object
-// is replaced, and released if it has a Release method.
+// without an object contributes nothing. If no subtask has an object, there is no result. The
+// result replaces a subtask's own object, which is released if it has a Release method.
 //
-// merge folds two values; left comes from the lower subtask. Both are copies that merge may
-// change and keep. It must depend on them alone. All subtasks gather all objects, so it is for
-// objects of moderate size. They are merged in the fold tree over subtasks, in which subtasks
-// without an object keep their places. So the result depends on parallelism, and the plan says
-// so. See AllReduceShardObjects.
+// merge folds two values; left comes from the subtasks with lower numbers. Both are copies that
+// merge may change and keep, and its result must depend on them alone. All subtasks gather all
+// objects, so AllReduceObject is for objects of moderate size. The objects are merged in the
+// fold tree over subtasks; a subtask without an object is an absent leaf of the tree. So the
+// result depends on parallelism, and the plan says so. AllReduceShardObjects avoids this.
 func AllReduceObject[V any](key shared.Key[V], merge func(left, right V) V) Stage {
 	return &reduceObject[V]{key: key, merge: merge}
 }
@@ -66,9 +66,10 @@ func (s *reduceObject[V]) bind(b *body, _ int) ([]engine.Stage, error) {
 func gathered(c *communication) string { return "all-gather and merge, " + c.ran.String() }
 
 // AllReduceShardObjects merges the objects that all shards have under from, up the tree over
-// shards, and gives every subtask a copy of the result under into. It is the same at any
-// parallelism. Shards without an object are absent. If no shard has one, there is none under
-// into afterwards. The objects of the shards are not changed. See AllReduceObject for merge.
+// shards, and gives every subtask a copy of the result under into. The result is the same at
+// any parallelism. Shards without an object are absent from the tree. If no shard has an
+// object, an object under into is removed. The objects of the shards are not changed. See
+// AllReduceObject for merge.
 func AllReduceShardObjects[V any](from shared.ShardKey[V], into shared.Key[V], merge func(left, right V) V) Stage {
 	return &reduceShardObjects[V]{from: from, into: into, merge: merge}
 }
@@ -111,7 +112,7 @@ func (s *reduceShardObjects[V]) bind(b *body, _ int) ([]engine.Stage, error) {
 			if !ok {
 				return nil
 			}
-			// The shard keeps its object, and merge gets a copy that it may change.
+			// merge may change its operands, so it gets a copy of the shard's object.
 			var err error
 			if encoded, err = s.from.Codec().Append(encoded[:0], v); err == nil {
 				v, err = s.from.Codec().Decode(encoded)
@@ -136,8 +137,8 @@ func (s *reduceShardObjects[V]) bind(b *body, _ int) ([]engine.Stage, error) {
 	}, gathered), nil
 }
 
-// eachShard calls f for each shard of the subtask, also those without rows, and names
-// the shard in errors.
+// eachShard calls f for each shard of the subtask, including shards without rows. Errors name
+// the shard.
 func (c *ComContext) eachShard(f func(shard int) error) error {
 	for shard := c.task.Range.Lo; shard < c.task.Range.Hi; shard++ {
 		c.shard.Store(int32(shard))
@@ -149,7 +150,7 @@ func (c *ComContext) eachShard(f func(shard int) error) error {
 	return nil
 }
 
-// settle puts a result. If there is none, it removes the previous one.
+// settle puts result under into, or removes the previous result if any is false.
 func settle[V any](c *ComContext, into shared.Key[V], result V, any bool) {
 	if any {
 		replace(c, into, result)

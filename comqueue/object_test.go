@@ -19,8 +19,8 @@ import (
 // joined returns a text that shows how values were merged.
 func joined(left, right string) string { return "(" + left + " " + right + ")" }
 
-// upTheTree folds the values under a node of the aligned tree in the obvious way: it joins the
-// two halves if both have a value.
+// upTheTree folds the values under a node of the aligned tree recursively: it joins the results
+// of the two halves if both have a value.
 func upTheTree[V any](lo, hi int, of func(shard int) (V, bool), join func(a, b V) V) (v V, ok bool) {
 	if hi == lo+1 {
 		return of(lo)
@@ -54,7 +54,7 @@ func TestObjectsMergeInTheFoldTreeOverSubtasks(t *testing.T) {
 				}),
 				comqueue.AllReduceObject(key, joined),
 				comqueue.Do(func(ctx *comqueue.ComContext) error {
-					// A subtask without a value still has its place in the tree.
+					// A subtask without a value is an absent leaf of the tree.
 					brought, any := make([]string, p), false
 					for r := range p {
 						if has(r, ctx.StepNo()) {
@@ -85,7 +85,7 @@ func TestObjectsOfShardsMergeUpTheTree(t *testing.T) {
 		}
 	}
 	for _, p := range append(parallelisms, 16) {
-		_, err := supersteps(t, p, 4, // the last superstep has no object
+		_, err := supersteps(t, p, 4, // in the last superstep, no shard has an object
 			do(func(ctx *comqueue.ComContext) {
 				for shard := ctx.Shards().Lo; shard < ctx.Shards().Hi; shard++ {
 					from.Remove(ctx, shard)
@@ -114,7 +114,7 @@ func TestObjectsOfShardsMergeUpTheTree(t *testing.T) {
 	}
 }
 
-// counts adds the counts of right to those of left, which it changes.
+// counts adds the counts of right to left, and returns left.
 func counts(left, right map[string]int) map[string]int {
 	for word, n := range right {
 		left[word] += n
@@ -122,8 +122,8 @@ func counts(left, right map[string]int) map[string]int {
 	return left
 }
 
-// A merge function may change both values: the objects of shards and the results of other
-// subtasks stay the same.
+// TestMergedObjectsAreCopies requires that a merge function may change both of its operands
+// without a change of the objects of shards or of other subtasks' results.
 func TestMergedObjectsAreCopies(t *testing.T) {
 	codec := shared.Msgpack[map[string]int]()
 	from, into := shared.PerShard("from", codec), shared.Replicated("into", codec)
@@ -148,10 +148,10 @@ func TestMergedObjectsAreCopies(t *testing.T) {
 				if got := whole.Get(ctx)["subtasks"]; got != p {
 					return fmt.Errorf("%d subtasks", got)
 				}
-				into.Get(ctx)["all"] = -ctx.TaskID() // its own
+				into.Get(ctx)["all"] = -ctx.TaskID() // changes only the subtask's own copy
 				return nil
 			}),
-			do(func(ctx *comqueue.ComContext) { into.Get(ctx)["all"] = 0 })) // the check requires equal replicas
+			do(func(ctx *comqueue.ComContext) { into.Get(ctx)["all"] = 0 })) // so that the check finds equal replicas
 		require.NoError(t, err, "parallelism %d", p)
 	}
 }
@@ -204,7 +204,7 @@ func TestReplacedObjectsAreReleased(t *testing.T) {
 		}),
 		comqueue.AllReduceObject(key, func(left, _ *released) *released { return left }))
 	require.NoError(t, err)
-	require.Equal(t, int64(runs(3)*(3*4+3)), n.Load(), "one in each superstep, the last when the queue ends")
+	require.Equal(t, int64(runs(3)*(3*4+3)), n.Load(), "an object must be released in each superstep, and the last one when the queue ends")
 }
 
 // vector makes a sparse vector from the elements of x that are not zero, or a dense one.
@@ -239,15 +239,15 @@ func sparseValues(seed, n, every int) []float64 {
 	for i := range x {
 		if (i*7919+seed*104729)%every == 0 {
 			if x[i] = odd(seed*31 + i); math.IsInf(x[i], 0) && seed%2 == 0 {
-				x[i] = -x[i] // infinities of both signs add up to NaN
+				x[i] = -x[i] // so that infinities of both signs are added, which gives NaN
 			}
 		}
 	}
 	return x
 }
 
-// plus adds dense vectors as the definition says: absent elements and −0 count as +0, and every
-// NaN is the same.
+// plus adds dense vectors by the definition of AllReduceShardSparse: absent elements and −0
+// count as +0, and all NaNs are replaced by the same NaN.
 func plus(a, b []float64) []float64 {
 	s := make([]float64, len(a))
 	for i := range s {

@@ -17,8 +17,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// TestOffsetsAreNotOnDisk: if the disk returns other bytes, no offset changes. This matters
-// because offsets are used before damage is found.
+// TestOffsetsAreNotOnDisk requires that offsets do not change if the disk returns other bytes,
+// as offsets are used before damage is found.
 func TestOffsetsAreNotOnDisk(t *testing.T) {
 	type visits struct{ Visits []float64 }
 	all := make([]visits, 1<<15)

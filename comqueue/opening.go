@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// opening is a function of Begin or Init, which is called before a superstep.
+// opening is a function that was given to Begin or Init.
 type opening struct {
 	begins   bool // added by Begin, otherwise by Init
 	name     string
@@ -16,7 +16,7 @@ type opening struct {
 	identity any
 }
 
-// String returns the name of the method that adds it.
+// String returns the name of the method that added the function.
 func (o opening) String() string {
 	if o.begins {
 		return "Begin"
@@ -24,7 +24,7 @@ func (o opening) String() string {
 	return "Init"
 }
 
-// refuses returns why the function must not put objects of a kind, "" if it may.
+// refuses returns why the function must not put objects of a kind, or "" if it may.
 func (o opening) refuses(kind shared.Kind) string {
 	switch kept := kind != shared.KindScratch; {
 	case o.begins && !kept:
@@ -35,9 +35,9 @@ func (o opening) refuses(kind shared.Kind) string {
 	return ""
 }
 
-// Begin adds a function that is called on every subtask once, before the first superstep. It
-// makes state: it puts replicated objects, the same on all subtasks, and objects of shards. It
-// must not put scratch. StepNo is 0 in it.
+// Begin adds a function that is called on every subtask once, before the first superstep. The
+// function makes state: it puts replicated objects, the same on all subtasks, and objects of
+// shards. It must not put scratch. StepNo returns 0 in the function.
 //
 // The functions of Begin and Init are called in the order in which they were added, so a
 // function may use what an earlier one has put.
@@ -45,16 +45,16 @@ func (q *IterativeComQueue) Begin(f func(ctx *ComContext) error) *IterativeComQu
 	return q.addOpening(opening{begins: true, name: openingName(f), f: f, identity: f})
 }
 
-// Init adds a function that is called on every subtask before its first superstep. For a
-// subtask that joins later, that is not the queue's first superstep. It makes scratch: buffers,
-// and data that follow from rows and from kept objects. It must not put an object that is kept.
-// StepNo is 0 in it, as scratch must not depend on the superstep.
+// Init adds a function that is called on every subtask before its first superstep. That is a
+// later superstep of the queue if the subtask joins later. The function makes scratch: buffers,
+// and data computed from rows and from kept objects. It must not put a kept object. StepNo
+// returns 0 in the function, as scratch must not depend on the superstep.
 func (q *IterativeComQueue) Init(f func(ctx *ComContext) error) *IterativeComQueue {
 	return q.addOpening(opening{name: openingName(f), f: f, identity: f})
 }
 
-// openingName returns the name of a function for plan and errors. For a method it is the
-// method's name without its type.
+// openingName returns the name that plan and errors show for a function. The name of a method
+// does not include its type.
 func openingName(f any) string {
 	name := functionName(f)
 	return name[strings.LastIndexByte(name, '.')+1:]
@@ -82,7 +82,7 @@ func describeOpening(functions []opening) (s engine.StageSpec) {
 	return s
 }
 
-// open calls the functions of Init, and if the queue begins those of Begin too, in the order in
+// open calls the functions of Init, and also those of Begin if begins is true, in the order in
 // which they were added.
 func (b *body) open(begins bool) error {
 	c := &b.context

@@ -22,7 +22,7 @@ var (
 	errorsOf  = shared.Scratch[[]float64]("errors")
 )
 
-// caller is a stage made of instances. Its result depends on a field of the instance.
+// caller is an instance of a stage. The result of the queue depends on its field.
 type caller struct{ calls int }
 
 func (c *caller) Calc(ctx *comqueue.ComContext) error {
@@ -44,8 +44,8 @@ func (c *keptCaller) Restore(src []byte) error {
 	return nil
 }
 
-// descending is a queue that keeps its state in kept keys and makes its scratch in Init, unless
-// the parameters change that.
+// descending returns a function that builds a queue with its state under kept keys and with
+// scratch made in Init, unless the parameters change that.
 func descending(init, stage func(*comqueue.ComContext) error, count func() comqueue.Compute) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset {
 		q := comqueue.New(b, "q").
@@ -92,8 +92,8 @@ func idle(*comqueue.ComContext) error { return nil }
 
 func room(ctx *comqueue.ComContext) error { errorsOf.Put(ctx, make([]float64, 2)); return nil }
 
-// If a queue keeps all state on which its result depends, it has the same bits with CheckState,
-// at any parallelism and number of workers.
+// TestForgetfulQueuesHaveTheSameBits requires that a queue that keeps all state on which its
+// result depends gives the same bits with CheckState, at any parallelism and number of workers.
 func TestForgetfulQueuesHaveTheSameBits(t *testing.T) {
 	kept := func() comqueue.Compute { return &keptCaller{} }
 	var want []row
@@ -107,11 +107,12 @@ func TestForgetfulQueuesHaveTheSameBits(t *testing.T) {
 			require.Equal(t, want, rows, "parallelism %d, checked: %v", p, check)
 		}
 	}
-	require.Equal(t, float64(1+2+3+4+5), want[1].Value, "calls of the instance")
-	require.Equal(t, float64(0+1+2+3+4+5+6+7+8*5), want[2].Value, "visits of shards")
+	require.Equal(t, float64(1+2+3+4+5), want[1].Value, "the sum over supersteps of the calls of the instance")
+	require.Equal(t, float64(0+1+2+3+4+5+6+7+8*5), want[2].Value, "the sum over supersteps of the visits of shards")
 }
 
-// CheckState reveals a queue whose result depends on scratch or on fields of instances.
+// TestForgottenStateShows requires that CheckState changes the result of a queue that depends
+// on old scratch or on fields of instances without a snapshot, or makes it fail.
 func TestForgottenStateShows(t *testing.T) {
 	carried := shared.Scratch[int]("carried")
 	kept := func() comqueue.Compute { return &keptCaller{} }
@@ -129,7 +130,7 @@ func TestForgottenStateShows(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		build func(*engine.Builder) *engine.Dataset
-		want  string // text of the error; "": the result differs
+		want  string // text of the error; if it is "", the result must differ
 	}{
 		"scratch made in the first superstep": {descending(nil, first, kept), `get of scratch key "errors" ([]float64) in session "q", subtask `},
 		"scratch that counts":                 {descending(room, sums, kept), ""},
@@ -150,8 +151,8 @@ func TestForgottenStateShows(t *testing.T) {
 	}
 }
 
-// Functions of Begin and Init run in the order in which they were added; those of Begin run
-// once.
+// TestOpeningOrder requires that functions of Begin and Init run in the order in which they
+// were added, and that those of Begin run once.
 func TestOpeningOrder(t *testing.T) {
 	var trace []string
 	say := func(s string) func(*comqueue.ComContext) error {
@@ -209,8 +210,8 @@ type opener struct{}
 
 func (*opener) makeRoom(ctx *comqueue.ComContext) error { return room(ctx) }
 
-// Functions of Begin and Init are part of the plan, and of the fingerprint on which client and
-// worker must agree.
+// TestOpeningIsInThePlan requires that functions of Begin and Init are in the plan and in the
+// fingerprint on which client and worker must agree.
 func TestOpeningIsInThePlan(t *testing.T) {
 	_, result, err := run(t, descending(room, idle, func() comqueue.Compute { return &keptCaller{} }), engine.Parallelism(1), engine.Shards(8))
 	require.NoError(t, err)
@@ -219,14 +220,14 @@ func TestOpeningIsInThePlan(t *testing.T) {
 	require.Equal(t, engine.Attr{Key: "init", Value: "room"}, result.Plan.Nodes[i].Attrs[1])
 	require.Contains(t, result.Plan.Nodes[i].Func, "room")
 
-	// A method is named without its type.
+	// The plan must name a method without its type.
 	_, result, err = run(t, descending((&opener{}).makeRoom, idle, func() comqueue.Compute { return &keptCaller{} }), engine.Parallelism(1), engine.Shards(8))
 	require.NoError(t, err)
 	require.Equal(t, engine.Attr{Key: "init", Value: "makeRoom"}, result.Plan.Nodes[i].Attrs[1])
 }
 
-// If functions of Begin and Init change captured variables, engine.Check finds this, whatever
-// the timing.
+// TestCheckOfOpenings requires that engine.Check finds functions of Begin and Init that change
+// captured variables, whatever the timing.
 func TestCheckOfOpenings(t *testing.T) {
 	for _, begins := range []bool{true, false} {
 		job := engine.Define("leak", func(b *engine.Builder, _ struct{}) error {

@@ -24,7 +24,7 @@ import (
 )
 
 // partitioned is one worker's build of a job: the queue, bound to the nodes of the plan, and
-// the sources by node.
+// the sources in the order of their nodes.
 type partitioned struct {
 	sources []numbers
 	queue   *comqueue.IterativeComQueue
@@ -38,7 +38,7 @@ func (p *partitioned) dataset(b *engine.Builder, n int, value func(i int) float6
 // buildPart builds a queue for one worker.
 type buildPart func(b *engine.Builder, p *partitioned) *comqueue.IterativeComQueue
 
-// compile builds the job as each worker does. It returns the plan and the bindings.
+// compile builds the job as each worker does, and returns the plan and the bindings.
 func (build buildPart) compile(t *testing.T, options ...engine.Option) (*plan.Plan, task.Bindings) {
 	var part *partitioned
 	job := engine.Anonymous(func(b *engine.Builder) error {
@@ -122,8 +122,9 @@ func spread(i int) float64 {
 	return (r.Float64At(0) - 0.5) * math.Pow(10, math.Floor(r.Float64At(1)*24)-8)
 }
 
-// manyThings is a queue that uses most of what subtasks share: sums and objects of shards, a
-// broadcast, an inner loop, reports by shard that are sometimes missing, and rows by shard.
+// manyThings returns a function that builds a queue in which subtasks communicate in most ways:
+// sums and objects of shards, a broadcast, an inner loop, reports by shard that are sometimes
+// missing, and rows by shard.
 func manyThings(criterion, perShard bool) buildPart {
 	return func(b *engine.Builder, p *partitioned) *comqueue.IterativeComQueue {
 		sum := shared.Replicated("sum", shared.Float64s())
@@ -146,7 +147,7 @@ func manyThings(criterion, perShard bool) buildPart {
 				if ctx.StepNo()%2 == 1 {
 					ctx.Report("odd", float64(ctx.StepNo()))
 				}
-				if ctx.StepNo() == 5 { // this series begins late
+				if ctx.StepNo() == 5 { // this series begins in a later superstep
 					ctx.Report("fifth", 5)
 				}
 				return nil
@@ -192,8 +193,8 @@ func manyThings(criterion, perShard bool) buildPart {
 	}
 }
 
-// TestPartsGiveTheSameBits: rows and reports do not depend on the number of processes that run
-// the subtasks.
+// TestPartsGiveTheSameBits requires that rows and reports do not depend on the number of
+// processes that run the subtasks.
 func TestPartsGiveTheSameBits(t *testing.T) {
 	for _, criterion := range []bool{true, false} {
 		for _, perShard := range []bool{true, false} {
@@ -226,8 +227,8 @@ func TestPartsGiveTheSameBits(t *testing.T) {
 	}
 }
 
-// TestPartsFindWhatIsWrong: subtasks in several processes find the same misuses as subtasks in
-// one process.
+// TestPartsFindWhatIsWrong requires that subtasks in several processes find the same misuses as
+// subtasks in one process.
 func TestPartsFindWhatIsWrong(t *testing.T) {
 	queue := func(stages ...func(*comqueue.ComContext) error) buildPart {
 		return func(b *engine.Builder, p *partitioned) *comqueue.IterativeComQueue {
@@ -272,8 +273,8 @@ func TestPartsFindWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestReportsArriveLate: fast supersteps do not wait for the values of shards, the values of
-// slow supersteps are shown at once, and no value is lost.
+// TestReportsArriveLate requires that values of shards arrive in later rounds if supersteps are
+// fast, and at once if they are slow, and that no value is lost.
 func TestReportsArriveLate(t *testing.T) {
 	for each, want := range map[time.Duration][]int{
 		time.Second:     {1, 2, 3, 4, 5},

@@ -56,23 +56,24 @@ func New(b *engine.Builder, name string) *IterativeComQueue {
 	return q
 }
 
-// mustBuild refuses a queue of another build.
+// mustBuild reports a misuse if the queue's builder belongs to another build.
 func (q *IterativeComQueue) mustBuild() { q.b.MustBuild(fmt.Sprintf("queue %q", q.name), "builder") }
 
-// misuse collects an error; the queue then adds nothing to the graph.
+// misuse adds an error to the builder. The queue then adds nothing to the graph.
 func (q *IterativeComQueue) misuse(format string, a ...any) {
 	q.mustBuild()
 	q.failed = true
 	q.b.Errorf("queue %q: %s", q.name, fmt.Sprintf(format, a...))
 }
 
-// InitWithPartitionedData gives each subtask the rows of the shards it owns,
-// joined into one frame per shard.
+// InitWithPartitionedData makes the rows of data available under key. Each subtask gets the
+// rows of the shards that it owns, joined into one frame per shard.
 func (q *IterativeComQueue) InitWithPartitionedData(key PartitionedData, data *engine.Dataset) *IterativeComQueue {
 	return q.addInput(input{data: data, partitioned: &key}, key.key.Err())
 }
 
-// InitWithBroadcastData gives every subtask all rows: one immutable copy per process.
+// InitWithBroadcastData makes all rows of data available under key on every subtask. Each
+// process has one immutable copy.
 func (q *IterativeComQueue) InitWithBroadcastData(key BroadcastData, data *engine.Dataset) *IterativeComQueue {
 	return q.addInput(input{data: data, broadcast: &key}, key.key.Err())
 }
@@ -87,7 +88,7 @@ func (q *IterativeComQueue) addInput(in input, err error) *IterativeComQueue {
 		q.misuse("the dataset for %q belongs to another job or to an earlier build of this one; a job function must not keep datasets between calls", in.name())
 	case slices.ContainsFunc(q.inputs, func(i input) bool { return i.name() == in.name() }):
 		q.misuse("the key %q is given two datasets", in.name())
-	case in.data.Poisoned(): // the cause is reported already
+	case in.data.Poisoned(): // the builder has the cause already
 		q.failed = true
 	default:
 		if err := in.columns().check(in.schema()); err != nil {
@@ -99,8 +100,8 @@ func (q *IterativeComQueue) addInput(in input, err error) *IterativeComQueue {
 	return q
 }
 
-// Add appends a stage. ForEachShard, Repeat, and communicate functions such as AllReduce return
-// one.
+// Add appends a stage, which ForEachShard, Repeat, or a communicate function such as AllReduce
+// has made.
 func (q *IterativeComQueue) Add(stage Stage) *IterativeComQueue {
 	if err := checkStage(stage); err != nil {
 		q.misuse("%v", err)
@@ -114,9 +115,10 @@ func (q *IterativeComQueue) Add(stage Stage) *IterativeComQueue {
 // concurrently; it must keep its state in the objects of the context.
 func (q *IterativeComQueue) Do(f func(ctx *ComContext) error) *IterativeComQueue { return q.Add(Do(f)) }
 
-// AddNew appends a compute stage with an instance for each subtask, which new makes. If results
-// depend on the instance's fields from one superstep to the next, it must be a Snapshotter.
-// Other instances must be able to make their fields anew.
+// AddNew appends a compute stage of which every subtask has its own instance, made by new. If
+// results depend on fields that the instance has set in an earlier superstep, the instance must
+// be a Snapshotter. An instance that is no Snapshotter may be replaced by a new one between
+// supersteps, and must then compute its fields again.
 func (q *IterativeComQueue) AddNew(new func() Compute) *IterativeComQueue {
 	if new == nil {
 		q.misuse("AddNew: the factory is nil")
@@ -147,9 +149,9 @@ func (q *IterativeComQueue) SetMaxIter(n int) *IterativeComQueue {
 	return q
 }
 
-// CloseOnNode0 sets the Closer, which makes the queue's rows once, on subtask 0. It must make
-// them from kept objects and from what Init makes, as its subtask may not have run any
-// superstep.
+// CloseOnNode0 sets the Closer, which makes the queue's rows once, on subtask 0. The Closer
+// must make them from kept objects and from what Init makes, as a subtask that joined after the
+// last superstep has run none.
 func (q *IterativeComQueue) CloseOnNode0(rows Closer) *IterativeComQueue {
 	if rows == nil {
 		q.misuse("CloseOnNode0: nil")
@@ -160,7 +162,7 @@ func (q *IterativeComQueue) CloseOnNode0(rows Closer) *IterativeComQueue {
 }
 
 // CloseWith sets the ShardCloser, which makes the queue's rows per shard; they are emitted in
-// shard order. See CloseOnNode0 for what they may be made from.
+// shard order. See CloseOnNode0 for the objects from which the rows may be made.
 func (q *IterativeComQueue) CloseWith(rows ShardCloser) *IterativeComQueue {
 	if rows == nil {
 		q.misuse("CloseWith: nil")
@@ -233,5 +235,5 @@ func (q *IterativeComQueue) Exec() *engine.Dataset {
 	return q.b.AddQueue(spec)
 }
 
-// schemaOf returns the schema of an input.
+// schema returns the schema of the input's rows.
 func (i input) schema() *arrow.Schema { return arrowrows.Arrow(i.data.Schema()) }

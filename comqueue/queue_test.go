@@ -17,7 +17,7 @@ import (
 
 var schema = arrow.NewSchema([]arrow.Field{{Name: "value", Type: arrow.PrimitiveTypes.Float64}}, nil)
 
-// numbers is a source that gives each shard some of n values.
+// numbers is a source that distributes n values to the shards.
 type numbers struct {
 	n     int
 	value func(i int) float64

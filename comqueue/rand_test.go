@@ -11,12 +11,12 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// drawing is a queue whose stages draw one number per shard, all for the same purpose. They
-// draw in two inner loops, one of them nested, in compute functions before, between and after
-// these, and for reductions of numbers, objects and sparse vectors. It returns all drawn
-// numbers in an order that does not depend on parallelism.
+// drawing adds a queue whose stages draw random numbers, one per shard and stage, all for the
+// same purpose. The stages are outside of loops and in inner loops, one of which is nested, and
+// the numbers are collected by reductions of numbers, objects and sparse vectors. The rows of
+// the queue are all drawn numbers, in an order that does not depend on parallelism.
 func drawing(b *engine.Builder, name string, supersteps int) *engine.Dataset {
-	const places = 12 // of draws in a superstep, see below
+	const places = 12 // number of places in a superstep at which stages draw; see below
 	shards := b.Shards()
 	sum := shared.Scratch[[]float64]("sum")
 	merged := shared.Replicated("merged", shared.Msgpack[map[int]float64]())
@@ -30,7 +30,7 @@ func drawing(b *engine.Builder, name string, supersteps int) *engine.Dataset {
 		r := ctx.Rand("draw", shard)
 		return r.Float64()
 	}
-	// Three kinds of reduction transport the numbers that the shards draw at a place of the
+	// Reductions of three kinds collect the numbers that the shards draw at a place of the
 	// superstep.
 	inBuffer := []comqueue.Stage{
 		comqueue.ForEachShard(sum, func(ctx *comqueue.ComContext, shard int, out []float64) error {
@@ -82,10 +82,11 @@ func drawing(b *engine.Builder, name string, supersteps int) *engine.Dataset {
 		}
 	})}
 	stages = append(stages, inBuffer...) // place 0: outside all loops
-	// Places 1 to 8: two rounds, each with an object and a loop of three rounds.
+	// Places 1 to 8: a loop of two rounds, each with a reduction of objects and a nested loop
+	// of three rounds.
 	inner := comqueue.While(3, func(*comqueue.ComContext) (bool, error) { return true, nil }, asSparse...)
 	stages = append(stages, comqueue.Repeat(2, nil, append(asObject, inner)...))
-	// Places 9 to 11: a loop after these.
+	// Places 9 to 11: a loop of three rounds.
 	stages = append(stages, comqueue.Repeat(3, nil, inBuffer...))
 	q := comqueue.New(b, name)
 	for _, s := range stages {
@@ -99,8 +100,8 @@ func drawing(b *engine.Builder, name string, supersteps int) *engine.Dataset {
 	})).Exec()
 }
 
-// TestDrawsOfQueues requires the same draws at every parallelism, and that no draw occurs
-// twice: not in another queue of the job, superstep, round or loop.
+// TestDrawsOfQueues requires that queues draw the same numbers at every parallelism, and that
+// no number is drawn twice, in any queue of the job, superstep, loop or round.
 func TestDrawsOfQueues(t *testing.T) {
 	const supersteps, shards = 2, 8
 	seen := map[float64]string{}
@@ -119,7 +120,7 @@ func TestDrawsOfQueues(t *testing.T) {
 		}
 		for i, r := range rows {
 			here := fmt.Sprintf("queue %s, superstep %d, place %d, shard %d", name, i/(12*shards)+1, i/shards%12, i%shards)
-			require.Empty(t, seen[r.Value], "%s draws %v too", here, r.Value)
+			require.Empty(t, seen[r.Value], "%s draws %v, which was drawn before", here, r.Value)
 			seen[r.Value] = here
 		}
 	}

@@ -12,16 +12,18 @@ import (
 
 // ReduceScatter combines a buffer of all subtasks element by element, as AllReduce does. Under
 // into, each subtask gets only its block of the result: the range sharding.Split(n,
-// ctx.NumTask(), ctx.TaskID()) of n elements, or as many as Blocks says. So each subtask can go
-// on with its own part of an index range, such as the features of a histogram.
+// ctx.NumTask(), ctx.TaskID()) of n elements, or the block whose length the option Blocks
+// gives. So each subtask can continue with its own part of an index range, such as the features
+// of a histogram.
 //
 // A buffer filled by ForEachShard is reduced up the tree over shards, so that each element is
-// the same at any parallelism, unless an Algorithm is given that does not take the parts of
-// shards. The buffer under from is working memory: parts of shards are added to it. A subtask
-// sends the others its parts of their blocks, node by node of the tree, and nothing comes back.
-// Any other buffer is taken whole, is not changed, and is reduced in the fold tree over
-// subtasks; the plan marks it "depends on parallelism". The buffer under into is overwritten,
-// and grown if it is too short. Subtasks hold different blocks, so into cannot be replicated.
+// the same at any parallelism. An Algorithm that does not accept parts of shards is the
+// exception. The buffer under from is working memory, to which parts of shards are added. Each
+// subtask sends every other subtask its parts of that subtask's block, one for each node of the
+// tree; results are not sent. Any other buffer is taken as one operand per subtask, is not
+// changed, and is reduced in the fold tree over subtasks. The plan marks the result "depends on
+// parallelism". The buffer under into is overwritten, and grown if it is too short. As subtasks
+// hold different blocks, into cannot be replicated.
 func ReduceScatter[T Number](from, into shared.Key[[]T], options ...ReduceOption) Stage {
 	s := &reduceScatter[T]{from: from, into: into}
 	s.config, s.err = newReduceConfig("ReduceScatter", options)
@@ -56,7 +58,7 @@ func (s *reduceScatter[T]) located(err error) error {
 	return fmt.Errorf("ReduceScatter(%q, %q): %w", s.from.Name(), s.into.Name(), err)
 }
 
-// reduces returns the key of the buffer.
+// reduces returns the key of the buffer that is reduced.
 func (s *reduceScatter[T]) reduces() shared.AnyKey { return s.from }
 
 func (s *reduceScatter[T]) function() string { return "ReduceScatter" }
@@ -146,16 +148,18 @@ func (s *reduceScatter[T]) foldParts(parts *forest[T], buffer []T, n int) error 
 	return nil
 }
 
-// block returns a buffer for the subtask's block, of n elements.
+// block returns a buffer of n elements for the subtask's block, which does not share memory
+// with buffer.
 func (s *reduceScatter[T]) block(c *ComContext, buffer []T, n int) []T {
 	old, _ := s.into.Lookup(c)
 	return sized(apart(old, buffer), n)
 }
 
-// lends reports whether the forest uses the buffer under from.
+// lends reports whether the forest may use the buffer under from for a shard's part.
 func (s *reduceScatter[T]) lends() bool { return s.config.by == nil }
 
-// bindBlocks reduces up the tree over shards, and gives each subtask only its block.
+// bindBlocks binds a stage that reduces up the tree over shards and sends each subtask only
+// what its block needs.
 func (s *reduceScatter[T]) bindBlocks(b *body, position int) ([]engine.Stage, error) {
 	r, err := newReduction(b, position, s.from, s.config)
 	if err != nil {
@@ -192,8 +196,8 @@ func (s *reduceScatter[T]) bindBlocks(b *body, position int) ([]engine.Stage, er
 	return b.communicate(run, func(*communication) string { return r.program() }), nil
 }
 
-// bindTree reduces up the tree over shards by a given algorithm: every subtask gets the whole
-// result in its buffer, and keeps its block.
+// bindTree binds a stage that reduces up the tree over shards by a given algorithm of
+// AllReduce: every subtask gets the whole result, and copies its block.
 func (s *reduceScatter[T]) bindTree(b *body, position int) ([]engine.Stage, error) {
 	r, err := newReduction(b, position, s.from, s.config)
 	if err != nil {

@@ -7,27 +7,28 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Blocks sets the block lengths of a ReduceScatter: subtask r gets as many elements as the
-// slice under the key has at r, instead of blocks of about equal length. So elements that
-// belong together, such as the bins of a feature, go to one subtask. Every subtask must have
-// put the same lengths before the stage runs, one for each subtask. They sum to the length of
-// the buffer, or to the value of Length.
+// Blocks sets the block lengths of a ReduceScatter, in place of about equal lengths: element r
+// of the slice under lengths is the number of elements that subtask r gets. So elements that
+// belong together, such as the bins of a feature, can go to one subtask. Every subtask must
+// have put the same slice before the stage runs. The slice has one length per subtask, and
+// their sum is the length of the buffer, or the value of Length.
 func Blocks(lengths shared.Key[[]int]) ReduceOption { return blocksOption{lengths} }
 
 type blocksOption struct{ lengths shared.Key[[]int] }
 
 func (b blocksOption) applyReduce(c *reduceConfig) { c.blocks = &b.lengths }
 
-// Exact says that a buffer of integers that each subtask fills as a whole is a reduction over
-// the subtask's rows. The result over all subtasks is then the same at any parallelism, and the
-// plan does not mark it. It goes with the operators Sum, Max and Min.
+// Exact declares that each subtask fills its whole buffer with a reduction over its rows, by an
+// operator that gives the same bits in any order: Sum, Max or Min of integers, or Max or Min of
+// floats. The result over all subtasks is then the same at any parallelism, and the plan does
+// not mark it.
 func Exact() ReduceOption { return exactOption{} }
 
 type exactOption struct{}
 
 func (exactOption) applyReduce(c *reduceConfig) { c.exact = true }
 
-// misuseOfBlocks returns what is wrong with the options of this file.
+// misuseOfBlocks returns what is wrong with the options Blocks and Exact.
 func misuseOfBlocks[T Number](c reduceConfig, scatters bool) error {
 	if c.blocks != nil {
 		if !scatters {
@@ -51,7 +52,8 @@ func exactly[T Number](c reduceConfig) bool {
 	return c.user == nil && (integers && c.op != Prod || c.op == Max || c.op == Min)
 }
 
-// lengths returns the lengths of the blocks of n elements, or nil if they follow from n.
+// lengths returns the lengths of the blocks of a buffer of n elements, or nil without the
+// option Blocks.
 func (c reduceConfig) lengths(ctx *ComContext, name string, n int) ([]int, error) {
 	if c.blocks == nil {
 		return nil, nil
@@ -73,7 +75,7 @@ func (c reduceConfig) lengths(ctx *ComContext, name string, n int) ([]int, error
 	return lengths, nil
 }
 
-// share returns the range of the subtask's block of n elements; lengths may be nil.
+// share returns the range of the subtask's block in a buffer of n elements. lengths may be nil.
 func share(ctx *ComContext, lengths []int, n int) sharding.Range {
 	if lengths == nil {
 		return sharding.Split(n, ctx.NumTask(), ctx.TaskID())

@@ -73,7 +73,8 @@ func TestReduceScatterBlocks(t *testing.T) {
 	}
 }
 
-// TestReduceScatterBlocksThatCannotBe: each error names the mistake in the block lengths.
+// TestReduceScatterBlocksThatCannotBe requires errors that name the mistake in the block
+// lengths.
 func TestReduceScatterBlocksThatCannotBe(t *testing.T) {
 	from, into := shared.Scratch[[]int64]("from"), shared.Scratch[[]int64]("into")
 	blocks := shared.Scratch[[]int]("blocks")
@@ -101,8 +102,8 @@ func TestReduceScatterBlocksThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestExactIsNotMarked: if subtasks sum over their own rows exactly, the sums do not depend on
-// parallelism, and the plan does not mark them.
+// TestExactIsNotMarked requires that the plan marks a reduction of whole buffers as depending
+// on parallelism, unless the option Exact is given.
 func TestExactIsNotMarked(t *testing.T) {
 	buffer := shared.Scratch[[]int64]("buffer")
 	for exact, marked := range map[bool]bool{false: true, true: false} {

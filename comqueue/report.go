@@ -16,7 +16,7 @@ const (
 	foldMax
 )
 
-// String names the function that reports such values.
+// String returns the name of the method that reports values with this operation.
 func (f fold) String() string {
 	if f == foldMax {
 		return "ReportMax"
@@ -33,21 +33,22 @@ func (f fold) merge(left, right float64) float64 {
 }
 
 // reports gathers the values that the subtasks of one process report per shard. A subtask
-// writes only to its own element of the superstep's parity, and only from the stages of a
-// superstep. Subtask 0 reads all of them after the verdict of the superstep: then every subtask
-// has finished writing, and none writes to the same parity again before subtask 0 arrives at
-// the next verdict. So no lock is needed. If the subtasks are in several processes, each reads
-// only its own element, and reportExchange sends them to subtask 0.
+// writes only to its own element of subtasks, only to the series of the superstep's parity, and
+// only from the stages of a superstep. Subtask 0 reads the series of all subtasks after the
+// verdict of the superstep: then every subtask has finished writing, and no subtask writes to
+// the same parity again before subtask 0 arrives at the next verdict. So no lock is needed. If
+// the subtasks are in several processes, each subtask reads only its own element, and
+// reportExchange sends the values to subtask 0.
 type reports struct {
 	shards   int
 	ranges   []sharding.Range
 	subtasks []reporter
 
-	// These belong to subtask 0's goroutine.
+	// Only subtask 0's goroutine uses the following fields.
 	names   []string
 	entries []sharding.Entry[float64]
-	plain   []plainReport           // subtask 0's own values, of supersteps that are not settled
-	folded  map[string]foldedReport // values of shards, the latest by name
+	plain   []plainReport           // values of Report in supersteps that settle has not passed yet
+	folded  map[string]foldedReport // by name, the latest superstep with values of shards
 }
 
 // plainReport is a value that subtask 0 reported directly.
@@ -56,7 +57,7 @@ type plainReport struct {
 	step int
 }
 
-// foldedReport is a value of shards.
+// foldedReport says in which superstep, and how, values of shards were folded.
 type foldedReport struct {
 	step int
 	fold fold
@@ -72,7 +73,7 @@ type reporter struct {
 type reported struct {
 	name   string
 	fold   fold
-	last   int // shard added last, -1 for none
+	last   int // shard that was added last, -1 if none was
 	folder *sharding.Folder[float64]
 }
 
@@ -156,13 +157,13 @@ func (r *reports) note(name string, step int) error {
 	return nil
 }
 
-// isPlain reports whether subtask 0 has reported a value directly.
+// isPlain reports whether subtask 0 has reported a value of the name directly in a superstep.
 func (r *reports) isPlain(name string, step int) bool {
 	return slices.Contains(r.plain, plainReport{name, step})
 }
 
-// admit records that the values of shards of a superstep were folded. It fails if a directly
-// reported value has the same name.
+// admit records that the values of shards of a superstep were folded. It returns an error if a
+// directly reported value has the same name.
 func (r *reports) admit(name string, f fold, step int) error {
 	if r.isPlain(name, step) {
 		return mixedReports(name, f, step)
@@ -189,13 +190,15 @@ func (r *reports) refold(names map[string]fold, step int) {
 	}
 }
 
-// settle forgets the plain values of supersteps whose values of shards are all known.
+// settle forgets the values that were reported directly up to a superstep. It is called when
+// the values of shards up to that superstep have been folded, so that no name can conflict any
+// more.
 func (r *reports) settle(step int) {
 	r.plain = slices.DeleteFunc(r.plain, func(p plainReport) bool { return p.step <= step })
 }
 
-// flush folds the superstep's values over all subtasks and passes them to report by name. It is
-// called on subtask 0.
+// flush folds the superstep's values over all subtasks and calls report for each name, in the
+// order of names. It is called on subtask 0.
 func (r *reports) flush(step int, report func(name string, step int, value float64)) error {
 	r.names = r.names[:0]
 	for t := range r.subtasks {
@@ -220,7 +223,8 @@ func (r *reports) flush(step int, report func(name string, step int, value float
 	return nil
 }
 
-// total folds the values of one series up the tree over shards. It also returns the operation.
+// total folds the values of one series up the tree over shards. It returns the result and the
+// operation.
 func (r *reports) total(step int, name string) (float64, fold, error) {
 	r.entries = r.entries[:0]
 	var kind fold

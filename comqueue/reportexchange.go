@@ -13,19 +13,20 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// reportExchange sends the values that the subtasks of several processes report per shard to subtask 0.
-// Subtask 0 folds them up the tree over shards, as reports does within one process, so the
-// values are the same, some supersteps later. A round costs two collectives even if
-// nothing was reported. So rounds are as many supersteps apart as take about roundTime, but at
-// least one and at most maxLag: slow supersteps are shown at once, and fast ones are not slowed
-// down. Subtask 0 measures the time, and every round tells all when the next one is. The first
-// and the last superstep always have a round.
+// reportExchange sends the values that subtasks report per shard to subtask 0, if the subtasks
+// are in several processes. Subtask 0 folds them up the tree over shards, as reports does
+// within one process, so the results are the same but some supersteps late. The exchange
+// happens in rounds. As a round costs two collectives even if nothing was reported, rounds are
+// about roundTime apart, but at least one superstep and at most maxLag supersteps. So reports
+// of slow supersteps are shown at once, and fast supersteps are not slowed down. Subtask 0
+// measures the time and announces in each round when the next round is. The first and the last
+// superstep always have a round.
 type reportExchange struct {
 	waiting []shardReport // of this subtask, not yet sent
 	due     int           // superstep of the next round
 	last    int           // superstep of the latest round
 
-	// These belong to subtask 0.
+	// Only subtask 0 uses the following fields.
 	since   time.Time // of the latest round
 	arrived []shardReport
 	entries []sharding.Entry[float64]
@@ -51,12 +52,13 @@ type reportRound struct {
 	Next    int // supersteps until the next round; set by subtask 0
 }
 
-// begin starts the clock, before the superstep that the gang begins with.
+// begin starts the measurement of time, before the gang's first superstep.
 func (m *reportExchange) begin(step int) {
 	m.due, m.last, m.since = step, step-1, time.Now()
 }
 
-// post sends the reports of a superstep to subtask 0, at once or in a later round with others.
+// post sends the reports of a superstep to subtask 0, either at once or in a later round
+// together with those of other supersteps.
 func (b *body) post(step int, last bool) error {
 	b.reportExchange.collect(b.reports, b.subtask, step)
 	if step < b.reportExchange.due && !last {
@@ -81,7 +83,7 @@ func (m *reportExchange) collect(r *reports, subtask, step int) {
 	}
 }
 
-// round exchanges the stored reports.
+// round sends the stored reports and agrees on the superstep of the next round.
 func (m *reportExchange) round(b *body, step int) error {
 	mine := reportRound{Reports: m.waiting}
 	if b.subtask == 0 {
@@ -103,8 +105,8 @@ func (m *reportExchange) round(b *body, step int) error {
 	return nil
 }
 
-// roundCodec encodes a reportRound: the number, and then the reports. All subtasks receive all
-// messages; a subtask that does not need the reports does not decode them.
+// roundCodec encodes a reportRound: the field Next, and then the reports. All subtasks receive
+// all messages, but only subtask 0 decodes the reports.
 type roundCodec struct{ reports bool }
 
 var reportsCodec = shared.Msgpack[[]shardReport]()
@@ -135,8 +137,8 @@ func mergeRounds(left, right reportRound) reportRound {
 	return reportRound{Reports: append(left.Reports, right.Reports...), Next: max(left.Next, right.Next)}
 }
 
-// open folds the received values and passes them to report by superstep and name. It is called
-// on subtask 0.
+// open folds the received values and calls report for each superstep and name, in that order.
+// It is called on subtask 0.
 func (m *reportExchange) open(r *reports, report func(name string, step int, value float64)) error {
 	slices.SortFunc(m.arrived, func(a, b shardReport) int {
 		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Name, b.Name),

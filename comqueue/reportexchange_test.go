@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// FuzzLetters decodes arbitrary bytes, for a subtask that needs reports and for one that does
-// not. Encoding and decoding the result again must not change it.
+// FuzzLetters decodes arbitrary bytes as a reportRound, with and without the reports. It
+// requires that encoding and decoding the result again does not change it.
 func FuzzLetters(f *testing.F) {
 	whole, err := roundCodec{}.Append(nil, reportRound{Next: 3, Reports: []shardReport{{Step: 7, Name: "loss", Level: 1, Index: 2, Value: 0.5}}})
 	require.NoError(f, err)
@@ -39,7 +39,8 @@ func FuzzLetters(f *testing.F) {
 	})
 }
 
-// TestMailHasOneNaN: the bits of a reported NaN do not depend on where the subtasks are.
+// TestMailHasOneNaN requires that a reported NaN has the same bits whether its subtask is in
+// the process of subtask 0 or not.
 func TestMailHasOneNaN(t *testing.T) {
 	other := math.Float64frombits(0xfff8000000000123)
 	for _, f := range []fold{foldSum, foldMax} {
@@ -53,9 +54,9 @@ func TestMailHasOneNaN(t *testing.T) {
 	}
 }
 
-// TestReportsAreThoseOfTheirShards: the reports of shards in a superstep are folded up the
-// tree, within one process and over several. A series without reports has no value, and neither
-// 0 nor that of another superstep.
+// TestReportsAreThoseOfTheirShards requires that the reports of shards in a superstep are
+// folded up the tree, within one process and over several. A series without reports in a
+// superstep must have no value there: neither 0 nor the value of another superstep.
 func TestReportsAreThoseOfTheirShards(t *testing.T) {
 	const shards, steps = 8, 6
 	series := map[string]fold{"loss": foldSum, "most": foldMax}

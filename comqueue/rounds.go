@@ -2,14 +2,16 @@ package comqueue
 
 import "github.com/superstep-ml/superstep/shared/sharding"
 
-// rounds computes the seed of a queue's draws. It differs by queue and, within inner loops, by
-// round, so that neither another queue nor another round of a superstep draws the same numbers.
+// rounds computes the seed of a queue's random numbers. The seed depends on the queue and,
+// within inner loops, on the round, so that different queues, and different rounds of a
+// superstep, draw different numbers.
 type rounds struct {
 	queue uint64
-	loops []int // the round of each inner loop in the order of the stages, 0 outside of it
+	loops []int // current round of each inner loop in the order of the stages; 0 outside of the loop
 }
 
-// open takes the job's seed. No two queues of a job have the same name.
+// open computes the queue's seed from the job's seed and the queue's name, which is unique in
+// the job.
 func (r *rounds) open(seed uint64, queue string) {
 	draws := sharding.NewRandom(seed, "queue "+queue, -1, 0)
 	r.queue = draws.At(0)
@@ -22,7 +24,7 @@ func (r *rounds) loop() func(round int) {
 	return func(round int) { r.loops[i] = round }
 }
 
-// seed returns the current seed of draws.
+// seed returns the seed for the current rounds.
 func (r *rounds) seed() uint64 {
 	seed := r.queue
 	for i, round := range r.loops {

@@ -8,11 +8,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// RowReader reads the rows of a frame into structs whose fields are columns, as operators.Map
-// does, one by one. It belongs to one goroutine.
+// RowReader reads the rows of a frame one by one into structs whose fields are columns, as
+// operators.Map does. It is for use by one goroutine.
 type RowReader[T any] struct{ reader *batch.Reader[T] }
 
-// NewRowReader returns a reader of a frame's rows. It is valid as long as the frame is.
+// NewRowReader returns a reader of a frame's rows. The reader is valid as long as the frame.
 func NewRowReader[T any](f *Frame) (*RowReader[T], error) {
 	reader, err := bindRows[T](f.record.Schema())
 	if err != nil {
@@ -27,16 +27,16 @@ func NewRowReader[T any](f *Frame) (*RowReader[T], error) {
 // Len returns the number of rows.
 func (r *RowReader[T]) Len() int { return r.reader.Len() }
 
-// Read reads row i into *row. Its strings and slices belong to the frame: they must not be
-// modified, and are valid until the queue ends. A null in a field that is not a pointer is an
-// error that names the column.
+// Read reads row i into *row. The strings and slices of *row then point to the memory of the
+// frame: they must not be modified, and are valid until the queue ends. Read returns an error
+// that names the column if a value is null and its field is not a pointer.
 func (r *RowReader[T]) Read(i int, row *T) error { return r.reader.Read(i, row) }
 
-// ShardRows are the rows of partitioned data as structs whose fields are columns.
+// ShardRows gives access to the rows of partitioned data as structs whose fields are columns.
 type ShardRows[T any] struct{ data PartitionedData }
 
-// RowsAs returns the rows of a key's data as structs. Like a column it is made where the key
-// is. When the job is built, a queue reports data whose columns do not fit the struct.
+// RowsAs returns the ShardRows of a key. Make it where the key is made: when the job is built,
+// a queue reports data whose columns do not fit the struct.
 func RowsAs[T any](data PartitionedData) ShardRows[T] {
 	data.declared.addRows(reflect.TypeFor[T](), func(schema *arrow.Schema) error {
 		_, err := bindRows[T](schema)
@@ -58,7 +58,7 @@ func bindRows[T any](schema *arrow.Schema) (*batch.Reader[T], error) {
 	return codec.Bind(schema)
 }
 
-// Decode reads all of a frame's rows, see RowReader.
+// Decode returns all rows of a frame as structs; see RowReader.
 func Decode[T any](f *Frame) ([]T, error) {
 	r, err := NewRowReader[T](f)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// TestSameRows: every batch is compared with its part of the rows in a file.
+// TestSameRows requires that every batch is compared with its part of the rows in a file.
 func TestSameRows(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	schema := batchtest.Schema(t, "id int64")

@@ -21,22 +21,23 @@ import (
 
 var data = comqueue.PartitionedRows("data")
 
-// turns counts, by test name, the jobs that could also run on workers.
+// turns maps the name of a test to the number of its jobs so far that could also run on
+// workers.
 var turns sync.Map
 
-// myTurn reports whether a job of a test also runs on workers: the first job does, and then one
-// in every everyRun.
+// myTurn reports whether a job of a test also runs on workers: the first job does, and then
+// every everyRun-th.
 func myTurn(t *testing.T) bool {
 	n, _ := turns.LoadOrStore(t.Name(), new(atomic.Int64))
 	return n.(*atomic.Int64).Add(1)%everyRun == 1%everyRun
 }
 
-// run builds and runs a job around one queue and returns its rows. If it is the job's turn, it
+// run builds and runs a job around one queue and returns its rows. If myTurn returns true, it
 // also runs the job on workers and requires the same result.
 func run(t *testing.T, build func(b *engine.Builder) *engine.Dataset, options ...engine.Option) ([]row, *engine.Result, error) {
 	t.Helper()
 	rows, result, err := runOnce(t, build, options...)
-	slots := 3 // not known for a job that fails
+	slots := 3 // used for a job that fails, whose slots are unknown
 	if err == nil {
 		slots = result.Plan.Slots
 	}
@@ -60,7 +61,7 @@ func run(t *testing.T, build func(b *engine.Builder) *engine.Dataset, options ..
 	return rows, result, err
 }
 
-// runOnce runs a job as a whole, unless the options say otherwise.
+// runOnce runs a job without workers, unless the options set them.
 func runOnce(t *testing.T, build func(b *engine.Builder) *engine.Dataset, options ...engine.Option) ([]row, *engine.Result, error) {
 	t.Helper()
 	job := engine.Anonymous(func(b *engine.Builder) error {
@@ -83,7 +84,7 @@ func runOnce(t *testing.T, build func(b *engine.Builder) *engine.Dataset, option
 // runs returns how many times run runs the first job of a test, given its slots.
 func runs(slots int) int { return 1 + len(asWorkers(slots)) }
 
-// bitsOf makes rows comparable.
+// bitsOf returns the bits of rows, so that NaNs can be compared.
 func bitsOf(rows []row) []uint64 {
 	values := make([]float64, len(rows))
 	for i, r := range rows {
@@ -92,7 +93,8 @@ func bitsOf(rows []row) []uint64 {
 	return bits(values)
 }
 
-// requireSameReport requires equal reports of a queue, whichever processes ran its subtasks.
+// requireSameReport requires that two reports of a queue are equal in all that does not depend
+// on the processes that ran its subtasks.
 func requireSameReport(t *testing.T, want, got *task.QueueReport) {
 	t.Helper()
 	require.Equal(t, []any{want.Name, want.Supersteps, want.Stopped}, []any{got.Name, got.Supersteps, got.Stopped})
@@ -107,7 +109,7 @@ func requireSameReport(t *testing.T, want, got *task.QueueReport) {
 	}
 }
 
-// nothing closes a queue without rows.
+// nothing is a close function that returns no rows.
 func nothing(*comqueue.ComContext) ([]row, error) { return nil, nil }
 
 // put returns a compute function that puts a buffer in the first superstep.
@@ -177,7 +179,7 @@ func TestOperators(t *testing.T) {
 	// Every subtask puts [rank+1, -rank-1]; the expected results are closed formulas.
 	const p = 5
 	buffer := shared.Scratch[[]int64]("buffer")
-	first := comqueue.Operator("first", 0, func(dst, src []int64) {}) // not commutative: the value of the lowest rank wins
+	first := comqueue.Operator("first", 0, func(dst, src []int64) {}) // not commutative: the result is the value of the lowest rank
 	for _, c := range []struct {
 		option comqueue.ReduceOption
 		want   []row
@@ -196,7 +198,7 @@ func TestOperators(t *testing.T) {
 				})).
 				Add(comqueue.AllReduce(buffer, c.option)).
 				CloseWith(comqueue.ShardOutput(func(ctx *comqueue.ComContext, shard int) ([]row, error) {
-					if shard%8 != 0 { // at least one shard of every subtask
+					if shard%8 != 0 { // this leaves every subtask at least one shard
 						return nil, nil
 					}
 					reduced := buffer.Get(ctx)
@@ -212,7 +214,7 @@ func TestOperators(t *testing.T) {
 }
 
 func TestForEachShardStartsFromTheIdentity(t *testing.T) {
-	// Zeros and empty shards must not affect the maximum of negative values.
+	// Zeroed buffers or empty shards would change the maximum of negative values.
 	buffer := shared.Scratch[[]float64]("buffer")
 	build := func(b *engine.Builder) *engine.Dataset {
 		return comqueue.New(b, "identity").
@@ -369,7 +371,7 @@ func TestExecDoesNotChangeTheQueue(t *testing.T) {
 }
 
 func TestReportsFoldOverShards(t *testing.T) {
-	// The values have many magnitudes: a sum in another order would have other bits.
+	// The values have many magnitudes, so that a sum in another order has other bits.
 	value := func(i int) float64 { return math.Ldexp(float64(i%7)-3, (i*37)%100-50) }
 	build := func(b *engine.Builder) *engine.Dataset {
 		return comqueue.New(b, "reports").
@@ -435,7 +437,7 @@ func TestModifiedBroadcastIsNoticed(t *testing.T) {
 	}
 	_, _, err := run(t, build(false), engine.Parallelism(3), engine.CheckBroadcasts(true))
 	require.NoError(t, err)
-	for _, p := range []int{1, 2, 5} { // the check waits for all subtasks, so it can name the superstep
+	for _, p := range []int{1, 2, 5} { // the error must name the superstep at every parallelism
 		_, _, err = run(t, build(true), engine.Parallelism(p), engine.CheckBroadcasts(true))
 		require.ErrorContains(t, err, `broadcast object "side" was modified in superstep 2`)
 	}
@@ -509,7 +511,8 @@ func TestWhatRanIsWhatThePlanShows(t *testing.T) {
 	require.NoError(t, err)
 	text := result.Plan.Text()
 	require.Equal(t, 1, strings.Count(text, "depends on parallelism"), "%s", text)
-	// Every stage of the plan ran in every superstep on every subtask, and no other stage ran.
+	// Every stage of the plan must have run in every superstep on every subtask, and no other
+	// stage.
 	shown := map[string]int64{}
 	for _, v := range result.Plan.Vertices {
 		for _, c := range v.Chain {

@@ -9,21 +9,22 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// SparseVector is a vector of Length elements most of which are zero: Value[i] stands at
-// Index[i], in ascending order. With a nil Index it is dense, and Value has all elements. So a
-// sparse vector of zeros has an Index that is empty but not nil. Its codec for keys is
-// shared.Msgpack.
+// SparseVector is a vector of Length elements most of which are zero: Value[i] is the element
+// at Index[i], and indices ascend. If Index is nil, the vector is dense and Value has all
+// elements. So a sparse vector of zeros has an Index that is empty but not nil. Use
+// shared.Msgpack as the codec of keys of sparse vectors.
 type SparseVector[T float64 | float32] = collective.SparseVector[T]
 
 // AllReduceShardSparse sums the vectors that all shards have under from, up the tree over
-// shards, and gives every subtask the sum under into. It is the same at any parallelism. Shards
-// without a vector are absent. If no shard has one, there is none under into afterwards. The
-// vectors of the shards are not changed.
+// shards, and gives every subtask the sum under into. The sum is the same at any parallelism.
+// Shards without a vector are absent from the tree. If no shard has a vector, a vector under
+// into is removed. The vectors of the shards are not changed.
 //
-// Absent elements and −0 count as +0, and all NaNs as the same one. So the sum has the same
-// bits whether the vectors are gathered and merged or, if that would move more data, reduced as
-// dense ones. The sum is dense if that takes less room than its elements other than zero. The
-// vectors are of one length; other lengths are an error that names two shards or subtasks.
+// Absent elements and −0 are replaced by +0, and all NaNs by the same NaN. So the sum has the
+// same bits whether the vectors are gathered and merged or, if that moves less data, reduced as
+// dense vectors. The sum is dense if that takes fewer bytes than indices and values of its
+// elements other than zero. The vectors must have the same length; otherwise the error names
+// two shards or subtasks.
 func AllReduceShardSparse[T float64 | float32](from shared.ShardKey[SparseVector[T]], into shared.Key[SparseVector[T]]) Stage {
 	return &reduceShardSparse[T]{from: from, into: into}
 }
@@ -95,7 +96,7 @@ func sparsely(c *communication) string {
 	return how + c.ran.String()
 }
 
-// measured refuses a negative length, as −1 stands for an absent vector.
+// measured returns an error for a negative length, as −1 means an absent vector.
 func measured(name string, length int) error {
 	if length < 0 {
 		return fmt.Errorf("sparse vectors %q: one of %d elements", name, length)
@@ -103,7 +104,7 @@ func measured(name string, length int) error {
 	return nil
 }
 
-// lengths has the buffers of agree.
+// lengths has the buffers of the method agree.
 type lengths struct {
 	name    string
 	options []collective.Option
@@ -115,7 +116,8 @@ func (b *body) newLengths(name string) *lengths {
 	return &lengths{name: name, options: b.options(name, nil), all: make([]int64, b.context.NumTask())}
 }
 
-// agree returns the common length of the subtasks that have a vector, −1 if none has.
+// agree returns the common length of the vectors of all subtasks, or −1 if no subtask has a
+// vector. own is the length of this subtask's vector, or −1.
 func (l *lengths) agree(comm *collective.Comm, own int) (int, error) {
 	l.own[0] = int64(own)
 	if err := collective.AllGather(comm, l.own[:], l.all, l.options...); err != nil {
@@ -138,7 +140,7 @@ func (l *lengths) agree(comm *collective.Comm, own int) (int, error) {
 }
 
 // sumSparse sums the vectors of a request and puts the sum. own is the length of this subtask's
-// vectors, −1 for none.
+// vectors, or −1 if it has none.
 func sumSparse[T float64 | float32](c *ComContext, comm *collective.Comm, l *lengths, own int, request *collective.SparseReduction[T], into shared.Key[SparseVector[T]]) error {
 	length, err := l.agree(comm, own)
 	if err != nil {

@@ -12,19 +12,20 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Stage is one step of a queue: a compute function that Do has made a stage, ForEachShard,
-// Repeat, While, or a communicate function such as AllReduce.
+// Stage is one step of a queue. Do, ForEachShard, Repeat, While and communicate functions such
+// as AllReduce return Stages.
 type Stage interface {
-	// misuse returns what is wrong with the stage by itself.
+	// misuse returns what is wrong with the stage independently of other stages.
 	misuse() error
 	// describe returns the stage's nodes in the plan.
 	describe(l *layout, position int) []engine.StageSpec
-	// bind returns the stages that one subtask runs, one per described node that runs.
+	// bind returns the stages that one subtask runs: one for each described node, except for
+	// nodes that run nothing.
 	bind(b *body, position int) ([]engine.Stage, error)
 }
 
-// Compute is a compute function as an object. It may keep state, as AddNew gives every subtask
-// an instance of its own.
+// Compute is a compute function that may keep state: AddNew gives every subtask its own
+// instance.
 type Compute interface {
 	// Calc runs once per superstep on every subtask.
 	Calc(ctx *ComContext) error
@@ -37,9 +38,9 @@ type ComputeFunc func(ctx *ComContext) error
 // Calc calls f.
 func (f ComputeFunc) Calc(ctx *ComContext) error { return f(ctx) }
 
-// Do makes a stage of a compute function, for use within Repeat, While and Named; elsewhere a
-// queue's own Do is shorter. All subtasks of a process call the same function concurrently, so
-// it must keep its state in the objects of the context.
+// Do makes a stage of a compute function, for use within Repeat, While and Named. Elsewhere the
+// queue's method Do is shorter. All subtasks of a process call the same function concurrently,
+// so it must keep its state in the objects of the context.
 func Do(f func(ctx *ComContext) error) Stage {
 	return computeStage{name: functionName(f), identity: f, shared: ComputeFunc(f)}
 }
@@ -52,8 +53,8 @@ func checkStage(s Stage) error {
 	return s.misuse()
 }
 
-// computeStage runs a compute function: one shared by all subtasks, or one made
-// for each.
+// computeStage runs a compute function. Either all subtasks share the function, or a factory
+// makes an instance for each subtask.
 type computeStage struct {
 	name     string
 	identity any // function whose symbol and line are recorded in the graph
@@ -97,33 +98,33 @@ func Named(name string, stage Stage) Stage {
 	return broken{fmt.Errorf("Named(%q): only compute functions and ForEachShard take a name", name)}
 }
 
-// label sets the name that Named gives.
+// label returns the stage with another name, for Named.
 func (s computeStage) label(name string) Stage {
 	s.name = name
 	return s
 }
 
-// broken is a stage that could not be made.
+// broken stands for a stage that could not be made because of err.
 type broken struct{ err error }
 
 func (s broken) misuse() error                            { return s.err }
 func (s broken) describe(*layout, int) []engine.StageSpec { return nil }
 func (s broken) bind(*body, int) ([]engine.Stage, error)  { return nil, s.err }
 
-// Repeat runs its stages again and again within one superstep, at most max times,
-// until the criterion returns true: an inner loop, such as a line search. The
-// criterion runs on subtask 0 after the last of the stages, and its verdict is
-// broadcast. until may be nil; then the stages run max times.
+// Repeat runs its stages again and again within one superstep, at most max times, until the
+// criterion returns true. It is an inner loop, such as a line search. The criterion until runs
+// on subtask 0 after the last of the stages, and its verdict is broadcast. If until is nil, the
+// stages run max times.
 func Repeat(max int, until func(ctx *ComContext) (bool, error), stages ...Stage) Stage {
 	return newRepeat(&repeat{name: "Repeat", max: max, until: until}, stages)
 }
 
 // While runs its stages again and again within one superstep, at most max times, as long as the
-// condition holds. The condition is evaluated before each round, so there may be no round at
-// all. Every subtask evaluates it for itself, without communication, so that a While without
-// rounds costs nothing. The condition must depend only on what is the same on all subtasks, and
-// change nothing; otherwise stages that communicate report that subtasks disagree. With a max
-// of 1, While makes stages conditional.
+// condition holds. The condition holds is evaluated before each round, so there may be no round
+// at all. Every subtask evaluates it for itself, without communication, so a While without
+// rounds costs nothing. The condition must depend only on values that are the same on all
+// subtasks, and must not change any object. If subtasks disagree, stages that communicate
+// report it. With a max of 1, While makes stages conditional.
 func While(max int, holds func(ctx *ComContext) (bool, error), stages ...Stage) Stage {
 	if holds == nil {
 		return broken{fmt.Errorf("While: the condition is nil")}
@@ -200,30 +201,33 @@ func (s *repeat) bind(b *body, position int) ([]engine.Stage, error) {
 	return []engine.Stage{{Node: begin, Repeat: loop}}, nil
 }
 
-// producer is a stage that fills a forest for a buffer, reducer one that reduces it.
+// producer is a stage that fills a forest for a buffer. reducer is a stage that reduces it.
 type producer interface{ fills() shared.AnyKey }
 type reducer interface {
 	reduces() shared.AnyKey
 	function() string // AllReduce or ReduceScatter
 }
 
-// layout knows which ForEachShard feeds which AllReduce. Stages have positions:
-// their index in the queue with inner loops written out.
+// layout records which ForEachShard feeds which AllReduce or ReduceScatter. The position of a
+// stage is its index in the list of the queue's stages, in which each inner loop is followed by
+// its stages.
 type layout struct {
 	stages   []Stage
-	forestOf map[int]int // position of a reducer → of its producer
-	feeds    map[int]int // position of a producer → of its reducer
+	forestOf map[int]int // position of a reducer → position of its producer
+	feeds    map[int]int // position of a producer → position of its reducer
 }
 
-// open is a ForEachShard that waits for its reduction, or that reduction.
+// open describes a ForEachShard whose reduction newLayout has not found yet, or a reduction
+// whose ForEachShard it looks for.
 type open struct {
 	position int
 	loop     *repeat // innermost loop around it, nil for none
 	key      shared.AnyKey
-	function string // the reducing function
+	function string // AllReduce or ReduceScatter; "" for a ForEachShard
 }
 
-// newLayout links the stages of a queue.
+// newLayout returns the layout of a queue's stages, or an error if a ForEachShard has no
+// reduction that fits.
 func newLayout(stages []Stage) (*layout, error) {
 	l := &layout{forestOf: map[int]int{}, feeds: map[int]int{}}
 	pending := map[string]open{}
@@ -260,7 +264,7 @@ func newLayout(stages []Stage) (*layout, error) {
 	return l, nil
 }
 
-// begin records a ForEachShard.
+// begin adds a ForEachShard to pending.
 func begin(pending map[string]open, p open) error {
 	if _, twice := pending[p.key.Name()]; twice {
 		return fmt.Errorf("ForEachShard(%q) comes twice before an AllReduce or ReduceScatter of that buffer: the second would overwrite the first", p.key.Name())
@@ -269,7 +273,7 @@ func begin(pending map[string]open, p open) error {
 	return nil
 }
 
-// link records an AllReduce or ReduceScatter, and the ForEachShard that feeds it.
+// link records which ForEachShard of pending feeds an AllReduce or ReduceScatter, if one does.
 func (l *layout) link(pending map[string]open, r open) error {
 	p, ok := pending[r.key.Name()]
 	switch {
@@ -285,7 +289,7 @@ func (l *layout) link(pending map[string]open, r open) error {
 	return nil
 }
 
-// last returns the position of the last stage within the one at position.
+// last returns the position of the last stage within the stage s, which is at position.
 func (l *layout) last(position int, s Stage) int {
 	if r, ok := s.(*repeat); ok {
 		for _, inner := range r.stages {
@@ -296,7 +300,7 @@ func (l *layout) last(position int, s Stage) int {
 }
 
 // functionName returns the short name of a function, such as "assign" or "trainer.update". For
-// a closure it is that of the enclosing function.
+// a closure it returns the name of the enclosing function.
 func functionName(f any) string {
 	v := reflect.ValueOf(f)
 	if v.Kind() != reflect.Func || v.IsNil() {
@@ -319,9 +323,9 @@ func functionName(f any) string {
 	return around(name)
 }
 
-// around returns the part of a symbol that is in the source. Compilers number closures, as in
-// "Train.func1.2", and name closures of inlined functions after both functions, as in
-// "Train.func1.stages.3".
+// around returns the name of the innermost function of the source in a symbol. The compiler
+// numbers closures, as in "Train.func1.2", and names closures of inlined functions after both
+// functions, as in "Train.func1.stages.3".
 func around(symbol string) string {
 	parts := strings.Split(symbol, ".")
 	for len(parts) > 0 && generated(parts[len(parts)-1]) {
@@ -334,10 +338,10 @@ func around(symbol string) string {
 	if name := strings.Join(parts[from:], "."); name != "" && name != "glob" && name != "init" {
 		return name
 	}
-	return symbol // of a variable of the package
+	return symbol // a closure in the initializer of a package variable
 }
 
-// generated reports whether a part of a symbol is the compiler's: "func1", "2", nothing.
+// generated reports whether the compiler made a part of a symbol, such as "func1", "2" or "".
 func generated(part string) bool {
 	for _, prefix := range []string{"func", "gowrap", "deferwrap"} {
 		part = strings.TrimPrefix(part, prefix)

@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Closures are named after the function that contains them, other functions by their own names.
+// TestNamesOfFunctions requires that a closure has the name of the function that contains it,
+// and any other function its own name.
 func TestNamesOfFunctions(t *testing.T) {
 	for symbol, want := range map[string]string{
 		"assign":                        "assign",

@@ -11,38 +11,39 @@ import (
 	"github.com/superstep-ml/superstep/internal/mapped"
 )
 
-// staged holds the batches of a shard that is being read, before they become a frame. The
-// exchange stops accounting for them as they are read, so they are counted here. Up to most
-// bytes are on the heap even if the budget has no room, and more while it has room. When it has
-// none, the batches on the heap are copied to a file. Small shards do not go to a file here.
+// staged holds the batches of a shard that is being read, before they become a frame. It
+// accounts for the batches, as the exchange no longer does when they have been read. Up to most
+// bytes are on the heap even if the budget has no room, so small shards never go to a file
+// here. Beyond that, batches are on the heap while the budget has room; when it has none, the
+// batches on the heap are copied to a file.
 type staged struct {
 	task   *engine.Context
-	files  *mapped.Files // of its own, so that the disk's room is free again with it
+	files  *mapped.Files // not shared, so that release frees the disk space
 	what   string        // for errors
 	most   int64         // bytes on the heap that are always allowed
 	inHeap []arrow.Record
 	heap   int64   // bytes of inHeap
-	pieces []piece // rows in files, which come before those in inHeap
+	pieces []piece // rows in files, which precede the rows in inHeap
 	never  bool    // files cannot be mapped
 
-	counted int64 // bytes of the slot's memory
+	counted int64 // bytes that are taken from the slot's memory
 }
 
-// piece is a part of a shard in a file, without its offsets.
+// piece is a part of a shard in a file. Its offsets are on the heap.
 type piece struct {
 	rows   arrow.Record
 	region *mapped.Region
 }
 
-const leastStaged = 64 << 10 // bytes of a shard
+const leastStaged = 64 << 10 // bytes of a shard that may always be on the heap
 
-// newStaged returns a staged that may always use an eighth of the slot's memory, or what small
-// batches need if that is more.
+// newStaged returns a staged that may always use an eighth of the slot's memory, or leastStaged
+// bytes if that is more.
 func newStaged(c *engine.Context, what string) *staged {
 	return &staged{task: c, files: mapped.NewFiles(c.Disk, c.SpillDir), what: what, most: max(c.Memory.Limit()/8, leastStaged)}
 }
 
-// add takes over a batch.
+// add takes ownership of a batch.
 func (s *staged) add(rows arrow.Record) error {
 	n, reserved := batch.Size(rows), false
 	defer func() {
@@ -62,7 +63,7 @@ func (s *staged) add(rows arrow.Record) error {
 	return s.toDisk(full)
 }
 
-// toDisk copies the batches on the heap to a file. full is the error of the memory that has no
+// toDisk copies the batches on the heap to a file. full is the error of the budget that has no
 // room.
 func (s *staged) toDisk(full error) error {
 	if len(s.inHeap) == 0 {
@@ -71,7 +72,7 @@ func (s *staged) toDisk(full error) error {
 	offsets := &counted{Allocator: s.task.Allocator}
 	record, region, err := holdRows(s.files, s.what, s.heap, offsets, s.inHeap)
 	if errors.Is(err, mapped.ErrUnsupported) {
-		s.never = true // if there is no room later, making the frame fails
+		s.never = true // if memory does not suffice, making the frame will fail
 		return nil
 	}
 	if err != nil {
@@ -87,8 +88,8 @@ func (s *staged) toDisk(full error) error {
 	return nil
 }
 
-// end copies the batches on the heap to a file if memory has no room for the copy that a frame
-// makes of them.
+// end is called after the last batch. It copies the batches on the heap to a file if the budget
+// has no room for the copy of them that a frame makes.
 func (s *staged) end() error {
 	if s.heap <= s.most || len(s.inHeap)+len(s.pieces) < 2 || s.never {
 		return nil
@@ -101,7 +102,7 @@ func (s *staged) end() error {
 	return nil
 }
 
-// batches returns all added batches, in order, borrowed.
+// batches returns all added batches in order. The caller borrows them.
 func (s *staged) batches() []arrow.Record {
 	if len(s.pieces) == 0 {
 		return s.inHeap
@@ -113,7 +114,7 @@ func (s *staged) batches() []arrow.Record {
 	return append(all, s.inHeap...)
 }
 
-// uncount releases the reserved bytes of what is staged, and returns how many they were.
+// uncount releases the bytes that are taken from the slot's memory, and returns their number.
 func (s *staged) uncount() int64 {
 	n := s.counted
 	s.task.Memory.Release(n)
@@ -121,8 +122,8 @@ func (s *staged) uncount() int64 {
 	return n
 }
 
-// guard calls f, which reads the pieces. If they are not what was written, it returns that as
-// the error, as it is the cause of any other failure.
+// guard calls f, which reads the pieces, and then verifies the pieces. If one is damaged, guard
+// returns that error in place of an error or panic of f, of which the damage may be the cause.
 func (s *staged) guard(f func() error) (err error) {
 	returned := false
 	defer func() {

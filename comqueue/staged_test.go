@@ -57,8 +57,8 @@ type named struct {
 // name returns the text of a row; texts have different lengths.
 func name(n int64) string { return fmt.Sprintf("%0*d", 8+n%5, n) }
 
-// skewed is a queue over rows of numbers and texts, which are all in the first shard. It adds
-// up the numbers.
+// skewed returns a function that builds a queue over rows of numbers and texts, which are all
+// in the first shard. The queue adds up the numbers.
 func skewed(n int64, onDisk *atomic.Bool) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset {
 		key := comqueue.PartitionedRows("rows")
@@ -82,16 +82,16 @@ func skewed(n int64, onDisk *atomic.Bool) func(b *engine.Builder) *engine.Datase
 	}
 }
 
-// TestOneLargeShard: a shard many times larger than the budget is never completely in memory
-// while it is read, and every byte is counted. If the budget holds the shard once but not
-// twice, the shard is in memory in the end.
+// TestOneLargeShard requires that a shard that is larger than the budget is never completely in
+// memory while it is read, and that every byte in memory counts. If the budget holds the shard
+// once but not twice, the shard must be in memory in the end.
 func TestOneLargeShard(t *testing.T) {
 	const n = 1 << 18 // 7 MiB with offsets, 1 MiB of which stays in memory
 	for _, test := range []struct {
 		budget, most int64
 		onDisk       bool
 	}{
-		{3 << 20, 5 << 20, true}, // includes the offsets of the file, twice
+		{3 << 20, 5 << 20, true}, // most includes the offsets of the rows in files twice
 		{10 << 20, 8 << 20, false},
 		{64 << 20, math.MaxInt64, false},
 	} {
@@ -103,12 +103,12 @@ func TestOneLargeShard(t *testing.T) {
 		require.Equal(t, test.onDisk, onDisk.Load())
 		require.LessOrEqual(t, mem.most.Load(), test.most, "budget %d", test.budget)
 		require.LessOrEqual(t, result.Report.PeakMemory, test.budget+test.budget/8+4*n, "budget %d", test.budget) // each piece has its own offsets
-		require.GreaterOrEqual(t, result.Report.PeakMemory, mem.most.Load()*8/10, "what rows are copied from counts, budget %d", test.budget)
+		require.GreaterOrEqual(t, result.Report.PeakMemory, mem.most.Load()*8/10, "the source of a copy must count, budget %d", test.budget)
 	}
 }
 
-// TestOneLargeShardOnBadDisks: if the disk damages parts of a shard before its rows are joined,
-// this is reported. If files cannot be mapped, there are no parts.
+// TestOneLargeShardOnBadDisks requires an error if the disk damages a part of a shard before
+// the parts are joined. If files cannot be mapped, the shard must fit in memory.
 func TestOneLargeShardOnBadDisks(t *testing.T) {
 	write := func(f *os.File) error { _, err := f.WriteAt([]byte{99}, 5000); return err }
 	cut := func(f *os.File) error { return f.Truncate(0) }

@@ -20,12 +20,12 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// leastStaged is the number of bytes of a shard that may be on the heap while it is read,
-// whatever the budget.
+// leastStaged is the number of bytes of a shard that may be on the heap while it is read, even
+// if the budget is smaller.
 const leastStaged = 64 << 10
 
-// keeping is a queue that sums rows in three supersteps. It declares some bytes of state per
-// row and counts the shards that are on disk.
+// keeping returns a function that builds a queue that sums rows in three supersteps. The queue
+// declares each bytes of state per row and counts the shards that are on disk.
 func keeping(n int, each int64, onDisk *atomic.Int32, meddle func(step int, rows *comqueue.Frame) error) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset {
 		state := func(_ *comqueue.ComContext, rows *comqueue.Frame) int64 { return each * int64(rows.Rows()) }
@@ -67,8 +67,8 @@ func keeping(n int, each int64, onDisk *atomic.Int32, meddle func(step int, rows
 	}
 }
 
-// TestStateMakesRoom: the state of stages takes precedence over rows. Rows go to disk to make
-// room for it, even if they were in memory already.
+// TestStateMakesRoom requires that the state of stages takes precedence over rows: rows, even
+// those already in memory, move to disk if the state would not fit otherwise.
 func TestStateMakesRoom(t *testing.T) {
 	const n = 1 << 17 // a MiB of rows
 	for _, test := range []struct {
@@ -78,10 +78,10 @@ func TestStateMakesRoom(t *testing.T) {
 		beyond      int64 // bytes that may be held beyond the budget, except for a shard that is being read
 	}{
 		{0, 9 << 17, 0, 0, 0},
-		{1, 9 << 17, 0, 2, 0}, // 1.125 MiB just hold both, but are 72 KiB too few while the exchange has its half, at shard 8
+		{1, 9 << 17, 0, 2, 0}, // 1.125 MiB hold rows and state, but while the exchange uses half of the budget, at shard 8, 72 KiB are missing
 		{2, 9 << 17, 2, 3, 0},
 		{7, 9 << 17, 12, 13, 0},
-		{9, 9 << 17, 16, 16, 9 << 16}, // state fills the budget, so the up to half of it that the exchange has comes on top until it is read
+		{9, 9 << 17, 16, 16, 9 << 16}, // state fills the budget, and the exchange uses up to half of the budget in addition until its rows are read
 	} {
 		var onDisk atomic.Int32
 		got, result, err := runOnce(t, keeping(n, test.each, &onDisk, nil), engine.Parallelism(1), engine.Shards(16), engine.MemoryBudget(test.budget))
@@ -109,8 +109,9 @@ func advised(t *testing.T, err error) int64 {
 	return n << map[string]int{"KiB": 10, "MiB": 20}[found[2]]
 }
 
-// TestAdviceIsEnough: the advised memory is enough for the state of all shards of the subtask,
-// including those not yet read, however rows are distributed. It is no more than needed.
+// TestAdviceIsEnough requires that the advised memory suffices for the state of all shards of
+// the subtask, including shards not yet read, however rows are distributed, and that it is not
+// more than necessary.
 func TestAdviceIsEnough(t *testing.T) {
 	const n, each = 1 << 17, 10
 	even := func(i, shards int) int { return i % shards }
@@ -119,16 +120,16 @@ func TestAdviceIsEnough(t *testing.T) {
 		return struct{ disk.File }{f}, err
 	}}
 	for _, test := range []struct {
-		p, runs int // the runs-th run is the first to succeed
+		p, runs int // run number runs, at the latest, must succeed
 		spread  func(i, shards int) int
 		disk    disk.FS
-		most    int64 // rounded up
+		most    int64 // bytes that may be advised at most; they are rounded up to a MiB
 	}{
 		{1, 2, even, disk.OS(), 5 << 18},
 		{1, 2, func(i, shards int) int { return int(math.Sqrt(float64(i)/n) * float64(shards)) }, disk.OS(), 5 << 18}, // more rows in each later shard
 		{1, 2, func(i, shards int) int { return min(i, shards-1) }, disk.OS(), 5 << 18},                               // nearly all rows in the last shard
 		{2, 3, even, disk.OS(), 5 << 18},
-		{3, 3, even, disk.OS(), 5 << 18 * 18 / 16}, // 18 instead of 16: subtasks have 5, 5 and 6 shards
+		{3, 3, even, disk.OS(), 5 << 18 * 18 / 16}, // the subtasks have 5, 5 and 6 shards, so the budget must suffice for 18 shards
 		{1, 3, even, unmapped, 9 << 18},            // rows are in memory
 	} {
 		key := comqueue.PartitionedRows("rows").WithState(func(_ *comqueue.ComContext, rows *comqueue.Frame) int64 { return each * int64(rows.Rows()) })
@@ -151,8 +152,9 @@ func TestAdviceIsEnough(t *testing.T) {
 	}
 }
 
-// TestDamageIsTheCause: if a stage fails and rows on disk are damaged, the damage is reported, and
-// the error of the stage beside it. Otherwise the error of the stage is.
+// TestDamageIsTheCause requires that, if a stage fails and rows on disk are damaged, the error
+// contains both the damage and the error of the stage. If no rows are damaged, it must be the
+// error of the stage.
 func TestDamageIsTheCause(t *testing.T) {
 	boom := errors.New("the sum is not what it was")
 	for _, test := range []struct {
@@ -184,14 +186,14 @@ func TestDamageIsTheCause(t *testing.T) {
 			require.ErrorContains(t, err, "is damaged")
 			require.NotErrorIs(t, err, boom)
 			if test.name == "error" {
-				require.ErrorContains(t, err, "; the function failed with: "+boom.Error(), "it may be the function that changed the rows")
+				require.ErrorContains(t, err, "; the function failed with: "+boom.Error(), "the error of the stage must be included, as the stage itself may have changed the rows")
 			}
 		})
 	}
 }
 
-// squares is a queue that makes a block from its rows and adds up the block in three
-// supersteps.
+// squares returns a function that builds a queue that computes a block from its rows and adds
+// up the block in three supersteps.
 func squares(n int, fill func(block []byte) error, onDisk *atomic.Bool, meddle func(step int, block []byte)) func(b *engine.Builder) *engine.Dataset {
 	blocks := comqueue.PartitionedRows("rows")
 	return func(b *engine.Builder) *engine.Dataset {
@@ -253,8 +255,8 @@ func squares(n int, fill func(block []byte) error, onDisk *atomic.Bool, meddle f
 	}
 }
 
-// TestBlocks: blocks in memory and in files give the same bits. Subtasks that continue a queue
-// create their blocks again.
+// TestBlocks requires that blocks in memory and in files give the same bits, and that subtasks
+// that continue a queue make their blocks again.
 func TestBlocks(t *testing.T) {
 	const n = 1 << 17
 	want := 0.0
@@ -293,8 +295,9 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// TestRowsOnDiskMove: the new owners of shards get their rows, in memory and in files, without
-// a copy. Blocks are created again. Later changes on disk are reported.
+// TestRowsOnDiskMove requires that the new owners of shards get the rows in memory and in files
+// without a copy, that blocks are made again, and that changes on disk are reported even after
+// that.
 func TestRowsOnDiskMove(t *testing.T) {
 	const n = 1 << 17
 	want := 0.0

@@ -13,18 +13,19 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// traces are the fingerprints of the replicated objects after every stage, to find the stage
-// that made a difference. They take several times as long as checks, so they are only made in a
-// second run, after one has failed.
+// traces are the fingerprints of the replicated objects after every stage. They serve to find
+// the stage after which the objects differ. As they take several times as long as checks, they
+// are made only in a second run, after a run has failed.
 //
-// A subtask writes to the half of the superstep's parity. In check, subtask 0 reads the half of
-// the previous superstep while the others wait.
+// A subtask writes to its fingerprints of the superstep's parity. In check, subtask 0 reads
+// those of the previous superstep while the other subtasks wait.
 type traces struct {
-	stages []engine.StageSpec // of the queue, as the plan has them
+	stages []engine.StageSpec // of the queue, as in the plan
 	held   [][2][]stagePrints // by subtask, parity and stage
 }
 
-// stagePrints are the fingerprints after a stage; in an inner loop, after its last round.
+// stagePrints are the fingerprints after a stage. For a stage in an inner loop they are those
+// after the last round.
 type stagePrints struct {
 	ran  bool
 	held []shared.Fingerprint
@@ -40,10 +41,11 @@ func newTraces(stages []engine.StageSpec, subtasks int) *traces {
 	return t
 }
 
-// begin drops the subtask's fingerprints of two supersteps ago.
+// begin drops the subtask's fingerprints of the superstep before the previous one, which has
+// the same parity.
 func (t *traces) begin(subtask, step int) { clear(t.held[subtask][step&1]) }
 
-// follow makes the stages of a subtask take the fingerprints after they ran.
+// follow makes the stages of a subtask take the fingerprints after each run.
 func (b *body) follow(stages []engine.Stage) {
 	for i := range stages {
 		s := &stages[i]
@@ -72,7 +74,8 @@ type stageHash struct {
 	Hash  uint64
 }
 
-// of returns the fingerprints of an object in a superstep, in the order of stages.
+// of returns the fingerprints of the object key after the stages of a superstep, in the order
+// of stages.
 func (t *traces) of(subtask, step int, key string) []stageHash {
 	var hashes []stageHash
 	for i, s := range t.held[subtask][step&1] {
@@ -90,14 +93,15 @@ func (t *traces) of(subtask, step int, key string) []stageHash {
 	return hashes
 }
 
-// firstDifference returns the name of the stage after which an object differed until the end of the
-// superstep. It may differ earlier in the superstep, such as before a broadcast.
+// firstDifference returns the name of the first stage from which on an object differed until
+// the end of the superstep. Differences that later stages have removed, such as by a broadcast,
+// do not count.
 func (t *traces) firstDifference(first, other []stageHash) string {
 	behind := "what follows the stages, the criterion for one"
 	for i := len(first) - 1; i >= 0; i-- {
 		at := slices.IndexFunc(other, func(h stageHash) bool { return h.Stage == first[i].Stage })
 		if at < 0 {
-			continue // in a While that ended early on one subtask
+			continue // the stage is in a While that had no round on the other subtask
 		}
 		if first[i] == other[at] {
 			break
@@ -107,7 +111,7 @@ func (t *traces) firstDifference(first, other []stageHash) string {
 	return behind
 }
 
-// stageTitle names a stage as messages do, with the line where its function begins.
+// stageTitle returns how messages name a stage, with the line where its function begins.
 func stageTitle(s *engine.StageSpec) string {
 	title := fmt.Sprintf("the stage %q", s.Name)
 	switch s.Kind {
@@ -140,14 +144,15 @@ func functionLine(f any) string {
 	return fmt.Sprintf("%s:%d", filepath.Base(file), line)
 }
 
-// hashesOf are the fingerprints of an object after the stages of one subtask.
+// hashesOf has the fingerprints of an object after the stages of one subtask.
 type hashesOf struct {
 	Subtask int
 	Hashes  []stageHash
 }
 
-// compareTraces finds the stage that made a difference if the subtasks are in several
-// processes. All subtasks call it, after they have found the same difference.
+// compareTraces returns the name of the stage after which the object key differs between
+// subtask 0 and the given subtask, if the subtasks are in several processes. All subtasks call
+// it, after all have found this difference.
 func (b *body) compareTraces(step, subtask int, key string) (string, error) {
 	var mine []hashesOf
 	if b.subtask == 0 || b.subtask == subtask {

@@ -12,9 +12,9 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// TestWhileAsksBeforeEachRound: rounds run as long as the condition holds on every subtask, at
-// most max times and possibly not at all. All subtasks take part in the collectives of a round.
-// Either of two such loops may fill a buffer.
+// TestWhileAsksBeforeEachRound requires that rounds run as long as the condition holds, at most
+// max times and possibly not at all, and that all subtasks take part in the collectives of a
+// round. Two loops with a max of 1 and opposite conditions may fill the same buffer.
 func TestWhileAsksBeforeEachRound(t *testing.T) {
 	value, sum := shared.Scratch[[]float64]("value"), shared.Scratch[[]float64]("sum")
 	above := func(ctx *comqueue.ComContext) (bool, error) { return value.Get(ctx)[0] >= 1, nil }
@@ -60,7 +60,8 @@ func TestWhileAsksBeforeEachRound(t *testing.T) {
 	require.Contains(t, result.Plan.Text(), "while=")
 }
 
-// TestWhileThatCannotBe: each error names the mistake, and the subtasks that do not agree.
+// TestWhileThatCannotBe requires errors that name the mistake, and the subtasks that disagree
+// about the condition.
 func TestWhileThatCannotBe(t *testing.T) {
 	value := shared.Scratch[[]float64]("value")
 	put := do(func(ctx *comqueue.ComContext) { value.Put(ctx, []float64{1}) })

@@ -15,8 +15,8 @@ import (
 )
 
 // TestWithoutZeros reduces parts of shards with and without the option. The parts are mostly
-// zero, but not in every other superstep. The bits are the same, and sparse parts send fewer
-// bytes.
+// zero in every other superstep. It requires the same bits, and fewer bytes sent where parts
+// are mostly zero.
 func TestWithoutZeros(t *testing.T) {
 	const n = 20_000
 	plain, sparse := shared.Scratch[[]float64]("plain"), shared.Scratch[[]float64]("sparse")
@@ -96,14 +96,14 @@ func TestWithoutZeros(t *testing.T) {
 			}
 			require.Less(t, 10*reports[0][`"sparse"`], reports[0][`"plain"`], "%d subtasks, %d workers", p, workers)
 			require.Less(t, reports[0][`"parts"`], reports[0][`"sparse"`])
-			if workers == 0 { // the first half of an AllReduce; between processes, counts are exchanged as well
+			if workers == 0 { // the parts of an AllReduce; between processes, counts are sent in addition
 				require.Equal(t, reports[0][`given "sparse"`], reports[0][`"parts"`])
 			}
 		}
 	}
 }
 
-// TestWithoutZerosThatCannotBe: each error names the mistake.
+// TestWithoutZerosThatCannotBe requires errors that name the mistake.
 func TestWithoutZerosThatCannotBe(t *testing.T) {
 	from, into := shared.Scratch[[]float64]("from"), shared.Scratch[[]float64]("into")
 	for text, stage := range map[string]comqueue.Stage{

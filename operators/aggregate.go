@@ -11,9 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Aggregation is a value to compute from the rows of a group; see SumOf, MinOf,
-// MaxOf, MeanOf, CountOf and CountRows. Nulls are left out, as in SQL: where a
-// group has nothing but nulls, the result is null, or 0 for counts.
+// Aggregation is a value to compute from the rows of a group; see SumOf, MinOf, MaxOf, MeanOf,
+// CountOf and CountRows. Nulls are left out, as in SQL. If a group has only nulls, the result
+// is null, or 0 for counts.
 type Aggregation struct {
 	kind   aggregationKind
 	column string
@@ -34,33 +34,34 @@ const (
 
 var aggregationNames = [...]string{"sum", "min", "max", "mean", "count", "count"}
 
-// SumOf adds the values of a column, by default into "sum_<column>". A sum of integers is exact
-// and an int64. A sum beyond that range fails the run; partial sums may be beyond it. A sum of
-// floats is a float64, added in the order of rows within each shard and then up the aligned
-// binary tree over shards, so that it has the same bits at any parallelism.
+// SumOf adds the values of a column; the result is by default the column "sum_<column>". A sum
+// of integers is exact and has type int64. A sum outside of the range of int64 fails the run,
+// but partial sums may be outside of it. A sum of floats is a float64. Floats are added in the
+// order of rows within each shard and then up the aligned binary tree over shards, so the sum
+// has the same bits at any parallelism.
 func SumOf(column string) Aggregation { return Aggregation{kind: sumOf, column: column} }
 
-// MinOf gives the least value of a column, by default as "min_<column>", in the order of Sort:
-// NaN is above all numbers.
+// MinOf finds the smallest value of a column in the order of Sort, in which NaN is above all
+// numbers. The result is by default the column "min_<column>".
 func MinOf(column string) Aggregation { return Aggregation{kind: minOf, column: column} }
 
-// MaxOf gives the largest value of a column, by default as "max_<column>", in the order of
-// Sort: NaN is above all numbers.
+// MaxOf finds the largest value of a column in the order of Sort, in which NaN is above all
+// numbers. The result is by default the column "max_<column>".
 func MaxOf(column string) Aggregation { return Aggregation{kind: maxOf, column: column} }
 
-// MeanOf gives the mean of a column as float64, by default as "mean_<column>". For integers it
-// is the float64 nearest to the exact mean, for floats the result of SumOf divided by the
-// number of values.
+// MeanOf computes the mean of a column as float64; the result is by default the column
+// "mean_<column>". The mean of integers is the float64 nearest to the exact mean. The mean of
+// floats is the result of SumOf divided by the number of values.
 func MeanOf(column string) Aggregation { return Aggregation{kind: meanOf, column: column} }
 
-// CountOf counts the values of a column that are not null, by default as
+// CountOf counts the values of a column that are not null. The result is by default the column
 // "count_<column>".
 func CountOf(column string) Aggregation { return Aggregation{kind: countOf, column: column} }
 
-// CountRows counts rows, by default as "count".
+// CountRows counts rows. The result is by default the column "count".
 func CountRows() Aggregation { return Aggregation{kind: countRows} }
 
-// As returns the aggregation with another name for its column.
+// As returns the aggregation with name as the name of its result column.
 func (a Aggregation) As(name string) Aggregation {
 	a.name = name
 	return a
@@ -77,31 +78,31 @@ func (a Aggregation) Name() string {
 	return aggregationNames[a.kind] + "_" + a.column
 }
 
-// String returns what plans show, such as "sum(width) as total".
+// String returns the text that plans show, such as "sum(width) as total".
 func (a Aggregation) String() string {
 	return fmt.Sprintf("%s(%s) as %s", aggregationNames[a.kind], a.column, a.Name())
 }
 
-// Aggregate computes values of all rows: one row, also of an empty dataset, with a column for
-// each aggregation. It is in the last shard.
+// Aggregate computes values from all rows. The result is one row, even if the dataset is empty,
+// with a column for each aggregation. The row is in the last shard.
 func Aggregate(d *engine.Dataset, aggs ...Aggregation) *engine.Dataset {
 	const op = "Aggregate"
 	builderOf(op, d)
 	return addAggregate(op, d, nil, aggs)
 }
 
-// boundAggregation is an aggregation of known columns.
+// boundAggregation is an aggregation whose column has been found in the schema.
 type boundAggregation struct {
 	Aggregation
 	from    int // column of the rows, -1 for CountRows
 	floats  bool
-	partial []arrow.Field // columns sent between its two operators
+	partial []arrow.Field // columns that are sent from the first operator to the second
 	result  arrow.Field
 	state   func() aggregateState
 }
 
-// bindAggregation finds an aggregation's column and types. empty says that there
-// may be groups without rows.
+// bindAggregation finds an aggregation's column and determines its types. empty is true if
+// there may be groups without rows.
 func bindAggregation(schema *arrow.Schema, a Aggregation, empty bool) (boundAggregation, error) {
 	b := boundAggregation{Aggregation: a, from: -1}
 	integer := arrow.Field{Name: a.Name(), Type: arrow.PrimitiveTypes.Int64}
@@ -150,8 +151,8 @@ func bindAggregation(schema *arrow.Schema, a Aggregation, empty bool) (boundAggr
 	return b, nil
 }
 
-// addAggregate adds the two operators behind Aggregate and GroupBy: the first folds
-// the groups of each shard, the second those of all shards.
+// addAggregate adds the two operators behind Aggregate and GroupBy. The first folds the rows of
+// each group within a shard; the second folds these partial values over all shards.
 func addAggregate(op string, d *engine.Dataset, keys []string, aggs []Aggregation) *engine.Dataset {
 	b := builderOf(op, d)
 	p, ok := planAggregate(op, d, keys, aggs)
@@ -194,7 +195,7 @@ func (p *aggregatePlan) add(op string, d *engine.Dataset, keys []string) *engine
 	})
 }
 
-// reads returns which columns of the rows are read.
+// reads returns which columns of the input the aggregation reads.
 func (p *aggregatePlan) reads(d *engine.Dataset, keys []string) engine.ColumnUse {
 	use := engine.ColumnUse{Some: true, Reads: slices.Clone(keys)}
 	for _, a := range p.aggs {
@@ -205,7 +206,7 @@ func (p *aggregatePlan) reads(d *engine.Dataset, keys []string) engine.ColumnUse
 	return use
 }
 
-// joinText writes values as plans show them.
+// joinText returns the texts of values as plans show them.
 func joinText[T fmt.Stringer](values []T) string {
 	s := ""
 	for i, v := range values {
@@ -223,9 +224,9 @@ type aggregatePlan struct {
 	partial, total *groupSpec
 }
 
-// planAggregate checks an aggregation, records misuses, and determines its columns. Between the
-// two operators the columns are the keys, the partial values and the source shard. At the end
-// they are the keys and the results.
+// planAggregate checks the arguments of an aggregation, records misuses, and determines its
+// columns. The rows that the first operator sends have the keys, the partial values and the
+// source shard. The rows that the second operator emits have the keys and the results.
 func planAggregate(op string, d *engine.Dataset, keys []string, aggs []Aggregation) (*aggregatePlan, bool) {
 	b := builderOf(op, d)
 	if !usable(d) {
@@ -272,12 +273,13 @@ func planAggregate(op string, d *engine.Dataset, keys []string, aggs []Aggregati
 	p.partial.folder = func(c *engine.Context) (groupFolder, error) { return newCombiner(c, p) }
 	p.total.input = p.partial.output
 	p.total.output = arrow.NewSchema(total, nil)
-	p.total.growing = true // slots wait for their neighbours in the tree
+	p.total.growing = true // a group has slots that wait for their neighbours in the tree
 	p.total.folder = func(c *engine.Context) (groupFolder, error) { return newShardMerger(c, p) }
 	return p, ok
 }
 
-// keyColumns finds the columns of the keys, or records what is wrong with them.
+// keyColumns returns the indices of the key columns. If it cannot, it records what is wrong and
+// returns false.
 func keyColumns(op string, d *engine.Dataset, keys []string) ([]int, bool) {
 	ok := true
 	seen := make(map[string]bool)

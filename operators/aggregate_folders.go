@@ -14,7 +14,7 @@ import (
 type aggregateStates struct {
 	plan    *aggregatePlan
 	states  []aggregateState
-	outcome *batch.RecordBuilder // of the columns behind the keys
+	outcome *batch.RecordBuilder // of the columns that follow the keys
 	schema  *arrow.Schema        // of keys and outcome
 }
 
@@ -65,7 +65,7 @@ func (s *aggregateStates) record(keys arrow.Record) (arrow.Record, error) {
 	return array.NewRecord(s.schema, cols, keys.NumRows()), nil
 }
 
-// partialBuilders returns the builders of each aggregation's partial columns.
+// partialBuilders returns the builders of the partial columns, by aggregation.
 func (s *aggregateStates) partialBuilders() [][]array.Builder {
 	to, at := make([][]array.Builder, len(s.states)), 0
 	for i, a := range s.plan.aggs {
@@ -79,8 +79,7 @@ func (s *aggregateStates) partialBuilders() [][]array.Builder {
 
 func (s *aggregateStates) close() { s.outcome.Release() }
 
-// combiner folds the rows of one shard in their order; the slot of a group is its
-// number.
+// combiner folds the rows of one shard in their order. The number of a group is also its slot.
 type combiner struct {
 	aggregateStates
 	to    [][]array.Builder
@@ -131,15 +130,16 @@ func (f *combiner) finish(shard int, groups []int32, keys arrow.Record) (arrow.R
 }
 
 // shardMerger folds the partial values of each group up the aligned tree over the source
-// shards. Each group has a chain of slots that wait for their right neighbours. As in
-// sharding.Folder, the levels at which slots are merged decrease towards the end of the chain,
-// so a chain is no longer than the tree is high.
+// shards. Each group has a chain of slots whose values have not been merged yet with the values
+// to their right. As in sharding.Folder, the levels at which adjacent slots will be merged
+// decrease towards the end of the chain, so a chain has at most as many slots as the tree has
+// levels.
 type shardMerger struct {
 	aggregateStates
-	last  []int32 // by group: the end of its chain, -1 if there is none
-	left  []int32 // by slot: its left neighbour in the chain, -1 for the first
-	first []int32 // by slot: the first shard below it
-	free  []int32 // slots to use again
+	last  []int32 // by group: the last slot of its chain, or -1 if the chain is empty
+	left  []int32 // by slot: its left neighbour in the chain, or -1 for the first slot
+	first []int32 // by slot: the first of the shards whose values are in it
+	free  []int32 // slots that can be reused
 	known int     // largest number of slots in use that grown has reported
 
 	slots []int32 // of the current rows
@@ -154,7 +154,7 @@ func newShardMerger(c *engine.Context, p *aggregatePlan) (groupFolder, error) {
 	return &shardMerger{aggregateStates: states}, nil
 }
 
-// width does not count slots; grown does.
+// width returns the bytes of a group without slots; grown accounts for slots.
 func (f *shardMerger) width() int64 { return 8 }
 
 func (f *shardMerger) grown() int64 {
@@ -193,7 +193,7 @@ func (f *shardMerger) take(rows arrow.Record, groups []int32, _ func(i int) int6
 	return nil
 }
 
-// room makes room for groups.
+// room makes room for the given number of groups.
 func (f *shardMerger) room(groups int) {
 	for len(f.last) < groups {
 		f.last = append(f.last, -1)
@@ -211,8 +211,8 @@ func (f *shardMerger) slot() int32 {
 	return int32(len(f.left) - 1)
 }
 
-// push appends the slot of a shard to a group's chain. Before that it merges slots that meet
-// below the level at which the chain's end meets the new slot.
+// push appends the slot of a shard to a group's chain. Before that it merges the last two slots
+// as long as their lowest common node is below that of the last slot and the new slot.
 func (f *shardMerger) push(g, slot, shard int32) {
 	for {
 		right := f.last[g]
@@ -225,7 +225,7 @@ func (f *shardMerger) push(g, slot, shard int32) {
 	f.last[g] = slot
 }
 
-// meeting returns the level of the lowest node above two shards.
+// meeting returns the level of the lowest common node of two shards.
 func meeting(a, b int32) int { return bits.Len32(uint32(a ^ b)) }
 
 // join merges the last two slots of a group's chain.
@@ -239,7 +239,7 @@ func (f *shardMerger) join(g int32) {
 	f.last[g] = left
 }
 
-// freeSlot frees a slot.
+// freeSlot clears a slot, so that it can be reused.
 func (f *shardMerger) freeSlot(slot int32) {
 	f.clear(slot)
 	f.free = append(f.free, slot)
@@ -248,7 +248,7 @@ func (f *shardMerger) freeSlot(slot int32) {
 func (f *shardMerger) finish(_ int, groups []int32, keys arrow.Record) (arrow.Record, error) {
 	f.room(slotsFor(groups))
 	for _, g := range groups {
-		if f.last[g] < 0 { // there was no row
+		if f.last[g] < 0 { // the group has no rows
 			f.last[g] = f.slot()
 			f.grow(len(f.left))
 		}

@@ -15,26 +15,26 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// aggregateState holds one aggregation's values of many groups, by slot. A slot is
-// empty at first and after clear.
+// aggregateState holds the values of one aggregation for many groups. Each value is in a slot,
+// which is empty at first and after clear.
 type aggregateState interface {
 	// grow makes room for slots 0 to n-1.
 	grow(n int)
 	// add adds the values of rows to their slots, in order. Slot -1 and nulls are left out. col
-	// is nil if rows are counted.
+	// is nil for CountRows.
 	add(col arrow.Array, slots []int32)
-	// load fills empty slots with partial values, one for each row; slot -1 is left
+	// load fills empty slots with partial values, one for each row. Rows of slot -1 are left
 	// out.
 	load(cols []arrow.Array, slots []int32)
 	// merge merges the value of a slot into its left neighbour.
 	merge(left, right int32)
 	clear(slot int32)
-	// partial appends the value of a slot in the form that load takes, result in the form for
-	// the user.
+	// partial appends the value of a slot in the columns that load reads. result appends the
+	// value as the user gets it.
 	partial(to []array.Builder, slot int32)
 	result(to array.Builder, slot int32) error
-	// width returns the bytes of a slot; grown returns the bytes taken beyond that since its
-	// last call.
+	// width returns the bytes of a slot. grown returns the bytes beyond width that slots have
+	// taken since the last call of grown.
 	width() int64
 	grown() int64
 }
@@ -90,8 +90,8 @@ func (s *countState) result(to array.Builder, slot int32) error {
 	return nil
 }
 
-// integerSum adds integers exactly, in 128 bits, so that neither their order nor
-// partial sums beyond 64 bits matter. Where mean is set, the result is their mean.
+// integerSum adds integers exactly, in 128 bits, so that neither their order nor partial sums
+// beyond 64 bits matter. If mean is set, the result is the mean.
 type integerSum struct {
 	fixedSize
 	column string
@@ -182,7 +182,8 @@ func meanOfIntegers(high int64, low uint64, n int64) float64 {
 	return mean
 }
 
-// floatSum adds floats as they come. Where mean is set, the result is sum/count.
+// floatSum adds floats in the order of rows. If mean is set, the result is the sum divided by
+// the count.
 type floatSum struct {
 	fixedSize
 	mean bool
@@ -249,8 +250,8 @@ func (s *floatSum) result(to array.Builder, slot int32) error {
 	return nil
 }
 
-// extremeState keeps the least value of each slot in an order that may be reversed. Of values
-// that tie it keeps the first.
+// extremeState keeps the first value of each slot in the order of before, which is ascending or
+// descending. Of equal values it keeps the one that was added first.
 type extremeState[T any] struct {
 	fixedSize
 	before func(x, y T) bool
@@ -303,7 +304,7 @@ type textExtreme struct {
 
 	best  [][]byte
 	seen  []bool
-	taken int64 // bytes since the last call of grown
+	taken int64 // bytes taken since the last call of grown
 }
 
 func (s *textExtreme) grow(n int)    { s.best, s.seen = grownTo(s.best, n), grownTo(s.seen, n) }
@@ -372,8 +373,8 @@ func (s *textExtreme) result(to array.Builder, slot int32) error {
 	return nil
 }
 
-// newExtreme returns a state for the least or the largest values of a type that
-// has an order.
+// newExtreme returns a state for the smallest or the largest values of a type that has an
+// order.
 func newExtreme(dt arrow.DataType, largest bool) aggregateState {
 	switch dt.ID() {
 	case arrow.STRING, arrow.BINARY:
@@ -404,7 +405,7 @@ func beforeFloats(largest bool) func(x, y float64) bool {
 	return less
 }
 
-// floatsOf returns a float column as float64. The values at the places of nulls are undefined.
+// floatsOf returns the values of a float column as float64. The values of nulls are undefined.
 func floatsOf(col arrow.Array, scratch *[]float64) []float64 {
 	narrow, ok := col.(*array.Float32)
 	if !ok {
@@ -417,8 +418,8 @@ func floatsOf(col arrow.Array, scratch *[]float64) []float64 {
 	return *scratch
 }
 
-// integersOf returns a column of integers, booleans, dates or timestamps as int64. The values
-// at the places of nulls are undefined, and uint64 wraps.
+// integersOf returns the values of a column of integers, booleans, dates or timestamps as
+// int64. The values of nulls are undefined, and uint64 values wrap.
 func integersOf(col arrow.Array, scratch *[]int64) []int64 {
 	switch col := col.(type) {
 	case *array.Int64:

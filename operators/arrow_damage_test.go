@@ -20,7 +20,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// fewColumns writes 200 rows of an int64 column and a text column, in 5 batches.
+// fewColumns returns an Arrow file or stream of 200 rows, with an int64 column and a text
+// column, in 5 batches.
 func fewColumns(t testing.TB, stream bool, options ...ipc.Option) []byte {
 	mem := memory.NewGoAllocator()
 	schema := batchtest.Schema(t, "i int64", "t utf8 null")
@@ -48,7 +49,8 @@ func fewColumns(t testing.TB, stream bool, options ...ipc.Option) []byte {
 	return out.Bytes()
 }
 
-// damagedForms are files of 200 rows, written by this package and by pyarrow.
+// damagedForms returns files of 200 rows, written by this package and by pyarrow, which the
+// tests damage.
 func damagedForms(t testing.TB) map[string][]byte {
 	forms := map[string][]byte{
 		"file": fewColumns(t, false), "stream": fewColumns(t, true),
@@ -98,8 +100,9 @@ func readDamaged(data []byte) (rows int64, err error) {
 	return rows, err
 }
 
-// TestDamagedArrowFilesKeepTheirRows: flipped bits, zeroed words and lines, and cut ends may
-// give other values, as values have no checksum, but never another number of rows.
+// TestDamagedArrowFilesKeepTheirRows flips bits, zeroes words and ranges, and cuts off ends.
+// Reading may then give other values, as values have no checksum, but never another number of
+// rows.
 func TestDamagedArrowFilesKeepTheirRows(t *testing.T) {
 	draw := rand.New(rand.NewPCG(1, 2))
 	for name, whole := range damagedForms(t) {
@@ -127,7 +130,7 @@ func TestDamagedArrowFilesKeepTheirRows(t *testing.T) {
 			data[bit/8] ^= 1 << (bit % 8)
 			try(data, fmt.Sprintf("bit %d flipped", bit%8), bit/8)
 		}
-		require.Positive(t, accepted, "%s: values may change", name)
+		require.Positive(t, accepted, "%s: some damaged files must be accepted, as values have no checksum", name)
 		for size := 0; size < len(whole); size += 1 + draw.IntN(16*strideOf(8)) {
 			_, err := readDamaged(whole[:size])
 			require.ErrorContains(t, err, "x.arrow", "%s cut to %d of %d bytes", name, size, len(whole))
@@ -135,14 +138,14 @@ func TestDamagedArrowFilesKeepTheirRows(t *testing.T) {
 	}
 }
 
-// arrowHeads returns where the batches of a file begin.
+// arrowHeads returns the offsets of the batches of a file.
 func arrowHeads(t testing.TB, data []byte) []int64 {
 	x, err := indexArrow(bytes.NewReader(data), int64(len(data)))
 	require.NoError(t, err)
 	return x.begin
 }
 
-// TestArrowHeadsThatLie: heads and bodies must agree with each other.
+// TestArrowHeadsThatLie requires errors if the headers of messages do not fit their bodies.
 func TestArrowHeadsThatLie(t *testing.T) {
 	word := binary.LittleEndian
 	for _, stream := range []bool{false, true} {
@@ -212,7 +215,7 @@ func TestArrowHeadsThatLie(t *testing.T) {
 			"another stream behind": func(data []byte) []byte { return append(data, data...) },
 		} {
 			if stream && strings.HasPrefix(name, "a batch") {
-				continue // a stream does not tell how many batches it has
+				continue // a stream does not contain its number of batches
 			}
 			_, err := readDamaged(change(bytes.Clone(whole)))
 			require.ErrorContains(t, err, "input x.arrow: ", "%s, stream: %t", name, stream)
@@ -221,7 +224,7 @@ func TestArrowHeadsThatLie(t *testing.T) {
 	}
 }
 
-// TestArrowFootersThatLie: a footer must agree with the messages before it.
+// TestArrowFootersThatLie requires errors if the footer differs from the messages before it.
 func TestArrowFootersThatLie(t *testing.T) {
 	word := binary.LittleEndian
 	whole := fewColumns(t, false)
@@ -242,7 +245,7 @@ func TestArrowFootersThatLie(t *testing.T) {
 		fmt.Sprintf("it tells of a record batch at byte %d, of 8 and ", begin[1]): func(data []byte) { word.PutUint32(block(data, 1)[8:], 8) },
 		"and 8 bytes, and there is one":                                           func(data []byte) { word.PutUint64(block(data, 1)[16:], 8) },
 		"its schema is another one": func(data []byte) {
-			data[bytes.Index(data, name)+4] = 'u' // the schema before the batches
+			data[bytes.Index(data, name)+4] = 'u' // changes the schema at the beginning, which the footer repeats
 		},
 		"its schema is another one than that before the batches": func(data []byte) {
 			data[bytes.LastIndex(data, name)+4] = 'u'
@@ -254,7 +257,7 @@ func TestArrowFootersThatLie(t *testing.T) {
 		require.ErrorContains(t, err, fmt.Sprintf("input x.arrow: footer at byte %d: ", from))
 		require.ErrorContains(t, err, want)
 	}
-	// A footer may list a batch that the file lacks.
+	// The footer lists a batch that the file does not have.
 	data := append(bytes.Clone(whole[:begin[4]]), whole[from:]...)
 	_, err := readDamaged(data)
 	require.ErrorContains(t, err, fmt.Sprintf("it tells of a record batch at byte %d, and there is none", begin[4]))

@@ -11,17 +11,17 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// dictionary holds the values, read so far, to which the rows of a column refer by index.
-// Values are in messages before the batches that use them. A message replaces the values of
-// earlier messages, or adds to them. The values are on the Go heap.
+// dictionary holds those values of a column's dictionary that have been read so far. Messages
+// with values precede the batches that refer to the values by index. A message replaces the
+// values of earlier messages, or adds to them. The values are on the Go heap.
 type dictionary struct {
-	first, last int // messages read, by their indices among those of the column
+	first, last int // messages that were read: first ≤ index < last among the messages of the dictionary
 	values      arrow.Record
 }
 
 func (f *arrowFile) hasDictionary(column int) bool { return f.lookups[column] != nil }
 
-// of returns the values that apply to a batch, borrowed until the next call.
+// of returns the values to which batch k refers. The caller borrows them until the next call.
 func (d *dictionary) of(f *arrowFile, column, k int) (arrow.Record, error) {
 	id := f.ids[column]
 	first, last := f.inForce(id, k)
@@ -59,8 +59,8 @@ func valuesSchema(t arrow.DataType) *arrow.Schema {
 	return arrow.NewSchema([]arrow.Field{{Name: "values", Type: t, Nullable: true}}, nil)
 }
 
-// dictionaryPart reads the values of one message. It presents them to the reader as a stream of
-// one batch.
+// dictionaryPart reads the values of one message. It passes the message to Arrow's reader as a
+// stream of one batch.
 func (f *arrowFile) dictionaryPart(d arrowDictionary, t arrow.DataType) (arrow.Record, error) {
 	m, head, err := readMessage(f.r, d.at, d.end, nil)
 	if err != nil {
@@ -73,7 +73,7 @@ func (f *arrowFile) dictionaryPart(d arrowDictionary, t arrow.DataType) (arrow.R
 	if err != nil {
 		return nil, err
 	}
-	length := m.body - int64(len(head)) - d.at // length of the field that holds the header's length
+	length := m.body - int64(len(head)) - d.at // length of the prefix, which has the header's length
 	prefix := make([]byte, length)
 	if _, err := f.r.ReadAt(prefix, d.at); err != nil {
 		return nil, unexpectedEOF(err)

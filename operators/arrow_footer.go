@@ -13,9 +13,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// nothingBehind verifies that only padding follows an end mark. Readers of streams stop at the
-// end mark. In a file, bytes after it mean that a length is damaged or that another stream
-// follows, and the rows in them would be lost.
+// nothingBehind verifies that only padding is between from, where an end mark ends, and to.
+// Readers of streams stop at the end mark. In a file, further bytes mean that a length is
+// damaged or that another stream follows, and rows in these bytes would be lost.
 func nothingBehind(r io.ReaderAt, from, to int64) error {
 	rest := make([]byte, min(to-from, 64))
 	if _, err := r.ReadAt(rest, from); err != nil && !errors.Is(err, io.EOF) {
@@ -27,7 +27,8 @@ func nothingBehind(r io.ReaderAt, from, to int64) error {
 	return nil
 }
 
-// agree compares the footer, in the given range of bytes, with the messages that were found.
+// agree compares the footer with the messages that were found. The footer is in the bytes
+// [from, to) of r.
 func (x *arrowIndex) agree(r io.ReaderAt, from, to int64) error {
 	text := make([]byte, to-from-arrowTail)
 	if _, err := r.ReadAt(text, from); err != nil {
@@ -61,7 +62,8 @@ func (x *arrowIndex) sameBlocks(what string, told, found []batch.FileBlock) erro
 	return nil
 }
 
-// sameSchema compares the schema with that of the footer, which is the metadata of a message.
+// sameSchema compares the schema at the beginning of the file with the schema in the footer,
+// which is given in head, encoded as the header of a message.
 func (x *arrowIndex) sameSchema(head []byte) error {
 	message := binary.LittleEndian.AppendUint32(nil, uint32(len(head)))
 	whole := append(message, head...)
@@ -76,7 +78,7 @@ func (x *arrowIndex) sameSchema(head []byte) error {
 	if err != nil {
 		return fmt.Errorf("its schema: %w", err)
 	}
-	// The metadata of columns may be in another order.
+	// Fields are compared without their metadata, as its order may differ.
 	same := func(a, b arrow.Field) bool {
 		return a.Name == b.Name && a.Nullable == b.Nullable && arrow.TypeEqual(a.Type, b.Type)
 	}
@@ -86,11 +88,11 @@ func (x *arrowIndex) sameSchema(head []byte) error {
 	return nil
 }
 
-// dictionaryIDs returns the id of each column's dictionary, given the schema, and those of
-// all dictionaries.
+// dictionaryIDs returns the id of each column's dictionary and the ids of all dictionaries.
+// schema is the position of the schema's table.
 func (f *flatBuffer) dictionaryIDs(schema int64) (ids []int64, all map[int64]bool) {
 	all = map[int64]bool{}
-	left := len(f.b) // bound on the fields, as damaged tables may refer to each other
+	left := len(f.b) // bounds the number of fields, as damaged tables may refer to each other
 	var walk func(fields int64, depth int) []int64
 	walk = func(fields int64, depth int) (ids []int64) {
 		at := f.follow(fields)

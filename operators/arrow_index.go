@@ -14,35 +14,35 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// arrowIndex holds the positions of the record batches of an Arrow file. Both forms of file are
-// a sequence of messages that begins with the schema. The file form adds a magic number around
-// them, and a footer that repeats where the messages are, but not how many rows they have. So
-// the headers of the messages are read one after another, and their bodies skipped. Files have
-// no checksums, and a file with a length of 0 looks as if it ended there. So headers must fit
-// the schema and their bodies, the footer must list the same messages, and nothing may follow
-// the last one.
+// arrowIndex holds the positions of the record batches of an Arrow IPC file. Both formats,
+// stream and file, are a sequence of messages that begins with the schema. The file format also
+// has a magic number at both ends, and a footer with the positions of the messages, but not
+// with their numbers of rows. So the headers of the messages are read one after another, and
+// the bodies are skipped. Files have no checksums, and a damaged length of 0 looks like the end
+// mark. Therefore headers must fit the schema and their bodies, the footer must list the same
+// messages, and nothing may follow the last message.
 type arrowIndex struct {
 	told         *arrow.Schema
 	begin        []int64    // offset of each batch with rows
 	spans        [][2]int64 // byte ranges of batches, with dictionaries in between
 	first        []int64    // index of the first row of each batch
 	rows         int64
-	dictionaries map[int64][]arrowDictionary // by their id, in the order of the file
-	ids          []int64                     // of each column's dictionary; only valid if it has one
+	dictionaries map[int64][]arrowDictionary // by the dictionary's id, in the order of the file
+	ids          []int64                     // by column: the id of its dictionary, undefined if it has none
 	known        map[int64]bool              // ids of all dictionaries that columns refer to
 
-	found [2][]batch.FileBlock // all dictionaries, and all record batches
+	found [2][]batch.FileBlock // positions of all dictionary messages, and of all record batches
 }
 
 // arrowDictionary is a message with values of a dictionary.
 type arrowDictionary struct {
-	at, end int64 // bytes of the message
-	before  int   // number of batches with rows before it
-	whole   int   // index of the message that the values are appended to, its own if they replace others
+	at, end int64 // byte range of the message
+	before  int   // number of batches with rows before the message
+	whole   int   // index of the message to whose values these are appended, or its own index if they replace earlier values
 }
 
-// inForce returns the messages whose values make up the dictionary of a batch, as indices from
-// first up to last.
+// inForce returns which messages have the values of the dictionary id for a batch: those with
+// first ≤ index < last.
 func (x *arrowIndex) inForce(id int64, batch int) (first, last int) {
 	all := x.dictionaries[id]
 	last = sort.Search(len(all), func(i int) bool { return all[i].before > batch })
@@ -54,17 +54,17 @@ func (x *arrowIndex) inForce(id int64, batch int) (first, last int) {
 
 const arrowMagic = "ARROW1"
 
-// arrowTail is the number of bytes after a footer: its length, and the magic number.
+// arrowTail is the number of bytes after a footer: the footer's length, and the magic number.
 const arrowTail = 4 + int64(len(arrowMagic))
 
-// Kinds of message, by the union MessageHeader of the Arrow format.
+// These are kinds of messages, numbered as in the union MessageHeader of the Arrow format.
 const (
 	messageSchema      = 1
 	messageDictionary  = 2
 	messageRecordBatch = 3
 )
 
-// indexArrow reads the index.
+// indexArrow reads the headers of the messages of a file and returns their index.
 func indexArrow(r io.ReaderAt, size int64) (*arrowIndex, error) {
 	from, to, err := arrowBounds(r, size)
 	if err != nil {
@@ -73,7 +73,7 @@ func indexArrow(r io.ReaderAt, size int64) (*arrowIndex, error) {
 	x := &arrowIndex{}
 	var head []byte
 	at := from
-	// Some writers of the file form leave out the end mark, as the footer makes it redundant.
+	// Some writers of the file format omit the end mark, as the footer makes it redundant.
 	for at < to || to == size {
 		var m arrowMessage
 		m, head, err = readMessage(r, at, to, head)
@@ -102,7 +102,7 @@ func indexArrow(r io.ReaderAt, size int64) (*arrowIndex, error) {
 	return x, nil
 }
 
-// add adds a message to the index.
+// add adds the message at an offset to the index.
 func (x *arrowIndex) add(r io.ReaderAt, at int64, m arrowMessage, head []byte) error {
 	if x.told == nil && m.kind != messageSchema {
 		return errors.New("the data do not begin with a schema")
@@ -163,7 +163,7 @@ func (x *arrowIndex) addDictionary(at int64, m arrowMessage) error {
 	return nil
 }
 
-// arrowBounds returns the byte range of the messages.
+// arrowBounds returns the byte range of the messages of a file.
 func arrowBounds(r io.ReaderAt, size int64) (from, to int64, err error) {
 	if size == 0 {
 		return 0, 0, errors.New("it is empty")
@@ -193,20 +193,21 @@ func arrowBounds(r io.ReaderAt, size int64) (from, to int64, err error) {
 	return 8, size - tail - footer, nil
 }
 
-// arrowMessage holds what the index needs of a message.
+// arrowMessage holds the fields of a message's header that the index needs.
 type arrowMessage struct {
 	kind  byte
 	rows  int64
 	body  int64          // offset of its body
 	end   int64          // offset after the body
-	ids   []int64        // of a schema: the dictionary of each column, or 0
-	known map[int64]bool // of a schema: all dictionaries, also of nested fields
-	id    int64          // of a dictionary, as what follows
-	delta bool           // the values are appended to those before
+	ids   []int64        // of a schema: the id of each column's dictionary, or 0
+	known map[int64]bool // of a schema: ids of all dictionaries, including those of nested fields
+	id    int64          // of a dictionary: its id
+	delta bool           // of a dictionary: the values are appended to earlier values
 }
 
-// readMessage reads the header of the message at an offset, into head if that is large enough.
-// For the end mark it returns io.EOF, and a message with only end set.
+// readMessage reads the header of the message at an offset. It reuses the memory of head if
+// that is large enough. At the end mark it returns io.EOF and a message with only the field
+// end.
 func readMessage(r io.ReaderAt, at, to int64, head []byte) (m arrowMessage, _ []byte, err error) {
 	var word [8]byte
 	if to-at < 4 {
@@ -256,7 +257,8 @@ func readMessage(r io.ReaderAt, at, to int64, head []byte) (m arrowMessage, _ []
 	return m, head, nil
 }
 
-// unexpectedEOF keeps io.EOF for the proper end.
+// unexpectedEOF replaces io.EOF by io.ErrUnexpectedEOF, as readMessage returns io.EOF only at
+// the end mark.
 func unexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -264,8 +266,8 @@ func unexpectedEOF(err error) error {
 	return err
 }
 
-// valuesMessage turns the header of a dictionary's message, without the length before it, into
-// that of the record batch of values inside it.
+// valuesMessage changes the header of a dictionary's message in place into the header of the
+// record batch that holds its values. head is the header without its length prefix.
 func valuesMessage(head []byte) error {
 	f := flatBuffer{b: head}
 	root := f.u32(0)
@@ -280,7 +282,7 @@ func valuesMessage(head []byte) error {
 }
 
 // flatBuffer reads fields of tables in the FlatBuffers encoding. It checks all positions.
-// Position 0 stands for an absent field, whose value is 0.
+// Position 0 means an absent field, whose value is 0.
 type flatBuffer struct {
 	b   []byte
 	bad bool
@@ -312,7 +314,7 @@ func (f *flatBuffer) i64(pos int64) int64 {
 	return int64(binary.LittleEndian.Uint64(f.at(pos, 8)))
 }
 
-// field returns the position of a field of a table.
+// field returns the position of the field of a table that has the given slot.
 func (f *flatBuffer) field(table, slot int64) int64 {
 	if table == 0 {
 		return 0

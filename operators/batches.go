@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// emitIndices emits the given rows of a batch. Indices may repeat but not descend. Contiguous
-// rows are shared, others copied.
+// emitIndices emits the rows of a batch at the given indices, which may repeat but not descend.
+// It does not copy the rows if the indices are contiguous.
 func emitIndices(c *engine.Context, shard int, rows arrow.Record, indices []int32, out engine.Output) error {
 	if len(indices) == 0 {
 		return nil
@@ -27,7 +27,7 @@ func emitIndices(c *engine.Context, shard int, rows arrow.Record, indices []int3
 	return out.Emit(shard, arrowrows.Batch(taken))
 }
 
-// contiguous reports whether each index is one more than that before it.
+// contiguous reports whether each index is one more than its predecessor.
 func contiguous(indices []int32) bool {
 	for i, at := range indices {
 		if at != indices[0]+int32(i) {
@@ -50,16 +50,15 @@ func emitSlice(shard int, rows arrow.Record, lo, hi int, out engine.Output) erro
 	return out.Emit(shard, arrowrows.Batch(part))
 }
 
-// emitColumns emits a batch of the given columns, which are borrowed and described by the
-// schema.
+// emitColumns emits a batch of the given borrowed columns, whose schema is given.
 func emitColumns(shard int, schema *arrow.Schema, cols []arrow.Array, rows int64, out engine.Output) error {
 	rec := array.NewRecord(schema, cols, rows)
 	defer rec.Release()
 	return out.Emit(shard, arrowrows.Batch(rec))
 }
 
-// withField returns the schema with the field, and the field's index. The field replaces the
-// field of the same name, or is appended.
+// withField returns the schema with f, which replaces the field of the same name or is
+// appended, and the index of f.
 func withField(schema *arrow.Schema, f arrow.Field) (*arrow.Schema, int) {
 	fields := schema.Fields()
 	at := len(fields)
@@ -72,15 +71,15 @@ func withField(schema *arrow.Schema, f arrow.Field) (*arrow.Schema, int) {
 	return arrow.NewSchema(fields, nil), at
 }
 
-// shardBuffer keeps the batches of a shard until its end, within the memory of the
-// slot.
+// shardBuffer keeps the batches of a shard until the shard ends. It reserves their bytes in the
+// slot's memory.
 type shardBuffer struct {
 	rows  []arrow.Record // retained
 	count int64
 	bytes int64 // reserved
 }
 
-// add keeps a borrowed batch.
+// add retains a borrowed batch, or returns an error if the memory does not suffice.
 func (h *shardBuffer) add(c *engine.Context, rows arrow.Record) error {
 	n := batch.Size(rows)
 	if err := c.Memory.Reserve(n); err != nil {
@@ -93,7 +92,7 @@ func (h *shardBuffer) add(c *engine.Context, rows arrow.Record) error {
 	return nil
 }
 
-// drop releases the kept rows.
+// drop releases all batches.
 func (h *shardBuffer) drop(c *engine.Context) {
 	for i, r := range h.rows {
 		r.Release()
@@ -105,7 +104,8 @@ func (h *shardBuffer) drop(c *engine.Context) {
 	h.rows, h.count, h.bytes = h.rows[:0], 0, 0
 }
 
-// forwarder emits rows unchanged. It is the operator behind exchanges.
+// forwarder emits rows unchanged. It is the operator behind functions that only move rows to
+// other shards.
 type forwarder struct{ engine.BaseOperator }
 
 func (forwarder) Process(_ *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {

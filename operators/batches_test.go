@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// keepOdd is a batch function: the rows with an odd id.
+// keepOdd returns the rows of a batch that have an odd id.
 func keepOdd(c *engine.Context, rows arrow.Record) (arrow.Record, error) {
 	ids := rows.Column(0).(*array.Int64)
 	var kept []int32
@@ -68,7 +68,7 @@ func TestMapBatchFailures(t *testing.T) {
 		}
 		err := fails(func(_ *engine.Context, rows arrow.Record) (arrow.Record, error) {
 			rows.Retain()
-			return rows, errBoom // the operator releases the batch even so
+			return rows, errBoom // the operator releases the batch in spite of the error
 		})
 		require.ErrorIs(t, err, errBoom)
 		require.ErrorContains(t, err, "shard 7: batch from row 0 of the shard on: boom")
@@ -267,7 +267,8 @@ func TestVectorizeTellsTheNull(t *testing.T) {
 			return Vectorize(FromSlice(b, rows), "features", "f64", "f32")
 		}, opts...)
 		require.ErrorContains(t, err, `shard 3: row 5 of the shard: column "f32" is null`)
-		// If several values are null, the error names the first row, whichever batch it is in.
+		// If several values are null, the error names the first row with one, however rows are
+		// divided into batches.
 		type two struct{ A, B *float64 }
 		one := 1.0
 		rows := make([]two, 100)
@@ -302,7 +303,7 @@ func TestVectorizeMisuse(t *testing.T) {
 	requireNilDataset(t, operator)
 }
 
-// TestConsolidate checks the rows and the number of batches.
+// TestConsolidate requires unchanged rows, and at most one batch per shard.
 func TestConsolidate(t *testing.T) {
 	for _, n := range sizes {
 		var want []string
@@ -321,14 +322,14 @@ func TestConsolidate(t *testing.T) {
 				engine.Collect(d, "a")
 				engine.Collect(d, "b")
 				return nil
-			}), struct{}{}, append(opts, engine.Workers(0))...) // rows that come from workers are copies
+			}), struct{}{}, append(opts, engine.Workers(0))...) // without workers, as batches from workers are copies
 			require.NoError(t, err)
 			defer result.Release()
 			a, err := recordsOf(result, "a")
 			require.NoError(t, err)
 			b, err := recordsOf(result, "b")
 			require.NoError(t, err)
-			require.LessOrEqual(t, len(a), testShards, "one batch per shard")
+			require.LessOrEqual(t, len(a), testShards, "there is at most one batch per shard")
 			require.Equal(t, len(a), len(b))
 			for i := range a {
 				require.Same(t, a[i].Column(0).Data().Buffers()[1], b[i].Column(0).Data().Buffers()[1], "shared memory")

@@ -15,15 +15,15 @@ import (
 )
 
 // MapWith is MapErr with a broadcast variable: f gets all rows of side, in the order of their
-// shards, along with each row of d. It runs when side is complete. It is for small datasets
-// such as a model or a lookup table.
+// shards, along with each row of d. f is first called when side is complete. MapWith is for a
+// small side, such as a model or a lookup table.
 //
-// The rows of side are one copy per process that all calls share, including the slice that
-// holds them. f must not modify, sort or replace them. Copy the slice first (slices.Clone), and
-// the slices in a row before changing those; or prepare side by an operator before. There is no
-// copy per call, as it would cost more than most functions do, and none per subtask, as changes
-// by f would then still depend on parallelism. engine.Check finds functions that change the
-// rows.
+// All calls in a process share one copy of the rows of side and of the slice that holds them,
+// so f must not modify, sort or replace them. To change them, copy the slice first
+// (slices.Clone), and also the slices within rows; or prepare side by another operator. There
+// is no copy per call, as it would cost more than most functions. There is no copy per subtask
+// either, as the effects of changes by f would still depend on parallelism. engine.Check finds
+// functions that change the rows.
 func MapWith[In, Side, Out any](d, side *engine.Dataset, f func(row In, side []Side) (Out, error)) *engine.Dataset {
 	const op = "MapWith"
 	b := builderOf(op, d, side)
@@ -55,7 +55,8 @@ func MapWith[In, Side, Out any](d, side *engine.Dataset, f func(row In, side []S
 	})
 }
 
-// whichNil says which of two datasets is nil, if one is.
+// whichNil returns the name, for messages, of the input that is nil: d, or else the dataset to
+// broadcast.
 func whichNil(d *engine.Dataset) string {
 	if d == nil {
 		return "the dataset"
@@ -80,8 +81,8 @@ func (o *withSide[In, Side, Out]) Open(c *engine.Context) error {
 	return o.mapper.Open(c)
 }
 
-// EndShard also fails if the side rows have changed, in runs that check this. No other operator
-// has these rows, so the function changed them.
+// In runs that check rows, EndShard also returns an error if the side rows have changed. No
+// other operator has this copy of the rows, so the function must have changed them.
 func (o *withSide[In, Side, Out]) EndShard(c *engine.Context, shard int, out engine.Output) error {
 	if c.ChecksRows() {
 		if err := o.shared.unchanged(); err != nil {
@@ -100,8 +101,8 @@ func (o *withSide[In, Side, Out]) Close() error {
 }
 
 // sideRows holds the rows of a side input as values of T, for all subtasks of a process. The
-// first subtask that opens makes it, and the last that closes releases it. It may be made
-// again.
+// first subtask that opens reads the rows, and the last subtask that closes releases them. A
+// subtask that opens after that reads them again.
 type sideRows[T any] struct {
 	codec *batch.Codec[T]
 
@@ -109,14 +110,15 @@ type sideRows[T any] struct {
 	users  int
 	rows   []T
 	bytes  int64                         // reserved
-	budget interface{ Release(n int64) } // where they are reserved
-	print  uint64                        // of the rows as they were read, if changes are checked
+	budget interface{ Release(n int64) } // where bytes are reserved
+	print  uint64                        // fingerprint of the rows as they were read, if changes are checked
 }
 
-// errSideChanged is the error of a function that changed rows that all of its calls share.
+// errSideChanged is the error if a function has changed the rows of its side input.
 var errSideChanged = errors.New("the function changed the rows it was given as a side input, which are one slice for all calls: make a copy before you sort or change it (slices.Clone), and of the slices in its rows")
 
-// acquire returns the rows, which must not be modified. Call release afterwards.
+// acquire returns the rows, which must not be modified. The caller must call release when it no
+// longer uses them.
 func (s *sideRows[T]) acquire(c *engine.Context, port int) ([]T, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,8 +131,8 @@ func (s *sideRows[T]) acquire(c *engine.Context, port int) ([]T, error) {
 	return s.rows, nil
 }
 
-// read reads the rows. They refer to the batches, which are valid as long as a subtask with
-// this input is open.
+// read reads the rows. The rows refer to the memory of the batches recs, which are valid as
+// long as a subtask with this input is open.
 func (s *sideRows[T]) read(c *engine.Context, recs []arrow.Record) error {
 	var count int64
 	for _, rec := range recs {
@@ -172,19 +174,20 @@ func (s *sideRows[T]) unchanged() error {
 	return nil
 }
 
-// fingerprint hashes all memory that calls share: the memory of the slice, which includes
-// fields that are no columns, and the values of columns, which may be elsewhere.
+// fingerprint returns a hash of all memory that calls share: of the elements of the slice,
+// which include fields that are not columns, and of the values of columns, which may be outside
+// of the slice.
 func (s *sideRows[T]) fingerprint() uint64 {
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s.rows))), len(s.rows)*int(unsafe.Sizeof(*new(T))))
 	print := xxh3.Hash(bytes)
 	content, err := hashSlice(s.codec, s.rows)
-	if err != nil { // a value that no column can have, such as a time; it identifies itself
+	if err != nil { // a value has become invalid for its column, such as a time; the error differs by value
 		content = err.Error()
 	}
 	return xxh3.HashStringSeed(content, print)
 }
 
-// release ends one use.
+// release ends one use of the rows.
 func (s *sideRows[T]) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,9 +198,10 @@ func (s *sideRows[T]) release() {
 }
 
 // MapBatchWith is MapBatch with a broadcast variable: f gets all batches of side, in the order
-// of their shards, along with each batch of d. It runs when side is complete. The batches of
-// side are shared by all calls: f must not modify them, and borrows them for the call, as it
-// does rows; to return one, f retains it first. The call may change the slice that holds them.
+// of their shards, along with each batch of d. f is first called when side is complete. All
+// calls share the batches of side: f must not modify them. f borrows rows and the batches of
+// side for the call; to return one of them, it must retain it first. f may change the slice
+// side.
 func MapBatchWith(d, side *engine.Dataset, schema engine.Schema, f func(c *engine.Context, rows engine.Batch, side []engine.Batch) (engine.Batch, error)) *engine.Dataset {
 	const op = "MapBatchWith"
 	b := builderOf(op, d, side)

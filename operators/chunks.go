@@ -8,13 +8,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// chunker gathers rows into batches whose bounds and buffers depend on the rows alone, not on
-// the batches they came in. Columnar files are made of such batches, so that their bytes are
-// the same at every parallelism and batch size.
+// chunker regroups rows into batches whose bounds and buffers depend on the rows alone, not on
+// the batches in which the rows arrived. Columnar files are written from such batches, so that
+// their bytes are the same at every parallelism and batch size.
 type chunker struct {
 	mem  memory.Allocator
-	rows int   // bound on the rows of a batch
-	size int64 // a batch is complete when its values take so many bytes
+	rows int   // number of rows at which a batch is complete
+	size int64 // number of bytes of values at which a batch is complete even with fewer rows
 	emit func(arrow.Record) error
 
 	held     []arrow.Record // owned
@@ -22,7 +22,7 @@ type chunker struct {
 	heldSize int64
 }
 
-// push takes borrowed rows, and emits the batches that they complete.
+// push adds borrowed rows, and emits each batch that becomes complete.
 func (k *chunker) push(rows arrow.Record) error {
 	fixed, variable := rowSizes(rows)
 	from, n := 0, int(rows.NumRows())
@@ -57,7 +57,7 @@ func (k *chunker) hold(rows arrow.Record, from, to int) error {
 	return nil
 }
 
-// flush emits the rows that wait for more.
+// flush emits the held rows as a batch, if there are any.
 func (k *chunker) flush() error {
 	if len(k.held) == 0 {
 		return nil
@@ -74,7 +74,7 @@ func (k *chunker) flush() error {
 	return k.emit(chunk)
 }
 
-// release drops the rows that wait.
+// release drops the held rows.
 func (k *chunker) release() {
 	for i, rec := range k.held {
 		rec.Release()
@@ -83,8 +83,9 @@ func (k *chunker) release() {
 	k.held, k.heldRows, k.heldSize = k.held[:0], 0, 0
 }
 
-// rowSizes returns the bytes that every row of a batch takes, and for columns
-// whose values differ in length a function for theirs. Nulls count as nothing.
+// rowSizes returns the number of bytes that the columns of fixed width take per row, and for
+// each column of variable length a function that returns the bytes of a row. In these, a null
+// has 0 bytes.
 func rowSizes(rows arrow.Record) (fixed int64, variable []func(row int) int64) {
 	for _, col := range rows.Columns() {
 		length := lengthOf(col)
@@ -106,8 +107,8 @@ func rowSizes(rows arrow.Record) (fixed int64, variable []func(row int) int64) {
 	return fixed, variable
 }
 
-// lengthOf returns a function for the bytes of a row, null or not, of a column of variable
-// length; nil for other columns.
+// lengthOf returns, for a column of variable length, a function that returns the bytes of a
+// row, even if it is null. It returns nil for other columns.
 func lengthOf(col arrow.Array) func(i int) int {
 	switch c := col.(type) {
 	case *array.String:
@@ -127,9 +128,9 @@ func lengthOf(col arrow.Array) func(i int) int {
 	return nil
 }
 
-// plainNulls takes over rec and returns it with the places of nulls cleared: operators may
-// leave anything there, and it would get into files. The batch's buffers must start at its
-// first row and not be shared, like those of batch.Concat.
+// plainNulls takes ownership of rec and returns it with the values of nulls cleared. Operators
+// may leave any bytes in them, which would otherwise get into files. The buffers of rec must
+// start at its first row and must not be shared, as with the result of batch.Concat.
 func plainNulls(mem memory.Allocator, rec arrow.Record) (arrow.Record, error) {
 	for i, col := range rec.Columns() {
 		if col.NullN() == 0 {
@@ -152,7 +153,8 @@ func plainNulls(mem memory.Allocator, rec arrow.Record) (arrow.Record, error) {
 	return rec, nil
 }
 
-// zeroNulls clears per values for each null of a column.
+// zeroNulls sets the values of each null of col to zero. values has the values of col's rows,
+// and per is their number for each row.
 func zeroNulls(col arrow.Array, values arrow.ArrayData, per int) {
 	bytes := values.Buffers()[1].Bytes()
 	bits := values.DataType().(arrow.FixedWidthDataType).BitWidth()
@@ -168,8 +170,8 @@ func zeroNulls(col arrow.Array, values arrow.ArrayData, per int) {
 	}
 }
 
-// emptyNulls returns rec with a column of variable length whose nulls take no
-// bytes: it puts runs of values and runs of new nulls one after another.
+// emptyNulls returns rec with a new column col, which has variable length, whose nulls take no
+// bytes. It concatenates the runs of values of the old column and runs of new nulls.
 func emptyNulls(mem memory.Allocator, rec arrow.Record, col int) (arrow.Record, error) {
 	c, n, hidden := rec.Column(col), rec.Column(col).Len(), false
 	length := lengthOf(c)

@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Group is the rows of one key of one dataset, as CoGroup passes them to a function. It is
-// valid during the call only.
+// Group has the rows of one dataset that have one key. CoGroup passes it to its function, and
+// it is valid only during the call.
 type Group[T any] struct {
 	rows    *rowSpool
 	indices int // column of the rows' indices
@@ -24,9 +24,9 @@ type Group[T any] struct {
 // Len returns the number of rows.
 func (g *Group[T]) Len() int64 { return g.rows.count }
 
-// Rows yields the rows in order, as often as it is called. Slices and strings in a row must not
-// be modified. If the group is larger than memory, they are only valid until the next row; copy
-// what is kept.
+// Rows yields the rows in order. It may be called several times. Slices and strings in a row
+// must not be modified. If the group is larger than memory, they are valid only until the next
+// row; copy those that are needed later.
 func (g *Group[T]) Rows() iter.Seq[T] {
 	return func(yield func(T) bool) {
 		if g.failed != nil {
@@ -48,7 +48,7 @@ func (g *Group[T]) Rows() iter.Seq[T] {
 	}
 }
 
-// first returns the index of the first row, which must exist.
+// first returns the index of the first row within its shard. The group must have a row.
 func (g *Group[T]) first() (index int64, err error) {
 	err = eachRow(g.rows, g.indices, func(_ arrow.Record, _ int, at int64) error {
 		index = at
@@ -60,27 +60,28 @@ func (g *Group[T]) first() (index int64, err error) {
 	return index, err
 }
 
-// CoGroup gathers the rows of two datasets by keys. f is called once for each key that either
-// dataset has, with the rows of both; one of them may have none. It emits any number of rows.
-// CoGroup is for what joins cannot express, such as comparing two histories of one customer.
+// CoGroup gathers the rows of two datasets by keys. f is called once for each key that occurs
+// in a dataset, with the rows of both datasets that have this key; one group may be empty. f
+// emits any number of rows. CoGroup is for computations that joins cannot express, such as a
+// comparison of two histories of one customer.
 //
-// Keys are equal as GroupBy has them. Unlike in Join, a null equals another one: rows with
-// nulls in their keys are groups too, as in GroupBy.
+// Keys are compared as in GroupBy. Unlike in Join, two nulls are equal, so rows with nulls in
+// their keys form groups too.
 //
 // A hash of the keys chooses the shard of a group. Within a shard, groups with left rows come
 // first, in the order of their first left rows, and then the others, in the order of their
 // first right rows. Rows of a group come in the order of their source shards. None of this
-// depends on parallelism, batch sizes or memory. The rows of a shard are sorted by key in
-// memory, within the run's budget, and beyond it on disk; a group of any size is read from
-// there as often as f asks for its rows.
+// depends on parallelism, batch sizes or memory. The rows of a shard are sorted by key, in
+// memory within the run's budget, and otherwise on disk. So a group may have any size; each
+// call of Rows reads its rows again.
 //
-// emit copies its argument. An error fails the run; it is reported with the index within the
-// shard of the group's first row.
+// emit copies its argument. An error of f fails the run. It is reported with the index of the
+// group's first row within its shard.
 func CoGroup[L, R, Out any](left, right *engine.Dataset, on JoinKeys, f func(left *Group[L], right *Group[R], emit func(Out)) error) *engine.Dataset {
 	return addCoGroup("CoGroup", left, right, on, 0, f)
 }
 
-// addCoGroup adds a coGrouper; most is as in joinSpec.
+// addCoGroup adds a coGrouper. most has the meaning of joinSpec.most.
 func addCoGroup[L, R, Out any](op string, left, right *engine.Dataset, on JoinKeys, most int, f func(left *Group[L], right *Group[R], emit func(Out)) error) *engine.Dataset {
 	b, ok := joinBuilder(op, left, right)
 	if !ok {
@@ -124,8 +125,8 @@ type coGrouper[L, R, Out any] struct {
 	sorters [2]*keySorter    // by port
 	indices [2]rowIndex
 	done    *placedRows
-	place   int64     // of the rows that the function emits
-	put     func(Out) // its emit
+	place   int64     // place of the rows that the function emits
+	put     func(Out) // the emit that the function gets
 }
 
 func (o *coGrouper[L, R, Out]) Open(c *engine.Context) error {
@@ -169,7 +170,7 @@ func (o *coGrouper[L, R, Out]) EndShard(_ *engine.Context, shard int, out engine
 	return err
 }
 
-// group calls the function for one key.
+// group calls the function with the rows of one key.
 func (o *coGrouper[L, R, Out]) group(shard int, left, right *rowSpool) (err error) {
 	o.left.rows, o.right.rows = left, right
 	defer func() { o.left.rows, o.right.rows = &rowSpool{}, &rowSpool{} }() // in case the function keeps them
@@ -188,7 +189,8 @@ func (o *coGrouper[L, R, Out]) group(shard int, left, right *rowSpool) (err erro
 	o.begin(shard, o.done)
 	err = o.f(&o.left, &o.right, o.put)
 	if unread := errors.Join(o.left.failed, o.right.failed); unread != nil {
-		// The function got fewer rows than there are, so its own error counts less.
+		// The function got only a part of the rows, so the error of reading takes precedence
+		// over its own.
 		return inShard(shard, unread)
 	}
 	if err := o.end(err); err != nil {

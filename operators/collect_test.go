@@ -34,8 +34,8 @@ func TestCollectMisuse(t *testing.T) {
 	}, "belongs to another job")
 }
 
-// TestSingleColumnsAsValues reads results, rows of functions and keys of groups that have
-// one column as values, whatever the column's name is.
+// TestSingleColumnsAsValues requires that results, rows of functions and keys of groups that
+// have one column can be read as values, whatever the column's name.
 func TestSingleColumnsAsValues(t *testing.T) {
 	type named struct{ Name string }
 	type at struct{ When time.Time }
@@ -80,7 +80,8 @@ func TestSingleColumnsAsValues(t *testing.T) {
 	}, "collect_test.go:", `Map: int64 wants name int64; found columns: name utf8: column "name" is utf8, which does not fit int64`)
 }
 
-// requireValues requires rows, or an error that names columns and types.
+// requireValues requires that a result has the rows want or, if words are given, that reading
+// it gives an error that contains them.
 func requireValues[T any](t *testing.T, r *engine.Result, name string, want []T, words ...string) {
 	t.Helper()
 	got, err := engine.Rows[T](r, name)

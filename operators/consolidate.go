@@ -8,10 +8,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Consolidate makes one batch of the rows of each shard, in memory of exactly their size, and
-// changes no row. Several consumers of the result share that memory; otherwise each consumer
-// that holds rows holds the batches that they arrived in. Put it before operators that read the
-// same data again and again.
+// Consolidate joins the rows of each shard into one batch, in memory of exactly their size, and
+// changes no row. Several consumers of the result share that memory. Without Consolidate, each
+// consumer that holds rows holds the batches in which they arrived. Put it before operators
+// that read the same data repeatedly.
 //
 // The rows of a shard are held in memory, within the run's budget.
 func Consolidate(d *engine.Dataset) *engine.Dataset {

@@ -6,11 +6,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// counted is the row that counts are emitted as.
+// counted is the row in which counts are emitted.
 type counted struct{ Count int64 }
 
-// Count returns one row with one column, "count" of type int64: the number of rows, 0 for an
-// empty dataset. The row is in the last shard.
+// Count returns one row with one column "count" of type int64, the number of rows of d. It is 0
+// for an empty dataset. The row is in the last shard.
 func Count(d *engine.Dataset) *engine.Dataset {
 	const op = "Count"
 	b := builderOf(op, d)
@@ -29,7 +29,8 @@ func Count(d *engine.Dataset) *engine.Dataset {
 	})
 }
 
-// countShards returns one row per shard with the number of its rows. It is a part of op.
+// countShards returns one row per shard with the number of its rows. The added operator is a
+// part of the function op.
 func countShards(op string, d *engine.Dataset) *engine.Dataset {
 	b := builderOf(op, d)
 	codec, ok := outputRows[counted](op, b)

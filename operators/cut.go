@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// cut returns the rows [lo, hi) that shard i of shards holds of n rows: from
-// i·n/shards up to (i+1)·n/shards, rounded down. The products do not overflow.
+// cut returns the range [lo, hi) of n rows that shard i of shards holds: from i·n/shards up to
+// (i+1)·n/shards, rounded down. The products are computed without overflow.
 func cut(n int64, shards, i int) (lo, hi int64) {
 	at := func(i int) int64 {
 		high, low := bits.Mul64(uint64(n), uint64(i))
@@ -23,19 +23,19 @@ func cut(n int64, shards, i int) (lo, hi int64) {
 	return at(i), at(i + 1)
 }
 
-// contentHash computes the fingerprint of rows held in memory. It is recorded in the graph, so
-// that data that change between two builds are found.
+// contentHash computes the fingerprint of rows in memory. The fingerprint is recorded in the
+// graph, by which data that change between two builds are detected.
 type contentHash struct {
 	h    xxh3.Hasher
-	room [8]byte // for a number
+	room [8]byte // encoding of a number
 }
 
-// hashRows is how many rows are hashed as a block.
+// hashRows is the number of rows that are hashed as one block.
 const hashRows = 1024
 
-// add hashes the rows of a batch, block by block. The hash depends on how rows are cut into
-// batches, but not on larger buffers that contain the rows. Rows without columns are one block,
-// because any number of them takes no memory.
+// add hashes the rows of a batch, block by block. The hash depends on how rows are divided into
+// batches, but not on whether buffers contain more than the rows. All rows of a batch without
+// columns are one block, as their number can be huge without any memory.
 func (c *contentHash) add(rows arrow.Record) error {
 	content := batch.Content{Number: c.number, Bytes: func(piece []byte) { c.h.Write(piece) }}
 	block := hashRows
@@ -56,7 +56,7 @@ func (c *contentHash) String() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// rowOfInput adds to an error the row of a source at which it happened.
+// rowOfInput adds the row number i of a source to the error err, which occurred at this row.
 func rowOfInput(i int64, err error) error {
 	return fmt.Errorf("row %d: %w", i, err)
 }

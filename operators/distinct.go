@@ -12,21 +12,21 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Distinct keeps the first of the rows that are equal in the named columns, with all its
-// columns unchanged. Without names, it compares all columns. Values are equal as in GroupBy:
-// nulls are equal to each other, as in SELECT DISTINCT.
+// Distinct keeps, of rows that are equal in the given columns, the first one, with all columns
+// unchanged. Without columns, rows must be equal in all columns. Values are compared as in
+// GroupBy, where nulls are equal to each other, as in SELECT DISTINCT.
 //
-// The first row is that of the lowest shard, and there the first in order. A hash of the
-// columns chooses the shard of a row; rows keep the order of their source shards. Distinct
-// values of a shard are held in memory, within the run's budget. Rows with values beyond that
-// are sorted on disk, which only takes longer. Vectors are not compared: if a dataset has some,
-// name other columns.
+// The first row is the first one in the lowest source shard. A hash of the columns chooses the
+// shard of a row; rows keep the order of their source shards. The distinct values of a shard
+// are held in memory, within the run's budget. Rows with further values are sorted on disk,
+// which takes longer but gives the same result. Vectors cannot be compared: if a dataset has
+// vectors, name other columns.
 func Distinct(d *engine.Dataset, columns ...string) *engine.Dataset {
 	return addDistinct("Distinct", d, columns, 0)
 }
 
-// addDistinct adds a distinct. most bounds the keys in memory even if there is more memory; 0
-// sets no bound.
+// addDistinct adds a distinct. most bounds the number of keys in memory, for tests; 0 means
+// that only the memory bounds it.
 func addDistinct(op string, d *engine.Dataset, columns []string, most int) *engine.Dataset {
 	b := builderOf(op, d)
 	if d == nil {
@@ -58,8 +58,9 @@ func addDistinct(op string, d *engine.Dataset, columns []string, most int) *engi
 	})
 }
 
-// distinct is the operator behind Distinct: a set of the keys that a shard had so far. When it
-// cannot grow, rows with other keys are sorted on disk and found at the end of the shard.
+// distinct is the operator behind Distinct. It holds the set of the keys that have occurred in
+// a shard. When the set cannot grow, rows with further keys are sorted on disk, and their first
+// rows are found at the end of the shard.
 type distinct struct {
 	engine.BaseOperator
 	schema  *arrow.Schema
@@ -73,7 +74,7 @@ type distinct struct {
 	index   rowIndex
 	late    *lateDistinct
 
-	kept, open []int32 // of the current batch
+	kept, open []int32 // rows of the current batch: those to emit, and those to sort on disk
 }
 
 func (o *distinct) Open(c *engine.Context) error {
@@ -114,7 +115,7 @@ func (o *distinct) Process(c *engine.Context, _, shard int, in engine.Batch, out
 
 func (o *distinct) EndShard(_ *engine.Context, shard int, out engine.Output) error {
 	if o.late != nil {
-		// Rows that were emitted came before all remaining rows.
+		// The rows that have been emitted precede all remaining rows.
 		err := o.late.emit(shard, out)
 		if closed := o.late.close(); err == nil {
 			err = closed
@@ -139,7 +140,7 @@ func (o *distinct) Close() error {
 	return o.late.close()
 }
 
-// lateDistinct sorts the rows whose keys did not fit into the set.
+// lateDistinct sorts the rows whose keys did not fit in the set.
 type lateDistinct struct {
 	rows   *keySorter
 	done   *placedRows
@@ -152,7 +153,7 @@ func newLateDistinct(c *engine.Context, schema *arrow.Schema) *lateDistinct {
 	return j
 }
 
-// emit emits the first row of each key in the order of rows.
+// emit emits the first row of each key. These rows are in the order of the shard.
 func (j *lateDistinct) emit(shard int, out engine.Output) error {
 	var last []byte // no key is empty
 	err := j.rows.sorter.each(func(rows arrow.Record) error {

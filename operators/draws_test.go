@@ -14,8 +14,8 @@ import (
 )
 
 // choices are two random choices of rows in one job, which must be independent: whether a row
-// of from is in first says nothing about whether it is in second. second is drawn from rows of
-// from or, if nested, from rows of first.
+// of from is in first must not affect whether it is in second. second is drawn from the rows of
+// from or, if nested, from the rows of first.
 type choices struct {
 	name   string
 	of     float64 // the share of first in from
@@ -24,7 +24,7 @@ type choices struct {
 	build  func(b *engine.Builder, from *engine.Dataset) (first, second *engine.Dataset)
 }
 
-// half is a sample of half of the rows.
+// half returns a sample of half of the rows.
 func half(d *engine.Dataset, seed uint64) *engine.Dataset {
 	return Sample(d, 0.5, SampleOptions{Seed: seed})
 }
@@ -90,7 +90,7 @@ var draws = []choices{
 	}},
 }
 
-// chosen runs all the draws in one job and returns the rows of first and second of each.
+// chosen runs all choices in one job and returns the rows of first and second of each.
 func chosen(t *testing.T, n int64, seed uint64, opts ...engine.Option) [][2]map[int64]bool {
 	t.Helper()
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
@@ -121,13 +121,14 @@ func chosen(t *testing.T, n int64, seed uint64, opts ...engine.Option) [][2]map[
 	return out
 }
 
-// TestDrawsAreIndependent compares two draws of one job, over many seeds of few rows and few
-// seeds of many rows, by Pearson's chi-square with one degree of freedom. It tests the table of
-// rows by both choices or, for nested choices, the share of the second in the first. For nested
-// choices it also tests the seeds together: the squared deviations of the counts, each divided
-// by its variance, add up to about the number of seeds.
+// TestDrawsAreIndependent tests whether the two choices are independent, with few rows for many
+// seeds and many rows for few seeds, by Pearson's chi-square test with one degree of freedom.
+// It tests the 2×2 table of the choices or, for nested choices, the share of second in first.
+// For nested choices it also tests all seeds together: the sum of the squared deviations of the
+// counts, each divided by its variance, is about the number of seeds.
 func TestDrawsAreIndependent(t *testing.T) {
-	// Of a million independent pairs, 999,994 are below this; the seeds are fixed.
+	// If choices are independent, the statistic is below this bound with probability 0.999994.
+	// As the seeds are fixed, the test does not fail at random.
 	const most = 20.5
 	for _, size := range []struct {
 		rows   int64
@@ -150,7 +151,7 @@ func TestDrawsAreIndependent(t *testing.T) {
 					}
 					table[i][row][column]++
 				}
-				require.True(t, !d.nested || both == len(got[1]), "%s: rows of the second that are not in the first", d.name)
+				require.True(t, !d.nested || both == len(got[1]), "%s: second has rows that are not in first", d.name)
 				if n := float64(len(got[0])); n > 0 {
 					spread[i] += math.Pow(float64(both)-n*d.share, 2) / (n * d.share * (1 - d.share))
 				}
@@ -160,9 +161,9 @@ func TestDrawsAreIndependent(t *testing.T) {
 			name, c := fmt.Sprintf("%s, %d rows", d.name, size.rows), table[i]
 			first := c[1][0] + c[1][1]
 			total := first + c[0][0] + c[0][1]
-			require.Less(t, math.Pow(first-total*d.of, 2)/(total*d.of*(1-d.of)), most, "%s: the first has %v of %v rows", name, first, total)
-			require.Less(t, math.Pow(c[1][1]-first*d.share, 2)/(first*d.share*(1-d.share)), most, "%s: %v of %v rows are in both", name, c[1][1], first)
-			require.InDelta(t, size.seeds, spread[i], 5*math.Sqrt(2*float64(size.seeds)), "%s: counts by seed", name)
+			require.Less(t, math.Pow(first-total*d.of, 2)/(total*d.of*(1-d.of)), most, "%s: first has %v of %v rows", name, first, total)
+			require.Less(t, math.Pow(c[1][1]-first*d.share, 2)/(first*d.share*(1-d.share)), most, "%s: second has %v of the %v rows of first", name, c[1][1], first)
+			require.InDelta(t, size.seeds, spread[i], 5*math.Sqrt(2*float64(size.seeds)), "%s: the sum over seeds of squared deviations", name)
 			if d.nested {
 				continue
 			}
@@ -173,8 +174,9 @@ func TestDrawsAreIndependent(t *testing.T) {
 	}
 }
 
-// TestDrawsKeepTheirPlace adds operators elsewhere and requires the same rows, also at another
-// parallelism and, with a seed, from another split of the same rows.
+// TestDrawsKeepTheirPlace requires that a sample has the same rows if other operators are added
+// to the job, at another parallelism and, with a seed, if the job has another Split of the same
+// rows.
 func TestDrawsKeepTheirPlace(t *testing.T) {
 	of := func(p int, build func(b *engine.Builder) *engine.Dataset) string {
 		return fmt.Sprint(outcome(t, build, engine.Parallelism(p), engine.Shards(8)))

@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// emitting is a source, or an operator after one. For each shard it emits the batch of first
-// and then the batch of make.
+// emitting is a source. For each shard it emits the batch that first returns and then the batch
+// that make returns. emittingOperator does the same as an operator.
 type emitting struct {
 	first, make func(c *engine.Context, shard int) engine.Batch
 }
@@ -44,8 +44,8 @@ func (e emittingOperator) Process(c *engine.Context, _, shard int, _ engine.Batc
 	return e.emit(c, shard, out)
 }
 
-// TestWhatIsEmittedIsWhatWasDeclared: batches of user-defined sources and operators must fit
-// their Spec, whatever reads them.
+// TestWhatIsEmittedIsWhatWasDeclared requires an error if batches of user-defined sources and
+// operators do not fit their Spec, whatever reads them.
 func TestWhatIsEmittedIsWhatWasDeclared(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.csv")
 	x, y := engine.Column{Name: "x", Type: "float64"}, engine.Column{Name: "y", Type: "float64"}
@@ -111,8 +111,8 @@ func TestWhatIsEmittedIsWhatWasDeclared(t *testing.T) {
 	}
 }
 
-// releasing releases the batches that it has borrowed, from the given one on, and still emits
-// them.
+// releasing is an operator that releases the batches that it borrows, from the given batch on,
+// and then emits them.
 type releasing struct {
 	engine.BaseOperator
 	from, seen int
@@ -125,8 +125,8 @@ func (o *releasing) Process(_ *engine.Context, _, shard int, rows engine.Batch, 
 	return out.Emit(shard, rows)
 }
 
-// TestBatchesThatAreReleasedAndHandedOn: the error names the operator that did it, for any
-// batch and any reader.
+// TestBatchesThatAreReleasedAndHandedOn requires an error that names the operator that emits a
+// released batch, whichever batch it is and whatever reads it.
 func TestBatchesThatAreReleasedAndHandedOn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.csv")
 	declared := columnar.MustSchema(engine.Column{Name: "x", Type: "float64"})

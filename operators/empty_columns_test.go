@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// A column is empty if it has no value in any row of any file. Large files are read to their
-// end only on request.
+// TestEmptyColumns requires that a column is empty if it has no value in any row of any file.
+// Only if far is set must rows beyond the sample be read.
 func TestEmptyColumns(t *testing.T) {
 	dir := writeFiles(t, map[string]string{
 		"in/a.csv": "a,b,c,d,e\n,1,NA,,\n,,,,\nbad\n", "in/b.csv.gz": "a,b,c,d,e\n,2,NA,,\n,,,,z\n",

@@ -58,7 +58,7 @@ func ExampleMap() {
 }
 
 func ExampleFilter() {
-	// A function names the columns it needs; the others are kept.
+	// The struct has only the column that the function reads. All columns are kept.
 	type temperature struct{ Celsius float64 }
 	run(func(b *engine.Builder) *engine.Dataset {
 		rows := operators.FromSlice(b, measurements)

@@ -7,8 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// First returns the first n rows in the order of the dataset, which is that of its shards, or
-// all if there are fewer. They stay in their shards.
+// First returns the first n rows in the order of the dataset, or all rows if it has fewer. Rows
+// stay in their shards.
 func First(d *engine.Dataset, n int64) *engine.Dataset {
 	const op = "First"
 	b := builderOf(op, d)
@@ -27,7 +27,7 @@ func First(d *engine.Dataset, n int64) *engine.Dataset {
 }
 
 // firstOfShards returns the first n rows of each shard. Other rows cannot be among the first n
-// of all, so they need not be sent. It is a part of op.
+// of all, so they are not sent. The added operator is a part of the function op.
 func firstOfShards(op string, d *engine.Dataset, n int64) *engine.Dataset {
 	return addPart(op, d.Builder(), engine.Spec{
 		Op:       "FirstOfShards",
@@ -42,7 +42,7 @@ func firstOfShards(op string, d *engine.Dataset, n int64) *engine.Dataset {
 type limiter struct {
 	engine.BaseOperator
 	n, left  int64
-	perShard bool // n of each shard, otherwise of all
+	perShard bool // n is the number of rows of each shard, otherwise of all shards
 }
 
 func (o *limiter) Process(_ *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {

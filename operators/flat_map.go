@@ -5,12 +5,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// FlatMap turns every row into any number of rows: f is called with each row and emits the rows
-// that replace it, in order. An error fails the run; it is reported with the row's index within
-// its shard.
+// FlatMap replaces every row by any number of rows: f is called with each row and emits the
+// rows that replace it, in order. An error of f fails the run, and is reported with the row's
+// index within its shard.
 //
-// f borrows the row for the call, as in Map. emit copies its argument, so slices may be reused.
-// emit may be called during the call only, and panics after it.
+// f borrows the row for the call, as in Map. emit copies its argument, so f may reuse slices.
+// emit may be called only during the call of f, and panics after it.
 func FlatMap[In, Out any](d *engine.Dataset, f func(row In, emit func(Out)) error) *engine.Dataset {
 	const op = "FlatMap"
 	b := builderOf(op, d)
@@ -72,8 +72,8 @@ func (o *flatMapper[In, Out]) Close() error {
 	return nil
 }
 
-// emitter is the rowWriter behind the emit that user functions call. As emit returns no error,
-// it stores the first one.
+// emitter writes the rows for which a user function calls emit. As emit returns no error,
+// emitter stores the first error.
 type emitter[T any] struct {
 	out   rowWriter[T]
 	emit  func(T)
@@ -95,10 +95,11 @@ func (e *emitter[T]) open(c *engine.Context) {
 	}
 }
 
-// begin precedes a call of the user's function.
+// begin is called before each call of the user's function.
 func (e *emitter[T]) begin(shard int, to engine.Output) { e.shard, e.to = shard, to }
 
-// end follows a call. It returns the error of emitting, or else that of the function.
+// end is called after each call of the user's function with the error that the function
+// returned. It returns the error of emitting, if there is one, otherwise err.
 func (e *emitter[T]) end(err error) error {
 	e.to = nil
 	if e.err != nil {
@@ -107,7 +108,7 @@ func (e *emitter[T]) end(err error) error {
 	return err
 }
 
-// flush emits the rows that wait.
+// flush emits the rows that have not been emitted yet.
 func (e *emitter[T]) flush(shard int, to engine.Output) error {
 	if e.err != nil {
 		return e.err

@@ -12,8 +12,9 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// TestDatasetsOfAnotherBuild: every operator refuses a dataset that the job's function kept
-// from an earlier build, with the operator's name and the caller's line.
+// TestDatasetsOfAnotherBuild requires that every operator refuses a dataset that the job's
+// function kept from an earlier build, with an error that has the operator's name and the
+// caller's line.
 func TestDatasetsOfAnotherBuild(t *testing.T) {
 	path := t.TempDir() + "/out"
 	same := func(f flower) flower { return f }
@@ -21,7 +22,7 @@ func TestDatasetsOfAnotherBuild(t *testing.T) {
 		op    string
 		build func(kept, own *engine.Dataset)
 	}
-	// Operators with two inputs get the foreign dataset once as either input.
+	// Operators with two inputs are tested twice, with the foreign dataset as each input.
 	cases := map[string]named{
 		"Map":          {"Map", func(k, _ *engine.Dataset) { Map(k, same) }},
 		"MapErr":       {"MapErr", func(k, _ *engine.Dataset) { MapErr(k, func(f flower) (flower, error) { return f, nil }) }},
@@ -90,7 +91,7 @@ func TestDatasetsOfAnotherBuild(t *testing.T) {
 	}
 }
 
-// TestBuildersOfAnotherBuild is the same test for sources.
+// TestBuildersOfAnotherBuild requires that sources refuse the builder of an earlier build.
 func TestBuildersOfAnotherBuild(t *testing.T) {
 	for op, source := range map[string]func(b *engine.Builder){
 		"Range":     func(b *engine.Builder) { Range(b, 0, 1) },
@@ -118,8 +119,8 @@ func TestBuildersOfAnotherBuild(t *testing.T) {
 	}
 }
 
-// TestPartsOfOperatorsAreNamed: if a part of an operator fails, the error begins with the name
-// of the operator.
+// TestPartsOfOperatorsAreNamed requires that the error of an operator that is a part of a
+// function begins with the name of the function.
 func TestPartsOfOperatorsAreNamed(t *testing.T) {
 	graph, err := engine.BuildGraph(engine.Anonymous(func(b *engine.Builder) error {
 		rows := FromSlice(b, flowers(3))

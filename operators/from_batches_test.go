@@ -15,7 +15,7 @@ import (
 )
 
 // flowerRecords returns flowers in batches of the given sizes. Each batch is a slice of a
-// larger one.
+// larger batch.
 func flowerRecords(t *testing.T, sizes ...int) []arrow.Record {
 	t.Helper()
 	mem := batchtest.Allocator(t)
@@ -53,8 +53,8 @@ func TestFromBatches(t *testing.T) {
 	}
 }
 
-// TestFromBatchesHash requires that the hash is the same for any layout of the buffers, and
-// that other rows have another hash.
+// TestFromBatchesHash requires that the hash does not depend on the layout of buffers, and that
+// other rows have another hash.
 func TestFromBatchesHash(t *testing.T) {
 	recs := flowerRecords(t, 5, 5)
 	codec, err := batch.NewCodec[flower]()
@@ -72,8 +72,8 @@ func TestFromBatchesHash(t *testing.T) {
 	require.NotEqual(t, hash(plain), hash(plain, recs[1]))
 }
 
-// TestContentHashes: hashes are the same in all versions of Superstep, and computing them takes
-// little memory.
+// TestContentHashes compares hashes with those of earlier versions of Superstep, and requires
+// that computing them takes little memory.
 func TestContentHashes(t *testing.T) {
 	recs := flowerRecords(t, 5, 0, 1500, 1024)
 	content, err := hashRecords(recs)
@@ -92,8 +92,8 @@ func TestContentHashes(t *testing.T) {
 	require.LessOrEqual(t, testing.AllocsPerRun(5, func() { _, _ = hashRecords(recs) }), 40.0)
 }
 
-// TestFromBatchesWithoutColumns: the time to build a job of rows without columns does not
-// depend on their number.
+// TestFromBatchesWithoutColumns requires that only the number of rows without columns is
+// hashed, so that hashing takes the same time for any number.
 func TestFromBatchesWithoutColumns(t *testing.T) {
 	most := array.NewRecord(arrow.NewSchema(nil, nil), nil, math.MaxInt32)
 	_, err := checkRecords([]arrow.Record{most})
@@ -102,7 +102,7 @@ func TestFromBatchesWithoutColumns(t *testing.T) {
 	require.NoError(t, err)
 	var want contentHash
 	want.number(math.MaxInt32)
-	require.Equal(t, want.String(), content, "the number of rows alone")
+	require.Equal(t, want.String(), content, "only the number of rows is hashed")
 	var rows []string
 	for i := range 6 {
 		rows = append(rows, strconv.Itoa(place(i, 6)))

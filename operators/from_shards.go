@@ -10,18 +10,19 @@ import (
 
 // FromShards makes a dataset of rows that f makes shard by shard, when the job runs. f is
 // called once for each shard, from 0 to shards-1, and emits the rows of that shard in order. It
-// is for rows that a program can make or fetch in pieces by itself, such as a simulation by its
-// seed, or the pages of a service.
+// is for rows that a program can make or fetch in independent pieces, such as the runs of a
+// simulation by their seeds, or the pages of a service.
 //
-// The rows that f emits must depend on shard and shards alone, so that they are the same at any
-// parallelism and in another attempt. Several subtasks call f at the same time, so it must keep
-// no state.
+// The rows that f emits must depend only on shard and shards, so that they are the same at any
+// parallelism and when the run is attempted again. Several subtasks call f at the same time, so
+// it must keep no state.
 //
-// emit copies its argument, so slices may be reused. It may be called during the call of f and
-// on its goroutine only. emit waits if the readers of the rows are slower. If the run ends for
-// another reason, emit does not return: only f's deferred functions still run. An error of f
-// fails the run and is reported with the shard. An invalid row, such as one with a vector of
-// the wrong length, is reported with its index too.
+// emit copies its argument, so f may reuse slices. emit may be called only during the call of
+// f, and only on the goroutine of that call. emit blocks while the consumers of the rows are
+// slower than f. If the run ends for another reason, emit does not return; it panics, so that
+// only the deferred functions of f still run. An error of f fails the run and is reported with
+// the shard. An invalid row, such as one with a vector of the wrong length, is reported with
+// shard and index.
 func FromShards[T any](b *engine.Builder, f func(shard, shards int, emit func(T)) error) *engine.Dataset {
 	const op = "FromShards"
 	needBuilder(op, b)
@@ -39,7 +40,7 @@ func FromShards[T any](b *engine.Builder, f func(shard, shards int, emit func(T)
 	})
 }
 
-// emit panics with errEmitEnds if it cannot go on, because it returns no error.
+// emit panics with errEmitEnds to end the call of f, as it returns no error.
 var errEmitEnds = errors.New("the rows of this shard are not wanted any more")
 
 // shardMaker is the source behind FromShards.
@@ -48,8 +49,8 @@ type shardMaker[T any] struct {
 	f   func(shard, shards int, emit func(T)) error
 	out rowWriter[T]
 
-	rows  int64 // emitted of the current shard
-	ended error // why emit could not go on
+	rows  int64 // number of rows of the current shard emitted so far
+	ended error // why emit ended the call of f, or nil
 }
 
 func (s *shardMaker[T]) Open(c *engine.Context) error {
@@ -71,7 +72,8 @@ func (s *shardMaker[T]) ReadShard(c *engine.Context, shard int, out engine.Outpu
 	return s.out.flush(shard, out)
 }
 
-// call calls f, and recovers from the panic of emit, but not from other panics of f.
+// call calls f. It recovers from the panic by which emit ends the call, but not from other
+// panics.
 func (s *shardMaker[T]) call(shard, shards int, emit func(T)) error {
 	defer func() {
 		if s.ended != nil {
@@ -86,7 +88,7 @@ func (s *shardMaker[T]) Close() error {
 	return nil
 }
 
-// shardEmitter implements emit for one call.
+// shardEmitter implements emit for one call of f.
 type shardEmitter[T any] struct {
 	maker *shardMaker[T]
 	c     *engine.Context

@@ -100,8 +100,8 @@ func TestFromShardsFailures(t *testing.T) {
 	require.ErrorContains(t, err, "a row was emitted outside the call that may emit it")
 }
 
-// TestFromShardsEndsWithTheRun: a function that never returns ends at its next row after the
-// run has ended, even if it recovers from panics.
+// TestFromShardsEndsWithTheRun requires that a function that never returns ends at the next row
+// that it emits after the run has ended, even if it recovers from panics.
 func TestFromShardsEndsWithTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -122,10 +122,10 @@ func TestFromShardsEndsWithTheRun(t *testing.T) {
 		}), struct{}{}, engine.Shards(8), engine.Parallelism(3), engine.BatchRows(7))
 		require.ErrorIs(t, err, errBoom)
 		require.Positive(t, began.Load())
-		require.LessOrEqual(t, began.Load(), int64(3), "one of each subtask")
+		require.LessOrEqual(t, began.Load(), int64(3), "each subtask calls the function at most once")
 		require.Equal(t, began.Load(), deferred.Load())
 
-		// A function that recovers and goes on ends all the same.
+		// The run also ends if the function recovers from the panic and continues.
 		stubborn := func(shard, _ int, emit func(string)) error {
 			func() {
 				defer func() { _ = recover() }()
@@ -151,8 +151,8 @@ func TestFromShardsMisuse(t *testing.T) {
 	}, "from_shards_test.go:", "FromShards: ", "chan int")
 }
 
-// TestFromShardsIsKnownByItsFunction: the graph contains the function's symbol, so another
-// function is another job.
+// TestFromShardsIsKnownByItsFunction requires that the graph's fingerprint depends on the
+// function's symbol.
 func TestFromShardsIsKnownByItsFunction(t *testing.T) {
 	of := func(f func(int, int, func(int64)) error) string {
 		g, err := engine.BuildGraph(engine.Anonymous(func(b *engine.Builder) error {

@@ -11,12 +11,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// FromSlice makes a dataset of rows in memory. Of n rows, shard i of S holds those from i·n/S
-// up to (i+1)·n/S, in order.
+// FromSlice makes a dataset of n rows in memory. Shard i of S holds the rows from i·n/S up to
+// (i+1)·n/S, in order.
 //
-// The rows are not copied and must not change until the run ends. A hash of them is recorded in
-// the graph, so that a job that builds other rows each time is refused. Every process of a run
-// builds the rows for itself; large data are better read from files.
+// The rows are not copied and must not change until the run ends. A hash of the rows is
+// recorded in the graph, so that a job is refused if two builds of it have different rows. As
+// every process of a run builds all rows, large data should be read from files.
 func FromSlice[T any](b *engine.Builder, rows []T) *engine.Dataset {
 	const op = "FromSlice"
 	needBuilder(op, b)
@@ -43,8 +43,8 @@ func FromSlice[T any](b *engine.Builder, rows []T) *engine.Dataset {
 	})
 }
 
-// hashSlice returns a hash of the rows, or an error that names an invalid one. They are encoded
-// block by block, in temporary memory.
+// hashSlice returns a hash of the rows, or an error that names an invalid row. The rows are
+// encoded block by block in temporary memory.
 func hashSlice[T any](codec *batch.Codec[T], rows []T) (string, error) {
 	var h contentHash
 	app := codec.Appender(memory.NewGoAllocator())

@@ -62,7 +62,8 @@ func TestFromSliceNoticesOtherRows(t *testing.T) {
 	require.ErrorContains(t, err, "content")
 }
 
-// TestHashSliceTellsRowsApart: hashes are equal if and only if the hashed rows are.
+// TestHashSliceTellsRowsApart requires that the hashes of rows are equal if and only if the
+// rows are.
 func TestHashSliceTellsRowsApart(t *testing.T) {
 	type row struct {
 		Text string

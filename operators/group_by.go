@@ -4,21 +4,22 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Grouped stands for the rows of a dataset grouped by keys; see GroupBy.
+// Grouped is a dataset with the keys by which its rows are grouped; see GroupBy.
 type Grouped struct {
 	of   *engine.Dataset
 	keys []string
 	ok   bool
 }
 
-// GroupBy groups rows that have equal values in the named columns. Keys are equal as in
-// PartitionByHash: integers by value, -0 and +0, all NaN, and all nulls, which are a group of
-// their own. Aggregate or FoldGroups computes a row of each group:
+// GroupBy groups rows that have equal values in the given columns. Values are compared as in
+// PartitionByHash: integers by value; -0 equals +0; all NaNs are equal; and all nulls are
+// equal, so that they are one group. Use Aggregate or FoldGroups to compute a row of each
+// group:
 //
 //	operators.GroupBy(sales, "shop").Aggregate(operators.SumOf("price"), operators.CountRows())
 //
 // A hash of the keys chooses the shard of a group's row. Within a shard, groups are in the
-// order of their first rows; the key of a group is that of its first row.
+// order of their first rows. The key of a group is the key of its first row.
 func GroupBy(d *engine.Dataset, keys ...string) *Grouped {
 	const op = "GroupBy"
 	b := builderOf(op, d)
@@ -33,11 +34,11 @@ func GroupBy(d *engine.Dataset, keys ...string) *Grouped {
 	return g
 }
 
-// Aggregate computes values of each group: one row per group, the keys first, then a column for
-// each aggregation. Values are folded per shard before rows are sent, so that at most one row
-// per shard and group is sent.
+// Aggregate computes one row per group, with the key columns first and then a column for each
+// aggregation. Values are folded within each source shard before rows are sent, so that at most
+// one row per shard and group is sent.
 //
-// Groups are held in memory within the run's budget; rows of groups beyond it are sorted on
+// Groups are held in memory, within the run's budget. Rows of further groups are sorted on
 // disk.
 func (g *Grouped) Aggregate(aggs ...Aggregation) *engine.Dataset {
 	const op = "GroupBy"

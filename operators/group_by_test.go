@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// sale is a row with keys that repeat and values whose sum depends on its order.
+// sale is a row with keys that repeat and values whose sum depends on the order of addition.
 type sale struct {
 	Shop  *string
 	Kind  float64 // a key: ±0 and NaN are among its values
@@ -35,11 +35,11 @@ type sale struct {
 
 var saleKinds = []float64{0, math.Copysign(0, -1), 1, math.NaN(), -2.5}
 
-// sales returns n rows. The sum of their prices differs with the order of adding.
+// sales returns n rows. The sum of their prices depends on the order of addition.
 func sales(n int) []sale {
 	rows := make([]sale, n)
 	x := uint64(12345)
-	next := func(m int) int { // a plain linear congruential generator
+	next := func(m int) int { // a linear congruential generator
 		x = x*6364136223846793005 + 1442695040888963407
 		return int(x>>33) % m
 	}
@@ -106,7 +106,8 @@ var saleAggregates = []Aggregation{
 	MinOf("at").As("first"), CountRows(),
 }
 
-// treeSum adds the values of the shards [lo, hi), an aligned range, in the simplest way.
+// treeSum adds the values of the shards [lo, hi), an aligned range, up the tree by recursion.
+// It is a reference for tests.
 func treeSum(lo, hi int, of func(shard int) (float64, bool)) (float64, bool) {
 	if hi-lo == 1 {
 		return of(lo)
@@ -123,8 +124,8 @@ func treeSum(lo, hi int, of func(shard int) (float64, bool)) (float64, bool) {
 	return right, haveRight
 }
 
-// sumPerTree adds the values of the rows at the given indices, of n rows in memory: in order
-// within each shard, then up the tree.
+// sumPerTree adds the values of the given indices, of n rows in memory: in order within each
+// shard, and then up the tree.
 func sumPerTree(shards, n int, indices []int, value func(i int) (float64, bool)) (float64, bool) {
 	return treeSum(0, shards, func(shard int) (sum float64, have bool) {
 		for _, i := range indices {
@@ -141,7 +142,7 @@ func sumPerTree(shards, n int, indices []int, value func(i int) (float64, bool))
 	})
 }
 
-// saleKey writes the key of a row so that equal keys have equal texts.
+// key returns the key of a row as text, such that equal keys have equal texts.
 func (s sale) key() string {
 	kind := s.Kind + 0
 	if kind == 0 {
@@ -153,7 +154,7 @@ func (s sale) key() string {
 	return fmt.Sprintf("%q %v", *s.Shop, kind)
 }
 
-// expectGroup computes a group in the simplest way.
+// expectGroup computes the expected result of a group directly from its rows.
 func expectGroup(rows []sale, shards int, indices []int) saleGroup {
 	first := rows[indices[0]]
 	g := saleGroup{Shop: first.Shop, Kind: first.Kind, MaxByte: -128, MinBig: math.MaxUint64, First: first.At, Count: int64(len(indices))}
@@ -219,7 +220,7 @@ func expectGroup(rows []sale, shards int, indices []int) saleGroup {
 	return g
 }
 
-// show writes a group with the bits of its floats.
+// show returns a group as text, with the bits of its floats.
 func (g saleGroup) show() string {
 	bits := func(x *float64) any {
 		if x == nil {
@@ -309,8 +310,8 @@ func TestGroupByOfManyShards(t *testing.T) {
 	}
 }
 
-// TestSalesTellOrders: another order of adding gives the data of these tests another sum.
-// Otherwise the tests of equal bits could not fail.
+// TestSalesTellOrders requires that another order of addition gives another sum of the test
+// data. Otherwise the tests that require equal bits would prove nothing.
 func TestSalesTellOrders(t *testing.T) {
 	rows := sales(1000)
 	price := func(i int) (float64, bool) { return *rows[i].Price, true }
@@ -394,7 +395,7 @@ func TestSumOfIntegersIsExact(t *testing.T) {
 		Signed   int64
 		Unsigned uint64
 	}
-	// Partial sums leave the range of int64; the total does not.
+	// Partial sums are outside of the range of int64, but the total is not.
 	rows := []row{{math.MaxInt64, math.MaxInt64}, {math.MaxInt64, 0}, {math.MinInt64, 0}, {math.MinInt64, 0}, {5, 0}, {-9, 0}}
 	sum := func(b *engine.Builder) *engine.Dataset {
 		return Aggregate(FromSlice(b, rows), SumOf("signed"), MeanOf("signed"), SumOf("unsigned"))
@@ -462,8 +463,8 @@ func TestGroupByMisuse(t *testing.T) {
 	}
 }
 
-// TestLateGroups compares groups with the reference when groups go to disk from the first or a
-// later one on, for keys and values of every kind.
+// TestLateGroups limits the number of groups in memory, so that rows of further groups are
+// sorted on disk, and compares the result with the reference for keys and values of every kind.
 func TestLateGroups(t *testing.T) {
 	all := sales(400)
 	rapid.Check(t, func(rt *rapid.T) {

@@ -13,7 +13,7 @@ import (
 
 // FoldGroups folds the rows of each group with user functions. init makes the initial value of
 // a group, add adds its rows one by one, and finish makes the group's one result row from its
-// key and final value. Key is a struct of key columns, or of some of them; the columns of the
+// key and final value. Key is a struct of all or some of the key columns. The columns of the
 // result are those of Out.
 //
 //	type key struct{ Shop string }
@@ -23,12 +23,13 @@ import (
 //		func(k key, longest string) outcome { ... })
 //
 // All rows of a group are sent to one shard. They are ordered by source shard and, within it,
-// by their order there. So add may depend on the order, and there is nothing to merge. If add
-// is associative, Aggregate or a Map before are cheaper, as they send one row per shard and
-// group.
+// by their order there. So add may depend on the order of rows, and no function that merges two
+// values is needed. An Aggregate, if it can express the fold, is cheaper, as it sends at most
+// one row per shard and group.
 //
-// The functions may keep rows and the key. An Acc may hold pointers; only its own size is
-// accounted for. Rows of groups beyond the run's budget are sorted on disk.
+// The functions may keep rows and the key. An Acc may hold pointers, but the run's budget
+// accounts only for the size of Acc itself. Rows of groups that do not fit in the budget are
+// sorted on disk.
 func FoldGroups[Key, In, Acc, Out any](g *Grouped, init func() Acc, add func(acc Acc, row In) Acc, finish func(key Key, acc Acc) Out) *engine.Dataset {
 	const op = "FoldGroups"
 	b := builderOf(op, g.of)
@@ -61,8 +62,8 @@ func FoldGroups[Key, In, Acc, Out any](g *Grouped, init func() Acc, add func(acc
 	})
 }
 
-// keyRows returns the codec that reads keys of the groups, or records why it
-// cannot.
+// keyRows returns the codec that reads the keys of the groups. If there is none, it records why
+// and returns false.
 func keyRows[Key any](op string, g *Grouped) (*batch.Codec[Key], bool) {
 	b := g.of.Builder()
 	codec, err := batch.NewCodec[Key]()
@@ -79,7 +80,8 @@ func keyRows[Key any](op string, g *Grouped) (*batch.Codec[Key], bool) {
 	return codec, true
 }
 
-// columnsOfKeysAnd names the columns to send: the keys and what rows are read from.
+// columnsOfKeysAnd returns the names of the columns to send: the keys, and those from which
+// rows are read.
 func columnsOfKeysAnd(read *arrow.Schema, keys []string) []string {
 	names := slices.Clone(keys)
 	for _, f := range read.Fields() {
@@ -99,7 +101,7 @@ type userFolder[Key, In, Acc, Out any] struct {
 	in   rowReader[In]
 	key  rowReader[Key]
 	out  *batch.Appender[Out]
-	row  Out // held here as a local variable would escape
+	row  Out // a field, as a local variable would escape to the heap
 	accs []Acc
 	have []bool
 }
@@ -120,7 +122,7 @@ func (f *userFolder[Key, In, Acc, Out]) take(rows arrow.Record, groups []int32, 
 		if g < 0 {
 			continue
 		}
-		f.in.index.first = index(i) - int64(i) // rows from disk are not in sequence
+		f.in.index.first = index(i) - int64(i) // computed for each row, as rows from disk are not in sequence
 		row, err := f.in.read(i)
 		if err != nil {
 			return err

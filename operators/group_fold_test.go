@@ -15,7 +15,7 @@ type shopKey struct {
 	Kind float64
 }
 
-// history is the folded value of a group: everything that add saw, in order.
+// history is the folded value of a group: all rows that add got, in order.
 type history struct {
 	Shop *string
 	Kind float64
@@ -43,8 +43,7 @@ func foldHistory(d *engine.Dataset) *engine.Dataset {
 func TestFoldGroups(t *testing.T) {
 	for _, n := range []int{0, 1, 500} {
 		rows := sales(n)
-		// PartitionByHash sends each row to the shard of its group and keeps the order of the
-		// rows.
+		// PartitionByHash sends each row to the shard of its group and keeps the order of rows.
 		moved := groupOutcome[sale](t, func(b *engine.Builder) *engine.Dataset {
 			return PartitionByHash(FromSlice(b, rows), "shop", "kind")
 		}, engine.Shards(testShards))
@@ -85,7 +84,7 @@ func TestFoldGroupsOnDisk(t *testing.T) {
 			func() outcome { return outcome{} },
 			func(acc outcome, row saleSmall) outcome {
 				if row.Price != nil {
-					acc.Last = acc.Last/2 + *row.Price // order matters
+					acc.Last = acc.Last/2 + *row.Price // the result depends on the order of rows
 				}
 				acc.Rows++
 				return acc
@@ -120,7 +119,7 @@ func TestFoldGroupsFailures(t *testing.T) {
 	rows[23].Width = nil
 	err = runError(t, func(b *engine.Builder) *engine.Dataset { return fold(FromSlice(b, rows)) }, engine.BatchRows(7))
 	require.ErrorContains(t, err, "row 23 of the shard")
-	for _, name := range []string{"a", "b", "c", "d", "e"} { // rows are counted per shard
+	for _, name := range []string{"a", "b", "c", "d", "e"} { // the index of a row is that within its shard
 		behind := append(rows[:20:20], named{Name: name})
 		err = runError(t, func(b *engine.Builder) *engine.Dataset { return fold(FromSlice(b, behind)) }, engine.Parallelism(1))
 		require.ErrorContains(t, err, "row 0 of the shard", name)

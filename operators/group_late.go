@@ -11,34 +11,37 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// lateGroups holds the rows of a shard that arrived when memory was used up.
+// lateGroups holds the rows of a shard that could not be folded on arrival, as the memory was
+// used up.
 type lateGroups struct {
 	context *engine.Context
 	spec    *groupSpec
 	waiting *rowSorter // rows with their index, by key
-	done    *rowSorter // all results with the index of their first row, sorted by it
+	done    *rowSorter // all results, sorted by the index of the group's first row
 
 	folder groupFolder
 	keys   batch.Keys
-	// The groups of the current rows that are not in the table, in the order of rows: number,
-	// key columns and index of the first row. The last one is open, if any is.
+	// Groups that are not in the table and have not been finished, in the order of rows: their
+	// numbers, key columns and indices of first rows. If open, the last group may get more
+	// rows.
 	groups  []int32
 	rows    []arrow.Record // owned
 	firsts  []int64
 	open    bool
 	current []byte // the key of the last row
-	begun   bool   // there was a row
+	begun   bool   // current is valid
 	inTable int32  // the group of current in the table, or -1
 
-	free []int32 // numbers to use again
-	used int32   // numbers used so far
+	free []int32 // numbers of groups that can be reused
+	used int32   // numbers below used have been given to groups
 
-	// The key columns of the table's groups, and which groups are finished.
+	// The key columns of the table's groups, and whether each group is finished.
 	tableKeys arrow.Record // owned
 	finished  []bool
 
-	// For the current rows: their groups here and in the table, -1 for none; the rows that
-	// begin groups; and the groups of the table that ended.
+	// lateOnes has, for each of the current rows, its number in groups, or -1, and early its
+	// group in the table, or -1. starts has the rows that begin groups, and ended the groups of
+	// the table whose last row has passed.
 	lateOnes, early, starts, ended []int32
 }
 
@@ -59,7 +62,8 @@ func newLateGroups(c *engine.Context, spec *groupSpec) *lateGroups {
 	}
 }
 
-// add takes rows of a batch that begins at index first of the shard.
+// add adds the rows at the given indices of a batch whose first row has the index first within
+// the shard.
 func (l *lateGroups) add(rows arrow.Record, indices []int32, first int64) error {
 	at := make([]int64, len(indices))
 	for i, row := range indices {
@@ -70,7 +74,7 @@ func (l *lateGroups) add(rows arrow.Record, indices []int32, first int64) error 
 	})
 }
 
-// addNumbered adds rows with a column of numbers to a sorter.
+// addNumbered adds rows to a sorter, with numbers as an additional last column.
 func addNumbered(s *rowSorter, rows arrow.Record, numbers []int64) error {
 	col := int64Column(s.context, numbers)
 	defer col.Release()
@@ -87,8 +91,8 @@ func int64Column(c *engine.Context, values []int64) arrow.Array {
 	return bld.NewArray()
 }
 
-// fold folds the waiting rows: rows of groups in the table into those groups, and the other
-// rows group by group. It also finishes the groups of the table.
+// fold folds the waiting rows: rows of groups that are in the table into those groups, and the
+// other rows group by group. It also finishes the groups of the table.
 func (l *lateGroups) fold(shard int, table *groupTable, into groupFolder) error {
 	var err error
 	if l.folder, err = l.spec.folder(l.context); err != nil {
@@ -135,7 +139,7 @@ func (l *lateGroups) openTable(table *groupTable) (err error) {
 	return err
 }
 
-// assign finds the groups of rows.
+// assign determines the groups of rows.
 func (l *lateGroups) assign(rows arrow.Record, indices []int64, table *groupTable) error {
 	if err := l.keys.Reset(rows, l.spec.columns); err != nil {
 		return err
@@ -164,14 +168,15 @@ func (l *lateGroups) assign(rows arrow.Record, indices []int64, table *groupTabl
 	return nil
 }
 
-// finishTable adds to done the results of groups of the table whose rows have ended. Finished
-// groups are removed, because values of some kinds grow without bound.
+// finishTable adds to done the results of the groups of the table in ended. It removes these
+// groups from the folder, as values of some kinds grow without bound.
 func (l *lateGroups) finishTable(shard int, from groupFolder) error {
 	if len(l.ended) == 0 {
 		return nil
 	}
-	// The table's groups came before all others, with at least one row each. So their numbers
-	// are in order, and below the index of any late row.
+	// The groups of the table were inserted in the order of their first rows, before any row
+	// waited. So their numbers, which are less than the index of any waiting row, sort them
+	// correctly.
 	numbers := make([]int64, len(l.ended))
 	for i, g := range l.ended {
 		l.finished[g] = true
@@ -187,7 +192,7 @@ func (l *lateGroups) finishTable(shard int, from groupFolder) error {
 	})
 }
 
-// finishRest does the same for all remaining groups of the table.
+// finishRest calls finishTable for all groups of the table that are not finished.
 func (l *lateGroups) finishRest(shard int, from groupFolder) error {
 	l.ended = l.ended[:0]
 	for g, done := range l.finished {
@@ -204,8 +209,7 @@ func (l *lateGroups) finishRest(shard int, from groupFolder) error {
 	return nil
 }
 
-// next moves on to a row and reports whether it begins a group that is not in the
-// table.
+// next proceeds to row i and reports whether it begins a group that is not in the table.
 func (l *lateGroups) next(i int, table *groupTable) bool {
 	table.encoded = l.keys.Append(table.encoded[:0], i)
 	if l.begun && bytes.Equal(table.encoded, l.current) {
@@ -231,7 +235,7 @@ func (l *lateGroups) next(i int, table *groupTable) bool {
 	return true
 }
 
-// finish adds to done the results of all groups but the open one.
+// finish adds to done the results of all groups, except the last one if it is open.
 func (l *lateGroups) finish(shard int) error {
 	n := len(l.groups)
 	if l.open {
@@ -281,7 +285,7 @@ func (l *lateGroups) dropKeys() {
 	l.rows = l.rows[:0]
 }
 
-// emit emits the results.
+// emit emits the results in the order of their groups' first rows.
 func (l *lateGroups) emit(shard int, out engine.Output) error {
 	return l.done.each(func(numbered arrow.Record) error {
 		rows := firstColumns(l.spec.output, numbered)

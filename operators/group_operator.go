@@ -11,15 +11,16 @@ import (
 
 // groupFolder folds rows into groups that a groupOperator numbers.
 type groupFolder interface {
-	// take folds borrowed rows, in order, into the groups of the given numbers, leaving out
-	// rows of group -1. index returns the index of row i within the shard.
+	// take folds borrowed rows, in order, each into the group with the given number. It leaves
+	// out rows of group -1. index returns the index of row i within the shard.
 	take(rows arrow.Record, groups []int32, index func(i int) int64) error
-	// finish returns the results of some groups as rows, owned by the caller, in the order
-	// given. keys holds the key columns of one row of each group, borrowed. The groups are
-	// dropped, so that their numbers can be reused.
+	// finish returns the results of the given groups as rows in the same order, which the
+	// caller owns. keys has the key columns of one row of each group and is borrowed. The
+	// groups are dropped, so that their numbers can be reused.
 	finish(shard int, groups []int32, keys arrow.Record) (arrow.Record, error)
-	// width returns the least number of bytes of a group. grown returns the bytes that groups
-	// took beyond that; it may be called once after each take.
+	// width returns the smallest number of bytes of a group. grown returns the bytes beyond
+	// width that groups have taken in the last call of take. grown may be called once after
+	// each call of take.
 	width() int64
 	grown() int64
 	// close releases everything.
@@ -29,25 +30,27 @@ type groupFolder interface {
 // groupSpec is shared by the subtasks of an operator that groups rows.
 type groupSpec struct {
 	input   *arrow.Schema // of the input rows
-	columns []int         // that make up the key; none if all rows are one group
+	columns []int         // columns of the key; none if all rows are one group
 	output  *arrow.Schema // of the results
 	folder  func(c *engine.Context) (groupFolder, error)
-	// growing says that groups grow with their rows. When memory runs out, no further rows are
-	// folded at all, not only those of new groups.
+	// growing is set if the size of a group grows with its rows. When the memory is used up, no
+	// further rows are folded then, not even those of existing groups.
 	growing bool
-	// most bounds the groups in memory even if there is more memory; 0 sets no bound.
+	// most bounds the number of groups in memory, for tests; 0 means that only the memory
+	// bounds it.
 	most int
-	// whole makes one group of all shards. Its one result row is emitted in the last shard,
-	// even if there are no rows.
+	// whole is set if all rows are one group. Its result row is emitted in the last shard, even
+	// if there are no rows.
 	whole bool
 }
 
 // groupOperator groups the rows of each shard by key, folds each group in the order of its rows
 // and emits the results in the order in which the groups first appeared.
 //
-// Groups are found with a hash table. When it cannot grow within the slot's memory, rows of
-// further groups are sorted by key on disk, and folded group by group at the end of the shard.
-// All results are then sorted by first appearance, so the output is the same.
+// Groups are found with a hash table. When the table cannot grow within the slot's memory, rows
+// of further groups are sorted by key on disk, and folded group by group at the end of the
+// shard. All results are then sorted by the first row of their group, so the output does not
+// depend on memory.
 type groupOperator struct {
 	engine.BaseOperator
 	spec *groupSpec
@@ -56,10 +59,10 @@ type groupOperator struct {
 	folder groupFolder
 	memory groupMemory
 	next   int64 // index within the shard of the next row
-	full   bool  // memory is used up, since some row of this shard
+	full   bool  // the memory was used up at an earlier row of this shard
 	late   *lateGroups
 
-	groups, inserted, left []int32 // of the current batch
+	groups, inserted, left []int32 // of the current batch: the group of each row, or -1; rows that begin groups; rows of group -1
 }
 
 func (o *groupOperator) Open(c *engine.Context) error {
@@ -103,7 +106,7 @@ func (o *groupOperator) Process(c *engine.Context, _, _ int, in engine.Batch, _ 
 		return err
 	}
 	if !o.memory.reserve(o.folder.grown()) {
-		o.full = true // the current rows are folded; later rows are not
+		o.full = true // the current rows have been folded; later rows are not
 	}
 	if len(o.left) == 0 {
 		return nil
@@ -114,7 +117,7 @@ func (o *groupOperator) Process(c *engine.Context, _, _ int, in engine.Batch, _ 
 	return o.late.add(rows, o.left, first)
 }
 
-// group returns the group of a row of the batch, -1 where it must wait.
+// group returns the group of a row of the batch, or -1 if the row must wait.
 func (o *groupOperator) group(i int) int32 {
 	if o.full && o.spec.growing {
 		return -1
@@ -123,7 +126,8 @@ func (o *groupOperator) group(i int) int32 {
 	if g >= 0 || o.full {
 		return g
 	}
-	// Bytes of the table with room to grow, and of the kept key columns.
+	// These are the bytes of the table, with room to grow, and of the key columns that it
+	// keeps.
 	if o.spec.most > 0 && o.table.len() == o.spec.most || !o.memory.reserve(64+4*int64(len(o.table.encoded))+o.folder.width()) {
 		o.full = true
 		return -1
@@ -152,8 +156,8 @@ func (o *groupOperator) EndShard(c *engine.Context, shard int, out engine.Output
 	return nil
 }
 
-// manyGroups is the number of groups above which memory is released at the end of a shard
-// rather than kept for the next.
+// manyGroups is the number of groups above which the table's memory is released at the end of a
+// shard instead of being kept for the next shard.
 const manyGroups = 1 << 12
 
 // emit emits the groups of the shard.
@@ -220,12 +224,12 @@ type groupMemory struct {
 	used, reserved int64
 }
 
-// reserve takes n bytes, if they fit.
+// reserve takes n bytes and returns true, or returns false if they do not fit.
 func (m *groupMemory) reserve(n int64) bool {
 	const step = 64 << 10
 	need := m.used + n - m.free - m.reserved
 	if need > 0 {
-		// Reserve more than needed, so that few rows have to reserve.
+		// It reserves more than needed, so that only few rows cause a reservation.
 		want := max(need, step)
 		if !m.context.Memory.TryReserve(want) {
 			if want = need; !m.context.Memory.TryReserve(want) {

@@ -12,38 +12,39 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// groupTable numbers distinct keys in the order they are inserted, and keeps the
-// key columns of the rows they were inserted from. It is a hash table with open
-// addressing over the documented encoding of keys.
+// groupTable numbers distinct keys in the order in which they are inserted, and keeps the key
+// columns of the rows from which they were inserted. It is a hash table with open addressing,
+// over the documented encoding of keys.
 type groupTable struct {
 	context *engine.Context
-	columns []int         // that make up the key
-	schema  *arrow.Schema // of those columns
+	columns []int         // columns of the key
+	schema  *arrow.Schema // of the key columns
 
 	keys   batch.Keys
-	places []int32  // group+1, 0 if free; a power of two long
+	places []int32  // group+1, or 0 if free; the length is a power of two
 	hashes []uint64 // by group
-	ends   []int    // by group: where its encoding ends in text
+	ends   []int    // by group: where its encoded key ends in text
 	text   []byte
 	rows   []arrow.Record // owned: key columns by group, piece by piece
 
-	encoded []byte // the key looked up last
+	encoded []byte // the encoded key that find looked up last
 	hash    uint64
 }
 
 // len returns the number of groups.
 func (t *groupTable) len() int { return len(t.hashes) }
 
-// reset points the table at a borrowed batch.
+// reset makes rows, which are borrowed, the batch whose rows find and insert refer to.
 func (t *groupTable) reset(rows arrow.Record) error { return t.keys.Reset(rows, t.columns) }
 
-// find returns the group of a row of the batch, or -1.
+// find returns the group of a row of the batch, or -1 if its key is not in the table.
 func (t *groupTable) find(row int) int32 {
 	t.encoded = t.keys.Append(t.encoded[:0], row)
 	return t.lookup(t.encoded)
 }
 
-// lookup returns the group of an encoded key, or -1. insertKey then inserts it.
+// lookup returns the group of an encoded key, or -1 if it is not in the table. insertKey may
+// then insert it.
 func (t *groupTable) lookup(encoded []byte) int32 {
 	t.hash = xxh3.Hash(encoded)
 	if len(t.places) == 0 {
@@ -57,8 +58,8 @@ func (t *groupTable) lookup(encoded []byte) int32 {
 	}
 }
 
-// home returns the place where the search for a hash begins. It uses the upper bits, as keys of
-// one shard share the lower ones.
+// home returns the index in places at which the search for a hash begins. It uses the upper
+// bits, as all keys of one shard have the same lower bits.
 func (t *groupTable) home(hash uint64) int {
 	return int(hash >> (64 - bits.Len(uint(len(t.places)-1))))
 }
@@ -72,17 +73,18 @@ func (t *groupTable) key(g int32) []byte {
 	return t.text[start:t.ends[g]]
 }
 
-// room reserves memory for a key to insert, and reports whether there was enough. most bounds
-// the groups even if there is more memory; 0 sets no bound.
+// room reserves memory for the insertion of a key, and reports whether there was enough. most
+// bounds the number of groups; 0 means that only the memory bounds it.
 func (t *groupTable) room(memory *groupMemory, key []byte, most int) bool {
 	return (most == 0 || t.len() < most) && memory.reserve(72+4*int64(len(key)))
 }
 
-// insert adds the key that the last call of find did not find. The caller must keep its row.
+// insert adds the key that the last call of find did not find, and returns its group. The
+// caller must then call keep for the row.
 func (t *groupTable) insert() int32 { return t.insertKey(t.encoded) }
 
-// insertKey adds an encoded key. The last call must have been lookup with this key, without
-// success.
+// insertKey adds an encoded key and returns its group. The last call must have been lookup with
+// this key, which must have returned -1.
 func (t *groupTable) insertKey(encoded []byte) int32 {
 	if 2*(len(t.hashes)+1) > len(t.places) {
 		t.places = make([]int32, max(2*len(t.places), 64))
@@ -106,13 +108,13 @@ func (t *groupTable) put(g int32, hash uint64) {
 	t.places[i] = g + 1
 }
 
-// Pieces of key columns are joined when there are many small ones.
+// Pieces of key columns are joined when there are smallPieces of at most smallPieceMax rows.
 const (
 	smallPieces   = 32
 	smallPieceMax = 512 // rows
 )
 
-// keep keeps the key columns of rows whose keys were inserted, in that order.
+// keep keeps the key columns of the rows whose keys were inserted, in the order of insertion.
 func (t *groupTable) keep(rows arrow.Record, inserted []int32) error {
 	if len(inserted) == 0 {
 		return nil
@@ -141,7 +143,8 @@ func (t *groupTable) keep(rows arrow.Record, inserted []int32) error {
 	return nil
 }
 
-// take returns the key columns of rows of a batch, owned by the caller.
+// take returns the key columns of the rows of a batch at the given indices. The caller owns
+// them.
 func (t *groupTable) take(rows arrow.Record, indices []int32) (arrow.Record, error) {
 	cols := make([]arrow.Array, len(t.columns))
 	for i, c := range t.columns {
@@ -152,7 +155,8 @@ func (t *groupTable) take(rows arrow.Record, indices []int32) (arrow.Record, err
 	return batch.Take(t.context.Allocator, keys, indices)
 }
 
-// clear removes all groups. It keeps the memory for the next ones, unless it is much.
+// clear removes all groups. It keeps the memory for later groups, unless there were more than
+// manyGroups.
 func (t *groupTable) clear() {
 	for i, r := range t.rows {
 		r.Release()

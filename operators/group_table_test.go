@@ -9,16 +9,17 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestKeysOfOneHash: different keys with one hash are different groups. Such keys are easy to
-// make: if eight bytes of a key equal the bytes of xxh3's secret that they are xored with, a
-// factor is 0, and the next eight bytes have no effect.
+// TestKeysOfOneHash requires that different keys with the same hash are different groups. It
+// constructs such keys: xxh3 multiplies two factors, each of which is eight bytes of the key
+// xored with bytes of a secret. If the first eight bytes equal the secret, their factor is 0,
+// so the next eight bytes do not affect the hash.
 func TestKeysOfOneHash(t *testing.T) {
-	type row struct{ Name []byte } // text is UTF-8, which these keys are not
+	type row struct{ Name []byte } // bytes, as these keys are not valid text
 	type count struct {
 		Name  []byte
 		Count int64
 	}
-	const alike = "0123456\xde\xd4\x6d\xe9\x83\x90\x97\xdb" // and 9 bytes before: tag and length
+	const alike = "0123456\xde\xd4\x6d\xe9\x83\x90\x97\xdb" // preceded by 9 bytes, the tag and the length
 	a, b, c := alike+"aaaaaaaa", alike+"bbbbbbbb", alike+"cccccccc"
 	hash := func(text string) uint64 {
 		key := append([]byte{4, byte(len(text)), 0, 0, 0, 0, 0, 0, 0}, text...)

@@ -19,25 +19,25 @@ import (
 	"github.com/superstep-ml/superstep/internal/textfile"
 )
 
-// InputFiles are the files that a source reads, as they were when the job was
-// built. It is for packages that add sources of their own.
+// InputFiles identifies the files that a source reads, as they were when the job was built. It
+// is for packages that add other sources of files.
 type InputFiles struct {
 	fsys  fs.FS
 	files []textfile.File
 	id    string
 }
 
-// ResolveInput lists the files that a path names: a file, a directory (its files, not those of
-// its subdirectories) or a glob, sorted by the bytes of their paths. Names that begin with a
-// dot or an underscore are hidden. With a file system the path is within it, and only the
-// content of the files counts. Otherwise the list, with sizes and times, becomes a fact of the
-// job.
+// ResolveInput returns the files that path names, sorted by the bytes of their paths. path is a
+// file, a directory (its files, without those of subdirectories) or a glob. Files whose names
+// begin with a dot or an underscore are left out. If fsys is not nil, path is within it, and a
+// hash of the files' content becomes part of the graph. Otherwise the list of files, with sizes
+// and times, becomes a fact of the job.
 func ResolveInput(b *engine.Builder, fsys fs.FS, path string) (InputFiles, error) {
 	in := InputFiles{fsys: fsys, id: path}
 	var err error
 	if fsys != nil {
-		// Content that is part of the program is read in every build, as two file systems may
-		// both have a file of this name.
+		// The files are part of the program, and are read in every build: the path cannot be
+		// the name of a fact, as two file systems may both have a file of this name.
 		if in.files, err = textfile.ResolveIn(fsys, path); err != nil {
 			return in, err
 		}
@@ -48,7 +48,7 @@ func ResolveInput(b *engine.Builder, fsys fs.FS, path string) (InputFiles, error
 	return in, err
 }
 
-// factOf resolves a fact that is more than text, and decodes it into value.
+// factOf resolves a fact of the job that is encoded as text, and decodes it into value.
 func factOf(b *engine.Builder, name string, value any, resolve func() (any, error)) error {
 	text, err := b.Fact(name, func() (string, error) {
 		v, err := resolve()
@@ -67,7 +67,7 @@ func factOf(b *engine.Builder, name string, value any, resolve func() (any, erro
 	return nil
 }
 
-// content names the content of files of a file system.
+// content returns a text that identifies the content of the files.
 func (in InputFiles) content() string {
 	hashes := make([]string, len(in.files))
 	for i, f := range in.files {
@@ -85,12 +85,12 @@ func (in InputFiles) Paths() []string {
 	return paths
 }
 
-// Verify looks at the files again and reports the first that has changed since the job was
-// built.
+// Verify checks the files again and returns an error for the first one that has changed since
+// the job was built.
 func (in InputFiles) Verify() error { return in.local(textfile.VerifyIn(in.fsys, in.files)) }
 
-// local marks the error of a file that has changed since the job was built, or does not exist:
-// on a cluster, it may be a file of another machine.
+// local adds a hint to the error of a file that has changed since the job was built, or does
+// not exist: on a cluster, the file may be on another machine.
 func (in InputFiles) local(err error) error {
 	if in.fsys != nil || len(in.files) == 0 || !errors.Is(err, textfile.ErrChanged) {
 		return err
@@ -98,7 +98,7 @@ func (in InputFiles) local(err error) error {
 	return &engine.LocalPathError{Path: in.files[0].Path, Err: err}
 }
 
-// attrs returns the parameters that every source of files prints.
+// attrs returns the attributes that every source of files has in the plan.
 func (in InputFiles) attrs(path string) []engine.Attr {
 	attrs := []engine.Attr{{Key: "path", Value: path}}
 	if in.fsys != nil {
@@ -107,16 +107,17 @@ func (in InputFiles) attrs(path string) []engine.Attr {
 	return attrs
 }
 
-// sharedReader is a reader that the subtasks of a process share. The first subtask that enters
-// opens it, the last that leaves closes it. A subtask that enters later opens it again.
+// sharedReader is a reader that the subtasks of a process share. The first subtask that
+// acquires it opens it, and the last one that releases it closes it. A subtask that acquires it
+// after that opens it again.
 type sharedReader[T io.Closer] struct {
 	mu    sync.Mutex
 	users int
 	value T
 }
 
-// acquire returns the reader, opened by open if it is not. Every acquire that
-// succeeds is followed by one release.
+// acquire returns the reader. If it is not open, acquire calls open. The caller must call
+// release once for each acquire that succeeds.
 func (s *sharedReader[T]) acquire(open func() (T, error)) (T, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +133,8 @@ func (s *sharedReader[T]) acquire(open func() (T, error)) (T, error) {
 	return s.value, nil
 }
 
-// release ends one use of the reader; last is called before it is closed.
+// release ends one use of the reader. If it was the last use, release calls last and closes the
+// reader.
 func (s *sharedReader[T]) release(last func(T)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,25 +150,25 @@ func (s *sharedReader[T]) release(last func(T)) error {
 	return v.Close()
 }
 
-// OnError says what a source does with a row that cannot be read.
+// OnError determines what a source does with a row that cannot be read.
 type OnError int
 
 const (
 	// Fail ends the job with an error that names file, line, column and value.
 	Fail OnError = iota
-	// Skip leaves the row out. The run's report counts such rows as "skipped rows"
-	// of the source, and a warning shows the first.
+	// Skip leaves the row out. The run's report counts such rows as "skipped rows" of the
+	// source, and a warning shows the first of them.
 	Skip
 )
 
 // String returns "fail" or "skip".
 func (o OnError) String() string { return textfile.OnError(o).String() }
 
-// skippedRows is the counter of rows left out.
+// skippedRows is the name of the counter of rows that Skip has left out.
 const skippedRows = "skipped rows"
 
-// CellsMissing begins the names of a source's counters of cells that were read as missing by
-// one of the usual spellings, as in `cells read as missing: "NA" in column "age"`.
+// CellsMissing is the prefix of the names of counters of cells that a source has read as
+// missing because of their text, as in `cells read as missing: "NA" in column "age"`.
 const CellsMissing = "cells read as missing: "
 
 // textReader reads the shards of a text format.
@@ -189,7 +191,7 @@ type textSource struct {
 	config  textfile.Config
 	reader  textReader
 	c       *engine.Context
-	rounded map[string]string // the counters by column
+	rounded map[string]string // names of counters, by column
 }
 
 func (s *textSource) Open(c *engine.Context) (err error) {
@@ -220,8 +222,9 @@ func (s *textSource) ReadShard(c *engine.Context, shard int, out engine.Output) 
 	return s.in.local(err)
 }
 
-// countRounded counts the whole numbers of a shard that float64 cannot represent. The counter
-// of a column is named only once, as finding the line means reading the file.
+// countRounded counts the whole numbers of a shard that float64 cannot represent. It computes
+// the name of a column's counter only once: the name contains a line number, for which the file
+// must be read.
 func (s *textSource) countRounded(c *engine.Context, shard int) error {
 	for _, r := range s.reader.RoundedIn(shard) {
 		if s.rounded[r.Column] == "" {
@@ -239,8 +242,8 @@ func (s *textSource) countRounded(c *engine.Context, shard int) error {
 	return nil
 }
 
-// Locate returns file and line. It cannot tell the place if rows were left out, as the
-// remaining rows do not match the records of the file.
+// Locate returns the file and line of a row. It returns "" if rows may have been left out, as
+// the rows after them have other numbers than their records in the file.
 func (s *textSource) Locate(c *engine.Context, shard int, row int64) (place string, err error) {
 	if s.config.OnError == textfile.Skip {
 		return "", nil

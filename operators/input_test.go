@@ -13,8 +13,9 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// If a file has changed since the job was built, the error names the machine. Embedded files
-// are the same on every machine, so their error does not.
+// TestInputsAreOfTheirMachine requires that the error is an engine.LocalPathError, which
+// advises about other machines, if a file has changed since the job was built. Embedded files
+// are the same on every machine, so their error must not be a LocalPathError.
 func TestInputsAreOfTheirMachine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rows.csv")
 	for name, spoil := range map[string]func() error{
@@ -27,7 +28,7 @@ func TestInputsAreOfTheirMachine(t *testing.T) {
 			_, err := engine.Run(t.Context(), engine.Anonymous(func(b *engine.Builder) error {
 				rows := operators.ReadCSV(b, path, operators.CSVOptions{Header: true})
 				engine.Collect(rows, "rows")
-				if !first { // the build that runs
+				if !first { // the second build, after which the job runs
 					return spoil()
 				}
 				first = false

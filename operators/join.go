@@ -10,24 +10,24 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// JoinKind says which rows without a partner a join keeps.
+// JoinKind determines which rows without a partner a join keeps.
 type JoinKind int
 
-// The kinds of joins, as SQL has them.
+// The kinds of joins are those of SQL.
 const (
-	// Inner keeps pairs of partners only.
+	// Inner keeps only pairs of partners.
 	Inner JoinKind = iota
 	// Left keeps every row of the left dataset, paired with nil if it has no partner.
 	Left
 	// Right keeps every row of the right dataset, paired with nil if it has no partner.
 	Right
-	// Full keeps every row of both.
+	// Full keeps every row of both datasets, paired with nil if it has no partner.
 	Full
 )
 
 var joinKindNames = [...]string{"inner", "left", "right", "full"}
 
-// String returns what plans show, such as "inner".
+// String returns the text that plans show, such as "inner".
 func (k JoinKind) String() string {
 	if k.valid() {
 		return joinKindNames[k]
@@ -37,12 +37,11 @@ func (k JoinKind) String() string {
 
 func (k JoinKind) valid() bool { return k >= Inner && k <= Full }
 
-// keepsLeft and keepsRight report whether the join keeps rows of that side that have no
-// partner.
+// keepsLeft and keepsRight report whether the join keeps left and right rows without a partner.
 func (k JoinKind) keepsLeft() bool  { return k == Left || k == Full }
 func (k JoinKind) keepsRight() bool { return k == Right || k == Full }
 
-// Join pairs the rows of two datasets that are equal in the keys, and calls f for each pair:
+// Join pairs rows of two datasets that have equal keys, and calls f for each pair:
 //
 //	operators.Join(orders, customers, operators.On("customer_id"), operators.Left,
 //		func(o *Order, c *Customer) Line {
@@ -52,14 +51,14 @@ func (k JoinKind) keepsRight() bool { return k == Right || k == Full }
 //			return Line{Order: o.ID, Name: c.Name}
 //		})
 //
-// Every row is paired with each of its partners. Rows without a partner are left out by Inner.
-// Left and Full call f with such a left row and nil, Right and Full with nil and such a right
-// row. Both arguments are always pointers: a missing row differs from a row of zeros, and the
-// kind can be changed without rewriting f. Rows with a null in a key have no partners; see On.
+// Every row is paired with each of its partners. Inner leaves out rows without a partner. For a
+// left row without a partner, Left and Full call f with r nil; for a right row without a
+// partner, Right and Full call f with l nil. The arguments are pointers for all kinds, so that
+// a missing row differs from a row of zeros, and the kind can be changed without a change of f.
+// Rows with a null in a key have no partners; see On.
 //
 // f may change the structs during the call. The slices and strings in them, and the targets of
-// pointers in them, must not be modified, but may be returned. See JoinErr for functions that
-// can fail.
+// pointers in them, must not be modified, but may be returned. Use JoinErr if f can fail.
 //
 // A hash of the keys chooses the shard of a pair. Within a shard, pairs are in the order of the
 // left rows, and for each left row in the order of the right rows. Right rows without a partner
@@ -67,23 +66,24 @@ func (k JoinKind) keepsRight() bool { return k == Right || k == Full }
 // of this depends on parallelism, batch sizes or memory.
 //
 // Only the columns that L, R and the keys name are sent. The right rows of a shard are held in
-// memory, within the run's budget, while the left ones are streamed: the smaller dataset should
-// be the right one. If they do not fit, both sides are sorted by key on disk and merged, and
-// the result is sorted back into its order (a sort-merge join: Graefe, Query evaluation
-// techniques for large databases, 1993, 5.2). If the right rows of one key do not fit in
-// memory, they are read from disk once for each left row of that key. If one dataset fits into
-// every process, MapLookup joins it without moving the other.
+// memory, within the run's budget, while the left rows are streamed, so the right dataset
+// should be the smaller one. If the right rows do not fit, both sides are sorted by key on disk
+// and merged, and the result is sorted into the documented order (a sort-merge join: Graefe,
+// Query evaluation techniques for large databases, 1993, 5.2). If the right rows of one key do
+// not fit in memory, they are read from disk once for each left row of that key. If one dataset
+// fits in the memory of every process, MapLookup joins without moving the rows of the other.
 func Join[L, R, Out any](left, right *engine.Dataset, on JoinKeys, kind JoinKind, f func(l *L, r *R) Out) *engine.Dataset {
 	return addJoin("Join", left, right, on, kind, 0, f, f == nil, func(l *L, r *R) (Out, error) { return f(l, r), nil })
 }
 
-// JoinErr is Join for functions that can fail. An error fails the run; it is reported with the
-// left row's index within its shard, or the right row's if there is no left row.
+// JoinErr is Join for functions that can fail. An error fails the run, and is reported with the
+// left row's index within its shard, or with the right row's index if there is no left row.
 func JoinErr[L, R, Out any](left, right *engine.Dataset, on JoinKeys, kind JoinKind, f func(l *L, r *R) (Out, error)) *engine.Dataset {
 	return addJoin("JoinErr", left, right, on, kind, 0, f, f == nil, f)
 }
 
-// addJoin adds a joiner. fn is the user's function, which call calls; most is as in joinSpec.
+// addJoin adds a joiner. fn is the user's function, and call calls it. most has the meaning of
+// joinSpec.most.
 func addJoin[L, R, Out any](op string, left, right *engine.Dataset, on JoinKeys, kind JoinKind, most int, fn any, isNil bool, call func(*L, *R) (Out, error)) *engine.Dataset {
 	b, ok := joinBuilder(op, left, right)
 	if !ok {
@@ -117,7 +117,7 @@ func addJoin[L, R, Out any](op string, left, right *engine.Dataset, on JoinKeys,
 	})
 }
 
-// The inputs of a join, by port.
+// These are the ports of a join's inputs.
 const (
 	joinRight = iota
 	joinLeft
@@ -128,13 +128,13 @@ type joinSpec struct {
 	kind        JoinKind
 	columns     joinColumns
 	left, right *arrow.Schema
-	// most bounds the rows or keys of a table, and the rows of a key, in memory even if there
-	// is more memory; 0 sets no bound.
+	// most bounds the number of rows or keys of a table, and of rows of a key, in memory. It is
+	// for tests; 0 means that only the memory bounds them.
 	most int
 }
 
-// joiner is the operator behind Join: a hash table of the right rows of a shard, and,
-// once that does not fit, a lateJoin.
+// joiner is the operator behind Join. It has a hash table of the right rows of a shard, or a
+// lateJoin if the table does not fit in memory.
 type joiner[L, R, Out any] struct {
 	engine.BaseOperator
 	spec    *joinSpec
@@ -142,7 +142,7 @@ type joiner[L, R, Out any] struct {
 	table   joinTable
 	keys    joinKeyReader // of left rows
 	indices [2]rowIndex   // by port
-	print   string        // of the table's rows, if changes are checked
+	print   string        // fingerprint of the table's rows, if changes are checked
 	late    *lateJoin[L, R, Out]
 }
 
@@ -171,7 +171,7 @@ func (o *joiner[L, R, Out]) Process(c *engine.Context, port, shard int, in engin
 	return o.probe(c, shard, rows, first, out)
 }
 
-// addRight puts rows into the table. If they do not fit, it switches to a lateJoin.
+// addRight adds rows to the table. If they do not fit, it moves all rows to a lateJoin.
 func (o *joiner[L, R, Out]) addRight(c *engine.Context, rows arrow.Record, first int64) error {
 	fits, err := o.table.add(rows)
 	if fits || err != nil {
@@ -189,7 +189,7 @@ func (o *joiner[L, R, Out]) addRight(c *engine.Context, rows arrow.Record, first
 	return o.late.addRight(rows, first)
 }
 
-// seal makes the table ready to be read.
+// seal makes the table readable, after the last right row.
 func (o *joiner[L, R, Out]) seal(c *engine.Context) error {
 	if o.table.rows != nil {
 		return nil
@@ -213,11 +213,11 @@ func contentOf(rows arrow.Record) (string, error) {
 	return h.String(), err
 }
 
-// errLentChanged is the error of a join's function that changed rows that several of its calls
-// share.
+// errLentChanged is the error if the function of a join has changed rows that several of its
+// calls share.
 var errLentChanged = errors.New("the function changed the rows it was given, which other calls and operators read as well: a slice in a row is not a copy, so make one before you change it (slices.Clone)")
 
-// probe pairs left rows with those in the table.
+// probe pairs left rows with the rows in the table.
 func (o *joiner[L, R, Out]) probe(c *engine.Context, shard int, rows arrow.Record, first int64, out engine.Output) error {
 	if err := o.keys.reset(rows); err != nil {
 		return err
@@ -274,7 +274,8 @@ func (o *joiner[L, R, Out]) EndShard(c *engine.Context, shard int, out engine.Ou
 	return nil
 }
 
-// endTable emits the rows of the table without a partner, and rows that wait in the writer.
+// endTable emits the rows of the table without a partner, if the join keeps them, and flushes
+// the writer.
 func (o *joiner[L, R, Out]) endTable(c *engine.Context, shard int, out engine.Output) error {
 	if err := o.seal(c); err != nil {
 		return err
@@ -311,44 +312,46 @@ func (o *joiner[L, R, Out]) Close() error {
 	return o.late.close()
 }
 
-// pairWriter calls the function of a join for pairs of rows and writes what it returns.
+// pairWriter calls the function of a join for pairs of rows and writes the rows that it
+// returns.
 type pairWriter[L, R, Out any] struct {
 	context *engine.Context
-	pairs   uint64 // so far
+	pairs   uint64 // number of pairs so far
 
 	call  func(*L, *R) (Out, error)
 	left  rowReader[L]
 	right rowReader[R]
 	out   rowWriter[Out]
 
-	l                     L // copy for a call, so that its changes do not reach other calls
+	l                     L // l and r are copies for a call, so that its changes do not affect other calls
 	r                     R
-	leftIndex, rightIndex int64 // within the shard
+	leftIndex, rightIndex int64 // of the current rows, within the shard
 
 	shard  int
 	to     engine.Output
-	placed *placedRows // if the result has to be sorted; nil if it is in order already
+	placed *placedRows // sorts the result; nil if pairs are already in its order
 }
 
-// begin sets where results go.
+// begin sets the shard and the receiver of the results: placed, or to if placed is nil.
 func (p *pairWriter[L, R, Out]) begin(shard int, to engine.Output, placed *placedRows) {
 	p.shard, p.to, p.placed = shard, to, placed
 }
 
-// endShard drops the rows of a shard.
+// endShard ends a shard.
 func (p *pairWriter[L, R, Out]) endShard() {
 	p.left.endShard()
 	p.right.endShard()
 	p.to, p.placed = nil, nil
 }
 
-// readLeft makes a row of a batch the left row of the next pairs.
+// readLeft reads row i of a batch, which is the left row of the next pairs. index is its index
+// within the shard.
 func (p *pairWriter[L, R, Out]) readLeft(rows arrow.Record, i int, index int64) error {
 	p.leftIndex = index
 	return p.failed(joinLeft, index, readRow(&p.left, rows, i))
 }
 
-// readRight does the same for the right row.
+// readRight does for the right row what readLeft does for the left row.
 func (p *pairWriter[L, R, Out]) readRight(rows arrow.Record, i int, index int64) error {
 	p.rightIndex = index
 	return p.failed(joinRight, index, readRow(&p.right, rows, i))
@@ -367,7 +370,7 @@ func readRow[T any](r *rowReader[T], rows arrow.Record, i int) error {
 	return nil
 }
 
-// failed adds to an error the input and the row at which it happened.
+// failed adds to err the input, shard and row at which it occurred.
 func (p *pairWriter[L, R, Out]) failed(port int, index int64, err error) error {
 	if err == nil {
 		return nil
@@ -375,7 +378,7 @@ func (p *pairWriter[L, R, Out]) failed(port int, index int64, err error) error {
 	return inShard(p.shard, sideRowError(port, index, err))
 }
 
-// sideRowError adds to an error the input and the row of a join at which it happened.
+// sideRowError adds to err the input of a join and the row at which it occurred.
 func sideRowError(port int, index int64, err error) error {
 	side := "right"
 	if port == joinLeft {
@@ -384,7 +387,7 @@ func sideRowError(port int, index int64, err error) error {
 	return &engine.RowError{Row: index, Of: &engine.RowsOf{Input: port}, Err: fmt.Errorf("of the %s dataset: %w", side, err)}
 }
 
-// inShard adds the shard to what sideRowError returned.
+// inShard adds the shard to an error that sideRowError has returned.
 func inShard(shard int, err error) error {
 	if row := new(engine.RowError); errors.As(err, &row) && row.Of != nil {
 		row.Of.Shard = shard
@@ -392,9 +395,10 @@ func inShard(shard int, err error) error {
 	return err
 }
 
-// pair calls the function with the rows read, or nil for one, and writes the result.
+// pair calls the function with the rows that were read last, or with nil for a row that is
+// missing, and writes the result.
 func (p *pairWriter[L, R, Out]) pair(withLeft, withRight bool) (err error) {
-	// A key that many rows have makes many pairs of one batch.
+	// Cancellation is checked here too, as a frequent key makes very many pairs of one batch.
 	const pairsBetweenLooks = 4096
 	if p.pairs++; p.pairs%pairsBetweenLooks == 0 {
 		if err := p.context.Err(); err != nil {

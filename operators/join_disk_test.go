@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// wide is a large row, so that few fit in memory.
+// wide is a large row, of which only few fit in memory.
 type wide struct {
 	Key  int64
 	Seq  int64
@@ -54,11 +54,11 @@ func pairWide(l, r *wide) (p widePair) {
 	return p
 }
 
-// TestJoinsOnDisk joins tables with far more rows than fit in memory. On the right, very many
-// rows have the same key. It requires the same bytes as a run with plenty of memory.
+// TestJoinsOnDisk joins tables with far more rows than fit in memory. In the right table very
+// many rows have the same key. It requires the same bytes as in a run with enough memory.
 func TestJoinsOnDisk(t *testing.T) {
 	left, right := wideRows(8000, 30_011), wideRows(20_000, 9001)
-	left[6] = wide{Key: 5, Seq: 6} // few left rows join with very many right rows
+	left[6] = wide{Key: 5, Seq: 6} // this left row has very many partners
 	for i := range left {
 		if i%8 == 3 && i > 100 {
 			left[i].Key = int64(-i)
@@ -87,7 +87,8 @@ func TestJoinsOnDisk(t *testing.T) {
 	}
 }
 
-// TestSetsOnDisk does the same for operators that hold nothing but keys.
+// TestSetsOnDisk requires the same as TestJoinsOnDisk for operators that hold only keys in
+// memory.
 func TestSetsOnDisk(t *testing.T) {
 	left, right := wideRows(30_000, 100_003), wideRows(50_000, 60_013)
 	for name, build := range map[string]func(l, r *engine.Dataset) *engine.Dataset{
@@ -103,8 +104,8 @@ func TestSetsOnDisk(t *testing.T) {
 	}
 }
 
-// TestJoinFailures fails joins at every stage, in memory and on disk. The checked allocator of
-// runError detects leaks.
+// TestJoinFailures makes the function of a join fail at several rows, in memory and on disk,
+// and requires the error of the row. The checked allocator of runError detects leaks.
 func TestJoinFailures(t *testing.T) {
 	rows := wideRows(300, 40)
 	rows[250].Note = nil
@@ -144,8 +145,8 @@ type noNote struct {
 	Note string
 }
 
-// TestNullsThatRowsCannotHold: the error names the row and the side, in memory, on disk and in
-// groups.
+// TestNullsThatRowsCannotHold requires an error that names the row and the side if a null is
+// read into a field that cannot be null, in memory, on disk and in groups.
 func TestNullsThatRowsCannotHold(t *testing.T) {
 	left, right := []noNote{{1, "a"}, {2, "b"}, {3, "c"}}, wideRows(8, 4)
 	for i := range right {
@@ -177,8 +178,8 @@ func TestNullsThatRowsCannotHold(t *testing.T) {
 	}
 }
 
-// TestRowsOfAFunctionAreItsOwn: changes that a call makes to its rows are not visible to other
-// calls.
+// TestRowsOfAFunctionAreItsOwn requires that changes that a call makes to its row structs are
+// not visible to other calls.
 func TestRowsOfAFunctionAreItsOwn(t *testing.T) {
 	rows := []wide{{Key: 1, Seq: 1}, {Key: 1, Seq: 2}}
 	for _, most := range []int{0, 1} {
@@ -194,7 +195,8 @@ func TestRowsOfAFunctionAreItsOwn(t *testing.T) {
 	}
 }
 
-// TestCheckOfJoinsOnDisk: the check finds functions that change rows read from disk.
+// TestCheckOfJoinsOnDisk requires that the check finds functions that change slices in rows of
+// a join on disk.
 func TestCheckOfJoinsOnDisk(t *testing.T) {
 	type row struct {
 		Key    int64

@@ -49,7 +49,7 @@ func ExampleJoin() {
 		lines := operators.Join(operators.FromSlice(b, orders), operators.FromSlice(b, customers),
 			operators.On().Equal("customer_id", "id"), operators.Left,
 			func(o *order, c *customer) line {
-				if c == nil { // a guest, or somebody who has left
+				if c == nil { // a guest, or a former customer
 					return line{o.ID, "unknown", o.Net}
 				}
 				return line{o.ID, c.Name, o.Net}
@@ -67,7 +67,7 @@ func ExampleJoin() {
 func ExampleAntiJoin() {
 	show[customer](func(b *engine.Builder) *engine.Dataset {
 		return operators.AntiJoin(operators.FromSlice(b, customers), operators.FromSlice(b, orders),
-			operators.On().Equal("id", "customer_id")) // who has ordered nothing
+			operators.On().Equal("id", "customer_id")) // customers without orders
 	})
 	// Output:
 	// {9 Tomasz Nowak Gdynia}

@@ -16,30 +16,30 @@ import (
 // rows must be equal to be partners; see On.
 type JoinKeys struct{ left, right []string }
 
-// On makes rows partners if they are equal in the named columns, which both datasets have.
-// Equal adds columns whose names differ:
+// On returns keys by which rows are partners if they are equal in the given columns, which both
+// datasets must have. Equal adds columns whose names differ:
 //
 //	operators.On("country").Equal("customer_id", "id")
 //
-// Values are equal as in GroupBy: integers by value whatever their width, -0 and +0, and all
-// NaN. This is as in SQL, except that databases differ about NaN. Unlike in GroupBy, a null
-// equals nothing, not even another null.
+// Values are compared as in GroupBy: integers by value whatever their width; -0 equals +0; and
+// all NaNs are equal. This is as in SQL, except that databases differ about NaN. Unlike in
+// GroupBy, a null does not equal any value, not even another null.
 //
-// Integers are compared with integers, float32 and float64 with each other, bools, text, bytes
-// and dates with their own kind, timestamps with those of the same unit and time zone. An
-// unsigned integer of 64 bits is not compared with signed ones, as either has values that the
-// other does not have.
+// The types of two columns must be comparable: integers with integers; float32 and float64 with
+// each other; bools, text, bytes and dates with the same type; timestamps with timestamps of
+// the same unit and time zone. Unsigned integers of 64 bits cannot be compared with signed
+// integers, as each type has values that the other does not have.
 func On(columns ...string) JoinKeys {
 	return JoinKeys{left: slices.Clone(columns), right: slices.Clone(columns)}
 }
 
-// Equal returns the keys with one more pair: a column of the left dataset and the column of the
-// right one that must equal it. Each column may be named once.
+// Equal returns the keys with one more pair: a column of the left dataset, and the column of
+// the right dataset that must equal it. Each column may occur only once.
 func (k JoinKeys) Equal(left, right string) JoinKeys {
 	return JoinKeys{left: append(slices.Clone(k.left), left), right: append(slices.Clone(k.right), right)}
 }
 
-// String returns what plans show, such as "country, customer_id = id".
+// String returns the text that plans show, such as "country, customer_id = id".
 func (k JoinKeys) String() string {
 	parts := make([]string, len(k.left))
 	for i, name := range k.left {
@@ -50,11 +50,12 @@ func (k JoinKeys) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// joinColumns are the columns of the keys on either side, pair by pair.
+// joinColumns has the indices of the key columns of each side. Columns with the same position
+// are a pair.
 type joinColumns struct{ left, right []int }
 
-// check reports whether rows can be partners by the keys, and records what is wrong otherwise.
-// Both datasets must be usable.
+// check reports whether the datasets can be joined by the keys. If not, it records what is
+// wrong. Both datasets must be usable.
 func (on JoinKeys) check(op string, left, right *engine.Dataset) bool {
 	b := left.Builder()
 	if len(on.left) == 0 {
@@ -80,8 +81,9 @@ func (on JoinKeys) check(op string, left, right *engine.Dataset) bool {
 	return ok
 }
 
-// sent returns the two datasets without the columns that a join does not need. It needs the
-// keys, and the columns of readLeft and readRight; nil stands for all columns.
+// sent returns the two datasets without the columns that a join does not need, and its key
+// columns. A join needs the keys and the columns of readLeft and readRight; nil means all
+// columns.
 func (on JoinKeys) sent(op string, left, right *engine.Dataset, readLeft, readRight *arrow.Schema) (l, r *engine.Dataset, cols joinColumns) {
 	narrow := func(d *engine.Dataset, keys []string, read *arrow.Schema) *engine.Dataset {
 		if read == nil {
@@ -98,7 +100,8 @@ func (on JoinKeys) sent(op string, left, right *engine.Dataset, readLeft, readRi
 	return l, r, cols
 }
 
-// sideColumns finds the key columns of one side.
+// sideColumns returns the indices of the key columns of one side. If it cannot, it records what
+// is wrong and returns false.
 func sideColumns(op, side string, d *engine.Dataset, names []string) ([]int, bool) {
 	b := d.Builder()
 	cols, ok := make([]int, len(names)), true
@@ -119,8 +122,8 @@ func sideColumns(op, side string, d *engine.Dataset, names []string) ([]int, boo
 	return cols, ok
 }
 
-// incomparable returns why values of two types are never partners, or "" if they can be. In
-// that case equal values have equal encodings.
+// incomparable returns why values of two types are never equal, or "" if they can be. If it
+// returns "", equal values have equal encodings.
 func incomparable(left, right arrow.DataType) string {
 	switch {
 	case keyFamily(left) == keyFamily(right):
@@ -134,7 +137,7 @@ func incomparable(left, right arrow.DataType) string {
 	return "they are not compared; convert one of them by WithColumn"
 }
 
-// keyFamily names the values that a type is compared with.
+// keyFamily returns the name of the group of types with which a type can be compared.
 func keyFamily(t arrow.DataType) string {
 	switch {
 	case arrow.IsUnsignedInteger(t.ID()):
@@ -152,8 +155,8 @@ func narrowUnsigned(t arrow.DataType) bool {
 	return arrow.IsUnsignedInteger(t.ID()) && t.ID() != arrow.UINT64
 }
 
-// joinBuilder returns the builder of two datasets, or of the one that is not nil, and whether
-// both can be joined. It records the misuse if one is nil.
+// joinBuilder returns the builder of two datasets, of which one may be nil, and whether both
+// are usable. It records a misuse if one is nil.
 func joinBuilder(op string, left, right *engine.Dataset) (*engine.Builder, bool) {
 	b := builderOf(op, left, right)
 	switch {
@@ -165,8 +168,9 @@ func joinBuilder(op string, left, right *engine.Dataset) (*engine.Builder, bool)
 	return b, usable(left) && usable(right)
 }
 
-// hashPort returns an input that sends rows to the shard of their key. Partners have the same
-// shard, as the hash ignores the widths of integers and floats.
+// hashPort returns an input that sends rows to the shard that a hash of their key chooses.
+// Partners are sent to the same shard, as the hash does not depend on the widths of integers
+// and floats.
 func hashPort(d *engine.Dataset, columns []int) engine.Port {
 	keys := make([]string, len(columns))
 	for i, c := range columns {
@@ -175,10 +179,11 @@ func hashPort(d *engine.Dataset, columns []int) engine.Port {
 	return engine.Port{From: d, Partitioner: engine.Hash, Keys: keys}
 }
 
-// joinKeyReader encodes the keys of a batch, and reports which rows have no key.
+// joinKeyReader encodes the keys of the rows of a batch, and reports which rows have no key,
+// because a column of it is null.
 type joinKeyReader struct {
 	columns []int
-	grouped bool // nulls are values like others, as in groups
+	grouped bool // nulls are ordinary values, as in GroupBy, so every row has a key
 	keys    batch.Keys
 	rows    arrow.Record // borrowed
 	nulls   bool         // there may be rows without a key
@@ -186,7 +191,7 @@ type joinKeyReader struct {
 	listed  []int32
 }
 
-// reset points the reader at a batch, which is borrowed until the next call.
+// reset makes the reader read rows, which it borrows until the next call of reset.
 func (k *joinKeyReader) reset(rows arrow.Record) error {
 	k.rows, k.nulls = rows, false
 	for _, c := range k.columns {
@@ -195,7 +200,7 @@ func (k *joinKeyReader) reset(rows arrow.Record) error {
 	return k.keys.Reset(rows, k.columns)
 }
 
-// null reports whether a row matches nothing, as a column of its key is null.
+// null reports whether a row has no key.
 func (k *joinKeyReader) null(row int) bool {
 	if !k.nulls {
 		return false
@@ -214,8 +219,8 @@ func (k *joinKeyReader) key(row int) []byte {
 	return k.encoded
 }
 
-// indices returns the rows of the batch, valid until the next call. Rows without a key are
-// included only if withNulls is true.
+// indices returns the indices of the batch's rows. It includes rows without a key only if
+// withNulls is true. The result is valid until the next call.
 func (k *joinKeyReader) indices(withNulls bool) []int32 {
 	k.listed = k.listed[:0]
 	for i := range int(k.rows.NumRows()) {

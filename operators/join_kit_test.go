@@ -16,8 +16,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// leftRow and rightRow are rows of tables to join, by columns of every kind. Some columns
-// differ in width or name.
+// leftRow and rightRow are rows of tables that tests join by columns of every kind. Some
+// columns differ in width or name.
 type leftRow struct {
 	ID   int64
 	Int  *int64
@@ -35,8 +35,8 @@ type rightRow struct {
 	Other *int8
 }
 
-// joinedKeys are the keys that tables are joined by, with functions that return the values of
-// rows.
+// joinedKeys has the keys by which tests join tables, with functions that return the key values
+// of a row.
 var joinedKeys = []struct {
 	on    JoinKeys
 	left  func(r leftRow) []any
@@ -53,7 +53,7 @@ var joinedKeys = []struct {
 		func(r rightRow) []any { return []any{doubled(r.Real), asInt(r.Other)} }},
 }
 
-// deref returns a value, or nil.
+// deref returns *p, or nil if p is nil.
 func deref[T any](p *T) any {
 	if p == nil {
 		return nil
@@ -75,7 +75,7 @@ func doubled(p *float32) any {
 	return float64(*p)
 }
 
-// joinTables draws two tables with keys that repeat, one of them often, and nulls.
+// joinTables returns two random tables. Keys repeat, one of them often, and some are null.
 func joinTables(r *rand.Rand) (left []leftRow, right []rightRow) {
 	distinct := []int{1, 3, 20}[r.IntN(3)]
 	number := func() int64 {
@@ -106,8 +106,9 @@ func maybe[T any](have bool, v T) *T {
 	return &v
 }
 
-// shardOfKey places a key by an independent implementation of the documented encoding. The
-// second result is a text that is the same for equal keys; the third says that a value is null.
+// shardOfKey returns the shard of a key, by an independent implementation of the documented
+// encoding. The second result is a text that is the same for equal keys. The third result is
+// true if a value is null.
 func shardOfKey(values []any, shards int) (shard int, key string, null bool) {
 	var text []byte
 	add := func(tag byte, body uint64) { text = binary.LittleEndian.AppendUint64(append(text, tag), body) }

@@ -27,12 +27,13 @@ func newLateJoin[L, R, Out any](c *engine.Context, spec *joinSpec, pairs *pairWr
 		done: newPlacedRows(c, pairs.out.codec.Schema()),
 	}
 	j.keys[joinLeft].columns, j.keys[joinRight].columns = spec.columns.left, spec.columns.right
-	// Rows from the sorters have more columns than the readers expect.
+	// The readers are bound anew, as rows from the sorters have additional columns.
 	pairs.left, pairs.right = rowReader[L]{codec: pairs.left.codec}, rowReader[R]{codec: pairs.right.codec}
 	return j
 }
 
-// addLeft takes borrowed rows of the left side.
+// addLeft adds borrowed rows of the left side. first is the index of the first row within the
+// shard.
 func (j *lateJoin[L, R, Out]) addLeft(rows arrow.Record, first int64) error {
 	if err := j.keys[joinLeft].reset(rows); err != nil {
 		return err
@@ -40,7 +41,8 @@ func (j *lateJoin[L, R, Out]) addLeft(rows arrow.Record, first int64) error {
 	return j.left.add(&j.keys[joinLeft], rows, j.keys[joinLeft].indices(j.spec.kind.keepsLeft()), first)
 }
 
-// addRight takes borrowed rows of the right side.
+// addRight adds borrowed rows of the right side. first is the index of the first row within the
+// shard.
 func (j *lateJoin[L, R, Out]) addRight(rows arrow.Record, first int64) error {
 	if err := j.keys[joinRight].reset(rows); err != nil {
 		return err
@@ -66,7 +68,7 @@ func (j *lateJoin[L, R, Out]) emit(shard int, out engine.Output) error {
 	return j.done.emit(shard, out)
 }
 
-// join pairs the rows of one key. null says that the rows have no key and therefore no
+// join pairs the rows of one key. If null is true, the rows have no key and therefore no
 // partners.
 func (j *lateJoin[L, R, Out]) join(null bool, left, right *rowSpool) error {
 	if null || right.count == 0 {
@@ -97,7 +99,7 @@ func (j *lateJoin[L, R, Out]) join(null bool, left, right *rowSpool) error {
 	})
 }
 
-// alone calls the function with rows of one side that have no partners.
+// alone calls the function with each row of one side, as these rows have no partners.
 func (j *lateJoin[L, R, Out]) alone(of *rowSpool, numbers int, read func(arrow.Record, int, int64) error, isLeft bool) error {
 	return eachRow(of, numbers, func(rows arrow.Record, i int, index int64) error {
 		if err := read(rows, i, index); err != nil {
@@ -107,7 +109,8 @@ func (j *lateJoin[L, R, Out]) alone(of *rowSpool, numbers int, read func(arrow.R
 	})
 }
 
-// eachRow calls f with the rows of a spool and their indices, which are in a column.
+// eachRow calls f with each row of a spool and its index within the shard, which is in column
+// numbers.
 func eachRow(s *rowSpool, numbers int, f func(rows arrow.Record, i int, index int64) error) error {
 	return s.each(func(rows arrow.Record, from, to int) (bool, error) {
 		indices := rows.Column(numbers).(*array.Int64).Int64Values()
@@ -132,7 +135,7 @@ func (j *lateJoin[L, R, Out]) unchanged(sides ...*rowSpool) error {
 	return nil
 }
 
-// close releases everything, and resets the readers for rows of the inputs.
+// close releases everything, and binds the readers to rows of the inputs again.
 func (j *lateJoin[L, R, Out]) close() error {
 	p := j.pairs
 	p.left, p.right = rowReader[L]{codec: p.left.codec}, rowReader[R]{codec: p.right.codec}

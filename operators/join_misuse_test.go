@@ -10,7 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// manyTypes is a row with a column of each type that keys can have, and one of a type that they cannot.
+// manyTypes is a row with a column of each type that keys can have, and a column of a type that
+// they cannot have.
 type manyTypes struct {
 	I8  int8
 	I64 int64
@@ -25,7 +26,8 @@ type manyTypes struct {
 	V   []float64
 }
 
-// TestKeysThatAreCompared joins on columns of each pair of types: the join works or is refused.
+// TestKeysThatAreCompared joins by columns of each pair of types, and requires that the join is
+// accepted exactly for the pairs in allowed.
 func TestKeysThatAreCompared(t *testing.T) {
 	allowed := map[string]string{
 		"i8": "i8 i64 u8 u32", "i64": "i8 i64 u8 u32", "u8": "i8 i64 u8 u32 u64", "u32": "i8 i64 u8 u32 u64", "u64": "u8 u32 u64",
@@ -98,7 +100,7 @@ func TestJoinMisuse(t *testing.T) {
 	} {
 		if c.words != nil {
 			requireMisuse(t, func(b *engine.Builder) *engine.Dataset { return c.build(source(b)) }, c.words...)
-		} else { // both sides are wrong, and both are reported
+		} else { // both sides are wrong, so both must be reported
 			require.ErrorContains(t, runError(t, func(b *engine.Builder) *engine.Dataset { return c.build(source(b)) }), "2 errors")
 		}
 		requirePoisonSpreads(t, c.build)
@@ -108,7 +110,7 @@ func TestJoinMisuse(t *testing.T) {
 	}
 }
 
-// TestOneSideIsNil: the error names the side.
+// TestOneSideIsNil requires an error that names the side that is nil.
 func TestOneSideIsNil(t *testing.T) {
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
 		return SemiJoin(FromSlice(b, flowers(1)), nil, On("id"))

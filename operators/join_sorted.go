@@ -14,13 +14,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// keySorter puts the rows of one side of a shard in the order of a hash of their
-// keys, with equal keys together, in memory and beyond it on disk. Rows with equal
-// keys keep their order. Two sorters of different sides agree on the order, whatever
-// the types of their key columns.
+// keySorter sorts the rows of one side of a shard by a hash of their keys, and then by the
+// keys, so that rows with equal keys are adjacent. It sorts in memory, or on disk if memory
+// does not suffice. Rows with equal keys keep their order. The sorters of both sides use the
+// same order, whatever the types of their key columns.
 type keySorter struct {
 	context *engine.Context
-	columns int // of the rows; the key and the row's index follow
+	columns int // number of columns of the rows; the columns of the key and of the row's index follow
 	sorter  *rowSorter
 	encoded []byte
 	indices []int64
@@ -35,12 +35,12 @@ func newKeySorter(c *engine.Context, schema *arrow.Schema) *keySorter {
 	return &keySorter{context: c, columns: n, sorter: newRowSorter(c, arrow.NewSchema(fields, nil), []batch.SortKey{{Column: n}})}
 }
 
-// schema returns the columns of the sorted rows.
+// schema returns the schema of the sorted rows.
 func (s *keySorter) schema() *arrow.Schema { return s.sorter.schema }
 
-// add takes the given rows of a borrowed batch, which keys was reset to. first is the index
-// within the shard of the batch's first row. Rows with a null in their key get an empty key,
-// which no other row has, so they come first.
+// add adds the rows at the given indices of a borrowed batch, which keys reads. first is the
+// index of the batch's first row within the shard. Rows with a null in their key get an empty
+// key, which no other rows have, and come first.
 func (s *keySorter) add(keys *joinKeyReader, rows arrow.Record, indices []int32, first int64) error {
 	if len(indices) == 0 {
 		return nil
@@ -51,8 +51,8 @@ func (s *keySorter) add(keys *joinKeyReader, rows arrow.Record, indices []int32,
 	for _, row := range indices {
 		s.indices = append(s.indices, first+int64(row))
 		if s.encoded = s.encoded[:0]; !keys.null(int(row)) {
-			// A hash in front makes keys differ in their first bytes; those of encodings are
-			// often equal.
+			// With the hash as prefix, keys differ in their first bytes, which makes sorting
+			// faster. The first bytes of encodings are often equal.
 			key := keys.key(int(row))
 			s.encoded = append(binary.BigEndian.AppendUint64(s.encoded, xxh3.Hash(key)), key...)
 		}
@@ -77,19 +77,19 @@ func (s *keySorter) push(rows arrow.Record, keys arrow.Array, indices []int64) e
 
 func (s *keySorter) close() error { return s.sorter.close() }
 
-// errStopped ends a sorter's loop early.
+// errStopped is the error by which a callback ends an iteration early.
 var errStopped = errors.New("no more rows are wanted")
 
 // keyCursor iterates over the rows of a keySorter.
 type keyCursor struct {
 	next func() (arrow.Record, error, bool)
 	stop func()
-	rows arrow.Record // borrowed until the next call of next; nil at the end
+	rows arrow.Record // borrowed until the next call of next; nil after the last row
 	keys *array.Binary
 	row  int
 }
 
-// cursor returns a cursor at the first row. The caller must call its stop.
+// cursor returns a cursor at the first row. The caller must call stop of the cursor.
 func (s *keySorter) cursor() (*keyCursor, error) {
 	k := &keyCursor{}
 	k.next, k.stop = iter.Pull2(func(yield func(arrow.Record, error) bool) {
@@ -117,7 +117,7 @@ func (k *keyCursor) load(column int) error {
 	return nil
 }
 
-// take moves past the rows with the given key and puts them on a spool.
+// take appends the rows with the given key to a spool and moves the cursor past them.
 func (k *keyCursor) take(key []byte, column int, to *rowSpool) error {
 	for k.rows != nil {
 		from, n := k.row, int(k.rows.NumRows())
@@ -140,8 +140,8 @@ func (k *keyCursor) take(key []byte, column int, to *rowSpool) error {
 }
 
 // mergeKeys iterates over the keys of two sides in the order of their sorters, which are empty
-// afterwards. It calls f with the rows of each key; one side may have none. f borrows the rows
-// and the key for the call. most is as in joinSpec.
+// afterwards. It calls f with the rows of each key, of which one side may have none. f borrows
+// the rows and the key for the call. most has the meaning of joinSpec.most.
 func mergeKeys(left, right *keySorter, most int, f func(key []byte, left, right *rowSpool) error) (err error) {
 	l, err := left.cursor()
 	defer l.stop()
@@ -180,7 +180,7 @@ func mergeKeys(left, right *keySorter, most int, f func(key []byte, left, right 
 	return nil
 }
 
-// least returns the key that comes first at two cursors, one of which may be at the end.
+// least returns the smaller of the keys at two cursors. One of the cursors may be at its end.
 func least(l, r *keyCursor) []byte {
 	if r.rows == nil {
 		return l.keys.Value(l.row)

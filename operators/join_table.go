@@ -7,40 +7,40 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// joinTable holds the rows of the right side of a shard in memory, by key: a hash
-// table whose groups are lists of rows in their order.
+// joinTable holds the rows of the right side of a shard in memory. It is a hash table in which
+// each key has a list of its rows in their order.
 type joinTable struct {
 	context *engine.Context
-	most    int // rows, as in joinSpec
+	most    int // bounds the number of rows; see joinSpec.most
 	keys    joinKeyReader
 	groups  groupTable
 	memory  groupMemory
 
 	held  []arrow.Record // retained, in order
 	bytes int64          // of held
-	heads []int32        // by group: its first row
+	heads []int32        // by group (key): its first row
 	tails []int32        // by group: its last row
-	next  []int32        // by row: the next one of its group, -1 behind the last
+	next  []int32        // by row: the next row of its group, or -1 after the last row
 
-	rows    arrow.Record // owned: all rows in one batch, once all are added
-	matched []bool       // by row: it had a partner
+	rows    arrow.Record // owned: all rows in one batch, after seal
+	matched []bool       // by row: whether it had a partner
 }
 
-// Limits of one batch: Arrow addresses text with 31 bits.
+// These are limits of one batch, as Arrow's offsets of text have 31 bits.
 const (
 	joinTableRows  = 1 << 30
 	joinTableBytes = 1 << 30
 )
 
-// open makes an empty table of right rows.
+// open initializes an empty table.
 func (t *joinTable) open(c *engine.Context, spec *joinSpec) {
 	t.context, t.keys.columns, t.most = c, spec.columns.right, spec.most
 	t.groups.context = c
 	t.memory = groupMemory{context: c, free: 64 << 10}
 }
 
-// add takes borrowed rows. It reports whether they fit. If not, the table must not be used any
-// more, and does not hold these rows.
+// add adds borrowed rows and reports whether they fit. If they do not fit, they are not held,
+// and the table must not be used any more except through held and clear.
 func (t *joinTable) add(rows arrow.Record) (fits bool, err error) {
 	size, first := batch.Size(rows), len(t.next)
 	most := int64(joinTableRows)
@@ -50,7 +50,8 @@ func (t *joinTable) add(rows arrow.Record) (fits bool, err error) {
 	if int64(first)+rows.NumRows() > most || t.bytes+size > joinTableBytes {
 		return false, nil
 	}
-	// The rows themselves, their copy in one batch, and their places in lists.
+	// These are the bytes of the rows, of their copy in one batch, and of their elements in
+	// next and matched.
 	if !t.memory.reserve(2*size + 9*rows.NumRows()) {
 		return false, nil
 	}
@@ -85,7 +86,8 @@ func (t *joinTable) link(row int32, key []byte) bool {
 	return true
 }
 
-// seal makes the rows readable; no more can be added.
+// seal joins the rows into one batch, which makes them readable. No rows can be added
+// afterwards.
 func (t *joinTable) seal() error {
 	if t.rows != nil || len(t.held) == 0 {
 		return nil
@@ -108,7 +110,7 @@ func (t *joinTable) seal() error {
 	return nil
 }
 
-// first returns the first row with a key, -1 where there is none.
+// first returns the first row with the given key, or -1 if there is none.
 func (t *joinTable) first(key []byte) int32 {
 	if g := t.groups.lookup(key); g >= 0 {
 		return t.heads[g]

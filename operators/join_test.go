@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// joinedPair is the result of a pair in the tests' joins.
+// joinedPair is the row that the joins of the tests make from a pair.
 type joinedPair struct {
 	Left, Right *int64
 	Text        string
@@ -28,7 +28,8 @@ func pairOf(l *leftRow, r *rightRow) (p joinedPair) {
 	return p
 }
 
-// gathered is the result of a group in the tests' co-groups: the numbers of its rows.
+// gathered is the row that CoGroup makes from a key in the tests: the ids of the rows of both
+// groups.
 type gathered struct{ Rows string }
 
 func gather(left *Group[leftRow], right *Group[rightRow], emit func(gathered)) error {
@@ -53,8 +54,8 @@ func gather(left *Group[leftRow], right *Group[rightRow], emit func(gathered)) e
 	return nil
 }
 
-// joinReference computes the results of all joining operators for two tables, by comparing each
-// row with each.
+// joinReference computes the results of all joining operators for two tables by comparing each
+// left row with each right row.
 func joinReference(left []leftRow, right []rightRow, key int) map[string][]string {
 	k := joinedKeys[key]
 	type place struct {
@@ -154,8 +155,8 @@ func joinReference(left []leftRow, right []rightRow, key int) map[string][]strin
 	return out
 }
 
-// joinEverything builds the jobs whose results joinReference computes, with at most the given
-// number of rows or keys in memory.
+// joinEverything returns a function that builds the datasets whose rows joinReference computes.
+// At most the given number of rows or keys are in memory.
 func joinEverything(left []leftRow, right []rightRow, key, most int) func(b *engine.Builder) map[string]*engine.Dataset {
 	return func(b *engine.Builder) map[string]*engine.Dataset {
 		on := joinedKeys[key].on
@@ -176,8 +177,8 @@ func joinEverything(left []leftRow, right []rightRow, key, most int) func(b *eng
 	}
 }
 
-// TestJoins compares all joining operators with the reference, in memory and on disk from some
-// row on, at any setting.
+// TestJoins compares all joining operators with the reference, at all settings, in memory and
+// with so little memory that rows from some row on are sorted on disk.
 func TestJoins(t *testing.T) {
 	settings := append(asAWhole(), asWorkers()...)
 	for seed := range joinSeeds {

@@ -17,7 +17,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// strangeTypes are types that rows cannot have, of every number of nodes and buffers.
+// strangeTypes are types that rows cannot have, with different numbers of field nodes and
+// buffers in the Arrow format.
 var strangeTypes = []arrow.DataType{
 	arrow.Null, &arrow.Decimal128Type{Precision: 9, Scale: 2}, arrow.FixedWidthTypes.Float16, arrow.FixedWidthTypes.Date64,
 	&arrow.FixedSizeBinaryType{ByteWidth: 3}, arrow.ListOf(arrow.BinaryTypes.String), arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Int8),
@@ -28,8 +29,8 @@ var strangeTypes = []arrow.DataType{
 	arrow.RunEndEncodedOf(arrow.PrimitiveTypes.Int32, arrow.BinaryTypes.String),
 }
 
-// strangeBytes writes rows of arrowRows, in batches of a size, with a column of a strange type
-// before each column and after the last.
+// strangeBytes returns an Arrow file of n rows of arrowRows, in batches of the given size, with
+// a column of a strange type before each column and after the last column.
 func strangeBytes(t *testing.T, n, size int, options ...ipc.Option) []byte {
 	mem := memory.NewGoAllocator()
 	var out bytes.Buffer
@@ -63,8 +64,9 @@ func strangeBytes(t *testing.T, n, size int, options ...ipc.Option) []byte {
 	return out.Bytes()
 }
 
-// Columns of types that rows cannot have are left out of Arrow files on request, and the other
-// columns are the same as without them.
+// TestReadArrowLeavesOutStrangeColumns requires that ReadArrow leaves out columns of types that
+// rows cannot have, if LeaveOut is set, and reads the other columns as if there were no such
+// columns.
 func TestReadArrowLeavesOutStrangeColumns(t *testing.T) {
 	require.Len(t, strangeTypes, len(arrowColumns)+1)
 	for name, options := range map[string][]ipc.Option{"plain": nil, "lz4": {ipc.WithLZ4()}} {

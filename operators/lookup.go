@@ -12,18 +12,18 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Lookup finds the rows of a dataset by key. All subtasks of a process share one; see
+// Lookup finds the rows of a dataset by key. All subtasks of a process share one Lookup; see
 // MapLookup.
 type Lookup[K comparable, V any] struct {
 	rows  []V
 	first map[K]int32
-	next  []int32 // by row: the next one of its key, -1 behind the last
+	next  []int32 // by row: the next row of its key, or -1 after the last row
 }
 
 // Len returns the number of rows.
 func (t *Lookup[K, V]) Len() int { return len(t.rows) }
 
-// Get returns the first row with a key, and whether there is one.
+// Get returns the first row with the given key, or false if there is none.
 func (t *Lookup[K, V]) Get(key K) (row V, ok bool) {
 	at, ok := t.first[key]
 	if ok {
@@ -32,7 +32,7 @@ func (t *Lookup[K, V]) Get(key K) (row V, ok bool) {
 	return row, ok
 }
 
-// All yields the rows with a key in the order of their dataset.
+// All yields the rows with the given key in the order of their dataset.
 func (t *Lookup[K, V]) All(key K) iter.Seq[V] {
 	return func(yield func(V) bool) {
 		at, ok := t.first[key]
@@ -42,7 +42,7 @@ func (t *Lookup[K, V]) All(key K) iter.Seq[V] {
 	}
 }
 
-// newLookup indexes rows, which it keeps.
+// newLookup returns an index of rows, which it keeps.
 func newLookup[K comparable, V any](rows []V, key func(V) K) *Lookup[K, V] {
 	t := &Lookup[K, V]{rows: rows, first: make(map[K]int32, len(rows)), next: make([]int32, len(rows))}
 	for i := len(rows) - 1; i >= 0; i-- { // backwards, so that lists begin with the first
@@ -58,8 +58,8 @@ func newLookup[K comparable, V any](rows []V, key func(V) K) *Lookup[K, V] {
 
 // MapLookup is MapErr with a lookup table: f gets each row of d together with an index of the
 // rows of side. key computes the key of a row of side. It is a join whose right side is sent to
-// every process completely, so that the rows of d stay in their places. It is for small tables,
-// such as names of codes, and rates:
+// every process completely, so that the rows of d stay in their shards. It is for small tables,
+// such as names of codes, or tax rates:
 //
 //	operators.MapLookup(orders, countries, func(c Country) string { return c.Code },
 //		func(o Order, countries *operators.Lookup[string, Country]) (Priced, error) {
@@ -70,11 +70,11 @@ func newLookup[K comparable, V any](rows []V, key func(V) K) *Lookup[K, V] {
 //			return Priced{ID: o.ID, Total: o.Net * (1 + c.Tax)}, nil
 //		})
 //
-// The index is made once per process, when side is complete, and shared by the subtasks. It
-// stays in memory within the run's budget, together with the rows. f must not modify the rows
-// or the slices in them. Keys are compared by Go's ==, so NaN is never found. Types that
-// contain pointers or interfaces are refused, as these are not compared by value. Each process
-// calls key by itself, so key must depend on its row alone.
+// Each process makes one index, when side is complete, which its subtasks share. Index and rows
+// must fit in memory, within the run's budget. f must not modify the rows or the slices in
+// them. Keys are compared by Go's ==, so NaN is never found. Key types that contain pointers or
+// interfaces are refused, as == does not compare them by value. As each process calls key, it
+// must depend only on its row.
 func MapLookup[In any, K comparable, V, Out any](d, side *engine.Dataset, key func(V) K, f func(row In, table *Lookup[K, V]) (Out, error)) *engine.Dataset {
 	return addLookup("MapLookup", d, side, key, f, f == nil, func(o *lookingUp[In, K, V, Out], row In) error {
 		v, err := f(row, o.table)
@@ -86,14 +86,15 @@ func MapLookup[In any, K comparable, V, Out any](d, side *engine.Dataset, key fu
 }
 
 // FlatMapLookup is FlatMap with a lookup table as in MapLookup. It is for inner joins, which
-// leave rows out, and for joins that pair a row with several.
+// leave rows out, and for joins in which a row may have several partners.
 func FlatMapLookup[In any, K comparable, V, Out any](d, side *engine.Dataset, key func(V) K, f func(row In, table *Lookup[K, V], emit func(Out)) error) *engine.Dataset {
 	return addLookup("FlatMapLookup", d, side, key, f, f == nil, func(o *lookingUp[In, K, V, Out], row In) error {
 		return f(row, o.table, o.emit)
 	})
 }
 
-// addLookup adds an operator that looks up. fn is the user's function, which call calls.
+// addLookup adds the operator behind MapLookup and FlatMapLookup. fn is the user's function,
+// and call calls it.
 func addLookup[In any, K comparable, V, Out any](op string, d, side *engine.Dataset, key func(V) K, fn any, isNil bool, call func(o *lookingUp[In, K, V, Out], row In) error) *engine.Dataset {
 	b := builderOf(op, d, side)
 	if d == nil || side == nil {
@@ -135,7 +136,8 @@ func addLookup[In any, K comparable, V, Out any](op string, d, side *engine.Data
 	})
 }
 
-// noLookupKey names the part of a type that prevents its use as a key, "" if there is none.
+// noLookupKey returns the name of the part of a type because of which it cannot be a key, or ""
+// if there is none.
 func noLookupKey(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.UnsafePointer, reflect.Interface, reflect.Chan:
@@ -156,7 +158,7 @@ func noLookupKey(t reflect.Type) string {
 type lookingUp[In any, K comparable, V, Out any] struct {
 	flatMapper[In, Out]
 	shared *lookupRows[K, V]
-	table  *Lookup[K, V] // while it is open
+	table  *Lookup[K, V] // while the operator is open
 }
 
 func (o *lookingUp[In, K, V, Out]) Open(c *engine.Context) (err error) {
@@ -166,7 +168,8 @@ func (o *lookingUp[In, K, V, Out]) Open(c *engine.Context) (err error) {
 	return o.flatMapper.Open(c)
 }
 
-// EndShard also fails if the rows have changed, in runs that check this.
+// In runs that check rows, EndShard also returns an error if the rows of the side input have
+// changed.
 func (o *lookingUp[In, K, V, Out]) EndShard(c *engine.Context, shard int, out engine.Output) error {
 	if c.ChecksRows() {
 		if err := o.shared.rows.unchanged(); err != nil {
@@ -185,7 +188,8 @@ func (o *lookingUp[In, K, V, Out]) Close() error {
 }
 
 // lookupRows holds the index of a side input for all subtasks of a process. The first subtask
-// that opens makes it, and the last that closes releases it. It may be made again.
+// that opens makes the index, and the last subtask that closes releases it. A subtask that
+// opens after that makes it again.
 type lookupRows[K comparable, V any] struct {
 	rows sideRows[V]
 	key  func(V) K
@@ -197,7 +201,7 @@ type lookupRows[K comparable, V any] struct {
 	budget interface{ Release(n int64) }
 }
 
-// acquire returns the index. Call release afterwards.
+// acquire returns the index. The caller must call release when it no longer uses it.
 func (s *lookupRows[K, V]) acquire(c *engine.Context, port int) (_ *Lookup[K, V], err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,7 +210,7 @@ func (s *lookupRows[K, V]) acquire(c *engine.Context, port int) (_ *Lookup[K, V]
 		return nil, err
 	}
 	made := false
-	defer func() { // the function may panic
+	defer func() { // the function key may panic
 		if !made {
 			s.rows.release()
 		}
@@ -215,7 +219,8 @@ func (s *lookupRows[K, V]) acquire(c *engine.Context, port int) (_ *Lookup[K, V]
 		if len(rows) > math.MaxInt32 {
 			return nil, fmt.Errorf("%d rows are more than the 2^31 that can be looked up in; use Join", len(rows))
 		}
-		// A map takes the size of its entries and a byte for each, with room to grow.
+		// A map takes the size of its entries and a byte per entry, and up to twice that with
+		// its room to grow.
 		bytes := int64(len(rows)) * (2*int64(unsafe.Sizeof(*new(K))+5) + 4)
 		if err := c.Memory.Reserve(bytes); err != nil {
 			return nil, err
@@ -233,7 +238,7 @@ func (s *lookupRows[K, V]) acquire(c *engine.Context, port int) (_ *Lookup[K, V]
 	return s.table, nil
 }
 
-// release ends one use.
+// release ends one use of the index.
 func (s *lookupRows[K, V]) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

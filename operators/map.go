@@ -5,11 +5,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Map turns every row into one row, in its place. The columns of the result are those of Out;
-// columns that Out does not have are dropped (WithColumn keeps them).
+// Map replaces every row by one row; rows keep their shards and order. The columns of the
+// result are those of Out; other columns are dropped (WithColumn keeps them).
 //
 // f borrows the row for the call: its slices and strings must not be modified, but may be
-// returned. See MapErr for functions that can fail.
+// returned. Use MapErr if f can fail.
 func Map[In, Out any](d *engine.Dataset, f func(In) Out) *engine.Dataset {
 	return addMap("Map", d, f, f == nil, func(o *mapper[In, Out], in *In) error {
 		o.out.row = f(*in)
@@ -17,7 +17,7 @@ func Map[In, Out any](d *engine.Dataset, f func(In) Out) *engine.Dataset {
 	})
 }
 
-// MapErr is Map for functions that can fail. An error fails the run; it is reported with the
+// MapErr is Map for functions that can fail. An error fails the run, and is reported with the
 // row's index within its shard. To drop a row instead, use FlatMap.
 func MapErr[In, Out any](d *engine.Dataset, f func(In) (Out, error)) *engine.Dataset {
 	return addMap("MapErr", d, f, f == nil, func(o *mapper[In, Out], in *In) (err error) {
@@ -26,8 +26,7 @@ func MapErr[In, Out any](d *engine.Dataset, f func(In) (Out, error)) *engine.Dat
 	})
 }
 
-// addMap adds a mapper whose call sets the row to write. fn is the user's
-// function.
+// addMap adds a mapper. fn is the user's function; call calls it and sets the row to write.
 func addMap[In, Out any](op string, d *engine.Dataset, fn any, isNil bool, call func(o *mapper[In, Out], in *In) error) *engine.Dataset {
 	b := builderOf(op, d)
 	in, okIn := inputRows[In](op, d)

@@ -12,17 +12,17 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// MapBatch turns every batch into one batch with the columns of schema; the zero Schema stands
-// for those of d.
+// MapBatch replaces every batch by one batch with the columns of schema. The zero Schema means
+// the columns of d.
 //
-// The batch that f gets is borrowed; it must not be modified or released. The operator owns the
-// batch that f returns: to return the batch that it got, or a part of it, f must retain it
-// first, or the run fails. The zero Batch stands for no rows. New batches, such as those of
-// columnar.NewBatch, take their memory from c.Allocator.
+// f borrows the batch rows, and must not modify or release it. The operator owns the batch that
+// f returns: to return rows or a part of it, f must retain it first; otherwise the run fails.
+// The zero Batch means no rows. New batches, such as those of columnar.NewBatch, take their
+// memory from c.Allocator.
 //
-// The ends of batches depend on earlier operators and on the options of the run, so f must
-// treat every row by itself; MapPartition sees whole shards. An error fails the run. f may
-// block if it watches the context c.
+// How rows are divided into batches depends on earlier operators and on the options of the run,
+// so f must process every row independently of others. Use MapPartition to process whole
+// shards. An error of f fails the run. f may block if it returns when the context c ends.
 func MapBatch(d *engine.Dataset, schema engine.Schema, f func(c *engine.Context, rows engine.Batch) (engine.Batch, error)) *engine.Dataset {
 	const op = "MapBatch"
 	b := builderOf(op, d)
@@ -41,12 +41,12 @@ func MapBatch(d *engine.Dataset, schema engine.Schema, f func(c *engine.Context,
 	})
 }
 
-// batchSchema returns the columns of batches that a user's function makes, in
-// the form that emitBatch compares with, or records what is wrong with them.
+// batchSchema returns the schema of the batches that a user's function makes, normalized as
+// emitBatch requires. If the schema is wrong, it records why and returns false.
 func batchSchema(op string, d *engine.Dataset, schema engine.Schema) (*arrow.Schema, bool) {
 	if schema.IsZero() {
 		if d == nil {
-			return nil, true // Builder.Add reports it
+			return nil, true // Builder.Add reports the nil dataset
 		}
 		return arrowrows.Arrow(d.Schema()), true
 	}
@@ -58,7 +58,7 @@ func batchSchema(op string, d *engine.Dataset, schema engine.Schema) (*arrow.Sch
 	return normal, true
 }
 
-// emitBatch takes over a batch that a user's function made, checks it and emits it.
+// emitBatch takes ownership of a batch that a user's function made, checks it and emits it.
 func emitBatch(shard int, schema *arrow.Schema, rows arrow.Record, out engine.Output) error {
 	if rows == nil {
 		return nil
@@ -94,14 +94,14 @@ type batchMapper struct {
 	engine.BaseOperator
 	schema *arrow.Schema
 	f      func(c *engine.Context, rows engine.Batch, side []engine.Batch) (engine.Batch, error)
-	with   bool // a side input, by port 1
+	with   bool // there is a side input, at port 1
 	index  rowIndex
 
 	side []arrow.Record // owned
-	lent []engine.Batch // the same, for the current call
+	lent []engine.Batch // the batches of side, for the current call
 }
 
-// Open takes the subtask's own reference to each batch of the side input.
+// Open takes a reference of the subtask to each batch of the side input.
 func (o *batchMapper) Open(c *engine.Context) error {
 	if o.with {
 		for _, rows := range arrowrows.Records(c.Side(1)) {
@@ -121,8 +121,8 @@ func (o *batchMapper) Process(c *engine.Context, _, shard int, in engine.Batch, 
 	return batchError(first, err)
 }
 
-// Errors of functions that release a batch that they do not own, which would break other
-// operators that read the same rows.
+// These are the errors if a function releases a batch that it does not own. Without them, other
+// operators that read the same rows would fail.
 var (
 	errNotRetained     = errors.New("the function returned the batch that it was given, which is borrowed, without retaining it: call Retain on it first")
 	errReleased        = errors.New("the function released the batch that it was given, which is borrowed: it must not, unless it has called Retain on it before")
@@ -130,9 +130,9 @@ var (
 	errSideReleased    = errors.New("the function released a batch of the side input, which is borrowed: it must not, unless it has called Retain on it before")
 )
 
-// call calls the function and returns the batch that it made, owned. The function gets its own
-// references. If it releases one that it must not release, call finds that this reference is
-// gone.
+// call calls the function and returns the batch that it made, which the caller owns. The
+// function gets separate records. If it wrongly releases one of them, call finds that the
+// record has been released.
 func (o *batchMapper) call(c *engine.Context, rows arrow.Record) (made arrow.Record, err error) {
 	lent := array.NewRecord(rows.Schema(), rows.Columns(), rows.NumRows())
 	returned := false
@@ -141,7 +141,7 @@ func (o *batchMapper) call(c *engine.Context, rows arrow.Record) (made arrow.Rec
 			lent.Release()
 		}
 	}()
-	o.lent = o.lent[:0] // the function may reorder it
+	o.lent = o.lent[:0] // made anew, as the function may have reordered it
 	for _, s := range o.side {
 		o.lent = append(o.lent, arrowrows.Batch(s))
 	}
@@ -192,7 +192,7 @@ func (o *batchMapper) Close() error {
 	return nil
 }
 
-// batchError adds to an error the batch of the shard in which it happened.
+// batchError adds to err the index of the first row of the batch in which it occurred.
 func batchError(first int64, err error) error {
 	if err == nil {
 		return nil

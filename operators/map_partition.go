@@ -8,11 +8,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Shard is one shard as MapPartition passes it to a function: the rows, and the embedded
-// Context. It is valid during the call only.
+// Shard is a shard as MapPartition passes it to a function: its rows and the embedded Context.
+// It is valid only during the call.
 type Shard[In any] struct {
-	// Context ends when the run does; it has draws of random numbers
-	// (Random(purpose, s.Index, 0)), counters and accumulators.
+	// Context ends when the run ends. It provides random numbers (Random(purpose, s.Index, 0)),
+	// counters and accumulators.
 	*engine.Context
 	// Index is the shard's number, from 0 to Context.Shards-1.
 	Index int
@@ -25,8 +25,8 @@ type Shard[In any] struct {
 // Len returns the number of rows.
 func (s *Shard[In]) Len() int64 { return s.held.count }
 
-// Rows yields the rows in order, as often as it is called. Slices and strings in a row must not
-// be modified, and are valid until the function returns.
+// Rows yields the rows in order. It may be called several times. Slices and strings in a row
+// must not be modified, and are valid until the function returns.
 func (s *Shard[In]) Rows() iter.Seq[In] {
 	return func(yield func(In) bool) {
 		s.in.endShard()
@@ -51,12 +51,13 @@ func (s *Shard[In]) Rows() iter.Seq[In] {
 	}
 }
 
-// MapPartition turns the rows of every shard into any number of rows: f is called once for each
-// shard, empty ones too, and emits the rows that replace it, in order. Its result may depend on
-// all rows of the shard, and so on the number of shards, but on nothing else.
+// MapPartition replaces the rows of every shard by any number of rows: f is called once for
+// each shard, even if it is empty, and emits, in order, the rows that replace the rows of the
+// shard. The emitted rows may depend on all rows of the shard, and so on the number of shards,
+// but on nothing else.
 //
-// The rows of a shard are held in memory, within the run's budget; with more shards there are
-// fewer. emit copies its argument. An error fails the run.
+// The rows of a shard are held in memory, within the run's budget; more shards have fewer rows
+// each. emit copies its argument. An error of f fails the run.
 func MapPartition[In, Out any](d *engine.Dataset, f func(s *Shard[In], emit func(Out)) error) *engine.Dataset {
 	const op = "MapPartition"
 	b := builderOf(op, d)
@@ -106,7 +107,7 @@ func (o *partitionMapper[In, Out]) EndShard(c *engine.Context, shard int, out en
 	o.begin(shard, out)
 	err := o.f(s, o.emit)
 	if s.err != nil {
-		err = s.err // f saw fewer rows than there are, so its own error counts less
+		err = s.err // f got only a part of the rows, so the error of reading takes precedence
 	}
 	if err := o.end(err); err != nil {
 		return err

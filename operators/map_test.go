@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// flower is the row that most tests use, with the kinds of columns that matter for most
-// operators; one is nullable.
+// flower is the row that most tests use. It has the kinds of columns on which most operators
+// depend; one column is nullable.
 type flower struct {
 	ID    int64
 	Name  string
@@ -34,7 +34,7 @@ func flowers(n int) []flower {
 
 const flowerColumns = "id int64 | name utf8 | width float64 null | size vector[2]"
 
-// text writes a flower as outcome does, after its shard.
+// text returns the shard and the flower as outcome writes them.
 func (f flower) text(shard int) string {
 	var width any
 	if f.Width != nil {
@@ -82,7 +82,7 @@ var errBoom = errors.New("boom")
 
 func TestMapErrTellsTheRow(t *testing.T) {
 	forEachSetting(t, func(t *testing.T, opts ...engine.Option) {
-		// Of 100 rows shard 3 has those from 37 on, so that row 42 is its sixth.
+		// Of 100 rows, shard 3 has those from row 37 on, so row 42 has index 5 in the shard.
 		err := runError(t, func(b *engine.Builder) *engine.Dataset {
 			return MapErr(FromSlice(b, flowers(100)), func(f flower) (petal, error) {
 				if f.ID == 42 {
@@ -152,8 +152,8 @@ func TestMapMisuse(t *testing.T) {
 	requireNilDataset(t, func(d *engine.Dataset) *engine.Dataset { return Map(d, toPetal) })
 }
 
-// TestMapAllocatesPerBatchOnly compares the allocations of runs over many and
-// over few rows in equally many batches.
+// TestMapAllocatesPerBatchOnly requires that runs over many and over few rows, in the same
+// number of batches, have about the same number of allocations.
 func TestMapAllocatesPerBatchOnly(t *testing.T) {
 	run := func(rows int) float64 {
 		values := make([]float64, rows)

@@ -14,8 +14,9 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestOperatorWithinAFunction: adding operators while the job runs is an error. It names two
-// lines: that of the call, and that of the operator whose function makes the call.
+// TestOperatorWithinAFunction requires an error if operators are added while the job runs. The
+// error must name the line of the call, and the line of the operator whose function makes the
+// call.
 func TestOperatorWithinAFunction(t *testing.T) {
 	same := func(r lineRow) lineRow { return r }
 	for name, late := range map[string]func(b *engine.Builder, d *engine.Dataset){
@@ -27,7 +28,7 @@ func TestOperatorWithinAFunction(t *testing.T) {
 	} {
 		err := runSink(t, func(b *engine.Builder) {
 			rows := FromSlice(b, lineRows(3))
-			Print(Map(rows, func(r lineRow) lineRow { // the operator
+			Print(Map(rows, func(r lineRow) lineRow { // the operator that the error names
 				late(b, rows)
 				return r
 			}), PrintOptions{Writer: &bytes.Buffer{}})
@@ -37,8 +38,9 @@ func TestOperatorWithinAFunction(t *testing.T) {
 	}
 }
 
-// TestUnreadDatasets: a dataset that nothing reads does not run, and is logged with its line.
-// Datasets that only it reads do not run either; they are not logged.
+// TestUnreadDatasets requires that a dataset that no operator reads is not computed, and is
+// logged with its line. Datasets that only such a dataset reads are not computed either, but
+// not logged.
 func TestUnreadDatasets(t *testing.T) {
 	var said bytes.Buffer
 	var calls, before, read atomic.Int64
@@ -59,7 +61,8 @@ func TestUnreadDatasets(t *testing.T) {
 	require.Regexp(t, `WARN.*misplaced_test.go:\d+: nobody reads the rows of Map, which does not run: write or collect them`, said.String())
 }
 
-// TestRowsOfOneColumn: a result of one column is read as values, whatever its name.
+// TestRowsOfOneColumn requires that a result with one column can be read as values, whatever
+// the column's name.
 func TestRowsOfOneColumn(t *testing.T) {
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
 		rows := FromSlice(b, lineRows(3))

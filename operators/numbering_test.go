@@ -14,10 +14,10 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// even leaves gaps in shards, and leaves some shards empty.
+// even keeps some rows, such that shards have gaps and some shards are empty.
 func even(v struct{ Value int64 }) bool { return v.Value%2 == 0 && (v.Value < 30 || v.Value > 60) }
 
-// isEven is the reference of even.
+// isEven reports whether even keeps row i.
 func isEven(i int) bool { return even(struct{ Value int64 }{int64(i)}) }
 
 func evens(b *engine.Builder, n int) *engine.Dataset { return Filter(Range(b, 0, int64(n)), even) }
@@ -80,8 +80,8 @@ func TestZipWithIndex(t *testing.T) {
 	requireNilDataset(t, operator)
 }
 
-// purposeOf returns the purpose of the random draws of an operator on the rows of Range. If own
-// is set, it is the purpose of the first operator that makes draws of its own.
+// purposeOf returns the purpose of the random numbers of an operator on the rows of Range. If
+// own is set, it is the purpose of the job's first operator without a seed.
 func purposeOf(t *testing.T, what string, own bool) string {
 	t.Helper()
 	var purpose string
@@ -96,7 +96,7 @@ func purposeOf(t *testing.T, what string, own bool) string {
 	return purpose
 }
 
-// draw returns the draw that belongs to row i of n rows in memory.
+// draw returns the random number of row i of n rows in memory.
 func draw(seed uint64, purpose string, i, n int) float64 {
 	s := place(i, n)
 	return sharding.NewRandom(seed, purpose, s, 0).Float64At(uint64(i - s*n/testShards))
@@ -113,7 +113,7 @@ func TestSample(t *testing.T) {
 				}
 			}
 			if n == 2000 {
-				// Five standard deviations.
+				// The tolerance is five standard deviations.
 				require.InDelta(t, fraction*float64(n), len(want), 5*math.Sqrt(float64(n)*fraction*(1-fraction)))
 			}
 			requireRows(t, "value int64", want, func(b *engine.Builder) *engine.Dataset {
@@ -123,7 +123,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestSampleSeeds requires other rows for another seed of the job or of the sample.
+// TestSampleSeeds requires that another seed of the job or of the sample gives other rows.
 func TestSampleSeeds(t *testing.T) {
 	of := func(job, sample uint64) string {
 		return fmt.Sprint(outcome(t, func(b *engine.Builder) *engine.Dataset {
@@ -142,7 +142,7 @@ func TestSampleWithReplacement(t *testing.T) {
 		for _, mean := range []float64{0, 0.7, 40} {
 			var want []string
 			for i := range n {
-				// The definition: the least k with P(X <= k) > u.
+				// By definition, k is the smallest number with P(X <= k) > u.
 				u, p, k := draw(9, purpose, i, n), math.Exp(-mean), 0
 				for sum := p; u >= sum; sum += p {
 					k++
@@ -163,8 +163,8 @@ func TestSampleWithReplacement(t *testing.T) {
 	}
 }
 
-// TestSampleBoundsBatches draws so many copies of each row of one large batch
-// that they need several.
+// TestSampleBoundsBatches draws so many copies of each row of a large batch that the copies
+// must be emitted in several batches.
 func TestSampleBoundsBatches(t *testing.T) {
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
 		engine.Collect(Sample(Range(b, 0, 1000), 200, SampleOptions{Replacement: true}), "out")
@@ -180,8 +180,8 @@ func TestSampleBoundsBatches(t *testing.T) {
 	}
 }
 
-// TestPoissonBounds compares the distribution function with that of textbooks, which uses the
-// gamma function for the logarithm of probabilities.
+// TestPoissonBounds compares the distribution function with the textbook formula, in which the
+// logarithm of a probability is computed by the gamma function.
 func TestPoissonBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lambda := rapid.Float64Range(0, maxSampleFraction).Draw(t, "lambda")
@@ -214,7 +214,8 @@ func TestSampleMisuse(t *testing.T) {
 	requireNilDataset(t, operator)
 }
 
-// TestSplit requires that each row is in exactly one part, which its draw determines.
+// TestSplit requires that each row is in exactly one part, which the random number of the row
+// determines.
 func TestSplit(t *testing.T) {
 	purpose := purposeOf(t, "Split", true)
 	for _, n := range []int{0, 2000} {
@@ -296,8 +297,8 @@ func twoDraws(draws sharding.Random, i int64) drawn {
 	return drawn{i, draws.Float64(), draws.NormFloat64()}
 }
 
-// TestGenerate: the draws depend on the operator's position among those of its kind, and on
-// nothing else in the job.
+// TestGenerate requires that the random numbers depend on how many datasets the job made by
+// Generate before, and on nothing else in the job.
 func TestGenerate(t *testing.T) {
 	for _, n := range sizes {
 		var first, second []string
@@ -320,7 +321,8 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
-// TestGenerateKeepsRowsAcrossShards drops the shard of each row and compares the rest.
+// TestGenerateKeepsRowsAcrossShards requires the same rows for different numbers of shards,
+// apart from their shards.
 func TestGenerateKeepsRowsAcrossShards(t *testing.T) {
 	rows := func(shards int) []string {
 		lines := outcome(t, func(b *engine.Builder) *engine.Dataset {

@@ -21,14 +21,14 @@ import (
 
 // RowWriter writes rows to a file.
 type RowWriter interface {
-	// Write writes a batch, which is borrowed.
+	// Write writes a batch, which it borrows.
 	Write(rows engine.Batch) error
 	// Close writes the end of the file, if it has one. It is called once, unless a Write
 	// failed.
 	Close() error
 }
 
-// recordWriter is a RowWriter that takes records.
+// recordWriter makes a RowWriter of a writer of Arrow records.
 type recordWriter struct {
 	to interface {
 		Write(rows arrow.Record) error
@@ -45,48 +45,48 @@ func writeTo(w RowWriter) func(rows arrow.Record) error {
 	return func(rows arrow.Record) error { return w.Write(arrowrows.Batch(rows)) }
 }
 
-// FileFormat says how the rows of a dataset become a file. Text formats have
-// Rows and perhaps Head, others have File. The functions are called by several
-// goroutines at once.
+// FileFormat defines how the rows of a dataset are written to a file. Text formats set Rows and
+// perhaps Head; other formats set File. Several goroutines call the functions at the same time.
 type FileFormat struct {
 	Op        string        // the operator's name, such as "WriteCSV"
-	Attrs     []engine.Attr // printable parameters
-	Extension string        // of the files of a directory, such as "csv"
+	Attrs     []engine.Attr // parameters that the plan shows
+	Extension string        // file name extension of the files in a directory, such as "csv"
 
-	// Head writes the beginning of a file; nil writes nothing.
+	// Head writes the beginning of a file. It may be nil.
 	Head func(w io.Writer) error
-	// Rows writes rows as text that does not depend on earlier rows, so that pieces can be
-	// concatenated.
+	// Rows returns a writer of rows as text. The text must not depend on earlier rows, so that
+	// parts can be concatenated.
 	Rows func(w io.Writer) RowWriter
-	// File writes a whole file. It gets batches whose bounds depend on the rows
-	// alone: of 65,536 rows, or fewer when they take 16 MiB.
+	// File returns a writer of a whole file. The writer gets batches whose bounds depend on the
+	// rows alone: they have 65,536 rows, or fewer if these take 16 MiB.
 	File func(w io.Writer, schema engine.Schema, mem columnar.Allocator) (RowWriter, error)
 }
 
-// Bounds of the batches of a file in a columnar format, and of the parts that it is assembled
-// from.
+// These are the bounds of the batches of a file in a columnar format, and of the parts from
+// which it is assembled.
 const (
 	fileChunkRows, fileChunkBytes = 64 << 10, 16 << 20
 	partChunkRows, partChunkBytes = 8 << 10, 1 << 20
 )
 
-// WriteFiles adds a sink that writes the rows of d in their order: to the file at path or,
-// perShard, to one file per shard in a directory at path, part-00000 and so on. It is for
-// packages that add formats of their own.
+// WriteFiles adds a sink that writes the rows of d in their order: to the file at path or, if
+// perShard is true, to one file per shard in a directory at path. Those are named part-00000
+// and so on. WriteFiles is for packages that add other formats.
 //
-// Everything is written into a hidden staging directory beside path. The output takes its place
-// only when the job has succeeded, together with the job's other outputs; incomplete output is
-// never visible. The next run with this path removes the remains of a killed run, or finishes
-// that run's commit if it had begun. On a cluster every worker writes its shards into the
-// staging directory, so all of them must see it at the same path. There a single file needs
-// twice its space until it takes its place, so that the machine that assembles it may fail.
+// Everything is written into a hidden staging directory beside path. The output is moved to
+// path only when the job has succeeded, together with the job's other outputs; incomplete
+// output is never visible. If a run is killed, the next run with this path removes the staged
+// files, or finishes the commit of the killed run if it had begun. On a cluster every worker
+// writes its shards into the staging directory, so all workers must see it at the same path.
+// There a single file needs twice its space until it is visible, as the parts are kept in case
+// the machine that assembles them fails.
 //
-// A path that begins with "client:" (engine.ClientPath) is written where the program was
-// started, whichever machines run the job. The rows are held in memory until the job has
-// finished, so this is for small results.
+// An output whose path begins with "client:" (engine.ClientPath) is written on the machine on
+// which the program was started, whichever machines run the job. The rows are held in memory
+// until the job has finished, so this is for small results.
 //
-// Where path exists, engine.IfExists decides. Two sinks of a job cannot have the same path; a
-// source may have it, as the old file stays until the job has ended.
+// If path exists, the option engine.IfExists decides what happens. Two sinks of a job cannot
+// have the same path. A source and a sink can, as the old file remains until the job has ended.
 func WriteFiles(d *engine.Dataset, path string, perShard bool, f FileFormat) {
 	writeFilesOn(d, path, perShard, f, osDisk{})
 }
@@ -129,12 +129,12 @@ type fileWriter struct {
 	engine.BaseOperator
 	out   *fileOutput
 	mem   memory.Allocator
-	file  *os.File // of the current shard, nil if none is open
+	file  *os.File // file of the current shard, nil if none is open
 	shard int
 	sum   *summed // checksum of file
 	buf   *bufio.Writer
 	rows  RowWriter
-	chunk *chunker // passes rows on, for formats that need chunks
+	chunk *chunker // regroups rows, for formats with File
 	index rowIndex
 }
 
@@ -170,8 +170,8 @@ func (w *fileWriter) write(rows arrow.Record) error {
 func (w *fileWriter) EndShard(_ *engine.Context, shard int, _ engine.Output) error {
 	w.index.endShard()
 	if w.file == nil {
-		// With one file per shard every shard has one; parts of a single file are made only for
-		// shards with rows.
+		// With one file per shard, shards without rows get a file too. Parts of a single file
+		// are made only for shards with rows.
 		if !w.out.perShard {
 			return nil
 		}
@@ -248,7 +248,7 @@ func (w *fileWriter) end() error {
 	return nil
 }
 
-// Close closes the file of a shard that did not end. The sink removes it.
+// Close closes the file of a shard that did not end. The sink removes the file.
 func (w *fileWriter) Close() error {
 	if w.chunk != nil {
 		w.chunk.release()
@@ -272,7 +272,7 @@ func (o *fileOutput) shardPath(shard int) string {
 	return filepath.Join(o.parts, name)
 }
 
-// failed adds to an error which output could not be written.
+// failed adds to err the path of the output that could not be written.
 func (o *fileOutput) failed(err error) error {
 	if err == nil {
 		return nil

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// cutAfter interrupts a run after the given number of its outputs have taken their places.
+// cutAfter interrupts a run after the given number of its outputs have been moved to their
+// targets.
 func cutAfter(t *testing.T, j *multipleOutputs, placed int, on func(*testDisk) outputDisk) {
 	t.Helper()
 	d := crashesAt(0)
@@ -26,12 +27,12 @@ func cutAfter(t *testing.T, j *multipleOutputs, placed int, on func(*testDisk) o
 	require.ErrorIs(t, j.run(on(d)), errDead)
 }
 
-// alteredRuns is a run of four outputs that was interrupted when two of them had taken their place,
-// on several kinds of disks.
+// alteredRuns has the kinds of disks on which tests interrupt a run of four outputs after two
+// of them have been moved to their targets.
 var alteredRuns = []struct {
 	replace bool
 	on      func(*testDisk) outputDisk
-	away    bool // the old output is moved away first
+	away    bool // an old output is moved away first
 	second  bool // an old file gets a second name
 }{{false, plainDisk, false, false}, {true, plainDisk, false, false}, {true, unexchanged, false, true}, {true, plain, true, false}}
 
@@ -49,9 +50,9 @@ func but(all map[string]string, name string) map[string]string {
 	return rest
 }
 
-// TestOutputsThatAreLost: if something else has removed a staged output, it is reported, and
-// the set is taken back. If an output is in its place and only its staging directory is gone,
-// nothing is reported.
+// TestOutputsThatAreLost requires that, if something else has removed a staged output, the next
+// run reports that and takes the set back. If an output is at its target and only its staging
+// directory has been removed, nothing must be reported.
 func TestOutputsThatAreLost(t *testing.T) {
 	for _, c := range alteredRuns {
 		for name, remove := range map[string]func(dir string, i int) string{
@@ -72,11 +73,11 @@ func TestOutputsThatAreLost(t *testing.T) {
 				cutAfter(t, &j, 2, c.on)
 				require.NoError(t, os.RemoveAll(remove(j.dir, lost)))
 				if _, err := os.Lstat(filepath.Join(j.dir, j.name(lost))); err != nil && name == "the hidden directory" {
-					delete(before, j.name(lost)) // it had been moved to the removed directory
+					delete(before, j.name(lost)) // the old output had been moved to the removed directory
 				}
 				at := fmt.Sprintf("replace %v, %s of %d", c.replace, name, lost)
 				j.rows = 5
-				for first := range 2 { // the second run finds no trace of the set
+				for first := range 2 { // the second run must find no trace of the set
 					next := multipleOutputs{dir: j.dir, outputs: 1, rows: 5}
 					err := next.run(&testDisk{})
 					if first == 0 {
@@ -105,14 +106,14 @@ func TestOutputsThatAreLost(t *testing.T) {
 	}
 }
 
-// TestOutputsWithoutTheirJournal: outputs in their places and staged outputs show that a set
-// was decided, even without its journal.
+// TestOutputsWithoutTheirJournal requires an error if the journal is lost, but some outputs of
+// a set are at their targets and others are staged, which shows that the set was decided.
 func TestOutputsWithoutTheirJournal(t *testing.T) {
 	for _, c := range alteredRuns {
 		for _, gone := range []string{".superstep-out-0/journal", ".superstep-out-0"} {
 			for _, i := range []int{0, 1, 3} {
 				if gone == ".superstep-out-0" && i != 3 {
-					continue // out-0 has left no other trace, and out-1 is in its place
+					continue // out-0 has left no trace but itself, and out-1 is at its target
 				}
 				j := multipleOutputs{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
 				j.makeOld(t)
@@ -129,7 +130,7 @@ func TestOutputsWithoutTheirJournal(t *testing.T) {
 					delete(before, fmt.Sprintf(".superstep.lock-out-%d", i))
 					require.Equal(t, before, treeChecksums(t, j.dir), at)
 				}
-				// The error says what to do.
+				// The job must succeed after the steps that the error advises.
 				for i := range j.outputs {
 					require.NoError(t, os.RemoveAll(filepath.Join(j.dir, fmt.Sprintf(".superstep-out-%d", i))))
 				}
@@ -138,10 +139,10 @@ func TestOutputsWithoutTheirJournal(t *testing.T) {
 				require.Equal(t, j.want(t), treeChecksums(t, j.dir), at)
 			}
 		}
-		// If all outputs have taken their places, or none, there is no error.
+		// If all outputs are at their targets, or none, there must be no error.
 		for _, placed := range []int{0, 3} {
 			if placed == 0 && c.away {
-				continue // the first output is about to take its place
+				continue // the first output's replacement has begun
 			}
 			j := multipleOutputs{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
 			before := j.makeOld(t)
@@ -159,8 +160,9 @@ func TestOutputsWithoutTheirJournal(t *testing.T) {
 	}
 }
 
-// TestOutputsAlteredByOthers: whatever others do to the outputs of an interrupted set, their files
-// stay, old outputs are put back or kept, and later runs are not blocked.
+// TestOutputsAlteredByOthers alters the outputs of an interrupted set in several ways, as other
+// programs may. It requires that the files of other programs stay, that old outputs are moved
+// back or kept beside, and that later runs are not blocked.
 func TestOutputsAlteredByOthers(t *testing.T) {
 	remove := func(t *testing.T, path string) { require.NoError(t, os.RemoveAll(path)) }
 	edit := func(t *testing.T, path string) { // edits the file in place
@@ -215,7 +217,7 @@ func TestOutputsAlteredByOthers(t *testing.T) {
 				}
 			}
 		}
-		// All of them are gone.
+		// All outputs have been removed.
 		j := multipleOutputs{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
 		before := j.makeOld(t)
 		cutAfter(t, &j, 2, c.on)
@@ -227,7 +229,7 @@ func TestOutputsAlteredByOthers(t *testing.T) {
 		want := map[string]string{}
 		maps.Copy(want, of(before, "out-0"))
 		maps.Copy(want, of(before, "out-1"))
-		if c.away || c.second { // the run had got this far
+		if c.away || c.second { // out-2 had been moved away or renamed when the run was interrupted
 			maps.Copy(want, of(before, "out-2"))
 		}
 		require.Equal(t, want, treeChecksums(t, j.dir))
@@ -236,8 +238,8 @@ func TestOutputsAlteredByOthers(t *testing.T) {
 	}
 }
 
-// TestOutputsMadeMeanwhile: if others replace an old output that the run was to replace, their
-// output stays, and the set is taken back.
+// TestOutputsMadeMeanwhile requires that, if another program replaces an old output that the
+// run was to replace, the output of that program stays and the set is taken back.
 func TestOutputsMadeMeanwhile(t *testing.T) {
 	for _, c := range alteredRuns {
 		for _, stood := range []bool{false, true} {
@@ -262,7 +264,7 @@ func TestOutputsMadeMeanwhile(t *testing.T) {
 				next := multipleOutputs{dir: j.dir, outputs: 3, first: 2, rows: 5}
 				err := next.run(&testDisk{})
 				kept := ".superstep.kept-out-2"
-				if content, ok := treeChecksums(t, j.dir)[kept]; ok { // an old output that had been moved or renamed by then
+				if content, ok := treeChecksums(t, j.dir)[kept]; ok { // the old output, if it had been moved or renamed before
 					require.Equal(t, before["out-2"], content)
 					require.ErrorContains(t, err, filepath.Join(j.dir, kept))
 					require.NoError(t, os.Remove(filepath.Join(j.dir, kept)))
@@ -276,9 +278,9 @@ func TestOutputsMadeMeanwhile(t *testing.T) {
 	}
 }
 
-// TestOutputsReplacedAfterTheirSet: a run is interrupted while it removes its staging
-// directories, so all its outputs are in place. The next run finishes it, whatever has happened
-// to the outputs since.
+// TestOutputsReplacedAfterTheirSet interrupts a run while it removes its staging directories,
+// when all its outputs are in place. The next run must remove the rest, whatever other programs
+// have done to the outputs since.
 func TestOutputsReplacedAfterTheirSet(t *testing.T) {
 	for _, c := range alteredRuns {
 		cut := 0
@@ -317,8 +319,9 @@ func TestOutputsReplacedAfterTheirSet(t *testing.T) {
 	}
 }
 
-// TestOutputsAlteredByOthersAndCutOff also interrupts the run that takes such a set back, at any
-// call of the disk. The next run finishes this, and no file of others is lost.
+// TestOutputsAlteredByOthersAndCutOff alters outputs of an interrupted set and also interrupts
+// the run that takes the set back, at each call of the disk. The next run must finish this, and
+// no file of other programs may be lost.
 func TestOutputsAlteredByOthersAndCutOff(t *testing.T) {
 	for _, c := range alteredRuns[1:] {
 		for at := 1; ; at += strideOf(3) {

@@ -14,16 +14,16 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Names within the staging directory.
+// These are names within the staging directory.
 const (
 	partsDir  = "parts-" // directory of the files of shards; the rest of its name is unique to the run
-	goneDir   = "gone"   // the same directory when it is to be removed
-	wholeFile = "whole"  // the file that is assembled from them
+	goneDir   = "gone"   // new name of that directory before it is removed
+	wholeFile = "whole"  // the file that is assembled from the files of shards
 	oldDir    = "old"    // the previous file or directory at the output's path
 )
 
-// fileOutput is the sink behind WriteFiles. The staged files of the subtasks take their place,
-// together with the other outputs of the run, or are removed.
+// fileOutput is the sink behind WriteFiles. It makes the staged files of the subtasks visible,
+// together with the other outputs of the run, or removes them.
 type fileOutput struct {
 	path     string // as the user wrote it
 	perShard bool
@@ -34,21 +34,22 @@ type fileOutput struct {
 	mem      memory.Allocator
 	disk     outputDisk
 
-	// Known from Begin on.
-	target string      // where the output goes, links followed
-	mode   fs.FileMode // of the file it replaces, 0 if there is none
+	// Begin sets the following fields.
+	target string      // absolute path of the output, with symbolic links resolved
+	mode   fs.FileMode // mode of the file that it replaces, 0 if there is none
 	stage  *staging
-	parts  string // directory for the files of shards; on other workers known from Join on
+	parts  string // directory for the files of shards; on other workers Join sets it
 
 	mu    sync.Mutex
-	wrote []partFile // by the subtasks of this process
+	wrote []partFile // files that the subtasks of this process have completed
 
-	// Known from Complete on.
+	// Complete sets the following fields.
 	how  engine.Completion
-	made *placement // the complete output; nil if there is none, or nothing of it is left
+	made *placement // the complete output; nil if there is none, or if it has been taken back
 }
 
-// Begin refuses an output that exists or cannot be written, and makes the staging directory.
+// Begin makes the staging directory. It returns an error if the output exists and must not be
+// replaced, or cannot be written.
 func (o *fileOutput) Begin() error {
 	if err := o.locate(); err != nil {
 		return err
@@ -58,7 +59,7 @@ func (o *fileOutput) Begin() error {
 	if err != nil {
 		return o.failed(err)
 	}
-	// Check the target only now that no other run can write here.
+	// The target is checked only now, while the lock keeps other runs from writing it.
 	if o.mode, err = checkTarget(o.path, o.target, o.perShard, o.replace); err == nil {
 		if o.parts, err = stage.makeParts(); err == nil {
 			o.stage, o.wrote = stage, nil
@@ -71,7 +72,7 @@ func (o *fileOutput) Begin() error {
 	return errors.Join(err, stage.remove())
 }
 
-// locate finds the path of the output and checks the directory that contains it.
+// locate determines the absolute path of the output and checks the directory that contains it.
 func (o *fileOutput) locate() error {
 	target, err := filepath.Abs(o.path)
 	if err != nil {
@@ -99,8 +100,8 @@ func (o *fileOutput) locate() error {
 // Aside returns the staging directory.
 func (o *fileOutput) Aside() string { return stagingDir(o.target) }
 
-// Complete assembles the output, and seals it if another process may have to finish. The output
-// is verified when it takes its place.
+// Complete assembles the output. It also writes the seal if another process may have to finish
+// the commit. Place verifies the output.
 func (o *fileOutput) Complete(c engine.Completion) error {
 	o.how = c
 	if c.Resumed {
@@ -140,7 +141,8 @@ func (o *fileOutput) complete() error {
 	return nil
 }
 
-// seal records the complete output, on disk if another process may have to finish.
+// seal fills in the seal of the complete output, and writes it to disk if another process may
+// have to finish the commit.
 func (o *fileOutput) seal(made *placement) error {
 	info, err := os.Lstat(made.from())
 	if err != nil {
@@ -161,8 +163,9 @@ func (o *fileOutput) seal(made *placement) error {
 	return err
 }
 
-// joinSet records in the seal which set the output belongs to. The first output of the set is
-// sealed before the others. The name of its run is unique, and is the name of the set.
+// joinSet records in the seal to which set the output belongs. The first output of the set is
+// sealed before the others. The name of its directory of parts, which is unique, is the name of
+// the set.
 func (o *fileOutput) joinSet(made *placement) (err error) {
 	made.Journal = o.how.Set[0]
 	if made.Journal == made.stage {
@@ -179,7 +182,7 @@ func (o *fileOutput) joinSet(made *placement) (err error) {
 	return err
 }
 
-// Decide records on disk that the outputs of the set become visible.
+// Decide writes the journal, which records that the outputs of the set will become visible.
 func (o *fileOutput) Decide() error { return o.failed(decide(o.disk, o.made.Set, o.how.Set)) }
 
 // Place makes the output visible.
@@ -194,9 +197,9 @@ func (o *fileOutput) Place() error {
 	return o.failed(err)
 }
 
-// TakeBack undoes Place. Before that it records in the journal that the set is undone, because
-// no output may be taken back without this record. If the first output of the set could not
-// write it, the next one tries again.
+// TakeBack undoes Place. Before that it records in the journal that the set is undone, as no
+// output may be taken back without this record. If TakeBack of one output cannot write the
+// record, TakeBack of the next output tries again.
 func (o *fileOutput) TakeBack() error {
 	if o.made == nil {
 		return nil
@@ -234,7 +237,7 @@ func (o *fileOutput) Finish() {
 	_ = stage.remove()
 }
 
-// Commit makes the output visible if it is the only one.
+// Commit makes the output visible if it is the only output of the run.
 func (o *fileOutput) Commit() error {
 	err := o.Complete(engine.Completion{})
 	if err == nil {
@@ -257,8 +260,8 @@ func (o *fileOutput) Leave() error {
 	return stage.leave()
 }
 
-// Abort removes the staged files. If the output could not be taken back, it is left to the next
-// run, with the journal.
+// Abort removes the staged files. If the output could not be taken back, staged files and
+// journal remain, and the next run ends the commit.
 func (o *fileOutput) Abort() error {
 	if o.stage == nil {
 		return nil
@@ -277,8 +280,8 @@ func (o *fileOutput) Abort() error {
 	return stage.remove()
 }
 
-// renameFree moves a file to a path that must be free, for systems that cannot check and move
-// in one step.
+// renameFree moves a file to a path at which nothing may exist. It is for systems that cannot
+// check and move in one step.
 func renameFree(from, to string) error {
 	if _, err := os.Lstat(to); err == nil {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: fs.ErrExist}

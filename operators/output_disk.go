@@ -6,21 +6,22 @@ import (
 	"os"
 )
 
-// outputDisk has the file system calls that make outputs visible: all calls that change what
-// another process finds, or make it durable. Tests replace it by a disk that fails or ends the
-// process at any call, or that checks the order of calls.
+// outputDisk has the file system calls that make outputs visible: all calls that change files
+// and directories which another process may read, and all calls that make changes durable.
+// Tests replace it by a disk that fails or ends the process at any call, or that checks the
+// order of calls.
 type outputDisk interface {
-	// Create makes or truncates a file; Sync makes its content durable.
+	// Create creates or truncates a file. Sync makes the content of a file durable.
 	Create(path string) (*os.File, error)
 	Sync(f *os.File) error
 	// SyncDir makes the names in a directory durable.
 	SyncDir(dir string) error
 	Mkdir(path string) error
-	// Rename moves a file to a path and replaces any file there; RenameNew moves it to a path
-	// that must be free.
+	// Rename moves a file to a path and replaces any file there. RenameNew moves a file to a
+	// path at which nothing may exist.
 	Rename(from, to string) error
 	RenameNew(from, to string) error
-	// Exchange swaps two files or directories in one step, which some file systems cannot.
+	// Exchange swaps two files or directories in one step. Some file systems do not support it.
 	Exchange(a, b string) error
 	// Link gives a file a second name.
 	Link(from, to string) error
@@ -45,7 +46,7 @@ func (osDisk) Link(from, to string) error      { return os.Link(from, to) }
 func (osDisk) Remove(path string) error        { return os.Remove(path) }
 func (osDisk) RemoveAll(path string) error     { return os.RemoveAll(path) }
 
-// removeIfThere removes a file that may not be there.
+// removeIfThere removes a file if it exists.
 func removeIfThere(d outputDisk, path string) error {
 	if err := d.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -53,7 +54,7 @@ func removeIfThere(d outputDisk, path string) error {
 	return nil
 }
 
-// exists reports whether there is something at a path.
+// exists reports whether a file or directory exists at path.
 func exists(path string) (bool, error) {
 	_, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

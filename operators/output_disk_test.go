@@ -9,24 +9,25 @@ import (
 	"sync"
 )
 
-// testDisk is the system's disk without syncing, which is slow. Before its call number `at` it
-// calls `what`, whose error becomes that of the call. It can also lack calls that some systems
-// do not have.
+// testDisk is the operating system's disk, but it does not sync, which is slow. Before call
+// number `at` it calls `what`, and the call fails if that returns an error. Calls that some
+// systems do not support can be disabled.
 type testDisk struct {
 	mu   sync.Mutex
-	n    int // calls so far
+	n    int // number of calls so far
 	at   int // number of the call at which something happens, from 1
 	what func() error
-	dead bool // calls have no effect any more, as the process has ended
-	// plain says that the system can neither exchange nor link.
+	dead bool // calls no longer have an effect, as if the process had ended
+	// plain is set if the system supports neither exchange nor link.
 	plain bool
 	order *diskOrder // checks the order of calls; may be nil
-	last  string     // the call at which something happened
+	last  string     // the call at which what was called
 }
 
 var errDead = errors.New("the process has ended")
 
-// crashesAt ends the process before a call: this call and all later ones do nothing.
+// crashesAt returns a disk that simulates the end of the process before a call: this call and
+// all later calls do nothing.
 func crashesAt(at int) *testDisk {
 	d := &testDisk{at: at}
 	d.what = func() error {
@@ -36,12 +37,12 @@ func crashesAt(at int) *testDisk {
 	return d
 }
 
-// fails makes one call fail.
+// fails returns a disk of which one call fails.
 func fails(at int) *testDisk {
 	return &testDisk{at: at, what: func() error { return errNoSpace }}
 }
 
-// call is one call of the disk.
+// call performs one call of the disk by f, unless it must fail or do nothing.
 func (d *testDisk) call(name string, paths []string, f func() error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -112,21 +113,21 @@ func (d *testDisk) RemoveAll(path string) error {
 	return d.call("removeall", []string{path}, func() error { return os.RemoveAll(path) })
 }
 
-// noExchange is a disk that links, but cannot exchange.
+// noExchange is a disk that supports link, but not exchange.
 type noExchange struct{ *testDisk }
 
 func (noExchange) Exchange(string, string) error { return errors.ErrUnsupported }
 
-// diskOrder tracks what would survive a crash of the machine: files whose bytes were synced,
-// and names whose directory was synced.
+// diskOrder tracks what would survive a crash of the machine: files whose bytes have been
+// synced, and names whose directories have been synced.
 type diskOrder struct {
-	files, dirs map[string]bool // synced since they were written to
+	files, dirs map[string]bool // synced after their last change
 	targets     map[string]bool
 	wrong       []string
 	seen        int             // number of visible outputs
-	placed      map[string]bool // outputs that a crash may remove from their place
+	placed      map[string]bool // visible outputs whose rename is not durable yet
 	decided     bool
-	// cut, if set, ends the process before a call.
+	// cut, if set, is called before each call of the disk. If it returns true, the call fails.
 	cut func(name string, paths []string) bool
 }
 
@@ -140,7 +141,7 @@ func (o *diskOrder) need(ok bool, format string, args ...any) {
 	}
 }
 
-// whole requires that everything below a path is durable.
+// whole requires that all files and directories below a path are durable.
 func (o *diskOrder) whole(path, why string) {
 	_ = filepath.WalkDir(path, func(p string, e os.DirEntry, err error) error {
 		switch {
@@ -161,7 +162,7 @@ func (o *diskOrder) before(name string, paths []string) {
 		for t := range o.targets {
 			stage := stagingDir(t)
 			o.need(o.dirs[filepath.Dir(stage)], "decide: %s may be lost", stage)
-			if stage != filepath.Dir(to) { // the directory of the journal is checked together with the journal
+			if stage != filepath.Dir(to) { // the staging directory with the journal is checked when the journal is removed
 				o.need(o.dirs[stage], "decide: the names in %s may be lost", stage)
 			}
 			o.need(o.files[filepath.Join(stage, sealFile)], "decide: the seal in %s may be lost", stage)

@@ -10,7 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// join concatenates the parts of all shards to one file, and returns its description.
+// join assembles the parts of all shards into one file at path, and returns a description of
+// the file.
 func (o *fileOutput) join(path string, parts []partFile) (whole partFile, err error) {
 	file, err := o.disk.Create(path)
 	if err != nil {
@@ -43,8 +44,8 @@ func (o *fileOutput) join(path string, parts []partFile) (whole partFile, err er
 	return partFile{Shard: wholeOutput, Size: to.size, Sum: to.sum}, done.Close()
 }
 
-// joinText appends the text of one shard after another. Unless the parts are kept, each is
-// removed when it has been copied, so that only one part needs its space twice.
+// joinText appends the text of one shard after another. Unless the parts are kept, each part is
+// removed when it has been copied, so that only one part needs disk space twice.
 func (o *fileOutput) joinText(to io.Writer, parts []partFile) error {
 	if o.format.Head != nil {
 		if err := o.format.Head(to); err != nil {
@@ -61,8 +62,8 @@ func (o *fileOutput) joinText(to io.Writer, parts []partFile) error {
 	})
 }
 
-// writerOnly prevents io.CopyBuffer from letting the system copy, as every byte must be
-// checked.
+// writerOnly hides other methods of a writer, so that io.CopyBuffer does not let the operating
+// system copy: every byte must pass through summed.
 type writerOnly struct{ io.Writer }
 
 // joinRows reads the rows of one shard after another and writes them as one file.
@@ -76,7 +77,7 @@ func (o *fileOutput) joinRows(to io.Writer, parts []partFile) error {
 	defer chunks.release()
 	space := make([]byte, 256<<10)
 	err = o.eachPart(parts, func(part *os.File, p partFile) error {
-		// No length in it is trusted before the whole part has been verified.
+		// The whole part is verified before any length in it is trusted.
 		if err := p.check(part.Name(), p.read(part), space); err != nil {
 			return err
 		}
@@ -99,8 +100,8 @@ func (o *fileOutput) joinRows(to io.Writer, parts []partFile) error {
 	return buf.Flush()
 }
 
-// readPart reads the rows of a part. It fails if the bytes are not those that were written, as
-// they may have changed since they were verified.
+// readPart reads the rows of a part. It returns an error if the bytes differ from those that
+// were written, as they may have changed since they were verified.
 func (o *fileOutput) readPart(part *os.File, p partFile, chunks *chunker, buf []byte) error {
 	in := p.read(part)
 	r, err := batch.NewStreamReader(in, o.mem)
@@ -124,7 +125,7 @@ func (o *fileOutput) readPart(part *os.File, p partFile, chunks *chunker, buf []
 	}
 }
 
-// eachPart opens the parts of the shards that have rows, in order, and removes each after use.
+// eachPart opens the parts in the order of shards, calls use for each and then removes it.
 // Parts are kept if an interrupted commit may have to begin again.
 func (o *fileOutput) eachPart(parts []partFile, use func(part *os.File, p partFile) error) error {
 	for _, p := range parts {

@@ -13,25 +13,26 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// The outputs of one run become visible by one rename each, all of them or none:
+// The outputs of one run are a set: either all of them become visible, by one rename each, or
+// none. The steps are:
 //
-//  1. Each output is complete in its staging directory. A seal beside it says so, and where the
-//     journal of the set will be. All of that is durable before
-//  2. the journal is written, into the staging directory of the first output: from here on the
-//     set is to be finished.
-//  3. Each output takes its place.
-//  4. The staging directories are removed, the one with the journal last.
+//  1. Each output is complete in its staging directory. A seal beside it records that, and in
+//     which directory the journal of the set will be. All of this is made durable.
+//  2. The journal is written into the staging directory of the first output. From now on the
+//     set must be finished.
+//  3. Each output is moved to its target.
+//  4. The staging directories are removed; the one with the journal is the last.
 //
-// If step 3 fails, the journal is first rewritten to say that the set is to be undone. The
-// journal has a copy of every seal. It gets another name before step 4 begins. Until then, if
-// an output is neither in its staging directory nor in the place that its seal names, something
-// else has removed it, and the set is to be undone.
+// If step 3 fails, the journal is rewritten to record that the set must be undone, and then the
+// outputs are taken back. The journal has a copy of every seal. It is renamed before step 4
+// begins. If before that an output is neither in its staging directory nor at the target in its
+// seal, something else has removed it, and the set must be undone.
 //
-// A run that begins an output and finds a seal looks for the journal. If there is none, or it
-// is of another set, then the set was not decided, or all is done. The staging directory is
-// then removed, unless undecided finds signs of a lost journal. If there is one, the whole set
-// is first finished or undone, under the locks of all staging directories that remain; see
-// output_recovery.go.
+// A run that begins an output and finds a seal looks for the journal. If there is no journal,
+// or only the journal of another set, then either step 2 was not reached or step 4 is complete.
+// The staging directory is then removed, unless the function undecided finds signs of a lost
+// journal. If there is a journal, the whole set is first finished or undone, under the locks of
+// all staging directories that remain; see output_recovery.go.
 //
 // A set whose commit the caller has recorded (task.Completion.Recorded) has seals, but no
 // journal; see output_resume.go.
@@ -39,21 +40,21 @@ import (
 const (
 	sealFile    = "seal"
 	journalFile = "journal"
-	endedFile   = "ended" // name of the journal when only step 4 is left
+	endedFile   = "ended" // new name of the journal before step 4
 )
 
-// journal is the decision about a set.
+// journal records whether a set must be finished or undone.
 type journal struct {
 	Set     string   `msgpack:"set"`
 	Undo    bool     `msgpack:"undo"`
-	Members []member `msgpack:"members"` // the one with the journal first
+	Members []member `msgpack:"members"` // the first has the journal in its staging directory
 
-	ended bool // only step 4 is left
+	ended bool // only step 4 remains
 }
 
 // member is an output of a set.
 type member struct {
-	Dir  string `msgpack:"dir"` // its staging directory
+	Dir  string `msgpack:"dir"` // the staging directory of the output
 	Seal seal   `msgpack:"seal"`
 }
 
@@ -62,9 +63,9 @@ var (
 	journalCodec = shared.Msgpack[journal]()
 )
 
-// writeRecord writes a seal, receipt or journal atomically: its bytes, preceded by their
-// CRC-32C. It is written under another name in dir, and then renamed to path. The rename is
-// durable once the directory of path is synced.
+// writeRecord writes a seal, receipt or journal atomically. The file has the encoded record,
+// preceded by its CRC-32C. It is written under another name in dir, and then renamed to path.
+// The rename is durable only when the caller has synced the directory of path.
 func writeRecord[T any](d outputDisk, codec shared.Codec[T], dir, path string, v T) error {
 	data, err := codec.Append(make([]byte, 4), v)
 	if err != nil {
@@ -86,7 +87,8 @@ func writeRecord[T any](d outputDisk, codec shared.Codec[T], dir, path string, v
 	return d.Rename(made, path)
 }
 
-// readRecord reads what writeRecord has written. It returns the zero value if there is none.
+// readRecord reads a record that writeRecord has written. It returns the zero value if the file
+// does not exist.
 func readRecord[T any](codec shared.Codec[T], path string) (v T, err error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -107,7 +109,8 @@ func readRecord[T any](codec shared.Codec[T], path string) (v T, err error) {
 	return v, nil
 }
 
-// readJournal returns the journal of a set, and whether there is one.
+// readJournal returns the journal of a set in the staging directory dir, or false if there is
+// none.
 func readJournal(dir, set string) (journal, bool, error) {
 	if there, err := exists(filepath.Dir(dir)); err != nil || !there {
 		return journal{}, false, errors.Join(err, fmt.Errorf("an earlier run was cut off while it made several outputs visible, and %s, where it kept whether they are to be, is not there: "+
@@ -138,13 +141,13 @@ func findJournal(dir string) (journal, error) {
 // the zero value if there is none.
 func journalOf(dir string, sealed seal) (journal, error) {
 	if sealed.Set == "" {
-		return findJournal(dir) // only the journal may be left, or the seal may be lost
+		return findJournal(dir) // the seal may have been removed before the journal, or may be lost
 	}
 	j, _, err := readJournal(sealed.Journal, sealed.Set)
 	return j, err
 }
 
-// decide is step 2, for the set of the given staging directories.
+// decide performs step 2 for the set with the given staging directories.
 func decide(d outputDisk, set string, dirs []string) error {
 	j := journal{Set: set}
 	synced := map[string]bool{}
@@ -178,7 +181,7 @@ func writeJournal(d outputDisk, j journal) error {
 	return d.SyncDir(dir)
 }
 
-// endJournal records that only step 4 is left for a set.
+// endJournal renames the journal, which records that only step 4 remains.
 func endJournal(d outputDisk, dir string) error {
 	err := d.Rename(filepath.Join(dir, journalFile), filepath.Join(dir, endedFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -187,7 +190,8 @@ func endJournal(d outputDisk, dir string) error {
 	return err
 }
 
-// undo records that a decided set is to be undone. It is called before anything is undone.
+// undo records in the journal that a set must be undone. It must be called before any output is
+// taken back.
 func undo(d outputDisk, dir, set string) error {
 	j, there, err := readJournal(dir, set)
 	if err != nil || !there || j.Undo {
@@ -197,7 +201,7 @@ func undo(d outputDisk, dir, set string) error {
 	return writeJournal(d, j)
 }
 
-// waitsFor reports whether a journal still decides about outputs of a set.
+// waitsFor reports whether the journal in dir is still needed for other outputs of the set.
 func waitsFor(dir, set string) bool {
 	j, there, err := readJournal(dir, set)
 	return err != nil || there && slices.ContainsFunc(j.Members[1:], func(m member) bool {

@@ -18,7 +18,8 @@ import (
 const killedEnv = "SUPERSTEP_TEST_KILLED_AT"
 
 // TestOutputsOfAKilledProcess kills a process that makes outputs visible, by SIGKILL before a
-// call of its disk. The next run finds all outputs or none.
+// call of its disk. It requires that after the next run either all outputs of the killed run or
+// none have been visible.
 func TestOutputsOfAKilledProcess(t *testing.T) {
 	if at, err := strconv.Atoi(os.Getenv(killedEnv)); err == nil {
 		outputs, err := strconv.Atoi(os.Getenv("OUTPUTS"))

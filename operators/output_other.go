@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// lockFile makes a file that others cannot remove while it is open. That is the only locking on
-// these systems.
+// lockFile makes a file that other processes cannot remove while it is open. This serves as the
+// lock on systems other than Unix.
 func lockFile(path string) (*os.File, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, errInUse(path)
@@ -21,11 +21,12 @@ func lockFile(path string) (*os.File, error) {
 	return f, err
 }
 
-// unlockFile closes the file, which must precede its removal here.
+// unlockFile closes the file and then removes it, as these systems cannot remove an open file.
 func unlockFile(d outputDisk, f *os.File) error { return errors.Join(f.Close(), d.Remove(f.Name())) }
 
-// fileID returns 0, unknown. Only exchange needs it, which these systems do not have.
+// fileID returns 0, which means unknown. Only exchange needs the ID, and these systems do not
+// support exchange.
 func fileID(fs.FileInfo) uint64 { return 0 }
 
-// syncDir does nothing: directories cannot be synchronised here.
+// syncDir does nothing, as these systems cannot synchronise directories.
 func syncDir(string) error { return nil }

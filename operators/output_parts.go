@@ -13,20 +13,21 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// This file lets several workers write a fileOutput.
+// The functions of this file let several workers write a fileOutput.
 
-// writtenParts describes what one worker wrote.
+// writtenParts lists the files that one worker wrote.
 type writtenParts struct {
-	// Dir is the path of the directory. Its last element is unique to the run: another name
-	// means another directory, or another run.
+	// Dir is the path of the directory of the files. Its last element is unique to the run, so
+	// a different name shows that workers do not share the directory or belong to different
+	// runs.
 	Dir   string     `msgpack:"dir"`
 	Parts []partFile `msgpack:"parts"`
 }
 
-// writtenCodec encodes writtenParts. It trusts no length that it reads.
+// writtenCodec encodes writtenParts. It checks all lengths that it decodes.
 var writtenCodec = shared.Msgpack[writtenParts]()
 
-// note records that a shard's file is complete.
+// note adds the complete file of a shard to wrote.
 func (o *fileOutput) note(p partFile) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -46,7 +47,7 @@ func (o *fileOutput) Join() error {
 	return nil
 }
 
-// findParts returns the directory for files of shards in a staging directory.
+// findParts returns the directory for files of shards in the staging directory.
 func findParts(stage string) (string, error) {
 	entries, err := os.ReadDir(stage)
 	if err != nil {
@@ -68,7 +69,8 @@ func findParts(stage string) (string, error) {
 	return found, nil
 }
 
-// unseen adds advice to the error of a worker that does not see what another one writes.
+// unseen adds advice to the error if a worker does not see the files that another worker has
+// written.
 func (o *fileOutput) unseen(err error) error {
 	dir := filepath.Dir(o.target)
 	return fmt.Errorf("%w; every worker writes its shards of an output into the same directory, so that %s must be one that all of them see at this path, "+
@@ -82,8 +84,8 @@ func (o *fileOutput) Written() ([]byte, error) {
 	return writtenCodec.Append(nil, writtenParts{Dir: o.parts, Parts: o.wrote})
 }
 
-// partsOf looks for the written files and returns them by shard. If written is nil, they are
-// those of this process.
+// partsOf checks that the written files exist and returns them in the order of shards. written
+// has the results of Written of all workers; if it is nil, only this process has written files.
 func (o *fileOutput) partsOf(written [][]byte) ([]partFile, error) {
 	by := make([]int, o.shards) // 1 + the worker that wrote the shard
 	var parts []partFile
@@ -126,7 +128,8 @@ func (o *fileOutput) partsOf(written [][]byte) ([]partFile, error) {
 	return parts, nil
 }
 
-// look looks for the file of a shard that a worker wrote. Its content is verified later.
+// look checks that the file of a shard that a worker wrote exists and has the right size. Its
+// content is verified later.
 func (o *fileOutput) look(worker int, p partFile) error {
 	path := o.shardPath(p.Shard)
 	info, err := os.Stat(path)

@@ -23,7 +23,7 @@ import (
 
 var numberSchema = arrow.NewSchema([]arrow.Field{{Name: "n", Type: arrow.PrimitiveTypes.Int64}}, nil)
 
-// everyThird is a source of 50 numbers in each of two shards out of three.
+// everyThird is a source with 50 numbers in two of every three shards.
 type everyThird struct{}
 
 func (everyThird) Open(*task.Context) error { return nil }
@@ -59,7 +59,7 @@ func (r numberRows) Write(rows arrow.Record) error {
 	return nil
 }
 
-// numberText and numberColumns are the two kinds of format.
+// numberText is a text format, and numberColumns a columnar format.
 var (
 	numberText = FileFormat{Op: "WriteNumbers", Extension: "txt",
 		Rows: func(w io.Writer) RowWriter { return recordWriter{numberRows{w}} },
@@ -69,8 +69,8 @@ var (
 
 const partShards = 16
 
-// writeParts writes the numbers as five subtasks on several workers. Each worker has its own
-// sink for the path.
+// writeParts runs a job that writes the numbers by five subtasks on the given number of
+// workers. sink returns the sink of each worker.
 func writeParts(t *testing.T, workers int, sink func(worker int) *fileOutput) error {
 	column := []plan.Column{{Name: "n", Type: "int64"}}
 	g := &plan.Graph{Job: "parts", Shards: partShards, Nodes: []plan.Node{
@@ -96,7 +96,7 @@ func writeParts(t *testing.T, workers int, sink func(worker int) *fileOutput) er
 	return err
 }
 
-// TestOutputOfParts requires the same bytes whichever workers write them, and no other files.
+// TestOutputOfParts requires the same bytes for every number of workers, and no other files.
 func TestOutputOfParts(t *testing.T) {
 	for _, format := range []FileFormat{numberText, numberColumns} {
 		for _, perShard := range []bool{false, true} {
@@ -123,8 +123,8 @@ func TestOutputOfParts(t *testing.T) {
 	}
 }
 
-// TestOutputThatIsNotShared: if a worker does not see the files of worker 0, one of the two
-// fails, and nothing becomes visible.
+// TestOutputThatIsNotShared requires that, if a worker does not see the files of worker 0, one
+// of the two fails and nothing becomes visible.
 func TestOutputThatIsNotShared(t *testing.T) {
 	here, there := t.TempDir(), t.TempDir()
 	sink := func(elsewhere string) func(worker int) *fileOutput {
@@ -149,7 +149,7 @@ func TestOutputThatIsNotShared(t *testing.T) {
 	require.ErrorContains(t, err, advice)
 	require.Empty(t, tree(t, here))
 
-	// Files that a killed run left look like the directory of this run.
+	// A killed run has left a directory that the worker takes for the directory of this run.
 	left := filepath.Join(there, ".superstep-out", partsDir+"0123")
 	require.NoError(t, os.MkdirAll(left, 0o700))
 	err = writeParts(t, 2, sink(there))
@@ -161,10 +161,10 @@ func TestOutputThatIsNotShared(t *testing.T) {
 	require.ErrorContains(t, writeParts(t, 2, sink(there)), "holds the files of two runs, parts-0123 and parts-4567")
 }
 
-// five is the checksum of the bytes that the test writes.
+// five is the checksum of the bytes that the tests write to a part.
 var five = disk.Checksum(0, []byte("five\n"))
 
-// TestPartsAreVerified: parts are verified before anything becomes visible.
+// TestPartsAreVerified requires that parts are verified before anything becomes visible.
 func TestPartsAreVerified(t *testing.T) {
 	for _, perShard := range []bool{false, true} {
 		dir := t.TempDir()
@@ -187,7 +187,7 @@ func TestPartsAreVerified(t *testing.T) {
 		} {
 			require.ErrorContains(t, commitParts(out, written), want)
 		}
-		one := [][]byte{say(out.parts), say("/mnt"+out.parts, partFile{Shard: 1, Size: 5, Sum: five})} // mounted at another path
+		one := [][]byte{say(out.parts), say("/mnt"+out.parts, partFile{Shard: 1, Size: 5, Sum: five})} // the same directory, mounted at another path
 		if perShard {
 			require.ErrorContains(t, commitParts(out, one), "none of 2 workers wrote shard 0")
 			require.NoError(t, out.Abort())
@@ -200,8 +200,8 @@ func TestPartsAreVerified(t *testing.T) {
 	}
 }
 
-// TestLateWriters: a worker may still write after its run was given up. It can neither add
-// files to a directory that is being removed, nor change files of the next run.
+// TestLateWriters requires that a worker that still writes after its run has been given up can
+// neither add files to a directory that is being removed, nor change files of the next run.
 func TestLateWriters(t *testing.T) {
 	dir := t.TempDir()
 	make := func() *fileOutput {
@@ -222,8 +222,9 @@ func TestLateWriters(t *testing.T) {
 	require.Empty(t, tree(t, dir))
 }
 
-// FuzzCommitParts: no bytes of a worker cause a panic, and missing shards never become part of
-// the output.
+// FuzzCommitParts decodes arbitrary bytes as the list of a worker's parts. They must never
+// cause a panic. Either the commit must fail and leave no files, or the output must have no
+// rows, as none were written.
 func FuzzCommitParts(f *testing.F) {
 	for _, parts := range [][]partFile{nil, {{1, 5, 0, ""}}, {{0, 0, 0, ""}, {1, 5, 0, "part"}}, {{1, 1 << 40, 0, ""}}, {{-1, 0, 0, ""}}, {{1, -1, 0, ""}}} {
 		data, err := writtenCodec.Append(nil, writtenParts{Dir: "here", Parts: parts})
@@ -236,7 +237,7 @@ func FuzzCommitParts(f *testing.F) {
 		dir := t.TempDir()
 		out := &fileOutput{path: filepath.Join(dir, "out"), format: numberText, schema: numberSchema, shards: 2, disk: osDisk{}}
 		require.NoError(t, out.Begin())
-		if w, err := writtenCodec.Decode(data); err == nil { // lets it pass the first check
+		if w, err := writtenCodec.Decode(data); err == nil { // makes the directory pass the first check
 			w.Dir = out.parts
 			data, err = writtenCodec.Append(nil, w)
 			require.NoError(t, err)

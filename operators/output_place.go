@@ -9,30 +9,33 @@ import (
 	"strings"
 )
 
-// seal describes the complete output in a staging directory that waits to take its place. It
-// holds everything that another process needs to put the output there, or to take it back.
+// seal describes a complete output that is in its staging directory until it is moved to its
+// target. It has everything that another process needs to move the output there, or to take it
+// back.
 type seal struct {
 	// Run is the name of the directory of parts, which is unique to the run.
 	Run string `msgpack:"run"`
-	// ID identifies the file or directory that takes the place, 0 if unknown.
+	// ID is the file ID of the staged file or directory, 0 if unknown.
 	ID uint64 `msgpack:"id"`
-	// Target is the output's place, as an absolute path.
+	// Target is the absolute path at which the output becomes visible.
 	Target string `msgpack:"target"`
-	// PerShard says that the output is a directory. Replace says that it may replace another.
+	// PerShard is set if the output is a directory. Replace is set if it may replace an
+	// existing output.
 	PerShard bool `msgpack:"shards"`
 	Replace  bool `msgpack:"replace"`
-	// Files are the files of the output: the one, or those of all shards in their directory.
+	// Files describes the single file of the output, or the files of all shards in the
+	// directory.
 	Files []partFile `msgpack:"files"`
-	// Before describes what was at Target when the output was complete. Nothing else is
-	// replaced.
+	// Before describes what was at Target when the output was complete. If Target has changed
+	// since then, it is not replaced.
 	Before fileState `msgpack:"before"`
-	// Journal is the staging directory that has the journal of the set. It is "" if the output
-	// is the only one, or if the caller has recorded the commit. Set is the name of the set.
+	// Journal is the staging directory with the journal of the set. It is "" if the set has
+	// only one output, or if the caller records the commit. Set is the name of the set.
 	Journal string `msgpack:"journal"`
 	Set     string `msgpack:"set"`
-	// Dirs are the staging directories of the set; only the seal in Journal has them. First
-	// describes the first output of the set; the other seals have it. If the journal is gone,
-	// they tell what was decided.
+	// Dirs has the staging directories of the set; only the first output's seal has it. First
+	// describes the first output of the set, in all seals. If the journal is lost, they show
+	// whether the set had been decided.
 	Dirs  []string `msgpack:"dirs,omitempty"`
 	First firstOf  `msgpack:"first"`
 }
@@ -43,12 +46,12 @@ type firstOf struct {
 	Made   fileState `msgpack:"made"`
 }
 
-// placement is a complete output on its way from its staging directory to its place.
+// placement moves a complete output from its staging directory to its target, or back.
 type placement struct {
 	seal
-	stage         string // its staging directory
+	stage         string // staging directory of the output
 	disk          outputDisk
-	completedHere bool // this process completed it and has not tried to place it
+	completedHere bool // this process has completed the output and has not tried to place it yet
 }
 
 // from returns the staged path of the output.
@@ -59,8 +62,8 @@ func (p *placement) from() string {
 	return filepath.Join(p.stage, wholeFile)
 }
 
-// old returns the path that the replaced output is moved to. If the two are exchanged, it is at
-// from instead.
+// old returns the path to which the replaced output is moved. If the outputs are exchanged, the
+// replaced output is at from() instead.
 func (p *placement) old() string { return filepath.Join(p.stage, oldDir) }
 
 // location is the location of a complete output.
@@ -68,13 +71,13 @@ type location int
 
 const (
 	inStaging location = iota // in its staging directory
-	inPlace                   // in its place
-	notFound                  // in neither
+	inPlace                   // at its target
+	notFound                  // neither in its staging directory nor at its target
 )
 
-// where looks for a complete output. The output is in its place if what is there matches the
-// seal's description; otherwise why says what is wrong. A staged output is verified later, when
-// it takes its place.
+// where returns where a complete output is. The output is in place if the files at the target
+// match the seal. If it is not found, why says what is wrong. A staged output is verified
+// later, when it is moved.
 func (p *placement) where() (at location, why, err error) {
 	info, err := os.Lstat(p.from())
 	switch {
@@ -83,11 +86,12 @@ func (p *placement) where() (at location, why, err error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return 0, nil, err
 	}
-	// The output is in its place, or an exchange has put the replaced output here.
+	// The output may be at its target: its staged path does not exist, or an exchange has put
+	// the replaced output there.
 	return p.inPlace()
 }
 
-// inPlace is where for an output that is not in its staging directory.
+// inPlace returns the results of where for an output that is not in its staging directory.
 func (p *placement) inPlace() (at location, why, err error) {
 	err = p.verify(p.Target)
 	if d := (*damageError)(nil); errors.As(err, &d) {
@@ -96,8 +100,8 @@ func (p *placement) inPlace() (at location, why, err error) {
 	return inPlace, nil, err
 }
 
-// place moves a complete output to its place, durably. If that is done already, it does
-// nothing.
+// place moves a complete output to its target, durably. It does not move an output that is
+// already there.
 func (p *placement) place() error {
 	at, why, err := p.where()
 	if err != nil {
@@ -118,10 +122,10 @@ func (p *placement) place() error {
 	return p.disk.SyncDir(filepath.Dir(p.Target))
 }
 
-// errTaken marks errors that say that something else is in an output's place.
+// errTaken is wrapped by errors that say that something else is at an output's target.
 var errTaken = errors.New("its place is taken")
 
-// takenError is an error that is errTaken.
+// takenError wraps err and errTaken.
 type takenError struct {
 	target string
 	err    error
@@ -133,10 +137,10 @@ func (e *takenError) Error() string {
 
 func (e *takenError) Unwrap() []error { return []error{errTaken, e.err} }
 
-// taken returns the error that something else is in the output's place.
+// taken returns an error that says that something else is at the output's target.
 func (p *placement) taken(err error) error { return &takenError{p.Target, err} }
 
-// errChanged says that the output's place has changed since the output was complete.
+// errChanged says that the target has changed since the output was complete.
 var errChanged = errors.New("it is not what stood there when the output was complete, and is not replaced; run the job again to replace it too, or choose another path")
 
 // move makes the output visible.
@@ -144,7 +148,7 @@ func (p *placement) move() error {
 	// The target may have changed since the run began.
 	if _, err := checkTarget(p.Target, p.Target, p.PerShard, p.Replace); err != nil {
 		if errors.As(err, new(*fs.PathError)) {
-			return err // it is unknown what is there
+			return err // it is unknown what is at the target
 		}
 		return p.taken(err)
 	}
@@ -155,7 +159,7 @@ func (p *placement) move() error {
 	case p.Replace:
 		return p.replace()
 	case p.PerShard:
-		// An empty directory counts as none.
+		// An empty directory counts as no output, so it is removed.
 		if err := removeIfThere(p.disk, p.Target); errors.Is(err, fs.ErrExist) {
 			return p.taken(err)
 		} else if err != nil {
@@ -165,7 +169,7 @@ func (p *placement) move() error {
 	return p.moveNew()
 }
 
-// moveNew is move to a free path.
+// moveNew moves the output to its target, at which nothing may exist.
 func (p *placement) moveNew() error {
 	err := p.disk.RenameNew(p.from(), p.Target)
 	if errors.Is(err, fs.ErrExist) {
@@ -174,10 +178,11 @@ func (p *placement) moveNew() error {
 	return err
 }
 
-// replace moves a complete output to the place of an old one, which is kept until the whole set
-// is in place. If the system can, it exchanges the two in one step. Otherwise it gives an old
-// file a second name and overwrites it, or else moves the old output away first. restoreOld
-// repairs an interruption between these last two steps.
+// replace moves a complete output to its target in place of an old output, which is kept until
+// the whole set is in place. If the file system supports it, replace exchanges the two in one
+// step. Otherwise it links an old file to a second name and renames the new file over the first
+// name. If that is impossible too, it moves the old output away and then moves the new one to
+// the target. restoreOld repairs an interruption between the last two moves.
 func (p *placement) replace() error {
 	// An earlier attempt may have been interrupted after its first step.
 	if err := p.restore(); err != nil {
@@ -217,9 +222,9 @@ func (p *placement) replace() error {
 	return nil
 }
 
-// checkTarget returns an error if an output may not take its place, as far as can be known now.
-// It also returns the permissions of the file that it replaces, 0 if there is none. name is the
-// path in messages.
+// checkTarget returns an error if an output cannot be moved to target, given what is there now.
+// It also returns the permissions of the file that would be replaced, or 0 if there is none.
+// name is the path in messages.
 func checkTarget(name, target string, perShard, replace bool) (fs.FileMode, error) {
 	info, err := os.Lstat(target)
 	switch {
@@ -243,8 +248,8 @@ func outputExists(name string) error {
 	return fmt.Errorf("output %s exists: choose another path, or replace it with --if-exists replace (engine.IfExists(engine.Replace))", name)
 }
 
-// checkDir refuses to replace a directory that holds anything but an output like this one. An
-// empty directory counts as none.
+// checkDir returns an error if a directory at the target must not be replaced: it may contain
+// only files of an output of the same format. An empty directory counts as no output.
 func checkDir(name, target string, info fs.FileInfo, replace bool) error {
 	if !info.IsDir() {
 		return fmt.Errorf("output %s is a file, and one file per shard needs a directory; remove it or choose another path", name)

@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// recovery is a set of outputs of an interrupted run, which another run finishes or undoes.
+// recovery finishes or undoes the set of outputs of an interrupted run.
 type recovery struct {
 	journal
 	disk           outputDisk
 	journalStaging *staging   // staging directory with the journal
 	left           []*staging // the other staging directories that still exist
 	all            []*placement
-	gone           map[*placement]bool // outputs that are gone from their staging directories
+	gone           map[*placement]bool // outputs whose staging directories no longer exist or belong to another run
 }
 
-// endSet finishes or undoes the set of an interrupted run, and removes its remains. It reports
-// whether the set was finished. If something else has changed the outputs, the set is undone as
-// far as possible, and the error says so. The set has then ended all the same, unless the error
-// is one of the disk.
+// endSet finishes or undoes the set of an interrupted run, and removes its staging directories.
+// It reports whether the set was finished. If something else has changed the outputs, endSet
+// undoes the set as far as possible and returns an error that says so; the journal and the
+// staging directories are removed nevertheless. They remain if the file system failed.
 func endSet(d outputDisk, j journal) (finished bool, err error) {
 	const doing = "end what an earlier run was cut off in, making several outputs visible: %w"
 	e := &recovery{disk: d, gone: map[*placement]bool{}}
@@ -31,7 +31,7 @@ func endSet(d outputDisk, j journal) (finished bool, err error) {
 	defer func() { err = errors.Join(err, e.leave()) }()
 	there := false
 	if e.journal, there, err = readJournal(j.Members[0].Dir, j.Set); err != nil || !there {
-		return false, err // another process has ended it meanwhile
+		return false, err // if there is no journal any more, another process has ended the set
 	}
 	if err := e.gather(); err != nil {
 		return false, fmt.Errorf(doing, err)
@@ -55,7 +55,7 @@ func endSet(d outputDisk, j journal) (finished bool, err error) {
 	return !e.Undo, nil
 }
 
-// gather finds the staging directories of the set that still exist, and takes their locks.
+// gather finds the staging directories of the set that still exist, and locks them.
 func (e *recovery) gather() error {
 	for i, m := range e.Members {
 		sealed, err := readRecord(sealCodec, filepath.Join(m.Dir, sealFile))
@@ -84,7 +84,8 @@ func (e *recovery) gather() error {
 }
 
 // resolve finishes the set or undoes it. amiss names the outputs that something else has
-// changed, so that they are lost or could not be undone. err is an error that stopped resolve.
+// changed, so that they are lost or could not be taken back. err is the error because of which
+// resolve could not continue.
 func (e *recovery) resolve() (amiss, err error) {
 	if !e.Undo {
 		for _, p := range e.all {
@@ -112,7 +113,7 @@ func (e *recovery) resolve() (amiss, err error) {
 	return amiss, nil
 }
 
-// place finishes one output.
+// place moves one output to its target, or checks that it is there.
 func (e *recovery) place(p *placement) error {
 	if !e.gone[p] {
 		return p.place()
@@ -124,8 +125,8 @@ func (e *recovery) place(p *placement) error {
 	return err
 }
 
-// takeBack undoes one output. An output without remains has been taken back already, unless it
-// is in its place.
+// takeBack takes back one output. An output without a staging directory has been taken back
+// before, unless it is at its target.
 func (e *recovery) takeBack(p *placement) (left, err error) {
 	if !e.gone[p] {
 		return p.takeBack()
@@ -137,7 +138,7 @@ func (e *recovery) takeBack(p *placement) (left, err error) {
 	return fmt.Errorf("%s stays as that run made it, as %s, with what stood there before, is gone", p.Target, p.stage), nil
 }
 
-// remove is step 4 of output_journal.go.
+// remove performs step 4 of output_journal.go.
 func (e *recovery) remove() error {
 	for len(e.left) > 0 {
 		s := e.left[len(e.left)-1]
@@ -173,7 +174,7 @@ func (e *recovery) dirs() []string {
 	return all
 }
 
-// and joins errors on one line.
+// and joins two errors, either of which may be nil, on one line.
 func and(a, b error) error {
 	switch {
 	case a == nil:
@@ -189,7 +190,7 @@ func sweepStaging(d outputDisk, dir string) error {
 	lock, err := lockFile(lockPath(dir))
 	if err != nil {
 		if errors.Is(err, errLocked) || errors.Is(err, fs.ErrNotExist) {
-			err = nil // another process has it, or its parent directory is gone
+			err = nil // another process holds the lock, or the parent directory does not exist
 		}
 		return err
 	}
@@ -198,9 +199,9 @@ func sweepStaging(d outputDisk, dir string) error {
 	return s.leave()
 }
 
-// undecided looks at a set that has a seal and no journal. It fails if some outputs of the set
-// have taken their place, or were about to, and others have not: the set must have been
-// decided, and the journal is lost.
+// undecided examines a set that has a seal but no journal. It returns an error if some outputs
+// of the set have been moved to their targets, or their replacement had begun, and others have
+// not: the set must then have been decided, and its journal is lost.
 func undecided(d outputDisk, dir string, sealed seal) error {
 	first, err := readRecord(sealCodec, filepath.Join(sealed.Journal, sealFile))
 	if err != nil {
@@ -235,7 +236,8 @@ func undecided(d outputDisk, dir string, sealed seal) error {
 			was, err = p.replaced()
 		}
 		if err == nil && (at != inStaging || was != "") {
-			// A run that is just working there removes the seal first.
+			// The seal is read again: if another run is using the directory, it has removed the
+			// seal first.
 			s, err = readRecord(sealCodec, path)
 		}
 		if err != nil {

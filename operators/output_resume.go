@@ -10,32 +10,33 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// This file lets another process finish the commit of a fileOutput if the caller has recorded
-// that it is to be finished (task.Completion.Recorded). The commit takes these steps on disk.
-// Each is durable before the next begins, so that another process can finish after an
-// interruption at any point:
+// The functions of this file let another process finish the commit of a fileOutput if the
+// caller has recorded that it must be finished (task.Completion.Recorded). The commit has the
+// following steps. Each is durable before the next begins, so that another process can finish
+// the commit after an interruption at any point:
 //
-//  1. The parts are assembled to one file, and kept. (Not with one file per shard.)
-//  2. The seal is written: a file in the staging directory that names the run and says that the
-//     output is complete. The other outputs of the run now do the same.
-//  3. The output takes its place; see placement.
+//  1. The parts are assembled into one file, and kept. (Outputs with one file per shard do not
+//     have this step.)
+//  2. The seal is written: a file in the staging directory that names the run and records that
+//     the output is complete. The other outputs of the run reach this step before step 3.
+//  3. The output is moved to its target; see placement.
 //  4. The receipt is written beside the output: a file that names the run. The other outputs of
-//     the run now do the same.
+//     the run reach this step before step 5.
 //  5. The staging directory is removed, the seal first.
-//  6. The receipt is removed by Settle, once it is recorded that the job has finished, so that
-//     nobody will resume it.
+//  6. Settle removes the receipt when it is recorded that the job has finished, so that no
+//     process will resume the commit.
 //
-// If the receipt names the run, the output has taken its place. If the seal names the run, step
-// 3 is done if the sealed output is not in the staging directory any more but complete in its
-// place. If it is in neither, something else removed it, which is an error. A later run with
-// the same output first removes seal, receipt and parts, under the lock of the output. So if
-// any of them is found, no later run has begun. If none is found, the state of the output is
-// unknown, and that is an error, although the output may be in its place.
+// If the receipt names the run, steps 1 to 4 are done. If the seal names the run, step 3 is
+// done if the sealed output is not in the staging directory but complete at its target. If it
+// is in neither place, something else has removed it, which is an error. A later run with the
+// same output first removes seal, receipt and parts, under the lock of the output. So if any of
+// them is found, no later run has begun. If none is found, the state of the output is unknown.
+// That is an error, although the output may be at its target.
 //
-// An exchange puts the replaced output where the sealed one was. The seal has the identity of
-// the sealed one, to tell the two apart.
+// An exchange puts the replaced output at the staged path of the sealed output. The seal has
+// the file ID of the sealed output, by which the two can be distinguished.
 
-// writeReceipt is step 4.
+// writeReceipt performs step 4.
 func (o *fileOutput) writeReceipt() error {
 	path := receiptPath(o.stage.dir)
 	if err := writeRecord(o.disk, sealCodec, o.stage.dir, path, seal{Run: o.made.Run}); err != nil {
@@ -44,8 +45,9 @@ func (o *fileOutput) writeReceipt() error {
 	return o.disk.SyncDir(filepath.Dir(path))
 }
 
-// resume is Complete in another process, from any step on. It returns with the lock held;
-// Finish or Leave releases it.
+// resume continues a commit that another process began, after whichever step it was
+// interrupted, up to the last step that Complete performs. It returns with the lock held;
+// Finish or Leave releases the lock.
 func (o *fileOutput) resume() error {
 	if len(o.how.Written) == 0 {
 		return o.failed(errors.New("it is not known what was written aside"))
@@ -67,7 +69,7 @@ func (o *fileOutput) resume() error {
 		return o.failed(err)
 	}
 	if sealed.Run == run {
-		sealed.Target = o.target // another machine may see it at another path
+		sealed.Target = o.target // the machine that wrote the seal may see the output at another path
 		o.made = &placement{seal: sealed, stage: o.stage.dir, disk: o.disk}
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk"
 )
 
-// resumeCase is an output of three shards, the second of which is empty.
+// resumeCase describes an output of three shards, of which the second is empty.
 type resumeCase struct {
 	name              string
 	perShard, replace bool
@@ -45,7 +45,8 @@ func (c *resumeCase) output(dir string, d *testDisk) *fileOutput {
 	return &fileOutput{path: filepath.Join(dir, "out"), perShard: c.perShard, replace: c.replace, format: numberText, shards: 3, disk: c.on(d)}
 }
 
-// commitParts commits as a recorded run does that has no other output.
+// commitParts performs the commit of a run that has only this output and whose commit is
+// recorded.
 func commitParts(o *fileOutput, written [][]byte) error {
 	err := o.Complete(engine.Completion{Written: written, Recorded: true})
 	if err == nil {
@@ -58,7 +59,7 @@ func commitParts(o *fileOutput, written [][]byte) error {
 	return nil
 }
 
-// resume does what a process does that finishes the commit of another.
+// resume performs what a process does to finish the commit of another process.
 func resume(o *fileOutput, written [][]byte) error {
 	err := o.Complete(engine.Completion{Written: written, Recorded: true, Resumed: true})
 	if err == nil {
@@ -71,7 +72,7 @@ func resume(o *fileOutput, written [][]byte) error {
 	return nil
 }
 
-// trees returns the trees before and after.
+// trees returns the expected files before and after the commit.
 func (c *resumeCase) trees() (before, after map[string]string) {
 	before = map[string]string{}
 	if !c.perShard {
@@ -86,7 +87,8 @@ func (c *resumeCase) trees() (before, after map[string]string) {
 	return before, map[string]string{"out/": "", "out/part-00000.txt": "n\nzero\n", "out/part-00001.txt": "n\n", "out/part-00002.txt": "n\ntwo\n"}
 }
 
-// write does everything that a run does before its commit.
+// write performs everything that a run does before its commit, and returns the result of
+// Written.
 func (c *resumeCase) write(t *testing.T, o *fileOutput) [][]byte {
 	require.NoError(t, o.Begin())
 	for shard, text := range []string{"zero\n", "", "two\n"} {
@@ -103,14 +105,14 @@ func (c *resumeCase) write(t *testing.T, o *fileOutput) [][]byte {
 	return [][]byte{written}
 }
 
-// crash ends the process of an output, which only releases its locks.
+// crash simulates the end of an output's process: it only releases the lock.
 func crash(o *fileOutput) {
 	if o.stage != nil {
 		o.stage.lock.Close()
 	}
 }
 
-// filesOf returns a tree without the names of directories.
+// filesOf returns a tree without its directories, whose names end in a slash.
 func filesOf(all map[string]string) map[string]string {
 	files := maps.Clone(all)
 	maps.DeleteFunc(files, func(name, _ string) bool { return strings.HasSuffix(name, "/") })
@@ -125,8 +127,8 @@ func visible(all map[string]string) map[string]string {
 }
 
 // TestResumeAfterEachStep ends the committing process at each call of the disk, and the
-// resuming process at each of its calls. The third process finishes. At any time the old or the
-// new output is in place, or none while it is being moved.
+// resuming process at each of its calls. A third process must finish the commit. At any time
+// the old or the new output must be visible, or none while it is being moved.
 func TestResumeAfterEachStep(t *testing.T) {
 	for _, c := range resumeCases {
 		t.Run(c.name, func(t *testing.T) {
@@ -162,7 +164,7 @@ func TestResumeAfterEachStep(t *testing.T) {
 						require.NoError(t, resume(o, written), "after %s and %s", disk.last, again.last)
 						require.Equal(t, after, visible(tree(t, dir)))
 					}
-					require.Len(t, tree(t, dir), len(after)+1, "the receipt alone is left")
+					require.Len(t, tree(t, dir), len(after)+1, "only the output and its receipt may remain")
 					require.NoError(t, o.Settle())
 					require.Equal(t, after, tree(t, dir))
 				}
@@ -171,7 +173,7 @@ func TestResumeAfterEachStep(t *testing.T) {
 	}
 }
 
-// standing checks that the visible output is complete, unless it is being moved in two steps.
+// standing requires that the visible output is complete, unless it is being moved in two steps.
 func (c *resumeCase) standing(t *testing.T, dir, cut string) {
 	before, after := c.trees()
 	whole := []map[string]string{before, after}
@@ -181,8 +183,8 @@ func (c *resumeCase) standing(t *testing.T, dir, cut string) {
 	require.Contains(t, whole, visible(tree(t, dir)), "after %q", cut)
 }
 
-// TestResumeOfWhatIsGone: if the state of the commit is unknown, resuming is an error, whatever
-// is at the path of the output.
+// TestResumeOfWhatIsGone requires that resuming fails if the state of the commit is unknown,
+// whatever is at the path of the output.
 func TestResumeOfWhatIsGone(t *testing.T) {
 	for _, c := range resumeCases {
 		t.Run(c.name, func(t *testing.T) {
@@ -195,7 +197,7 @@ func TestResumeOfWhatIsGone(t *testing.T) {
 			require.ErrorContains(t, resume(output(), written), "is not there any more")
 			require.Equal(t, before, tree(t, dir))
 
-			// Another run with the same output has begun and ended.
+			// In the next case another run with the same output has begun and ended.
 			disk := crashesAt(0)
 			o = c.output(dir, disk)
 			written = c.write(t, o)
@@ -211,8 +213,8 @@ func TestResumeOfWhatIsGone(t *testing.T) {
 	}
 }
 
-// TestResumeKeepsWhatCameBetween: if others have made an output in the meantime, it is replaced
-// only on request.
+// TestResumeKeepsWhatCameBetween requires that resuming does not replace a file that another
+// program has made at the path in the meantime.
 func TestResumeKeepsWhatCameBetween(t *testing.T) {
 	c := resumeCases[0]
 	dir := t.TempDir()
@@ -224,20 +226,21 @@ func TestResumeKeepsWhatCameBetween(t *testing.T) {
 		require.Error(t, commitParts(o, written))
 		crash(o)
 		if _, err := os.Lstat(filepath.Join(dir, "out")); err == nil {
-			require.Contains(t, disk.last, "syncdir") // the output has taken its place
+			require.Contains(t, disk.last, "syncdir") // the output is visible
 			return
 		}
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "out"), []byte("mine"), 0o666))
 		require.Error(t, resume(c.output(dir, crashesAt(0)), written))
 		require.Equal(t, map[string]string{"out": "mine"}, visible(tree(t, dir)))
 		require.NoError(t, os.Remove(filepath.Join(dir, "out")))
-		require.NoError(t, resume(c.output(dir, crashesAt(0)), written), "and it is taken up when there is room")
+		require.NoError(t, resume(c.output(dir, crashesAt(0)), written), "resuming must succeed when the other output has been removed")
 		require.NoError(t, os.RemoveAll(filepath.Join(dir, "out")))
 	}
 }
 
-// TestResumeFindsDamagedParts: if a part is damaged after the committing worker has ended, the
-// resuming worker finds it and makes nothing visible. A second attempt fails in the same way.
+// TestResumeFindsDamagedParts requires that, if a part is damaged after the committing worker
+// has ended, the resuming worker finds the damage and makes nothing visible. A second attempt
+// must fail in the same way.
 func TestResumeFindsDamagedParts(t *testing.T) {
 	for what, damage := range map[string]func(path string) error{
 		"the CRC-32C of its": func(path string) error {
@@ -269,8 +272,8 @@ func TestResumeFindsDamagedParts(t *testing.T) {
 	}
 }
 
-// TestResumableOutputsThatDoNotLast makes each sync of the disk fail in turn: an output is
-// never reported as visible after that.
+// TestResumableOutputsThatDoNotLast makes each sync of the disk fail in turn, and requires that
+// the commit then fails.
 func TestResumableOutputsThatDoNotLast(t *testing.T) {
 	for _, c := range resumeCases {
 		before, _ := c.trees()

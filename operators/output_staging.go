@@ -13,22 +13,24 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// staging is the hidden directory beside an output in which it is written. Its name derives
-// from that of the output. A locked file beside it says that a run is using it. The system
-// releases the lock when the process ends, so the next holder may remove what is there.
+// staging is the hidden directory beside an output in which the output is written. Its name is
+// derived from the name of the output. While a run uses the directory, it locks a file beside
+// it. The operating system releases the lock when the process ends, so the next holder of the
+// lock may remove the directory.
 type staging struct {
 	dir  string
 	lock *os.File
 	disk outputDisk
-	// noted says that a journal decides about this directory. Then the seal is removed last, as
-	// whoever ends the set finds the directory by it. Otherwise it is removed first, as a seal
-	// without its output means that the output has taken its place.
+	// noted is set if a journal lists this directory. The seal is then removed last, as a
+	// process that ends the set recognizes the directory by its seal. Otherwise the seal is
+	// removed first, as a seal without its staged output means that the output is at its
+	// target.
 	noted bool
 }
 
-// stagePrefix begins the names of all temporary files and directories beside an output. No
-// output may have such a name. The rest of the name is different for different outputs. For the
-// directory it is "-" and the name of the output; for files it is ".lock-", ".done-" or
+// stagePrefix is the prefix of the names of all temporary files and directories beside an
+// output. An output must not have such a name. The rest of the name is unique to the output:
+// for the directory "-" and the name of the output, and for files ".lock-", ".done-" or
 // ".kept-" and the name. For long names, "+" and a hash replace "-" and the name.
 const stagePrefix = ".superstep"
 
@@ -37,14 +39,15 @@ func stagingDir(target string) string {
 	parent, name := filepath.Split(target)
 	id := "-" + name
 	if len(name) > 100 {
-		// The longest names of file systems leave no room for a prefix.
+		// A prefix would make the longest names too long for file systems.
 		sum := xxh3.HashString128(name).Bytes()
 		id = "+" + hex.EncodeToString(sum[:])
 	}
 	return filepath.Join(parent, stagePrefix+id)
 }
 
-// siblingPath returns the path of a file beside a staging directory, for the same output.
+// siblingPath returns the path of a file of the given kind beside the staging directory dir,
+// for the same output.
 func siblingPath(dir, kind string) string {
 	parent, name := filepath.Split(dir)
 	return filepath.Join(parent, stagePrefix+"."+kind+strings.TrimPrefix(name, stagePrefix))
@@ -57,10 +60,10 @@ func lockPath(dir string) string { return siblingPath(dir, "lock") }
 func receiptPath(dir string) string { return siblingPath(dir, "done") }
 
 // lockPatience is how long a process that ends another run's commit waits for the lock of an
-// output: a worker that is being killed holds it until its process is gone.
+// output. A worker that is being killed holds the lock until its process has ended.
 const lockPatience = 10 * time.Second
 
-// holdStaging locks a staging directory and leaves it as it is.
+// holdStaging locks a staging directory without changing it.
 func holdStaging(d outputDisk, dir string) (*staging, error) {
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		lock, err := lockFile(lockPath(dir))
@@ -73,8 +76,9 @@ func holdStaging(d outputDisk, dir string) (*staging, error) {
 	}
 }
 
-// newStaging makes the directory for an output. Before that it finishes or undoes the commit of
-// a killed run. It reports whether that made an output visible.
+// newStaging makes the staging directory for an output. Before that it finishes or undoes the
+// commit of a killed run, if there is one. finished reports whether it has finished such a
+// commit.
 func newStaging(d outputDisk, target string) (s *staging, finished bool, err error) {
 	dir := stagingDir(target)
 	for range 10 {
@@ -97,8 +101,8 @@ func newStaging(d outputDisk, target string) (s *staging, finished bool, err err
 		if j.Set == "" {
 			return s, finished, s.begin(target)
 		}
-		// A process that waits for the locks of a set holds none, so two cannot wait for each
-		// other.
+		// The lock is released first: a process that waits for the locks of a set must not hold
+		// any, so that two processes cannot wait for each other.
 		if err := s.leave(); err != nil {
 			return nil, false, err
 		}
@@ -109,7 +113,7 @@ func newStaging(d outputDisk, target string) (s *staging, finished bool, err err
 	return nil, false, errors.New("other runs with this output are cut off again and again")
 }
 
-// begin makes an empty directory.
+// begin makes the staging directory, which is empty, after it has ended an interrupted commit.
 func (s *staging) begin(target string) error {
 	err := s.recover(target)
 	if err == nil {
@@ -136,14 +140,15 @@ func (s *staging) recover(target string) error {
 	return errors.Join(s.empty(), removeIfThere(s.disk, receiptPath(s.dir)))
 }
 
-// makeParts makes the directory for the files of shards. Its name is unique to this run: a
-// worker of an earlier attempt, on a machine that was thought dead, cannot write into it.
+// makeParts makes the directory for the files of shards. Its name is unique to this run, so
+// that a worker of an earlier attempt, on a machine that was wrongly considered dead, cannot
+// write into it.
 func (s *staging) makeParts() (string, error) {
 	dir, err := os.MkdirTemp(s.dir, partsDir+"*")
 	if err == nil {
-		// It may become the output itself, so it needs the permissions of an ordinary
-		// directory. No other process takes the name meanwhile, as it would need the lock,
-		// which is held here.
+		// The directory may become the output, so it is made again with the permissions of an
+		// ordinary directory. No other process takes the name meanwhile, as this process holds
+		// the lock.
 		err = os.Remove(dir)
 	}
 	if err != nil {
@@ -152,7 +157,8 @@ func (s *staging) makeParts() (string, error) {
 	return dir, s.disk.Mkdir(dir)
 }
 
-// remove deletes the directory, then the lock, as there must be no directory without a lock.
+// remove deletes the directory and then the lock file, as there must be no directory without a
+// lock.
 func (s *staging) remove() error {
 	if err := s.empty(); err != nil {
 		return errors.Join(err, s.leave())
@@ -160,8 +166,8 @@ func (s *staging) remove() error {
 	return s.leave()
 }
 
-// empty deletes the directory. It renames the directory of the files of shards first, so that
-// workers that still write cannot add more files.
+// empty deletes the directory. It first renames the directory of the files of shards, so that
+// workers that are still writing cannot add files.
 func (s *staging) empty() error {
 	if !s.noted {
 		if err := removeIfThere(s.disk, filepath.Join(s.dir, sealFile)); err != nil {
@@ -169,7 +175,7 @@ func (s *staging) empty() error {
 		}
 	}
 	if parts, err := findParts(s.dir); err == nil {
-		_ = s.disk.Rename(parts, filepath.Join(s.dir, goneDir)) // on failure its files are removed all the same
+		_ = s.disk.Rename(parts, filepath.Join(s.dir, goneDir)) // if this fails, the files are removed nevertheless
 	}
 	if s.noted {
 		entries, err := os.ReadDir(s.dir)
@@ -191,13 +197,13 @@ func (s *staging) empty() error {
 	return s.disk.RemoveAll(s.dir)
 }
 
-// leave releases the lock, and leaves the directory as it is.
+// leave releases the lock without changing the directory.
 func (s *staging) leave() error { return unlockFile(s.disk, s.lock) }
 
 // errInUse returns the error that the lock of an output is held.
 func errInUse(path string) error { return &inUseError{path} }
 
-// errLocked marks such an error.
+// errLocked is wrapped by the errors of errInUse.
 var errLocked = errors.New("the output is locked")
 
 type inUseError struct{ path string }

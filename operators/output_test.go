@@ -18,7 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/textfile"
 )
 
-// runSink runs a job for its sinks.
+// runSink runs a job that has only sinks, and returns its error.
 func runSink(t *testing.T, build func(b *engine.Builder), opts ...engine.Option) error {
 	t.Helper()
 	opts = append([]engine.Option{engine.Shards(testShards), engine.Allocator(batchtest.Allocator(t)), engine.SpillDir(t.TempDir())}, opts...)
@@ -31,7 +31,7 @@ func runSink(t *testing.T, build func(b *engine.Builder), opts ...engine.Option)
 }
 
 // sameFiles runs a job that writes to a path, at every setting. It requires that the job always
-// leaves the same bytes there, and returns the files by name.
+// writes the same bytes, and returns the files by name.
 func sameFiles(t *testing.T, name string, build func(b *engine.Builder, path string)) map[string]string {
 	t.Helper()
 	var first map[string]string
@@ -47,7 +47,7 @@ func sameFiles(t *testing.T, name string, build func(b *engine.Builder, path str
 	return first
 }
 
-// tree returns the content of all files below a directory, hidden ones too.
+// tree returns the content of all files below a directory, including hidden files.
 func tree(t *testing.T, dir string) map[string]string {
 	files := map[string]string{}
 	require.NoError(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
@@ -156,17 +156,17 @@ func TestOutputRefused(t *testing.T) {
 		}, c.opt)
 		require.ErrorContains(t, err, c.words)
 		require.ErrorContains(t, err, "operator WriteCSV (output_test.go:")
-		require.False(t, ran, "rows were processed for an output that cannot be written")
+		require.False(t, ran, "no row may be processed for an output that cannot be written")
 	}
 	err := runSink(t, writeLines(3, os.DevNull, CSVWriteOptions{}), replace)
-	require.Error(t, err) // the error depends on which call fails first in /dev
+	require.Error(t, err) // which error it is depends on which call fails first in /dev
 	require.Equal(t, before, tree(t, filepath.Join(dir, "full")))
 	require.Equal(t, map[string]string{
 		"old.csv": "old", "full/": "", "full/part-00000.csv": "old", "other/": "", "other/part-1": "x", "other/mine.txt": "precious",
 	}, without(tree2(t, dir), "dangling"))
 }
 
-// tree2 is tree for directories with links that lead nowhere.
+// tree2 does the same as tree, but before that it removes the link named dangling.
 func tree2(t *testing.T, dir string) map[string]string {
 	require.NoError(t, os.Remove(filepath.Join(dir, "dangling")))
 	return tree(t, dir)
@@ -199,7 +199,8 @@ func TestOutputMisuse(t *testing.T) {
 	})
 	require.Empty(t, tree(t, dir))
 
-	// If two sinks name the same path differently, this is found when the job begins.
+	// If two sinks have the same path with different spellings, this must be found when the job
+	// begins.
 	err := runSink(t, func(b *engine.Builder) {
 		d := FromSlice(b, lineRows(3))
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, "real"), 0o700))
@@ -228,7 +229,7 @@ func TestOutputReplaced(t *testing.T) {
 			require.Equal(t, os.FileMode(0o640), info.Mode().Perm())
 		}
 	}
-	// An empty directory counts as no output, and a link is followed.
+	// An empty directory counts as no output, and links are followed.
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "d"), 0o700))
 	require.NoError(t, runSink(t, writeLines(3, filepath.Join(dir, "d"), CSVWriteOptions{PerShard: true})))
@@ -256,7 +257,7 @@ func TestOutputOverItsOwnInput(t *testing.T) {
 	})
 }
 
-// TestOutputOfAFailedJob requires that a failed job leaves nothing, and that the old output
+// TestOutputOfAFailedJob requires that a failed job leaves no files, and that the old output
 // stays.
 func TestOutputOfAFailedJob(t *testing.T) {
 	for _, o := range []CSVWriteOptions{{}, {PerShard: true}} {
@@ -284,7 +285,8 @@ func TestOutputOfAFailedJob(t *testing.T) {
 	}
 }
 
-// TestOutputOfACancelledJob cancels the run from one of its functions.
+// TestOutputOfACancelledJob requires the same as TestOutputOfAFailedJob if a function of the
+// job cancels the run.
 func TestOutputOfACancelledJob(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -384,22 +386,23 @@ func TestOutputMadeByAnotherMeanwhile(t *testing.T) {
 	}
 }
 
-// TestOutputAfterAKilledRun creates what a killed run leaves: its directory and its lock file,
-// which is no longer locked.
+// TestOutputAfterAKilledRun creates the files that a killed run leaves: its staging directory
+// and its lock file, which is no longer locked. It requires that the next run removes them.
 func TestOutputAfterAKilledRun(t *testing.T) {
 	left := map[string]string{".superstep.lock-out": "", ".superstep-out/parts/0": "half", ".superstep-out/whole": "half"}
 	dir := writeFiles(t, left)
 	require.NoError(t, runSink(t, writeLines(3, filepath.Join(dir, "out"), CSVWriteOptions{})))
 	require.Equal(t, map[string]string{"out": linesCSV(lineRows(3))}, tree(t, dir))
 
-	// The run was killed after moving the old directory away and before moving the new one in.
-	// The old one is put back, and counts as existing.
+	// The run was killed after it had moved the old directory away and before it moved the new
+	// directory to the target. The old directory must be moved back, and counts as an existing
+	// output.
 	dir = writeFiles(t, map[string]string{".superstep-out/old/part-00000.csv": "old", ".superstep-out/parts/part-00000.csv": "new"})
 	err := runSink(t, writeLines(3, filepath.Join(dir, "out"), CSVWriteOptions{PerShard: true}))
 	require.ErrorContains(t, err, "exists")
 	require.Equal(t, map[string]string{"out/": "", "out/part-00000.csv": "old"}, tree(t, dir))
 
-	// The files of a run that is still running are not touched.
+	// The files of a run that is still running must not be touched.
 	lock, err := lockFile(filepath.Join(dir, ".superstep.lock-busy"))
 	require.NoError(t, err)
 	require.NoError(t, os.Mkdir(filepath.Join(dir, ".superstep-busy"), 0o700))

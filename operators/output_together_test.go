@@ -25,11 +25,11 @@ type multipleOutputs struct {
 	outputs int
 	replace bool
 	rows    int
-	first   int         // outputs before this one are left out
-	last    engine.Sink // commits when all outputs are visible; may be nil
+	first   int         // outputs with lower numbers are left out
+	last    engine.Sink // a sink that commits when all outputs are visible; may be nil
 }
 
-// name returns the name of an output; every second output is a directory.
+// name returns the name of output i. Every second output is a directory.
 func (j *multipleOutputs) name(i int) string { return fmt.Sprintf("out-%d", i) }
 
 var togetherFormats = []FileFormat{
@@ -58,7 +58,7 @@ func (j *multipleOutputs) run(d outputDisk) error {
 	return err
 }
 
-// want returns what a run of the job writes.
+// want returns the files that a run of the job writes.
 func (j *multipleOutputs) want(t *testing.T) map[string]string {
 	fresh := *j
 	fresh.dir, fresh.replace = t.TempDir(), false
@@ -77,7 +77,8 @@ func (j *multipleOutputs) makeOld(t *testing.T) map[string]string {
 	return treeChecksums(t, j.dir)
 }
 
-// treeChecksums is tree, but with checksums of the files that are not text.
+// treeChecksums returns the same as tree, but with checksums in place of files that are not
+// text.
 func treeChecksums(t *testing.T, dir string) map[string]string {
 	files := tree(t, dir)
 	for name, content := range files {
@@ -107,8 +108,9 @@ var cutOffs = []cutOff{
 
 func (c *cutOff) String() string { return fmt.Sprintf("%d outputs, replace %v", c.outputs, c.replace) }
 
-// TestOutputsTogether interrupts a run at any call of the disk. The next run of the job finds
-// all outputs of the previous one or none, and leaves its own outputs and nothing else.
+// TestOutputsTogether interrupts a run at each call of the disk. The next run of the job must
+// find either all outputs of the previous run or none, and must leave its own outputs and no
+// other files.
 func TestOutputsTogether(t *testing.T) {
 	for k, c := range cutOffs {
 		t.Run(fmt.Sprintf("%d: %s", k, &c), func(t *testing.T) {
@@ -128,7 +130,7 @@ func TestOutputsTogether(t *testing.T) {
 					require.Equal(t, first, treeChecksums(t, c.dir))
 					break
 				}
-				// The next run refuses outputs that exist.
+				// The next run must refuse outputs that exist.
 				next := c.multipleOutputs
 				next.rows, next.replace = 5, false
 				err = next.run(&testDisk{})
@@ -144,7 +146,7 @@ func TestOutputsTogether(t *testing.T) {
 				default:
 					undone++
 					require.ErrorContains(t, err, "exists", "call %d, %s", at, d.last)
-					// Outputs after the first existing one have not begun.
+					// Begin has not been called for outputs after the first that exists.
 					require.Equal(t, before, visible(got), "call %d, %s", at, d.last)
 				}
 				next.replace = true
@@ -157,8 +159,8 @@ func TestOutputsTogether(t *testing.T) {
 	}
 }
 
-// TestOutputsTogetherOnAFailingDisk makes one call of the disk fail. Either the run fails and
-// nothing is visible, as the error says, or it continues and everything is visible.
+// TestOutputsTogetherOnAFailingDisk makes one call of the disk fail. Either the run must fail,
+// with no output visible, as the error says, or it must succeed with all outputs visible.
 func TestOutputsTogetherOnAFailingDisk(t *testing.T) {
 	for k, c := range cutOffs {
 		t.Run(fmt.Sprintf("%d: %s", k, &c), func(t *testing.T) {
@@ -214,14 +216,14 @@ func atDecision(t *testing.T, j *multipleOutputs) {
 	require.ErrorIs(t, j.run(d), errDead)
 }
 
-// TestOutputsUndoneTogether makes the last of several outputs fail to take its place, in the
-// run itself or in a run that finishes an interrupted one. Then it interrupts the process at
-// any call of the disk. The next run could move that output to its place, but it must find all
-// outputs or none: a set that was partly undone is never partly finished.
+// TestOutputsUndoneTogether makes the move of the last of several outputs fail, in the run
+// itself or in a run that finishes an interrupted run. Then it interrupts the process at each
+// call of the disk. The next run could move that output to its target, but it must find all
+// outputs or none: a set that was partly undone must never be partly finished.
 func TestOutputsUndoneTogether(t *testing.T) {
 	for _, c := range []struct {
 		goesOn, replace bool
-		unnoted         bool // the journal cannot be rewritten either
+		unnoted         bool // rewriting the journal fails too
 	}{{false, true, false}, {true, false, false}, {true, true, true}} {
 		j := multipleOutputs{outputs: 3, rows: 7, replace: c.replace}
 		all := j.want(t)
@@ -253,7 +255,7 @@ func TestOutputsUndoneTogether(t *testing.T) {
 				require.ErrorContains(t, err, "exists", "call %d, %s", at, d.last)
 			} else {
 				undone++
-				delete(got, "out-0") // the next run may have written it
+				delete(got, "out-0") // the next run may have written this output
 				delete(before, "out-0")
 				require.Equal(t, before, got, "call %d, %s", at, d.last)
 			}
@@ -267,12 +269,13 @@ func TestOutputsUndoneTogether(t *testing.T) {
 	}
 }
 
-// TestOutputsOfACutOffRun: what happens to outputs that were decided before an interruption.
+// TestOutputsOfACutOffRun tests what the next run does with a set that was decided before an
+// interruption.
 func TestOutputsOfACutOffRun(t *testing.T) {
 	j := multipleOutputs{outputs: 4, rows: 7}
 	first := j.want(t)
 
-	// Another job with one of the outputs finishes all of them.
+	// Another job with one of the outputs must finish all of them.
 	j.dir = t.TempDir()
 	atDecision(t, &j)
 	require.Empty(t, visible(treeChecksums(t, j.dir)))
@@ -280,8 +283,8 @@ func TestOutputsOfACutOffRun(t *testing.T) {
 	require.ErrorContains(t, other.run(&testDisk{}), "it is that of an earlier run, which was cut off while it made its outputs visible and has just been finished")
 	require.Equal(t, first, treeChecksums(t, j.dir))
 
-	// If others have made an output at the path of one of the outputs, it stays, and none of
-	// the set is visible.
+	// If another program has made a file at the path of one of the outputs, it must stay, and
+	// no output of the set may be visible.
 	j.dir = t.TempDir()
 	atDecision(t, &j)
 	require.NoError(t, os.WriteFile(filepath.Join(j.dir, "out-2"), []byte("mine"), 0o600))
@@ -296,7 +299,7 @@ func TestOutputsOfACutOffRun(t *testing.T) {
 		require.False(t, strings.HasPrefix(name, "."), name)
 	}
 
-	// A damaged journal or seal is reported, and nothing is changed.
+	// A damaged journal or seal must be reported, and no file may be changed.
 	for _, file := range []string{".superstep-out-0/journal", ".superstep-out-3/seal"} {
 		j.dir = t.TempDir()
 		atDecision(t, &j)
@@ -325,9 +328,9 @@ func TestOutputsOfACutOffRun(t *testing.T) {
 	require.ErrorContains(t, other.run(&testDisk{}), filepath.Join(j.dir, "gone")+", where it kept whether they are to be, is not there: bring that directory back")
 }
 
-// TestOutputsLast checks, call by call, what a crash of the machine would leave. Before any
-// output is visible, all outputs and the decision are durable. Before the journal and the seals
-// are removed, the visible outputs are durable.
+// TestOutputsLast checks after each call what a crash of the machine would leave. Before any
+// output is visible, all outputs and the journal must be durable. Before the journal and the
+// seals are removed, the visible outputs must be durable.
 func TestOutputsLast(t *testing.T) {
 	for _, c := range cutOffs {
 		if c.outputs == 40 {
@@ -346,7 +349,7 @@ func TestOutputsLast(t *testing.T) {
 	}
 }
 
-// TestOutputNames: temporary files of different outputs never have the same name.
+// TestOutputNames requires that temporary files of different outputs never have the same name.
 func TestOutputNames(t *testing.T) {
 	dir := t.TempDir()
 	long := strings.Repeat("x", 120)
@@ -393,7 +396,8 @@ func TestOutputNames(t *testing.T) {
 	misuse("the output path client:a/b is taken by the sink added at", "client:a/b", "client:a/./b")
 }
 
-// failingSink calls a function when all outputs are visible, and fails.
+// failingSink is a sink whose Commit, which is called when all outputs are visible, calls then
+// and fails.
 type failingSink struct{ then func() }
 
 func (failingSink) Begin() error { return nil }
@@ -403,8 +407,9 @@ func (s failingSink) Commit() error {
 	return errNoSpace
 }
 
-// TestUndoIsNoted: a set of outputs is undone if another sink fails. Once one output is undone,
-// the next run undoes the others, wherever the undoing was interrupted or failed.
+// TestUndoIsNoted makes another sink fail, so that a set of outputs is taken back, and
+// interrupts the process or makes a call of the disk fail meanwhile. If one output has been
+// taken back by then, the next run must take back the others.
 func TestUndoIsNoted(t *testing.T) {
 	j := multipleOutputs{outputs: 4, rows: 7}
 	first := j.want(t)
@@ -413,7 +418,7 @@ func TestUndoIsNoted(t *testing.T) {
 	for _, dies := range []bool{true, false} {
 		undone := 0
 		for at := 1; ; at++ {
-			if at > 6 { // by then the decision to undo is recorded, and the first output taken back
+			if at > 6 { // by now the journal has been rewritten and the first output taken back
 				at += strideOf(4) - 1
 			}
 			j.dir, j.rows = t.TempDir(), 7
@@ -453,8 +458,8 @@ func TestUndoIsNoted(t *testing.T) {
 	}
 }
 
-// TestOutputsThatDoNotLast makes each sync of the disk fail in turn. The run fails and nothing
-// is visible, because no step relies on data that a crash may lose.
+// TestOutputsThatDoNotLast makes each sync of the disk fail in turn. The run must fail with no
+// output visible, as no step may rely on data that a crash may lose.
 func TestOutputsThatDoNotLast(t *testing.T) {
 	for _, c := range cutOffs {
 		if c.outputs == 40 {

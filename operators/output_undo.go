@@ -11,18 +11,19 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// fileState describes the file or directory at a path, so that a change can be detected. It does
-// not depend on names or on the path.
+// fileState describes the file or directory at a path, so that a change can be detected. It
+// does not depend on the path.
 type fileState struct {
 	There bool        `msgpack:"there"`
 	Type  fs.FileMode `msgpack:"type"`
 	ID    uint64      `msgpack:"id"`
-	Size  int64       `msgpack:"size"`  // of a file in bytes, of a directory in names
-	Time  int64       `msgpack:"time"`  // of a file: time of its last change, in ns
+	Size  int64       `msgpack:"size"`  // of a file: its bytes; of a directory: its number of entries
+	Time  int64       `msgpack:"time"`  // of a file: time of its last modification, in ns
 	Names uint64      `msgpack:"names"` // of a directory: a hash of its entries
 }
 
-// fileStateAt describes what is at a path, without reading the content.
+// fileStateAt returns the state of the file or directory at path. It does not read the content
+// of files.
 func fileStateAt(path string) (fileState, error) {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -55,14 +56,14 @@ func fileStateAt(path string) (fileState, error) {
 	return s, nil
 }
 
-// isEmptyDir reports whether it is an empty directory.
+// isEmptyDir reports whether s is the state of an empty directory.
 func (s fileState) isEmptyDir() bool { return s.There && s.Type == fs.ModeDir && s.Size == 0 }
 
-// takeBack undoes as much of place as was done: the old output is in its place again, and the
-// complete one is in its staging directory. If something else has replaced or changed the
-// complete output since, that is left as it is. If something else has removed it, its place is
-// free. An old output that cannot be put back is kept beside its place. left describes that,
-// and everything else that is not as it was before.
+// takeBack undoes as much of place as was done: it moves the old output back to the target, and
+// the complete output back to the staging directory. If something else has replaced or changed
+// the complete output since, takeBack does not touch it. If something else has removed it, the
+// target stays free. An old output that cannot be moved back is kept beside the target. left
+// describes that, and all other differences from the state before place.
 func (p *placement) takeBack() (left, err error) {
 	at, _, err := p.where()
 	if err != nil {
@@ -74,7 +75,7 @@ func (p *placement) takeBack() (left, err error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		// Another file with the same bytes must not be removed.
+		// A file with the same bytes that something else has put there must not be removed.
 		ours = err == nil && (p.ID == 0 || fileID(info) == p.ID)
 	}
 	if ours {
@@ -93,7 +94,7 @@ func (p *placement) takeBack() (left, err error) {
 	return left, p.disk.SyncDir(filepath.Dir(p.Target))
 }
 
-// undoMove undoes move for an output that is in its place.
+// undoMove undoes move for an output that is at its target.
 func (p *placement) undoMove() (left, err error) {
 	was, err := p.replaced()
 	switch {
@@ -112,13 +113,13 @@ func (p *placement) undoMove() (left, err error) {
 	return p.restoreOrKeepOld()
 }
 
-// replaced returns the path of the old output that was moved away, or of an old file that has
-// lost its first name; "" if there is none.
+// replaced returns the path of the old output that was moved away from the target, or of an old
+// file that only has its second name left. It returns "" if there is none.
 func (p *placement) replaced() (string, error) {
 	info, err := os.Lstat(p.old())
 	if err == nil {
 		if stands, err := os.Lstat(p.Target); err == nil && os.SameFile(info, stands) {
-			return "", nil // it has both names
+			return "", nil // the old file has both names
 		}
 		return p.old(), nil
 	}
@@ -135,8 +136,8 @@ func (p *placement) replaced() (string, error) {
 	return p.from(), nil
 }
 
-// restoreOld moves the old output back to its place. If something else is there, it does
-// nothing, and returns where the old output is.
+// restoreOld moves the old output back to the target. If something else is at the target, it
+// does nothing and returns the path of the old output.
 func (p *placement) restoreOld() (kept string, err error) {
 	was, err := p.replaced()
 	if err != nil || was == "" {
@@ -152,14 +153,15 @@ func (p *placement) restoreOld() (kept string, err error) {
 	case err != nil:
 		return "", err
 	}
-	// undoMove was interrupted when the complete output had both names.
+	// An interrupted undoMove has left the complete output with two names, one of which is the
+	// target.
 	if complete, err := os.Lstat(p.from()); err == nil && was != p.from() && os.SameFile(complete, stands) {
 		return "", p.disk.Rename(was, p.Target)
 	}
 	return was, nil
 }
 
-// restore brings back the old output, before the new one takes its place again.
+// restore moves the old output back to the target, before the new output replaces it again.
 func (p *placement) restore() error {
 	kept, err := p.restoreOld()
 	if err == nil && kept != "" {
@@ -168,7 +170,8 @@ func (p *placement) restore() error {
 	return err
 }
 
-// restoreOrKeepOld brings back the old output, or keeps it beside its place.
+// restoreOrKeepOld moves the old output back to the target, or to a path beside it if something
+// else is at the target.
 func (p *placement) restoreOrKeepOld() (left, err error) {
 	was, err := p.restoreOld()
 	if err != nil || was == "" {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile makes a file and locks it until unlockFile or the end of the process.
+// lockFile makes a file and locks it until unlockFile is called or the process ends.
 func lockFile(path string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
@@ -35,12 +35,12 @@ func lockFile(path string) (*os.File, error) {
 	}
 }
 
-// unlockFile removes the file and then releases its lock, so that nobody can lock a file that
-// is about to be removed.
+// unlockFile removes the file and then releases its lock, so that no process can lock a file
+// that is about to be removed.
 func unlockFile(d outputDisk, f *os.File) error { return errors.Join(d.Remove(f.Name()), f.Close()) }
 
-// fileID returns a number that differs for files of one file system that exist at the same
-// time; 0 if unknown.
+// fileID returns a number that no other file of the file system has at the same time, or 0 if
+// it is unknown.
 func fileID(info fs.FileInfo) uint64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return stat.Ino
@@ -56,7 +56,7 @@ func syncDir(dir string) error {
 	}
 	err = d.Sync()
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
-		err = nil // some file systems cannot
+		err = nil // some file systems do not support it
 	}
 	return errors.Join(err, d.Close())
 }

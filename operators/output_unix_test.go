@@ -19,7 +19,8 @@ import (
 const fullDiskEnv = "SUPERSTEP_TEST_FULL_DISK"
 
 // TestFullDisk writes in a process whose files cannot grow beyond a limit. In the first case a
-// part exceeds it, in the second only the file that is assembled from the parts.
+// part exceeds the limit; in the second case only the file that is assembled from the parts
+// exceeds it.
 func TestFullDisk(t *testing.T) {
 	if dir := os.Getenv(fullDiskEnv); dir != "" {
 		writeToFullDisk(t, dir)

@@ -11,21 +11,21 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk"
 )
 
-// partFile describes a staged file as it was written: that of a shard, or the whole output if
-// it is one file.
+// partFile describes a staged file as it was written: the file of a shard, or the whole output
+// if it is a single file.
 type partFile struct {
 	Shard int    `msgpack:"shard"` // wholeOutput for the whole output
 	Size  int64  `msgpack:"size"`
 	Sum   uint32 `msgpack:"crc32c"`
-	// Name is the file's name in an output directory, known when that is complete.
+	// Name is the file's name in an output directory. It is set when the output is complete.
 	Name string `msgpack:"name,omitempty"`
 }
 
 const wholeOutput = -1
 
-// summed passes on the bytes that are read or written, counts them, and computes their CRC-32C.
+// summed reads from r or writes to w. It counts the bytes and computes their CRC-32C.
 type summed struct {
-	r    io.Reader // one of the two
+	r    io.Reader // either r or w is set
 	w    io.Writer
 	size int64
 	sum  uint32
@@ -50,10 +50,11 @@ func (s *summed) Write(b []byte) (int, error) {
 
 // read returns a reader of the file that check can verify afterwards.
 func (p partFile) read(file *os.File) *summed {
-	return &summed{r: io.LimitReader(file, p.Size+1)} // one more, to detect a longer file
+	return &summed{r: io.LimitReader(file, p.Size+1)} // one byte more, by which a longer file is detected
 }
 
-// check reads the rest of the file and fails if the bytes are not those that were written.
+// check reads the rest of the file and returns an error if the bytes differ from those that
+// were written.
 func (p partFile) check(path string, in *summed, buf []byte) error {
 	if _, err := io.CopyBuffer(writerOnly{io.Discard}, in, buf); err != nil {
 		return err
@@ -77,7 +78,7 @@ type damageError struct {
 
 func (e *damageError) Error() string { return e.text }
 
-// damaged returns an error that says what is wrong with the file.
+// damaged returns a damageError that says what is wrong with the file.
 func (p partFile) damaged(path, what string) error {
 	whose, in := fmt.Sprintf("shard %d, written aside to %s,", p.Shard, path), filepath.Base(path)+": "
 	if p.Shard == wholeOutput {
@@ -89,7 +90,7 @@ func (p partFile) damaged(path, what string) error {
 	}
 }
 
-// open opens the file.
+// open opens the file at path. If the file does not exist, it returns a damageError.
 func (p partFile) open(path string) (*os.File, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -98,7 +99,7 @@ func (p partFile) open(path string) (*os.File, error) {
 	return file, err
 }
 
-// verify reads the file, and fails if it is not what was written.
+// verify reads the file at path and returns an error if it is not the file that was written.
 func (p partFile) verify(path string, buf []byte) error {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return p.damaged(path, "it is no regular file")
@@ -110,8 +111,9 @@ func (p partFile) verify(path string, buf []byte) error {
 	return errors.Join(p.check(path, p.read(file), buf), file.Close())
 }
 
-// verify makes sure that the path has exactly the output that was complete. It is called right
-// before the output takes its place, as other outputs of the run may have taken some time.
+// verify returns an error unless exactly the complete output is at path. It is called
+// immediately before the output is moved, as time may have passed since the output was
+// complete.
 func (p *placement) verify(path string) error {
 	buf := make([]byte, 256<<10)
 	if !p.PerShard {
@@ -154,7 +156,7 @@ func (p *placement) verify(path string) error {
 	return nil
 }
 
-// damaged returns an error that says what is wrong with an output directory.
+// damaged returns a damageError that says what is wrong with an output directory.
 func (p *placement) damaged(path, what string) error {
 	return &damageError{
 		what: what,

@@ -17,8 +17,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk"
 )
 
-// TestDamagedParts: if the file of a shard changes between writing and commit, this is
-// reported, and nothing becomes visible.
+// TestDamagedParts requires that, if the file of a shard changes between writing and commit,
+// this is reported and nothing becomes visible.
 func TestDamagedParts(t *testing.T) {
 	damages := map[string]func(path, other string) error{
 		"it ends after":  func(path, _ string) error { return os.Truncate(path, 3) },
@@ -111,8 +111,8 @@ type noopOperator struct{ engine.BaseOperator }
 
 func (noopOperator) Process(*engine.Context, int, int, engine.Batch, engine.Output) error { return nil }
 
-// TestPartsThatAreNotOurs: a directory that becomes the output must contain the written files
-// and no others.
+// TestPartsThatAreNotOurs requires an error if a directory that would become the output
+// contains other files than those that were written.
 func TestPartsThatAreNotOurs(t *testing.T) {
 	dir := t.TempDir()
 	err := runSink(t, func(b *engine.Builder) {
@@ -127,8 +127,8 @@ func TestPartsThatAreNotOurs(t *testing.T) {
 	require.Empty(t, treeChecksums(t, dir))
 }
 
-// TestDamagedBeforePlace: if a complete output changes while other outputs of the run take
-// their places, this is reported, and nothing stays visible.
+// TestDamagedBeforePlace requires that, if a complete output changes while other outputs of the
+// run become visible, this is reported and nothing stays visible.
 func TestDamagedBeforePlace(t *testing.T) {
 	damages := []struct {
 		what     string
@@ -164,7 +164,8 @@ func TestDamagedBeforePlace(t *testing.T) {
 	}
 }
 
-// lateDamager damages another output that is complete, while the outputs take their places.
+// lateDamager is a sink that, when it is placed, damages another output that is already
+// complete.
 type lateDamager struct{ damager }
 
 func (*lateDamager) Complete(engine.Completion) error { return nil }
@@ -176,8 +177,8 @@ func (d *lateDamager) Place() error {
 	return d.damage(filepath.Join(d.dir, wholeFile), "")
 }
 
-// TestRowsOfAPartThatChanged: the rows of a part are read after the part was verified. They
-// must be the verified rows, even if the changed bytes are a valid Arrow stream.
+// TestRowsOfAPartThatChanged changes a part after it was verified and before its rows are read.
+// Reading must fail, even if the changed bytes are a valid Arrow stream.
 func TestRowsOfAPartThatChanged(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	rows := batchtest.Record(t, mem, batchtest.Schema(t, "n int64"), `[{"n": 1}, {"n": 2}, {"n": 3}]`)
@@ -209,11 +210,11 @@ func TestRowsOfAPartThatChanged(t *testing.T) {
 			found++
 		}
 	}
-	require.Greater(t, found, 3*8/2, "numbers are damaged without the stream being so")
+	require.Greater(t, found, 3*8/2, "many changes must damage numbers only, so that the stream stays valid")
 }
 
-// TestResumeFindsDamagedOutputs: if a complete output is damaged after the committing worker
-// has ended, each resuming worker finds it.
+// TestResumeFindsDamagedOutputs requires that, if a complete output is damaged after the
+// committing worker has ended, each resuming worker finds the damage.
 func TestResumeFindsDamagedOutputs(t *testing.T) {
 	for _, c := range resumeCases {
 		before, _ := c.trees()

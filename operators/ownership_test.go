@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// TestBorrowedBatches: the error of a MapBatch function that releases a borrowed batch advises
-// Retain, and other operators that read the same rows do not fail.
+// TestBorrowedBatches requires that, if the function of MapBatch releases a borrowed batch, the
+// error advises Retain and other operators that read the same rows do not fail.
 func TestBorrowedBatches(t *testing.T) {
 	kept := map[int]engine.Batch{}
 	for name, c := range map[string]struct {
@@ -40,7 +40,7 @@ func TestBorrowedBatches(t *testing.T) {
 			clear(kept)
 			forEachSetting(t, func(t *testing.T, opts ...engine.Option) {
 				if name == "retained too late" {
-					opts = append(opts, engine.Parallelism(1), engine.BatchRows(2)) // the error needs several batches
+					opts = append(opts, engine.Parallelism(1), engine.BatchRows(2)) // this misuse needs several batches
 				}
 				err := runError(t, func(b *engine.Builder) *engine.Dataset {
 					rows := FromSlice(b, flowers(100))
@@ -53,7 +53,7 @@ func TestBorrowedBatches(t *testing.T) {
 	}
 }
 
-// TestBorrowedSideBatches is the same test for batches of side inputs.
+// TestBorrowedSideBatches requires the same as TestBorrowedBatches for batches of side inputs.
 func TestBorrowedSideBatches(t *testing.T) {
 	for name, c := range map[string]struct {
 		f    func(c *engine.Context, rows engine.Batch, side []engine.Batch) (engine.Batch, error)
@@ -81,8 +81,8 @@ func TestBorrowedSideBatches(t *testing.T) {
 	}
 }
 
-// TestRetainedBatches: a function may return a retained batch any number of times, even a batch
-// of a side input.
+// TestRetainedBatches requires that a function may return a batch that it retains any number of
+// times, even a batch of a side input.
 func TestRetainedBatches(t *testing.T) {
 	forEachSetting(t, func(t *testing.T, opts ...engine.Option) {
 		lines := rowsOf(t, func(b *engine.Builder) *engine.Dataset {

@@ -10,8 +10,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// PartitionByHash sends rows with equal keys to one shard, which a hash of the named columns
-// chooses. Integers hash by value whatever their width, -0 as +0, and all nulls alike.
+// PartitionByHash sends rows with equal keys to one shard, which a hash of the given columns
+// chooses. The hash of integers does not depend on their width, -0 has the hash of +0, and all
+// nulls have the same hash.
 func PartitionByHash(d *engine.Dataset, keys ...string) *engine.Dataset {
 	const op = "PartitionByHash"
 	b := builderOf(op, d)
@@ -26,10 +27,10 @@ func PartitionByHash(d *engine.Dataset, keys ...string) *engine.Dataset {
 	return addExchange(op, d, engine.Port{Partitioner: engine.Hash, Keys: keys})
 }
 
-// PartitionByCustom sends every row to the shard that f names: f gets the row and the number of
-// shards and returns a number from 0 to shards-1.
+// PartitionByCustom sends every row to the shard that f chooses: f gets the row and the number
+// of shards, and returns the number of a shard, from 0 to shards-1.
 //
-// f must depend on its arguments alone. Anything outside the range fails the run.
+// The result must depend only on the arguments. A number outside of the range fails the run.
 func PartitionByCustom[In any](d *engine.Dataset, f func(row In, shards int) int) *engine.Dataset {
 	const op = "PartitionByCustom"
 	b := builderOf(op, d)
@@ -41,8 +42,8 @@ func PartitionByCustom[In any](d *engine.Dataset, f func(row In, shards int) int
 	return addExchange(op, d, engine.Port{Partitioner: engine.Custom, Partition: p.place, Func: f, Use: reads(codec.Schema())})
 }
 
-// customPartition places rows by a user's function. The subtasks of a process share it, so each
-// call takes a reader of its own from a pool.
+// customPartition chooses the shards of rows by a user's function. The subtasks of a process
+// share it, so each call takes a separate reader from a pool.
 type customPartition[In any] struct {
 	codec   *batch.Codec[In]
 	f       func(In, int) int

@@ -7,12 +7,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// PartitionByRange sends every row to the shard of its range of keys: rows of a shard come
-// before those of later shards in the order of the keys, and rows with equal keys are in one
-// shard. Within a shard, rows keep their order; Sort orders them as well.
+// PartitionByRange sends every row to the shard of its range of keys: the keys of a shard
+// precede the keys of later shards, and rows with equal keys are in one shard. Within a shard,
+// rows keep their order; use Sort to order them too.
 //
-// The bounds come from a sample of the rows, which depends on the job's seed, so that shards
-// get about the same number of rows as far as rows with equal keys allow.
+// The bounds of the ranges are computed from a sample of the rows, which depends on the job's
+// seed. Shards get about the same number of rows, as far as rows with equal keys allow.
 func PartitionByRange(d *engine.Dataset, keys ...SortBy) *engine.Dataset {
 	const op = "PartitionByRange"
 	b := builderOf(op, d)
@@ -30,7 +30,7 @@ func PartitionByRange(d *engine.Dataset, keys ...SortBy) *engine.Dataset {
 	})
 }
 
-// rangeReceiver drops the column that named the shard.
+// rangeReceiver drops the column that has the shard of each row.
 type rangeReceiver struct {
 	engine.BaseOperator
 	schema *arrow.Schema

@@ -8,11 +8,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// behindLeft is a place after those of all left rows.
+// behindLeft is greater than the places of all left rows.
 const behindLeft = int64(1) << 62
 
-// placedRows sorts rows by their places. The places of rows are appended before the rows are
-// emitted.
+// placedRows sorts rows by numbers, their places. The places are appended to the field places
+// before the rows are passed to Emit.
 type placedRows struct {
 	sorter *rowSorter
 	schema *arrow.Schema // of the rows
@@ -27,7 +27,7 @@ func newPlacedRows(c *engine.Context, schema *arrow.Schema) *placedRows {
 	return &placedRows{schema: schema, sorter: newRowSorter(c, arrow.NewSchema(fields, nil), []batch.SortKey{{Column: n}})}
 }
 
-// Emit takes rows for the places appended last.
+// Emit adds the rows whose places have been appended since the last call.
 func (s *placedRows) Emit(_ int, in engine.Batch) error {
 	rows := arrowrows.Record(in)
 	n := int(rows.NumRows())
@@ -36,7 +36,7 @@ func (s *placedRows) Emit(_ int, in engine.Batch) error {
 	return err
 }
 
-// emit emits the rows in order.
+// emit emits the rows in the order of their places.
 func (s *placedRows) emit(shard int, out engine.Output) error {
 	return s.sorter.each(func(placed arrow.Record) error {
 		rows := firstColumns(s.schema, placed)
@@ -47,11 +47,11 @@ func (s *placedRows) emit(shard int, out engine.Output) error {
 
 func (s *placedRows) close() error { return s.sorter.close() }
 
-// rowPicker gathers rows that are picked one by one from successive batches, and passes them on
-// as batches.
+// rowPicker gathers rows that are picked one by one from successive batches, and adds them to a
+// placedRows in batches.
 type rowPicker struct {
 	to   *placedRows
-	rows arrow.Record // retained; nil without any
+	rows arrow.Record // retained; nil if no row is picked
 	at   []int32
 }
 
@@ -71,7 +71,7 @@ func (p *rowPicker) pick(rows arrow.Record, i int, place int64) error {
 	return nil
 }
 
-// flush passes on the picked rows.
+// flush adds the picked rows to the placedRows.
 func (p *rowPicker) flush() error {
 	if p.rows == nil {
 		return nil

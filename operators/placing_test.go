@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// moved sends n flowers to the shards that `to` names. It returns them as text, in the order of
-// their source shards.
+// moved returns the expected rows, as text, if n flowers are sent to the shards that `to`
+// returns. Within a shard they are in the order of their source shards.
 func moved(n int, to func(f flower) int) []string {
 	var want []string
 	for s := range testShards {
@@ -28,8 +28,9 @@ func moved(n int, to func(f flower) int) []string {
 	return want
 }
 
-// TestPartitionByHash computes the places from the documented encoding: a tag, 2
-// for integers and 4 for text, and 8 bytes, the length before text.
+// TestPartitionByHash computes the expected shards from the documented encoding. The key of an
+// integer is the tag 2 and 8 bytes; the key of a text is the tag 4, its length in 8 bytes and
+// the text.
 func TestPartitionByHash(t *testing.T) {
 	integer := func(b []byte, v int64) []byte { return binary.LittleEndian.AppendUint64(append(b, 2), uint64(v)) }
 	text := func(b []byte, s string) []byte {
@@ -143,8 +144,8 @@ func TestMapWith(t *testing.T) {
 	}
 }
 
-// TestSideRowsAreGivenUp: a process has one copy of the rows of a side input; the last operator
-// that uses it releases it.
+// TestSideRowsAreGivenUp requires that the last release of the rows of a side input, of which a
+// process has one copy, drops them and gives back their memory.
 func TestSideRowsAreGivenUp(t *testing.T) {
 	recs := flowerRecords(t, 2, 3)
 	codec, err := batch.NewCodec[flower]()
@@ -161,7 +162,7 @@ func TestSideRowsAreGivenUp(t *testing.T) {
 	require.Zero(t, s.bytes)
 }
 
-// TestMapWithItself broadcasts a dataset to its own rows.
+// TestMapWithItself uses the same dataset as the rows and as the side input of MapWith.
 func TestMapWithItself(t *testing.T) {
 	requireRows(t, "value int64", []string{"2 | 1", "5 | 2", "7 | 3"}, func(b *engine.Builder) *engine.Dataset {
 		d := FromSlice(b, []string{"c", "a", "b"})
@@ -230,7 +231,7 @@ func TestMapBatchWith(t *testing.T) {
 	requireNilDataset(t, func(d *engine.Dataset) *engine.Dataset { return MapBatchWith(d, d, engine.Schema{}, addTotal) })
 }
 
-// addTotal adds the sum of all broadcast numbers to each.
+// addTotal adds the sum of all numbers in side to each number in rows.
 func addTotal(c *engine.Context, rows engine.Batch, side []engine.Batch) (engine.Batch, error) {
 	total := int64(0)
 	for _, rec := range side {

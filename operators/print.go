@@ -15,21 +15,21 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// PrintOptions says what Print shows. The zero value is usable.
+// PrintOptions are the options of Print. The zero value is usable.
 type PrintOptions struct {
-	// Rows is how many rows are shown; 0 stands for 20.
+	// Rows is the number of rows to show; 0 means 20.
 	Rows int
-	// Width is the most characters shown of a value; 0 stands for 40.
+	// Width is the largest number of characters to show of a value; 0 means 40.
 	Width int
 	// Title is printed above the table, if it is not empty.
 	Title string
-	// Writer takes the table; nil stands for standard output.
+	// Writer is where the table is written; nil means standard output.
 	Writer io.Writer
 }
 
-// Print writes a table of the first rows, in the order of the dataset, when the
-// job has succeeded. It is for people: the form of the table may change. Tables
-// of several Prints appear in the order of the calls.
+// Print writes a table of the first rows, in the order of the dataset, when the job has
+// succeeded. It is meant for people to read: the format of the table may change. Tables of
+// several Prints appear in the order of the calls.
 func Print(d *engine.Dataset, opts PrintOptions) {
 	const op = "Print"
 	b := builderOf(op, d)
@@ -50,7 +50,7 @@ func Print(d *engine.Dataset, opts PrintOptions) {
 		opts.Writer = b.Stdout()
 	}
 	p := &printer{opts: opts, schema: arrowrows.Arrow(d.Schema())}
-	more := int64(opts.Rows) + 1 // one more tells whether there are more
+	more := int64(opts.Rows) + 1 // one row more shows whether there are more rows
 	b.Add(engine.Spec{
 		Op:       op,
 		Name:     opts.Title,
@@ -110,8 +110,8 @@ func (p *printer) add(rows arrow.Record) {
 	}
 }
 
-// plainText returns s on one line of at most width characters, with what is not
-// printable escaped: data must not control the terminal.
+// plainText returns s as one line of at most width characters. It escapes characters that are
+// not printable, so that data cannot control the terminal.
 func plainText(s string, width int) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -122,7 +122,7 @@ func plainText(s string, width int) string {
 			b.WriteString(q[1 : len(q)-1])
 		}
 		if b.Len() > width*utf8.UTFMax {
-			break // the rest is cut off below
+			break // what exceeds width is cut off below
 		}
 	}
 	if text := []rune(b.String()); len(text) > width {
@@ -131,7 +131,7 @@ func plainText(s string, width int) string {
 	return b.String()
 }
 
-// Begin drops what an earlier attempt gathered.
+// Begin drops the rows that an earlier attempt has gathered.
 func (p *printer) Begin() error {
 	p.cells, p.more = nil, false
 	return nil
@@ -145,8 +145,8 @@ func (p *printer) Commit() error {
 	return nil
 }
 
-// Resume prints that the table is not shown again: the rows were in the process that ended,
-// which may or may not have written them.
+// Resume prints that the table is not shown again. The rows were in the process that ended, and
+// it is unknown whether that process printed them.
 func (p *printer) Resume() error {
 	title := p.opts.Title
 	if title == "" {
@@ -162,7 +162,7 @@ func (p *printer) Resume() error {
 // Abort drops the table.
 func (p *printer) Abort() error { return p.Begin() }
 
-// table writes the header, a rule and the rows in aligned columns.
+// table returns the header, a rule and the rows as text in aligned columns.
 func (p *printer) table() string {
 	header := make([]string, p.schema.NumFields())
 	widths := make([]int, len(header))
@@ -195,7 +195,7 @@ func (p *printer) table() string {
 	return b.String()
 }
 
-// line writes one row: numbers to the right, the rest to the left.
+// line writes one row, with numbers aligned to the right and other cells to the left.
 func (p *printer) line(b *strings.Builder, cells []string, widths []int) {
 	var l strings.Builder
 	for c, cell := range cells {

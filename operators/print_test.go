@@ -66,7 +66,7 @@ func TestPrintNothingWhenTheJobFails(t *testing.T) {
 	require.Empty(t, out.String())
 }
 
-// full is a writer without room.
+// full is a writer that always fails.
 type full struct{}
 
 var errFull = errors.New("no space left")

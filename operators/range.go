@@ -11,10 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Range makes a dataset of the integers lo, lo+1, …, hi-1 in one column, "value"
-// of type int64, so that Map[int64, …] takes them. Of n numbers, shard i of S
-// holds those from lo+i·n/S up to lo+(i+1)·n/S, in order. With hi equal to lo it
-// is empty.
+// Range makes a dataset of the integers lo, lo+1, …, hi-1 in one column "value" of type int64,
+// which Map[int64, …] reads. Of n numbers, shard i of S holds those from lo+i·n/S up to
+// lo+(i+1)·n/S, in order. If hi equals lo, the dataset is empty.
 func Range(b *engine.Builder, lo, hi int64) *engine.Dataset {
 	const op = "Range"
 	needBuilder(op, b)
@@ -60,7 +59,7 @@ func (s *rangeSource) ReadShard(c *engine.Context, shard int, out engine.Output)
 	return nil
 }
 
-// emit emits the numbers from first on.
+// emit emits a batch of the given number of rows, which begin with first.
 func (s *rangeSource) emit(c *engine.Context, shard int, first, rows int64, out engine.Output) error {
 	s.cols[0] = s.numbers.column(c, first, rows)
 	defer s.cols[0].Release()
@@ -70,7 +69,7 @@ func (s *rangeSource) emit(c *engine.Context, shard int, first, rows int64, out 
 // numbers makes columns of consecutive integers.
 type numbers struct{ values []int64 } // working space
 
-// column returns the column first, first+1, … of n values, owned by the caller.
+// column returns a column with the n values first, first+1 and so on. The caller owns it.
 func (x *numbers) column(c *engine.Context, first, n int64) arrow.Array {
 	x.values = x.values[:0]
 	for i := range n {

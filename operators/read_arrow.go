@@ -18,43 +18,45 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// ArrowOptions says what to read of Arrow files. The zero value is everything.
+// ArrowOptions determines what ReadArrow reads. With the zero value it reads all columns.
 type ArrowOptions struct {
 	// Columns names the columns to read, in this order; nil means all.
 	Columns []string
-	// LeaveOut, if set, is called for each column whose type rows cannot have. The column is
-	// then left out, unless Columns names it. Without LeaveOut such columns are an error.
+	// LeaveOut, if Columns is nil, is called for each column whose type rows cannot have, with
+	// the reason. The column is then left out. Such a column is an error if Columns names it,
+	// or if both Columns and LeaveOut are nil.
 	LeaveOut func(column, problem string)
-	// Index, if set, is called for each column read that the files name as an index of pandas.
+	// Index, if set, is called for each column to read that is an index of pandas, according to
+	// the files.
 	Index func(column string)
 	// FS, if set, is the file system that holds the files, such as one embedded in
 	// the program.
 	FS fs.FS
 }
 
-// ReadArrow reads files in the Arrow IPC format, in the file form (also known as Feather
-// version 2) or the stream form: a file, the files of a directory, or those a glob names. Their
-// bodies may be compressed, by LZ4 or zstd. Columns must be of types that rows can have.
+// ReadArrow reads Arrow IPC files, in the file format (also known as Feather version 2) or the
+// stream format: a file, the files of a directory, or the files that match a glob. Record
+// batches may be compressed by LZ4 or zstd. Columns must have types that rows can have.
 // Dictionary-encoded values are read as plain values, and large_utf8 and large_binary as utf8
-// and binary. Files are checked, and rows cut into shards, as ReadRowFiles says.
+// and binary. See ReadRowFiles for how files are checked and rows are divided into shards.
 func ReadArrow(b *engine.Builder, path string, o ArrowOptions) *engine.Dataset {
 	return ReadRowFiles(b, o.FS, path, RowFormat{Op: "ReadArrow", Columns: o.Columns, LeaveOut: o.LeaveOut, Index: o.Index, Open: openArrow})
 }
 
-// arrowFile is an open file of either form.
+// arrowFile is an open file in either format.
 type arrowFile struct {
 	*arrowIndex
 	r      io.ReaderAt
 	schema *arrow.Schema
-	// stored is the beginning of a stream of the batches as they are stored, with indices
-	// instead of dictionary values.
+	// stored is the encoded schema of the batches as they are stored, with indices instead of
+	// dictionary values. A stream of batches begins with it.
 	stored []byte
-	// fields are the columns as they are stored. omit marks those whose types rows cannot have;
-	// stored is without them. kept are the indices of the other columns in stored.
+	// fields has the columns as they are stored. omit marks the columns whose types rows cannot
+	// have; stored does not include them. kept maps the columns of stored to fields.
 	fields []arrow.Field
 	omit   []bool
 	kept   []int
-	// lookups are the types of dictionary values, by column; nil for a column without a
+	// lookups has the type of the dictionary's values by column, or nil for a column without a
 	// dictionary.
 	lookups []arrow.DataType
 }
@@ -96,11 +98,11 @@ func openArrow(r io.ReaderAt, size int64) (RowFile, error) {
 	return f, nil
 }
 
-// endMark ends a stream.
+// endMark is the end-of-stream mark.
 var endMark = []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}
 
-// stream reads the batches with rows from index from on. It presents them to the reader as a
-// stream that begins with the schema.
+// stream returns a reader of the batches with rows, beginning with batch from. It gives the
+// reader a stream that has the schema and then these batches.
 func (f *arrowFile) stream(from int, mem memory.Allocator) (*batch.StreamReader, error) {
 	parts := []io.Reader{bytes.NewReader(f.stored)}
 	for _, span := range f.spans {
@@ -113,8 +115,8 @@ func (f *arrowFile) stream(from int, mem memory.Allocator) (*batch.StreamReader,
 	return batch.NewStreamReaderWithout(io.MultiReader(append(parts, bytes.NewReader(endMark))...), mem, f.fields, f.omit)
 }
 
-// wholeReader reads a section of left bytes, and fails if it ends early, so that bytes after it
-// cannot replace missing ones.
+// wholeReader reads exactly left bytes from r, and returns an error if r ends before, so that
+// the bytes of the next section cannot replace missing bytes.
 type wholeReader struct {
 	r    io.Reader
 	left int64
@@ -136,7 +138,7 @@ func (f *arrowFile) NumRows() int64 { return f.rows }
 func (f *arrowFile) Close() error { return nil }
 
 func (f *arrowFile) Rows(row int64, columns []int, mem columnar.Allocator) (RowCursor, error) {
-	// The last batch that begins at or before the row.
+	// k is the last batch that begins at or before the row.
 	k := sort.Search(len(f.first), func(k int) bool { return f.first[k] > row }) - 1
 	from, skip := len(f.begin), int64(0)
 	if k >= 0 {
@@ -153,11 +155,12 @@ func (f *arrowFile) Rows(row int64, columns []int, mem columnar.Allocator) (RowC
 	return &arrowCursor{file: f, mem: mem, stream: stream, columns: columns, at: at, batch: from - 1, skip: skip, lookups: make([]dictionary, len(columns))}, nil
 }
 
-// leastLookups is the least number of rows for which dictionary values are looked up at a time.
-// It is small, as one large value in a file may be that of every row.
+// leastLookups is the smallest number of rows for which dictionary values are looked up at
+// once. It is small, as every row may refer to the same large value, which is then copied for
+// each row.
 const leastLookups = 1024
 
-// arrowCursor reads batch by batch.
+// arrowCursor is a RowCursor that reads one batch after another.
 type arrowCursor struct {
 	file    *arrowFile
 	mem     memory.Allocator
@@ -165,8 +168,8 @@ type arrowCursor struct {
 	columns []int
 	at      []int        // indices of the columns in the batches of the stream
 	batch   int          // index of the current batch
-	rows    arrow.Record // of the current batch, as stored, owned; nil if none is left
-	skip    int64        // rows of it that have been read
+	rows    arrow.Record // the current batch as stored, owned; nil if there is none
+	skip    int64        // number of rows to skip in the current batch, as they have been read or precede the first row
 	lookups []dictionary // of each column
 }
 
@@ -175,7 +178,7 @@ func (c *arrowCursor) Next(want int) (engine.Batch, error) {
 	return arrowrows.Batch(rows), err
 }
 
-// next is Next for records.
+// next implements Next, with Arrow records.
 func (c *arrowCursor) next(want int) (arrow.Record, error) {
 	for c.rows == nil || c.skip >= c.rows.NumRows() {
 		if c.rows != nil {
@@ -212,7 +215,7 @@ func (c *arrowCursor) hasDictionaries() bool {
 	return slices.ContainsFunc(c.columns, c.file.hasDictionary)
 }
 
-// values returns rows with dictionary values in place of indices, owned.
+// values returns rows with dictionary values in place of indices. The caller owns them.
 func (c *arrowCursor) values(rows arrow.Record) (arrow.Record, error) {
 	cols, fields := make([]arrow.Array, 0, len(c.columns)), rows.Schema().Fields()
 	defer func() {

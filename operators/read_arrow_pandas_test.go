@@ -15,7 +15,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// The files in testdata/pandas have the rows that their README describes.
+// TestReadArrowOfPandas requires that the files in testdata/pandas are read as the rows that
+// the README there describes.
 func TestReadArrowOfPandas(t *testing.T) {
 	const n = 200
 	or := func(null bool, value string) string {
@@ -54,7 +55,8 @@ func TestReadArrowOfPandas(t *testing.T) {
 	}
 }
 
-// dictionaryFile writes rows whose index refers to one of the given number of values.
+// dictionaryFile returns an Arrow file with one row, whose dictionary has the given number of
+// values and whose index into the dictionary is given.
 func dictionaryFile(t *testing.T, values int, index int8) string {
 	typ := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}
 	mem := memory.NewGoAllocator()
@@ -63,8 +65,8 @@ func dictionaryFile(t *testing.T, values int, index int8) string {
 	for i := range values {
 		words.Append(fmt.Sprint("word ", i))
 	}
-	// An array with indices beyond the dictionary is made from its parts, as its
-	// constructors check them.
+	// The array is made from its parts, as its constructors do not accept an index beyond the
+	// dictionary.
 	data := array.NewDataWithDictionary(typ, 1, indices.NewArray().Data().Buffers(), 0, 0, words.NewArray().Data().(*array.Data))
 	rec := array.NewRecord(arrow.NewSchema([]arrow.Field{{Name: "kind", Type: typ}}, nil), []arrow.Array{array.NewDictionaryData(data)}, 1)
 	path := filepath.Join(t.TempDir(), "a.arrow")

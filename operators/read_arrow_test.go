@@ -48,7 +48,8 @@ func arrowRows(t testing.TB, mem memory.Allocator, from, n int) arrow.Record {
 	return batchtest.Record(t, mem, batchtest.Schema(t, arrowColumns...), "["+strings.Join(rows, ",")+"]")
 }
 
-// arrowBytes writes n rows in batches of the given sizes, in turn.
+// arrowBytes returns an Arrow file or stream of n rows, in batches whose sizes repeat the given
+// sizes.
 func arrowBytes(t testing.TB, stream bool, from, n int, sizes ...int) []byte {
 	mem := memory.NewGoAllocator()
 	var out bytes.Buffer
@@ -65,7 +66,7 @@ func arrowBytes(t testing.TB, stream bool, from, n int, sizes ...int) []byte {
 	for k := 0; n > 0; k++ {
 		size := min(n, sizes[k%len(sizes)])
 		rec := arrowRows(t, mem, from, size)
-		if size == 0 { // Arrow's writer trips over records without rows that were sliced
+		if size == 0 { // a slice without rows would make Arrow's writer fail
 			rec = batch.Empty(schema)
 		}
 		require.NoError(t, w.Write(rec))
@@ -76,7 +77,7 @@ func arrowBytes(t testing.TB, stream bool, from, n int, sizes ...int) []byte {
 	return out.Bytes()
 }
 
-// arrowLines is the text of rows 0 to n with the shard that each lies in.
+// arrowLines returns the text of rows 0 to n-1, each after its shard.
 func arrowLines(t testing.TB, n int) []string {
 	rec := arrowRows(t, memory.NewGoAllocator(), 0, n)
 	defer rec.Release()
@@ -107,7 +108,8 @@ func TestReadArrow(t *testing.T) {
 	}
 }
 
-// The files of pyarrow in testdata/compressed have the rows that their README describes.
+// TestReadCompressedArrow requires that the files of pyarrow in testdata/compressed are read as
+// the rows that the README there describes.
 func TestReadCompressedArrow(t *testing.T) {
 	files, err := filepath.Glob("testdata/compressed/*.[af]*")
 	require.NoError(t, err)
@@ -249,10 +251,10 @@ func TestReadArrowNoticesChanges(t *testing.T) {
 	}
 }
 
-// shortened is a file that ends early, at end.
+// shortened is a file that ends at the offset end.
 type shortened struct {
 	*bytes.Reader
-	end int64 // 0: the end of the file
+	end int64 // 0 means the end of the file
 }
 
 func (s *shortened) ReadAt(b []byte, at int64) (int, error) {
@@ -266,9 +268,9 @@ func (s *shortened) ReadAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// TestArrowFilesThatLoseTheirEnd: if a file becomes shorter while it is read, the remaining
-// rows are read, and then an error reports the early end. Bytes after the missing ones, such as
-// the next batches or the end of the stream, never take their place.
+// TestArrowFilesThatLoseTheirEnd requires that, if a file becomes shorter while it is read,
+// complete rows are read, and then an error reports the early end. The bytes of a next section,
+// such as the end of the stream, must never replace missing bytes.
 func TestArrowFilesThatLoseTheirEnd(t *testing.T) {
 	forms := map[string][]byte{"file": arrowBytes(t, false, 0, 9, 4), "stream": arrowBytes(t, true, 0, 9, 4)}
 	for _, name := range []string{"pandas.feather", "replaced.arrows", "deltas.arrow"} {
@@ -319,8 +321,8 @@ func TestArrowFilesThatLoseTheirEnd(t *testing.T) {
 	}
 }
 
-// TestDamagedArrowFiles changes files at random: reading them must end, with an
-// error or with other values, and give back all memory.
+// TestDamagedArrowFiles changes files at random. Reading them must end, with an error or with
+// other values, and must release all memory.
 func TestDamagedArrowFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.arrow")
 	forms := [][]byte{arrowBytes(t, false, 0, 9, 4), arrowBytes(t, true, 0, 9, 4)}
@@ -372,7 +374,7 @@ func TestWriteArrow(t *testing.T) {
 		r, err := ipc.NewFileReader(bytes.NewReader([]byte(files["x.arrow"])))
 		require.NoError(t, err)
 		defer r.Close()
-		require.Equal(t, min(n, 1), r.NumRecords(), "few rows make one batch")
+		require.Equal(t, min(n, 1), r.NumRecords(), "few rows must be one batch")
 		if n > 0 {
 			got, err := r.Record(0)
 			require.NoError(t, err)
@@ -394,8 +396,8 @@ func TestWriteArrow(t *testing.T) {
 	requireRows(t, strings.Join(arrowColumns, " | "), arrowLines(t, 50), func(b *engine.Builder) *engine.Dataset { return ReadArrow(b, dir, ArrowOptions{}) })
 }
 
-// TestChunksDependOnRowsAlone cuts rows into batches in two ways, with other bytes under the
-// nulls, and compares the chunks buffer by buffer.
+// TestChunksDependOnRowsAlone divides the same rows into batches in two ways, with different
+// bytes in the values of nulls, and compares the buffers of the chunks.
 func TestChunksDependOnRowsAlone(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
@@ -426,7 +428,7 @@ func TestChunksDependOnRowsAlone(t *testing.T) {
 	})
 }
 
-// rawBuffers writes every byte of a batch.
+// rawBuffers returns all bytes of the buffers of a batch as text.
 func rawBuffers(rec arrow.Record) string {
 	var b strings.Builder
 	var write func(d arrow.ArrayData)
@@ -448,14 +450,15 @@ func rawBuffers(rec arrow.Record) string {
 	return b.String()
 }
 
-// TestNothingShowsUnderNulls passes rows with hidden bytes under their nulls through a chunker.
+// TestNothingShowsUnderNulls passes rows whose nulls have hidden values through a chunker, and
+// requires that the values are cleared.
 func TestNothingShowsUnderNulls(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	schema := batchtest.Schema(t, "x float64 null", "on bool null", "t utf8 null", "v vector[2] null", "list vector null", "s sparse[9] null")
 	hide := func(json string) string {
 		rec := batchtest.Record(t, mem, schema, json)
 		defer rec.Release()
-		// The middle one of three rows becomes null; its content stays.
+		// The second of three rows becomes null, but its values stay in the buffers.
 		cols := make([]arrow.Array, rec.NumCols())
 		for i, col := range rec.Columns() {
 			d := col.Data()

@@ -11,18 +11,19 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// readColumns are the columns that a source emits. Columns that nobody reads are not read from
-// the file, and are zeros in the rows, so that columns keep their places.
+// readColumns describes the columns that a source emits. Columns that no operator reads are not
+// read from the file. They are zeros in the emitted rows, so that the other columns keep their
+// indices.
 type readColumns struct {
 	schema *arrow.Schema
-	read   []int // of the schema
-	at     []int // the same, in the files
+	read   []int // indices in the schema of the columns that are read
+	at     []int // indices of the same columns in the files
 
 	zeros *memory.Buffer // for the columns that are not read; on the heap, never released
 }
 
-// newReadColumns returns the columns of a schema. at are their indices in the files. Columns
-// that are not needed are not read; nil means that all are needed.
+// newReadColumns returns the readColumns of a schema. at has the indices of its columns in the
+// files. needed marks the columns to read; nil means all.
 func newReadColumns(schema *arrow.Schema, at []int, needed []bool) readColumns {
 	r := readColumns{schema: schema, read: []int{}, at: []int{}}
 	for i := range at {
@@ -33,7 +34,8 @@ func newReadColumns(schema *arrow.Schema, at []int, needed []bool) readColumns {
 	return r
 }
 
-// complete takes borrowed rows with the columns that were read, and adds the other columns.
+// complete returns rows with all columns. rows, which are borrowed, have the columns that were
+// read.
 func (r *readColumns) complete(rows arrow.Record) (arrow.Record, error) {
 	if int(rows.NumCols()) != len(r.read) {
 		return nil, fmt.Errorf("it gave %d columns where %d were asked for", rows.NumCols(), len(r.read))
@@ -57,7 +59,7 @@ func (r *readColumns) complete(rows arrow.Record) (arrow.Record, error) {
 	return array.NewRecord(r.schema, cols, rows.NumRows()), nil
 }
 
-// zero returns n values of a type, zeros or empty ones, owned by the caller.
+// zero returns n zero or empty values of a type. The caller owns them.
 func (r *readColumns) zero(t arrow.DataType, n int) arrow.ArrayData {
 	var children []arrow.ArrayData
 	buffers := []*memory.Buffer{nil}
@@ -84,7 +86,7 @@ func (r *readColumns) zero(t arrow.DataType, n int) arrow.ArrayData {
 	return data
 }
 
-// buffer returns zeros, which batches share.
+// buffer returns a buffer of at least the given number of zero bytes, which batches share.
 func (r *readColumns) buffer(bytes int) *memory.Buffer {
 	if r.zeros == nil || r.zeros.Len() < bytes {
 		r.zeros = memory.NewBufferBytes(make([]byte, max(bytes, 64)))

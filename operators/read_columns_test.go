@@ -51,9 +51,9 @@ func (f recordingFile) Rows(row int64, columns []int, mem columnar.Allocator) (R
 	return f.RowFile.Rows(row, columns, mem)
 }
 
-// TestColumnsThatNobodyLooksAt reads a file through operators that name columns, and requires
-// that no other columns are read. The rows must be the same as with a function in between that
-// may read all columns.
+// TestColumnsThatNobodyLooksAt reads a file for operators that name the columns that they read,
+// and requires that no other columns are read. The results must be the same as with an operator
+// in between that may read all columns.
 func TestColumnsThatNobodyLooksAt(t *testing.T) {
 	rows := make([]kinds, 60)
 	for i := range rows {
@@ -129,7 +129,7 @@ func TestColumnsThatNobodyLooksAt(t *testing.T) {
 
 type short2 struct{ Number int64 }
 
-// lookAtAll may read all columns.
+// lookAtAll adds an operator that may read all columns.
 func lookAtAll(d *engine.Dataset) *engine.Dataset {
 	return d.Builder().Add(engine.Spec{Op: "Look", Schema: d.Schema(), Inputs: []engine.Port{{From: d}}, RowByRow: true, Operator: func() engine.Operator { return forwarder{} }})
 }

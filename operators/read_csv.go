@@ -17,102 +17,104 @@ import (
 	"github.com/superstep-ml/superstep/internal/textfile"
 )
 
-// Column is a column of a file: its name, its type in text form, such as "float64", "utf8",
-// "timestamp[us]" or "vector[4]", and whether values may be missing. A timestamp whose type has
-// no time zone must have none in the text either. If the type has one, as in "timestamp[us,
-// UTC]", the time is UTC unless the text names another zone.
+// Column describes a column of a file: its name, its type as text, such as "float64", "utf8",
+// "timestamp[us]" or "vector[4]", and whether values may be missing. If a timestamp type has no
+// time zone, the text of values must not have one either. If the type has a time zone, as in
+// "timestamp[us, UTC]", a time without a zone in its text is in UTC.
 type Column = engine.Column
 
-// NoQuote, as CSVOptions.Quote, means that quotes are ordinary text.
+// NoQuote as the value of CSVOptions.Quote means that quotes are ordinary text.
 const NoQuote = textfile.NoByte
 
-// CSVOptions describes the format of delimited text and what to read of it. The zero value is
-// comma-separated text without a header, whose columns are named c0, c1 and so on and whose
-// types are inferred.
+// CSVOptions describes the format of delimited text and what to read of it. The zero value
+// means comma-separated text without a header, with columns named c0, c1 and so on, whose types
+// are inferred.
 type CSVOptions struct {
 	// Header says that the first record of every file names the columns. The
 	// headers of all files must be the same.
 	Header bool
 	// Names names the columns in the order of the file, instead of the header if there is one.
 	Names []string
-	// Columns is the schema, if nothing is to be inferred: with a header (or
-	// Names) the columns to read, in this order; without, all columns of the file.
+	// Columns is the schema, so that nothing is inferred. If there is a header or Names, it has
+	// the columns to read, in this order. Otherwise it must have all columns of the file in the
+	// order of the file.
 	Columns []Column
-	// Types gives the types of some columns; those of the others are inferred.
-	// A column typed here may have missing values. Not together with Columns.
+	// Types has the types of some columns, by name; the types of other columns are inferred.
+	// Columns in Types may have missing values. Types must not be used together with Columns.
 	Types map[string]string
-	// OrBool names columns of Types that are bool instead if all values in the sample are true
-	// or false.
+	// OrBool names columns in Types that get the type bool instead if all their values in the
+	// sample are true or false.
 	OrBool []string `json:",omitempty"`
-	// Others is the type of the columns that neither Types nor Infer names; "" infers it. With
-	// "utf8" their text is unchanged.
+	// Others is the type of the columns that neither Types nor Infer names. If it is "", their
+	// types are inferred. If it is "utf8", their text is not changed.
 	Others string `json:",omitempty"`
 	// Infer names columns whose types are inferred even if Others is set. The columns need not
 	// exist.
 	Infer []string `json:",omitempty"`
 	// Select names the columns to read, in this order; nil means all.
 	Select []string
-	// SampleRows is the number of rows that types are inferred from; 0 means 10,000. A column
-	// has the first of the types bool, int64, float64 and utf8 that fits all its values. Whole
-	// numbers are utf8 if some are beyond int64 and float64 would change them, as they are
-	// identifiers then. A column without a value in these rows is inferred from as many rows
-	// beginning with its first value. A later value that does not fit is an error, which names
-	// file, line and column.
+	// SampleRows is the number of rows from which types are inferred; 0 means 10,000. A column
+	// gets the first of the types bool, int64, float64 and utf8 that fits all its values. Whole
+	// numbers are utf8 if some are outside of the range of int64 and float64 cannot represent
+	// them, as they are probably identifiers. The type of a column without a value in these
+	// rows is inferred from SampleRows rows that begin with its first value. If a later value
+	// does not fit, the job fails with an error that names file, line and column.
 	SampleRows int
 	// Delimiter separates cells; 0 means a comma.
 	Delimiter byte
-	// Quote encloses cells that contain delimiters, newlines or quotes; quotes within it are
-	// doubled. 0 means '"', NoQuote means that there is none.
+	// Quote encloses cells that contain delimiters, newlines or quotes; a quote within such a
+	// cell is doubled. 0 means '"'; NoQuote means that cells are not quoted.
 	Quote byte
-	// Comment begins a line to skip; 0 means that there are no comments.
+	// Comment is the first byte of lines to skip; 0 means that there are no comments.
 	Comment byte
 	// SkipLines is the number of lines to skip at the beginning of every file, before the
 	// header.
 	SkipLines int `json:",omitempty"`
-	// Encoding is the character encoding: "utf-8" or "" (the same), "utf-16", "latin1" or
-	// "windows-1252". The byte order of UTF-16 is that of the byte order mark, or is guessed
-	// from the first characters. Text that is not UTF-8 is converted before it is cut into
-	// shards, as archives are unpacked.
+	// Encoding is the character encoding: "utf-8" or "" (which mean the same), "utf-16",
+	// "latin1" or "windows-1252". The byte order of UTF-16 is given by the byte order mark, or
+	// is guessed from the first characters. Text that is not UTF-8 is converted, like archives
+	// are unpacked, before it is divided into shards.
 	Encoding string `json:",omitempty"`
-	// TrimSpace removes blanks and tabs around cells.
+	// TrimSpace removes spaces and tabs around cells.
 	TrimSpace bool
-	// Nulls are the spellings of a missing value in every column; an empty list says that
-	// nothing is missing. In text, only an unquoted cell can be missing, unless QuotedNulls is
-	// set. Nil means the empty cell and, in columns that are not text, the usual spellings: NA,
-	// N/A, #N/A, <NA>, NaN, null, none, nil, ? and similar ones, in upper or lower case; the
-	// run's report counts them. NaN is a number in floating-point columns that are declared
-	// without missing values, and with a list in all of them.
+	// Nulls has the spellings of a missing value, for all columns; an empty list means that no
+	// value is missing. In text columns, only an unquoted cell can be missing, unless
+	// QuotedNulls is set. Nil means the empty cell and, in columns that are not text, the usual
+	// spellings: NA, N/A, #N/A, <NA>, NaN, null, none, nil, ? and similar ones, in upper or
+	// lower case; the run's report counts them. NaN is a number in floating-point columns that
+	// are declared without missing values. If Nulls is not nil, NaN is a number in all
+	// floating-point columns.
 	Nulls []string
-	// QuotedNulls says that the spellings of Nulls, except the empty cell, mean missing within
-	// quotes too, also in text. It is for files that quote every cell.
+	// QuotedNulls makes the spellings of Nulls, except the empty cell, mean missing within
+	// quotes too, even in text columns. It is for files in which every cell is quoted.
 	QuotedNulls bool `json:",omitempty"`
-	// OnError says what to do with rows that cannot be read.
+	// OnError determines what to do with rows that cannot be read.
 	OnError OnError
-	// ReplaceInvalidUTF8 puts U+FFFD in place of bytes that are not UTF-8, which
-	// are an error otherwise.
+	// ReplaceInvalidUTF8 replaces bytes that are not UTF-8 by U+FFFD. Without it, such bytes
+	// are an error.
 	ReplaceInvalidUTF8 bool
-	// MaxCell bounds the bytes of a cell, against a quote that is never closed; 0
-	// means 64 MiB.
+	// MaxCell is the largest number of bytes of a cell, by which a quote that is never closed
+	// is found; 0 means 64 MiB.
 	MaxCell int
-	// NeedRows reports an error when the job is built if there is no row to infer types from.
-	// Otherwise columns without rows are text.
+	// NeedRows makes it an error, when the job is built, if there is no row from which to infer
+	// types. Without it, columns of files without rows are text.
 	NeedRows bool `json:",omitempty"`
 	// FS, if set, is the file system that holds the files, such as one embedded in
 	// the program.
 	FS fs.FS `json:"-"`
 }
 
-// ReadCSV reads delimited text: a file, the files of a directory, or those a glob names, one
-// after another in the order of their paths; gzip and zstd archives are unpacked. Records are
-// those of RFC 4180 with either line end; cells may hold newlines within quotes, where "\r\n"
-// reads as "\n". Lines that end in "\r" alone are an error. Empty lines are skipped. In files
-// of one column, however, an empty line after the header is a row with an empty cell, unless it
-// is the last line of its file.
+// ReadCSV reads delimited text: a file, the files of a directory, or the files that match a
+// glob, one after another in the order of their paths; gzip and zstd archives are unpacked.
+// Records have the format of RFC 4180; lines may end in "\r\n" or "\n". Quoted cells may
+// contain newlines, where "\r\n" is read as "\n". Lines that end in "\r" alone are an error.
+// Empty lines are skipped, except in files of one column: there an empty line after the header
+// is a row with an empty cell, unless it is the last line of its file.
 //
-// The files are cut into shards of equal bytes, and a row belongs to the shard of its first
-// byte. Properties of the files that are read while building (sizes, times, columns) are facts
-// of the job; a file that has changed since is an error when reading begins. ReadCSVAs infers
-// nothing; use it for rows of a struct.
+// The files are divided into shards with equal numbers of bytes, and a row belongs to the shard
+// of its first byte. The properties of the files that are determined while the job is built
+// (sizes, times, columns) are facts of the job; it is an error if a file has changed when
+// reading begins. If rows are read as a struct, use ReadCSVAs, which infers nothing.
 func ReadCSV(b *engine.Builder, path string, o CSVOptions) *engine.Dataset {
 	const op = "ReadCSV"
 	needBuilder(op, b)
@@ -153,16 +155,16 @@ func ReadCSV(b *engine.Builder, path string, o CSVOptions) *engine.Dataset {
 		})
 }
 
-// MixedColumn is the key under which the plan shows a column that ReadCSV takes for text
-// because a few of its values are no numbers, or whole numbers are too long. It shows the first
-// such value.
+// MixedColumn is the key under which the plan shows that ReadCSV reads a column as text because
+// a few of its values are not numbers, or are whole numbers that are too long. The plan shows
+// the first such value.
 const MixedColumn = "text for a few"
 
 // NumberHeader is the key under which the plan shows a header that consists of numbers only.
 const NumberHeader = "header of numbers"
 
-// numberHeader returns a warning about a header that consists of numbers only, as a row does;
-// "" for others.
+// numberHeader returns a warning if the header consists of numbers only, so that it is probably
+// a row; otherwise "".
 func numberHeader(path string, names []string) string {
 	for _, name := range names {
 		if _, err := batch.ParseFloat([]byte(name), 64); err != nil {
@@ -175,14 +177,14 @@ func numberHeader(path string, names []string) string {
 	return fmt.Sprintf("the header of %s has numbers alone, as a row has: %s", path, strings.Join(names[:min(len(names), 5)], ", "))
 }
 
-// TextColumn says why ReadCSV takes a column for text although it has numbers: a few of its
-// values are no numbers or, if Long is set, its whole numbers are too long.
+// TextColumn says why ReadCSV reads a column as text although most of its values are numbers: a
+// few values are not numbers or, if Long is set, some whole numbers are too long.
 type TextColumn struct {
 	Why  string
 	Long bool
 }
 
-// MixedColumns returns, by name, the columns that ReadCSV with these options takes for text
+// MixedColumns returns, by name, the columns that ReadCSV with these options reads as text
 // although all or nearly all of their values are numbers.
 func MixedColumns(b *engine.Builder, path string, o CSVOptions) (map[string]TextColumn, error) {
 	in, err := ResolveInput(b, o.FS, path)
@@ -197,10 +199,10 @@ func MixedColumns(b *engine.Builder, path string, o CSVOptions) (map[string]Text
 	return told, err
 }
 
-// EmptyColumns returns which of the given columns have no value in any row of the files that
-// ReadCSV reads with these options. It looks beyond the sample only if far is set, and reads
-// until each column has shown a value. It is for messages: it ignores rows that cannot be read,
-// and names that the files do not have.
+// EmptyColumns returns which of the given columns have no value in the files that ReadCSV reads
+// with these options. It examines only the sample, unless far is set; then it reads until it
+// has found a value of each column. It is meant for messages: it ignores rows that cannot be
+// read, and names of columns that the files do not have.
 func EmptyColumns(b *engine.Builder, path string, o CSVOptions, far bool, columns ...string) (empty []string, err error) {
 	in, err := ResolveInput(b, o.FS, path)
 	if err != nil {
@@ -229,7 +231,8 @@ func EmptyColumns(b *engine.Builder, path string, o CSVOptions, far bool, column
 	return empty, err
 }
 
-// withoutValue reads columns until each has shown a value, and returns those that have none.
+// withoutValue reads columns until it has found a value of each, and returns the columns
+// without a value.
 func (o CSVOptions) withoutValue(in InputFiles, layout textfile.Layout, columns []string) (empty []string, err error) {
 	if layout, err = layout.Select(columns...); err != nil {
 		return nil, err
@@ -258,7 +261,7 @@ func (o CSVOptions) withoutValue(in InputFiles, layout textfile.Layout, columns 
 	return empty, err
 }
 
-// layoutOf returns the columns to read, which are a fact of the job.
+// layoutOf returns the columns to read. They are a fact of the job.
 func (o CSVOptions) layoutOf(b *engine.Builder, in InputFiles) (layout textfile.Layout, err error) {
 	options, err := json.Marshal(o)
 	if err != nil {
@@ -291,8 +294,8 @@ func (o CSVOptions) layout(files []textfile.File, d textfile.Dialect) (textfile.
 	return layout.Select(o.Select...)
 }
 
-// attrs returns the options that the plan shows: those that are not the default and do not show
-// in the columns.
+// attrs returns the options that the plan shows: those that differ from the default and do not
+// follow from the columns.
 func (o CSVOptions) attrs() []engine.Attr {
 	attrs := []engine.Attr{{Key: "header", Value: fmt.Sprint(o.Header)}}
 	char := func(key string, c byte) {

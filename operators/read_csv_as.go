@@ -7,12 +7,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// ReadCSVAs is ReadCSV for files whose columns are known. It reads the columns that the fields
-// of T name, with the types of the fields, and infers nothing. A column of whole numbers is
-// float64 if the field is. A cell that does not fit is an error with file, line and column, and
-// so is an empty cell, unless the field is a pointer. Without a header (or Names), the fields
-// are all columns of the file, in order. o must not set Columns, Types, Others, Infer, OrBool
-// or Select.
+// ReadCSVAs is ReadCSV for files whose columns are known. It reads the columns of the fields of
+// T, with the types of the fields, and infers nothing: a column of whole numbers is read as
+// float64 if the field is a float64. A cell that does not fit the type is an error that names
+// file, line and column. So is an empty cell, unless the field is a pointer. If there is
+// neither a header nor Names, T must have a field for every column of the file, in order. o
+// must not set Columns, Types, Others, Infer, OrBool or Select.
 func ReadCSVAs[T any](b *engine.Builder, path string, o CSVOptions) *engine.Dataset {
 	const op = "ReadCSVAs"
 	needBuilder(op, b)

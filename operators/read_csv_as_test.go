@@ -32,8 +32,9 @@ func readAs[T any](text string, o operators.CSVOptions, p int) ([]T, error) {
 	return engine.Rows[T](r, "rows")
 }
 
-// The fields' types apply also to whole numbers and to codes that consist of digits. Columns
-// without a field are left out, wherever they are.
+// TestReadCSVAs requires that values get the types of the fields, even whole numbers in float64
+// columns and digits in text columns, and that columns without a field are left out, whatever
+// their position.
 func TestReadCSVAs(t *testing.T) {
 	dry := "dry"
 	want := []reading{{"007", 12, nil, [2]float64{1, 2}}, {"008", -3, &dry, [2]float64{3, 4}}}

@@ -19,8 +19,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// writeFiles puts files into a fresh directory and returns it. Names that end in
-// .gz or .zst are packed.
+// writeFiles writes files into a new directory and returns its path. Files whose names end in
+// .gz or .zst are compressed.
 func writeFiles(t testing.TB, files map[string]string) string {
 	dir := t.TempDir()
 	for name, text := range files {
@@ -51,13 +51,13 @@ func pack(t testing.TB, name, text string) []byte {
 	return []byte(text)
 }
 
-// csvOf returns a function that adds ReadCSV of a path.
+// csvOf returns a function that adds a ReadCSV of path to a job.
 func csvOf(path string, o CSVOptions) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset { return ReadCSV(b, path, o) }
 }
 
 func TestReadCSV(t *testing.T) {
-	// 48 bytes after the header, so that each of the 8 shards has 6.
+	// There are 48 bytes after the header, so each of the 8 shards has 6 bytes.
 	dir := writeFiles(t, map[string]string{"a.csv": "name,size,on\n" +
 		"iris,1.5,true\n" + // bytes 0 to 14
 		"\"a\nb\",2,false\n" + // 14 to 28
@@ -123,7 +123,7 @@ func TestReadCSVOfFileSystems(t *testing.T) {
 		require.Len(t, got, 4)
 		require.Contains(t, got[3], " | 3")
 	}
-	// Two file systems have a file of the same name with different content.
+	// Another file system has a file of the same name with different content.
 	other := fstest.MapFS{"data/a.csv": {Data: []byte("n\nx\n")}}
 	got := outcome(t, func(b *engine.Builder) *engine.Dataset {
 		first := ReadCSV(b, "data/a.csv", CSVOptions{Header: true, FS: files})
@@ -255,7 +255,8 @@ func counterOf(r *engine.Result, name string) (n int64) {
 	return n
 }
 
-// TestReadCSVNoticesChanges changes the file between the build that reads it and the run.
+// TestReadCSVNoticesChanges requires an error if the file changes after the build, which reads
+// it, and before the run.
 func TestReadCSVNoticesChanges(t *testing.T) {
 	for _, now := range []string{"n\n1\n2\n3\n", "n\n1\n9\n", ""} {
 		dir := writeFiles(t, map[string]string{"x.csv": "n\n1\n2\n"})

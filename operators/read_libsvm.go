@@ -15,23 +15,22 @@ import (
 // LibSVMOptions describes the format of LibSVM lines. The zero value is the format of LIBSVM:
 // indices count from 1.
 type LibSVMOptions struct {
-	// ZeroBased says that indices count from 0.
+	// ZeroBased means that indices count from 0.
 	ZeroBased bool
-	// Size is the number of components of a row. 0 means as many as the largest index in the
-	// data needs; the data are then read once while building.
+	// Size is the number of components of a row. If it is 0, it is determined from the largest
+	// index in the data, for which the data are read once while the job is built.
 	Size int
-	// OnError says what to do with lines that cannot be read.
+	// OnError determines what to do with lines that cannot be read.
 	OnError OnError
 	// FS, if set, is the file system that holds the files, such as one embedded in
 	// the program.
 	FS fs.FS `json:"-"`
 }
 
-// ReadLibSVM reads lines of sparse rows: "label index:value …", with an optional
-// query id ("qid:3") behind the label, and comments behind '#'. The columns are
-// label (float64), qid (int64) where the first line has one, and features
-// (sparse[size], indices from 0). Files are found, cut and checked as ReadCSV
-// does.
+// ReadLibSVM reads lines of sparse rows: "label index:value …", with an optional query id
+// ("qid:3") after the label, and comments after '#'. The columns are label (float64), qid
+// (int64) if the first line has a query id, and features (sparse[size], indices from 0). Files
+// are found, divided into shards and checked as by ReadCSV.
 func ReadLibSVM(b *engine.Builder, path string, o LibSVMOptions) *engine.Dataset {
 	const op = "ReadLibSVM"
 	needBuilder(op, b)
@@ -66,8 +65,8 @@ func ReadLibSVM(b *engine.Builder, path string, o LibSVMOptions) *engine.Dataset
 		})
 }
 
-// VectorSize returns the number of components that the type of a dense or sparse vector column
-// declares; 0 if it declares none, and for other columns.
+// VectorSize returns the number of components in the type of a dense or sparse vector column.
+// It returns 0 if the type has no size, and for other columns.
 func VectorSize(d *engine.Dataset, column string) int {
 	if !usable(d) {
 		return 0

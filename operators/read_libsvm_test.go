@@ -15,7 +15,7 @@ func svmOf(path string, o LibSVMOptions) func(b *engine.Builder) *engine.Dataset
 }
 
 func TestReadLibSVM(t *testing.T) {
-	// 32 bytes, 4 to a shard: the lines begin at 0, 17, 24, 26 and 29.
+	// The text has 32 bytes, 4 per shard. The lines begin at bytes 0, 17, 24, 26 and 29.
 	text := "1 1:0.5 3:-2 # a\n-1 2:1\n0\n+1\n#b\n"
 	require.Len(t, text, 32)
 	dir := writeFiles(t, map[string]string{"a.txt": text})

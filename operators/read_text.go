@@ -12,31 +12,31 @@ import (
 
 // TextOptions describes how lines of text are read. The zero value reads UTF-8.
 type TextOptions struct {
-	// File adds the column file (utf8), with the path of the file that a line is in,
-	// before the line.
+	// File adds a first column, file (utf8), with the path of the file that has the line.
 	File bool
 	// SkipLines is the number of lines to skip at the beginning of every file.
 	SkipLines int
 	// Encoding is the character encoding, as in CSVOptions.
 	Encoding string
-	// MaxLine bounds the bytes of a line, at most 512 MiB; 0 means 64 MiB. A longer
-	// line is an error, whatever OnError says.
+	// MaxLine is the largest number of bytes of a line. It may be at most 512 MiB; 0 means 64
+	// MiB. A longer line is an error, whatever the value of OnError.
 	MaxLine int
-	// OnError says what to do with lines that cannot be read: lines with bytes of 0, which text
-	// does not have, or with bytes that are not UTF-8.
+	// OnError determines what to do with lines that cannot be read: lines with zero bytes,
+	// which text cannot have, or with bytes that are not UTF-8.
 	OnError OnError
-	// ReplaceInvalidUTF8 puts U+FFFD in place of bytes that are not UTF-8.
+	// ReplaceInvalidUTF8 replaces bytes that are not UTF-8 by U+FFFD.
 	ReplaceInvalidUTF8 bool
 	// FS, if set, is the file system that holds the files, such as one embedded in
 	// the program.
 	FS fs.FS
 }
 
-// ReadText reads lines of text as rows of one column, "value" of type utf8, which functions of
-// a string read: Map(lines, func(line string) Row { … }). Lines end in "\n" or "\r\n", which
-// are not part of them; the last line of a file may lack it. An empty line is a row. An "\r"
-// elsewhere is text. Files are found, unpacked, cut and checked as ReadCSV does: the rows keep
-// the order of paths and lines, and a line belongs to the shard of its first byte.
+// ReadText reads lines of text as rows with one column "value" of type utf8. Functions read the
+// column as a string: Map(lines, func(line string) Row { … }). Lines end in "\n" or "\r\n",
+// which is not part of the row; the last line of a file need not have it. An empty line is a
+// row. An "\r" elsewhere is part of the text. Files are found, unpacked, divided into shards
+// and checked as by ReadCSV: rows are in the order of paths and lines, and a line belongs to
+// the shard of its first byte.
 func ReadText(b *engine.Builder, path string, o TextOptions) *engine.Dataset {
 	const op = "ReadText"
 	needBuilder(op, b)
@@ -59,8 +59,8 @@ func ReadText(b *engine.Builder, path string, o TextOptions) *engine.Dataset {
 		})
 }
 
-// attrs returns the options that the plan shows: those that are not the default and do not show
-// in the columns.
+// attrs returns the options that the plan shows: those that differ from the default and do not
+// follow from the columns.
 func (o TextOptions) attrs() (attrs []engine.Attr) {
 	show := func(is bool, key, value string) {
 		if is {

@@ -18,7 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// linesOf cuts text into lines as bufio.Scanner does.
+// linesOf divides text into lines by bufio.Scanner.
 func linesOf(t require.TestingT, text string) (lines []string) {
 	s := bufio.NewScanner(strings.NewReader(text))
 	s.Buffer(nil, 1<<20)
@@ -47,8 +47,8 @@ func writeFile(t testing.TB, path string, content []byte) string {
 	return path
 }
 
-// TestReadText compares random lines, in two files, with bufio.Scanner, at any number of
-// shards, subtasks and rows per batch.
+// TestReadText compares the lines of two random files with those of bufio.Scanner, with random
+// numbers of shards, subtasks and rows per batch.
 func TestReadText(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -65,8 +65,8 @@ func TestReadText(t *testing.T) {
 	})
 }
 
-// TestReadTextIsTheSameEverywhere reads plain and packed files at every setting, with the names
-// of the files and without.
+// TestReadTextIsTheSameEverywhere reads plain and compressed files at every setting, with and
+// without the column of file names.
 func TestReadTextIsTheSameEverywhere(t *testing.T) {
 	dir := t.TempDir()
 	plain := writeFile(t, filepath.Join(dir, "a.txt"), []byte("one\ntwo\r\n\nfour"))
@@ -129,7 +129,7 @@ func TestReadTextRefuses(t *testing.T) {
 	}
 	require.Equal(t, []string{"a", "abc"}, readLines(t, writeFile(t, path, []byte("a\nabc\r\n")), TextOptions{MaxLine: 3}))
 
-	// A failure of a later operator is reported with file and line.
+	// An error of a later operator must have the file and line of the row.
 	writeFile(t, path, []byte("1\n2\nthree\n"))
 	err := runError(t, func(b *engine.Builder) *engine.Dataset {
 		return MapErr(ReadText(b, path, TextOptions{}), func(line string) (int64, error) {

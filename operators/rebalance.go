@@ -2,9 +2,9 @@ package operators
 
 import "github.com/superstep-ml/superstep/engine"
 
-// Rebalance spreads rows evenly over the shards: row j of shard s goes to shard
-// (s+j) mod S. It is of use after a Filter or a skewed partitioning has left some
-// shards with much more work than others.
+// Rebalance distributes rows evenly over the S shards: row j of shard s is sent to shard (s+j)
+// mod S. It is useful after a Filter or a skewed partitioning that has left some shards with
+// many more rows than others.
 func Rebalance(d *engine.Dataset) *engine.Dataset {
 	const op = "Rebalance"
 	return addExchange(op, d, engine.Port{Partitioner: engine.Rebalance})

@@ -7,11 +7,12 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Reduce combines all rows into one, which is in the last shard; without rows there is none. f
-// combines the result of some rows with that of the rows after them. The rows of a shard are
-// combined one by one in their order, then the shards up the aligned binary tree over all
-// shards; empty shards are absent. So f must be associative, except for rounding, and need not
-// be commutative. The result has the same bits at any parallelism.
+// Reduce combines all rows into one row, which is in the last shard. If d has no rows, the
+// result has none. f combines the result of some rows (left) with the result of the rows after
+// them (right). The rows of a shard are combined one by one in their order, and then the
+// results of shards up the aligned binary tree over all shards, in which empty shards are
+// absent. So f must be associative, except for rounding, but need not be commutative. The
+// result has the same bits at any parallelism.
 //
 // f may keep and change the rows.
 func Reduce[T any](d *engine.Dataset, f func(left, right T) T) *engine.Dataset {
@@ -33,7 +34,8 @@ func Reduce[T any](d *engine.Dataset, f func(left, right T) T) *engine.Dataset {
 	})
 }
 
-// reduceShards returns one row of each shard that has any. It is a part of op.
+// reduceShards returns one combined row of each shard that has rows. The added operator is a
+// part of the function op.
 func reduceShards[T any](op string, d *engine.Dataset, in, out *batch.Codec[T], f func(left, right T) T) *engine.Dataset {
 	return addPart(op, d.Builder(), engine.Spec{
 		Op:     "ReduceShards",

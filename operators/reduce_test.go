@@ -10,15 +10,15 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// expression writes how rows were combined.
+// expression is a row whose text shows how rows were combined.
 type expression struct{ Text string }
 
 func combine(left, right expression) expression {
 	return expression{"(" + left.Text + " " + right.Text + ")"}
 }
 
-// expressionOf combines the indices of n rows in memory in the simplest way: in order within
-// each shard, then by halves of the shards.
+// expressionOf returns the expected expression of the shards [lo, hi) of n rows in memory: rows
+// are combined in order within each shard, and then the two halves of the shards.
 func expressionOf(shards, n, lo, hi int) string {
 	if hi-lo > 1 {
 		left, right := expressionOf(shards, n, lo, (lo+hi)/2), expressionOf(shards, n, (lo+hi)/2, hi)

@@ -7,7 +7,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Rename gives a column another name; its place and values stay.
+// Rename gives a column another name. The column keeps its index and values.
 func Rename(d *engine.Dataset, from, to string) *engine.Dataset {
 	const op = "Rename"
 	b := builderOf(op, d)

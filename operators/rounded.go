@@ -11,14 +11,14 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// CellsRounded begins the names of a source's counters of whole numbers beyond 2^53 that
-// float64 cannot represent. There is a counter for each column. The rest of the name says where
-// a subtask found the first one; see RoundedCells.
+// CellsRounded is the prefix of the names of a source's counters of whole numbers beyond 2^53
+// that float64 cannot represent. Each column has a counter. The rest of its name says where a
+// subtask found the first such number; see RoundedCells.
 const CellsRounded = "whole numbers beyond 2^53: "
 
-// RoundedCells are the whole numbers of a column that float64 cannot represent. Path, Line and
-// Value describe one of them. In text files Line is its line, in files with row indices its
-// row, from 1.
+// RoundedCells describes whole numbers of a column that float64 cannot represent, by one of
+// them: Path is its file, Value its text, and Line its line number or, if Row is set, its row
+// number, counted from 1.
 type RoundedCells struct {
 	Column, Path string
 	Row          bool // Line is a row number
@@ -26,7 +26,7 @@ type RoundedCells struct {
 	Value        string
 }
 
-// Place says where the described number is.
+// Place returns the file and line, or row, of the number.
 func (r RoundedCells) Place() string {
 	if r.Row {
 		return fmt.Sprintf("%s, row %d", r.Path, r.Line)
@@ -34,7 +34,7 @@ func (r RoundedCells) Place() string {
 	return fmt.Sprintf("%s:%d", r.Path, r.Line)
 }
 
-// counter returns the name of the counter.
+// counter returns the name of the counter for these numbers.
 func (r RoundedCells) counter() string {
 	return fmt.Sprintf(roundedForm, r.Column, r.Path, unitOf(r.Row), r.Line, r.Value)
 }
@@ -48,8 +48,8 @@ func unitOf(row bool) string {
 	return "line"
 }
 
-// ParseRounded parses the name of a counter that begins with CellsRounded; ok is false for
-// other names.
+// ParseRounded parses the name of a counter that begins with CellsRounded. For other names ok
+// is false.
 func ParseRounded(counter string) (r RoundedCells, ok bool) {
 	var unit string
 	_, err := fmt.Sscanf(counter, roundedForm, &r.Column, &r.Path, &unit, &r.Line, &r.Value)
@@ -57,10 +57,11 @@ func ParseRounded(counter string) (r RoundedCells, ok bool) {
 	return r, err == nil
 }
 
-// roundedColumns are the counters of a subtask, by column.
+// roundedColumns maps columns to the names of a subtask's counters.
 type roundedColumns map[string]string
 
-// count counts these numbers in rows of the file at path. first is the index of the first row.
+// count adds to the counters the numbers in rows that float64 cannot represent. path is the
+// file of the rows, and first the index of the first row in it.
 func (r *roundedColumns) count(c *engine.Context, rows arrow.Record, path string, first int64) {
 	for i, column := range rows.Columns() {
 		n, at, text := beyondFloat(column)
@@ -78,8 +79,8 @@ func (r *roundedColumns) count(c *engine.Context, rows arrow.Record, path string
 	}
 }
 
-// beyondFloat counts the whole numbers of a column that float64 cannot represent. It returns
-// the index of the first and its quoted text.
+// beyondFloat counts the whole numbers of a column that float64 cannot represent. It also
+// returns the index of the first such number and its quoted text.
 func beyondFloat(column arrow.Array) (n int64, at int, text string) {
 	switch column := column.(type) {
 	case *array.Int64:

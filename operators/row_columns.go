@@ -12,7 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// pick returns the indices of the named columns, and their schema.
+// pick returns the indices of the named columns, and a schema of these columns. nil means all
+// columns.
 func pick(schema *arrow.Schema, names []string) ([]int, *arrow.Schema, error) {
 	if names == nil {
 		for _, f := range schema.Fields() {
@@ -33,14 +34,16 @@ func pick(schema *arrow.Schema, names []string) ([]int, *arrow.Schema, error) {
 	return columns, arrow.NewSchema(fields, nil), nil
 }
 
-// leftColumn is a column of a type that rows cannot have.
+// leftColumn is a column whose type rows cannot have.
 type leftColumn struct{ Name, Type, Problem string }
 
 // LeftOutColumns is the key under which the plan shows the columns of files that are left out,
 // with their types.
 const LeftOutColumns = "left out"
 
-// leftOut reports the columns whose types rows cannot have. It fails if they are requested.
+// leftOut calls LeaveOut for the columns whose types rows cannot have, and returns them as
+// attributes for the plan. It returns an error if Columns names such a column, or if both
+// Columns and LeaveOut are nil.
 func (f RowFormat) leftOut(path string, facts rowFacts) (attrs []engine.Attr, err error) {
 	var told []string
 	for _, c := range facts.LeftOut {
@@ -72,8 +75,8 @@ const PandasKey = "pandas"
 // IndexColumn is the key under which the plan shows a column that is an index of pandas.
 const IndexColumn = "index of pandas"
 
-// indexOf returns the columns of a schema that its metadata name as an index of pandas. A range
-// index is no column.
+// indexOf returns the columns of a schema that are an index of pandas, according to its
+// metadata. A RangeIndex is not a column.
 func indexOf(schema *arrow.Schema) []string {
 	text, ok := schema.Metadata().GetValue(PandasKey)
 	if !ok {
@@ -94,7 +97,7 @@ func indexOf(schema *arrow.Schema) []string {
 	return index
 }
 
-// pandasMetadata returns the pandas part of a schema's metadata.
+// pandasMetadata returns the entry of pandas in a schema's metadata, without other entries.
 func pandasMetadata(schema *arrow.Schema) *arrow.Metadata {
 	text, ok := schema.Metadata().GetValue(PandasKey)
 	if !ok {
@@ -104,7 +107,8 @@ func pandasMetadata(schema *arrow.Schema) *arrow.Metadata {
 	return &m
 }
 
-// indexed reports the columns read that are an index of pandas.
+// indexed calls Index for the columns to read that are an index of pandas, and returns them as
+// attributes for the plan.
 func (f RowFormat) indexed(facts rowFacts, read *arrow.Schema) (attrs []engine.Attr) {
 	for _, column := range facts.Index {
 		if !read.HasField(column) {

@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// arrowFileOf returns an Arrow stream of the rows with metadata of pandas.
+// arrowFileOf returns an Arrow stream of the rows of rec whose schema has metadata of pandas.
 func arrowFileOf(t *testing.T, rec arrow.Record, pandas string) string {
 	m := arrow.NewMetadata([]string{"pandas"}, []string{pandas})
 	var out bytes.Buffer
@@ -26,7 +26,8 @@ func arrowFileOf(t *testing.T, rec arrow.Record, pandas string) string {
 	return out.String()
 }
 
-// If a column that is read is an index of pandas in any file, it is reported once.
+// TestReadArrowTellsOfTheIndex requires that a column that is read is reported once if it is an
+// index of pandas in any file.
 func TestReadArrowTellsOfTheIndex(t *testing.T) {
 	rec := batchtest.Record(t, memory.NewGoAllocator(), batchtest.Schema(t, "x float64", "__index_level_0__ int64", "day utf8"), `[{"x": 1, "__index_level_0__": 2, "day": "a"}]`)
 	for pandas, want := range map[string][]string{
@@ -55,8 +56,8 @@ func TestReadArrowTellsOfTheIndex(t *testing.T) {
 	})
 }
 
-// Whole numbers that float64 cannot represent are counted by column. The report names the file
-// and the row of one of them.
+// TestReadArrowCountsRoundedNumbers requires that whole numbers that float64 cannot represent
+// are counted by column, and that the report names the file and row of one of them.
 func TestReadArrowCountsRoundedNumbers(t *testing.T) {
 	rec := batchtest.Record(t, memory.NewGoAllocator(), batchtest.Schema(t, "i int64 null", "u uint64", "small int32"),
 		`[{"i": "9007199254740992", "u": "18446744073709549568", "small": 1}, {"i": "9007199254740993", "u": "18446744073709551615", "small": 2},

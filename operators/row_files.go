@@ -19,23 +19,23 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// RowFile is an open file whose rows can be found by their index. Its methods
-// may be called by several goroutines at once, except Close.
+// RowFile is an open file whose rows can be found by their index. Several goroutines may call
+// its methods at the same time, except Close.
 type RowFile interface {
 	// Schema returns the columns of the rows, and NumRows their number. The schema's metadata
 	// may have an entry of pandas, under PandasKey.
 	Schema() engine.Schema
 	NumRows() int64
-	// Rows returns a cursor at a row, which reads the given columns in that order.
+	// Rows returns a cursor at the given row. The cursor reads the given columns in that order.
 	Rows(row int64, columns []int, mem columnar.Allocator) (RowCursor, error)
 	// Close closes the file, but not the reader that it was opened on.
 	Close() error
 }
 
-// RowCursor reads rows in order. One goroutine at a time uses it.
+// RowCursor reads rows in order. Only one goroutine at a time uses it.
 type RowCursor interface {
-	// Next returns the next rows, at least one and about as many as wanted, owned
-	// by the caller, or io.EOF after the last.
+	// Next returns the next rows: at least one, and about as many as wanted. The caller owns
+	// them. After the last row it returns io.EOF.
 	Next(want int) (engine.Batch, error)
 	Close() error
 }
@@ -43,37 +43,39 @@ type RowCursor interface {
 // RowFormat is a file format whose rows can be found by their index.
 type RowFormat struct {
 	Op    string        // the operator's name, such as "ReadArrow"
-	Attrs []engine.Attr // printable parameters
+	Attrs []engine.Attr // parameters that the plan shows
 	// Columns names the columns to read, in this order; nil means all.
 	Columns []string
-	// LeaveOut, if set, is called while the job is built, for each column whose type rows
-	// cannot have, with the reason. The column is then left out. Without LeaveOut, or if
-	// Columns names the column, it is an error.
+	// LeaveOut, if Columns is nil, is called while the job is built, for each column whose type
+	// rows cannot have, with the reason. The column is then left out. Such a column is an error
+	// if Columns names it, or if both Columns and LeaveOut are nil.
 	LeaveOut func(column, problem string)
-	// Index, if set, is called while the job is built, for each column read that the files name
-	// as an index of pandas.
+	// Index, if set, is called while the job is built, for each column to read that is an index
+	// of pandas, according to the files.
 	Index func(column string)
-	// Open opens a file of the given size. A panic in it, or in the methods of its result,
-	// counts as damage of the file.
+	// Open opens a file of the given size. A panic in Open, or in the methods of its result, is
+	// reported as damage of the file.
 	Open func(r io.ReaderAt, size int64) (RowFile, error)
 }
 
-// rowFacts are the facts about files that are known when the job is built.
+// rowFacts has the facts about the files that are determined when the job is built.
 type rowFacts struct {
 	Columns []batch.Column
-	At      []int        `json:",omitempty"` // their indices in the files, unless all columns are read
+	At      []int        `json:",omitempty"` // indices of Columns in the files; nil if all columns are read
 	LeftOut []leftColumn `json:",omitempty"` // columns of types that rows cannot have
 	Index   []string     `json:",omitempty"` // columns that are an index of pandas in one of the files
 	Starts  []int64      // index of each file's first row among all rows; then the number of rows
 }
 
-// ReadRowFiles adds a source of files in a format whose rows have an index. It is for packages
-// that add formats of their own. Files are found and checked as ReadCSV does; all of them must
-// have the same columns. Of n rows in all, shard i of S holds those from i·n/S up to (i+1)·n/S.
+// ReadRowFiles adds a source of files in a format whose rows can be found by their index. It is
+// for packages that add other formats. Files are found and checked as by ReadCSV; all files
+// must have the same columns. If the files have n rows in total, shard i of S holds the rows
+// from i·n/S up to (i+1)·n/S.
 //
-// Columns that no operator reads, as far as the built job tells, are not read from the files.
-// If only Select, typed functions such as those of Map and Filter, aggregations and similar
-// operators follow the source, only the columns that they name are read. Nothing else changes.
+// Columns are not read from the files if the built job shows that no operator reads them. That
+// is so if the operators after the source are Select, typed functions such as those of Map and
+// Filter, aggregations and the like, which name the columns that they read. The job's results
+// do not depend on this.
 func ReadRowFiles(b *engine.Builder, fsys fs.FS, path string, f RowFormat) *engine.Dataset {
 	needBuilder(f.Op, b)
 	fail := func(err error) *engine.Dataset {
@@ -146,8 +148,8 @@ func (f RowFormat) facts(in InputFiles) (facts rowFacts, err error) {
 	return facts, nil
 }
 
-// agree checks that both files have the same columns. A column that may be null in one may be
-// null in the result.
+// agree returns an error if two files do not have the same columns. A column of all becomes
+// nullable if it is nullable in more.
 func agree(all, more []batch.Column) error {
 	if len(all) != len(more) {
 		return fmt.Errorf("the first has %d, the second %d", len(all), len(more))
@@ -161,7 +163,7 @@ func agree(all, more []batch.Column) error {
 	return nil
 }
 
-// openFiles are the open files of a source, in order.
+// openFiles has the open files of a source, in order.
 type openFiles struct {
 	files []*openFile
 	bytes []fs.File
@@ -172,11 +174,11 @@ type openFile struct {
 	RowFile
 	path   string
 	schema *arrow.Schema // normalized, of the columns that rows can have
-	at     []int         // the indices of these columns, nil if all can
+	at     []int         // indices of these columns in the file; nil if rows can have all its columns
 	left   []leftColumn  // the other columns
 }
 
-// supported finds the columns that rows can have.
+// supported determines which columns rows can have.
 func (o *openFile) supported() (err error) {
 	var fields []arrow.Field
 	var at []int
@@ -188,7 +190,7 @@ func (o *openFile) supported() (err error) {
 		}
 		problem := err.Error()
 		if reason := errors.Unwrap(err); reason != nil {
-			problem = reason.Error() // the caller adds the column
+			problem = reason.Error() // the caller adds the name of the column
 		}
 		o.left = append(o.left, leftColumn{f.Name, batch.TypeName(f.Type), problem})
 	}
@@ -196,7 +198,7 @@ func (o *openFile) supported() (err error) {
 		o.at = at
 	}
 	o.schema = arrow.NewSchema(fields, nil)
-	_, err = batch.Schema(batch.Columns(o.schema)) // names are distinct
+	_, err = batch.Schema(batch.Columns(o.schema)) // checks that names are distinct
 	return err
 }
 
@@ -228,8 +230,8 @@ func (f RowFormat) open(in InputFiles) (_ *openFiles, err error) {
 	return open, nil
 }
 
-// bytesOf opens a file for random access. If the file system does not offer that, the file is
-// read into memory.
+// bytesOf opens a file for random access, and returns its size. If the file system does not
+// support random access, it reads the file into memory.
 func (o *openFiles) bytesOf(fsys fs.FS, path string) (io.ReaderAt, int64, error) {
 	var f fs.File
 	var err error
@@ -268,8 +270,8 @@ func (o *openFiles) Close() error {
 	return errors.Join(errs...)
 }
 
-// guarded calls a function of the format and adds the file's name to its errors. Decoders may
-// panic on damaged files.
+// guarded calls a function of the format and adds the file's name to its errors. It recovers
+// from panics, as decoders may panic on damaged files.
 func (o *openFile) guarded(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -296,7 +298,7 @@ type rowSource struct {
 	at     int64 // index of the next row
 	file   int   // the file that the cursor reads
 	cursor RowCursor
-	rest   arrow.Record // rows read and not yet emitted, owned
+	rest   arrow.Record // owned rows that have been read and not yet emitted
 
 	rounded roundedColumns
 }
@@ -342,7 +344,7 @@ func (s *rowSource) ReadShard(c *engine.Context, shard int, out engine.Output) e
 	return nil
 }
 
-// emit emits rows before hi, at least one.
+// emit emits a batch of at least one row, with rows before index hi.
 func (s *rowSource) emit(c *engine.Context, hi int64, shard int, out engine.Output) error {
 	most := c.BatchRows
 	if s.rest == nil {
@@ -371,7 +373,7 @@ func (s *rowSource) emit(c *engine.Context, hi int64, shard int, out engine.Outp
 	return out.Emit(shard, arrowrows.Batch(part))
 }
 
-// read reads the next rows.
+// read reads the next rows into rest.
 func (s *rowSource) read(want int) error {
 	for {
 		file := s.open.files[s.file]
@@ -402,7 +404,7 @@ func (s *rowSource) read(want int) error {
 	}
 }
 
-// next returns further rows of the current file, nil if there are none.
+// next returns further rows of the current file, or nil if there are none.
 func (s *rowSource) next(file *openFile, want int) (rows arrow.Record, err error) {
 	err = file.guarded(func() error {
 		read, err := s.cursor.Next(want)
@@ -426,8 +428,8 @@ func (s *rowSource) next(file *openFile, want int) (rows arrow.Record, err error
 	return rows, err
 }
 
-// admit checks rows that were read, which it takes over, and returns them with
-// the source's schema.
+// admit takes ownership of rows that were read, checks them, and returns them with the source's
+// schema.
 func (s *rowSource) admit(rows arrow.Record) (arrow.Record, error) {
 	defer rows.Release()
 	normal, err := batch.Normalize(rows)
@@ -438,7 +440,7 @@ func (s *rowSource) admit(rows arrow.Record) (arrow.Record, error) {
 	return s.columns.complete(normal)
 }
 
-// seek goes to a row.
+// seek makes the row with the given index the next row to read.
 func (s *rowSource) seek(row int64) error {
 	if err := s.drop(); err != nil {
 		return err
@@ -462,7 +464,7 @@ func (s *rowSource) drop() error {
 	return s.open.files[s.file].guarded(c.Close)
 }
 
-// Locate returns the file, and the number of the row in it, from 1.
+// Locate returns the file of a row, and its number within the file, counted from 1.
 func (s *rowSource) Locate(c *engine.Context, shard int, row int64) (string, error) {
 	starts := s.facts.Starts
 	lo, hi := cut(starts[len(starts)-1], c.Shards, shard)
@@ -478,7 +480,7 @@ func (s *rowSource) Close() error {
 	if s.open == nil {
 		return nil
 	}
-	// A file that was written to while it was read may have given anything.
+	// If a file was written to while it was read, the rows may be wrong, which Verify reports.
 	err := errors.Join(s.drop(), s.in.Verify())
 	return errors.Join(err, s.sharedFiles.release(nil))
 }

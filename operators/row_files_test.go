@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/columnar"
 )
 
-// numbersFile has rows with their index.
+// numbersFile is a RowFile in which each row has its index as its value.
 type numbersFile struct {
 	t     *testing.T
 	n, at int64
@@ -40,8 +40,8 @@ func (f *numbersFile) Next(int) (engine.Batch, error) {
 
 func (f *numbersFile) Close() error { return nil }
 
-// TestRowFilesOfOtherRows: a file whose number of rows has changed since the job was built
-// fails the run before any row is read.
+// TestRowFilesOfOtherRows requires that the run fails before any row is read if the number of
+// rows of a file has changed since the job was built.
 func TestRowFilesOfOtherRows(t *testing.T) {
 	path := filepath.Join(writeFiles(t, map[string]string{"x.rows": "x"}), "x.rows")
 	for _, now := range []int64{4, 6} {

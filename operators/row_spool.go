@@ -9,21 +9,22 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// rowSpool keeps rows in their order, to be read any number of times. They are in memory or, if
-// they do not fit, all on disk. It is for the rows of one key, which may be one row or all rows
-// of a shard.
+// rowSpool keeps rows in their order, which can be read any number of times. The rows are in
+// memory or, if they do not fit, all on disk. It is for the rows of one key, which may be one
+// row or all rows of a shard.
 //
-// One goroutine uses it: add any number of times, then each, until it is cleared.
+// Only one goroutine may use it. It calls add any number of times, then each any number of
+// times, and then clear.
 type rowSpool struct {
 	context *engine.Context
 	schema  *arrow.Schema
 	memory  groupMemory
-	most    int // rows in memory, as in joinSpec
+	most    int // bounds the rows in memory; see joinSpec.most
 
 	pieces []rowPiece
 	count  int64
 	file   *runFile   // nil while rows are in memory
-	writer *runWriter // until the first reading
+	writer *runWriter // nil after the first call of each
 }
 
 // rowPiece is the rows [from, to) of a retained batch.
@@ -47,13 +48,13 @@ func newRowSpool(c *engine.Context, schema *arrow.Schema, most int) *rowSpool {
 	return &rowSpool{context: c, schema: schema, most: most, memory: groupMemory{context: c, free: 64 << 10}}
 }
 
-// add takes the rows [from, to) of a borrowed batch; there must be at least one.
+// add adds the rows [from, to) of a borrowed batch, of which there must be at least one.
 func (s *rowSpool) add(rows arrow.Record, from, to int) error {
 	s.count += int64(to - from)
 	p := rowPiece{rows: rows, from: from, to: to}
 	if s.file == nil {
-		// A retained batch stays in memory completely. The first is admitted in any case, as it
-		// is in memory anyway.
+		// A retained batch stays in memory completely, so its whole size counts. The first
+		// batch is always kept in memory, as it is there anyway.
 		if (s.most == 0 || s.count <= int64(s.most)) && (len(s.pieces) == 0 || s.memory.reserve(batch.Size(rows))) {
 			rows.Retain()
 			if s.context.ChecksRows() {
@@ -97,7 +98,7 @@ func (s *rowSpool) write(p rowPiece) error {
 	return s.writer.write(part)
 }
 
-// each calls f with the rows in order, until f returns false. Each call gets the rows [from,
+// each calls f with the rows in order, until f returns false. Each call passes the rows [from,
 // to) of a batch, which f borrows.
 func (s *rowSpool) each(f func(rows arrow.Record, from, to int) (more bool, err error)) error {
 	if s.file == nil {
@@ -138,7 +139,7 @@ func (s *rowSpool) each(f func(rows arrow.Record, from, to int) (more bool, err 
 }
 
 // unchanged reports whether rows in memory are unchanged, in runs that check this. Rows on disk
-// are decoded anew for every reading.
+// need no check, as each decodes them again.
 func (s *rowSpool) unchanged() (bool, error) {
 	if !s.context.ChecksRows() {
 		return true, nil

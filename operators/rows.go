@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// How a typed operator is put together:
+// A typed operator has the following form:
 //
 //	func Twice[In, Out any](d *engine.Dataset, f func(In) Out) *engine.Dataset {
 //		const op = "Twice"
@@ -30,19 +30,21 @@ import (
 //			Operator: func() engine.Operator { return &twice[In, Out]{f: f, in: rowReader[In]{codec: in}, out: rowWriter[Out]{codec: out}} }})
 //	}
 //
-// At run time every subtask has its own operator with a rowReader per typed port and a
-// rowWriter:
+// At run time every subtask has its own operator, with a rowReader for each typed port and a
+// rowWriter. Its methods are:
 //
 //	Open:     o.out.open(c)
 //	Process:  o.in.reset(rows); for i := range o.in.len() { row, err := o.in.read(i); …; o.out.row = f(*row); o.out.push(shard, out) }
 //	EndShard: o.in.endShard(); o.out.flush(shard, out)
 //	Close:    o.out.close()
 //
-// Neither allocates per row. engine.BaseOperator, which is embedded, supplies the other methods of Operator.
+// Reader and writer do not allocate per row. engine.BaseOperator is embedded to supply the
+// other methods of Operator.
 
-// builderOf returns the builder of the first dataset that is not nil. If all are nil there is
-// no builder to record the misuse with: builderOf ends the job's function by a panic, which is
-// reported like every other misuse. It does the same if the builder is of another build.
+// builderOf returns the builder of the first dataset that is not nil. If all datasets are nil,
+// there is no builder that could record the misuse: builderOf then ends the job's function by a
+// panic, which is reported like every other misuse. It also does so if the builder belongs to
+// another build.
 func builderOf(op string, ds ...*engine.Dataset) *engine.Builder {
 	for _, d := range ds {
 		if d != nil && d.Builder() != nil {
@@ -53,15 +55,15 @@ func builderOf(op string, ds ...*engine.Dataset) *engine.Builder {
 	panic(engine.Misuse{Site: callerSite(), Err: fmt.Errorf("%s: the dataset is nil", op)})
 }
 
-// addPart adds an operator that is a part of the operator op. Messages about its failures and
-// misuses begin with op, the name that the user knows.
+// addPart adds an operator that is a part of the function op. Messages about its failures and
+// misuses begin with op, as the user does not know the operator's name.
 func addPart(op string, b *engine.Builder, spec engine.Spec) (d *engine.Dataset) {
 	b.Within(op, func() { d = b.Add(spec) })
 	return d
 }
 
-// needBuilder ends the job's function by a panic if a source is given no builder, or one of
-// another build.
+// needBuilder ends the job's function by a panic if the builder that a source gets is nil or
+// belongs to another build.
 func needBuilder(op string, b *engine.Builder) {
 	if b == nil {
 		panic(engine.Misuse{Site: callerSite(), Err: fmt.Errorf("%s: the builder is nil", op)})
@@ -72,8 +74,8 @@ func needBuilder(op string, b *engine.Builder) {
 // modulePath is the path of this module.
 var modulePath = path.Dir(reflect.TypeFor[rowIndex]().PkgPath())
 
-// callerSite returns "file.go:31" for the innermost frame outside this package and the other
-// libraries of this module.
+// callerSite returns file and line, such as "file.go:31", of the innermost stack frame that is
+// not in a library of this module.
 func callerSite() string {
 	pcs := make([]uintptr, 32)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
@@ -89,12 +91,12 @@ func callerSite() string {
 	}
 }
 
-// usable reports whether the operator's columns can be checked against d. Builder.Add reports a
-// nil dataset, and the cause of a poisoned one has been reported.
+// usable reports whether d has columns that can be checked. Builder.Add reports a nil dataset,
+// and the cause of a poisoned dataset has been reported before.
 func usable(d *engine.Dataset) bool { return d != nil && !d.Poisoned() }
 
-// needFunc records the misuse of a nil function. It reports whether the operator
-// can be added.
+// needFunc records a misuse if the user's function is nil. It reports whether the function is
+// not nil.
 func needFunc(op string, b *engine.Builder, isNil bool) bool {
 	if isNil {
 		b.Errorf("%s: the function is nil", op)
@@ -102,8 +104,9 @@ func needFunc(op string, b *engine.Builder, isNil bool) bool {
 	return !isNil
 }
 
-// inputRows returns the codec that reads rows of d as T, or records why T cannot be read from
-// d's columns. For a nil or poisoned dataset it returns true, as Builder.Add handles these.
+// inputRows returns the codec that reads rows of d as T. If d's columns cannot be read as T, it
+// records why and returns false. It returns true for a nil or poisoned dataset, as Builder.Add
+// reports these.
 func inputRows[T any](op string, d *engine.Dataset) (*batch.Codec[T], bool) {
 	b := builderOf(op, d)
 	codec, err := batch.NewCodec[T]()
@@ -118,8 +121,8 @@ func inputRows[T any](op string, d *engine.Dataset) (*batch.Codec[T], bool) {
 	return codec, true
 }
 
-// outputRows returns the codec that writes rows of T, or records why T cannot be
-// a row.
+// outputRows returns the codec that writes rows of T. If T cannot be a row, it records why and
+// returns false.
 func outputRows[T any](op string, b *engine.Builder) (*batch.Codec[T], bool) {
 	codec, err := batch.NewCodec[T]()
 	if err != nil {
@@ -129,8 +132,8 @@ func outputRows[T any](op string, b *engine.Builder) (*batch.Codec[T], bool) {
 	return codec, true
 }
 
-// findColumn returns the index of a column of d, or records that it does not
-// exist.
+// findColumn returns the index of a column of d. If it does not exist, findColumn records that
+// and returns false.
 func findColumn(op string, d *engine.Dataset, name string) (int, bool) {
 	i, err := batch.FindColumn(arrowrows.Arrow(d.Schema()), name)
 	if err != nil {
@@ -140,7 +143,8 @@ func findColumn(op string, d *engine.Dataset, name string) (int, bool) {
 	return i, true
 }
 
-// newColumnName records the misuse of a column name that is empty or that d has already.
+// newColumnName reports whether name can be the name of a new column of d. It records a misuse
+// if name is empty or d already has such a column.
 func newColumnName(op string, d *engine.Dataset, name string) bool {
 	switch {
 	case name == "":
@@ -153,29 +157,31 @@ func newColumnName(op string, d *engine.Dataset, name string) bool {
 	return false
 }
 
-// rowIndex numbers the rows of the current shard on one port, batch by batch.
+// rowIndex computes the indices of rows within the current shard of a port, batch by batch.
 type rowIndex struct {
-	first int64 // of the current batch
-	next  int64 // of the next batch
+	first int64 // index of the first row of the current batch
+	next  int64 // index of the first row of the next batch
 }
 
-// batch moves to the next batch of the shard and returns the index of its first row.
+// batch proceeds to the next batch of the shard, which has the given number of rows, and
+// returns the index of its first row.
 func (x *rowIndex) batch(rows int64) int64 {
 	x.first, x.next = x.next, x.next+rows
 	return x.first
 }
 
-// endShard starts over.
+// endShard resets the index for the next shard.
 func (x *rowIndex) endShard() { *x = rowIndex{} }
 
-// rowError adds to an error the row of the shard at which it happened.
+// rowError adds to err the index within the shard of the row at which it occurred.
 func rowError(index int64, err error) error {
 	return &engine.RowError{Row: index, Err: err}
 }
 
-// needText refuses rows whose text is not UTF-8 before they are written to a file that others
-// could not read. Rows of functions always have UTF-8 text, rows of files may not. first is the
-// index within the shard of the first row.
+// needText returns an error if text in rows is not UTF-8. It is called before rows are written
+// to a file, which other programs could not read. Rows that functions return always have UTF-8
+// text, but rows of files may have other text. first is the index of the first row within the
+// shard.
 func needText(rows arrow.Record, first int64) error {
 	err := batch.ValidateText(rows)
 	if text := new(batch.TextError); errors.As(err, &text) {
@@ -187,9 +193,11 @@ func needText(rows arrow.Record, first int64) error {
 // rowReader reads the rows of one port of one subtask as values of T.
 type rowReader[T any] struct {
 	codec *batch.Codec[T]
-	// copies makes read copy strings and slices, so that rows outlive the batch.
+	// If copies is set, read copies strings and slices, so that rows stay valid after the
+	// batch.
 	copies bool
-	// whole says that all shards are read as one, so errors give a row's index among all rows.
+	// If whole is set, all shards are read as one, and errors give a row's index among all
+	// rows.
 	whole bool
 
 	index  rowIndex
@@ -198,8 +206,8 @@ type rowReader[T any] struct {
 	row    T
 }
 
-// reset points the reader at the next batch of the shard, which is borrowed
-// until the next call.
+// reset makes the reader read the next batch of the shard, which it borrows until the next call
+// of reset.
 func (r *rowReader[T]) reset(rows arrow.Record) error {
 	if r.reader == nil {
 		var err error
@@ -213,17 +221,17 @@ func (r *rowReader[T]) reset(rows arrow.Record) error {
 	return r.reader.Reset(rows)
 }
 
-// endShard resets the row count.
+// endShard resets the index of rows for the next shard.
 func (r *rowReader[T]) endShard() {
 	r.index.endShard()
 	r.rows = nil
 }
 
-// len returns the rows of the batch.
+// len returns the number of rows of the batch.
 func (r *rowReader[T]) len() int { return r.reader.Len() }
 
-// read returns row i of the batch, valid until the next call. The error names
-// the row by its index within the shard.
+// read returns row i of the batch, which is valid until the next call. Its error has the index
+// of the row within the shard.
 func (r *rowReader[T]) read(i int) (*T, error) {
 	if err := r.reader.Read(i, &r.row); err != nil {
 		return nil, r.fail(i, r.explain(i, err))
@@ -231,8 +239,9 @@ func (r *rowReader[T]) read(i int) (*T, error) {
 	return &r.row, nil
 }
 
-// explain returns an error that says which column is null or of the wrong length. The codec's
-// own message counts rows by batch, and messages must not depend on batches.
+// explain returns an error that says which column is null or has the wrong length. It replaces
+// err, the codec's error, which has the index of the row within the batch: messages must not
+// depend on how rows are divided into batches.
 func (r *rowReader[T]) explain(i int, err error) error {
 	for _, f := range r.codec.Schema().Fields() {
 		if f.Nullable {
@@ -251,7 +260,8 @@ func (r *rowReader[T]) explain(i int, err error) error {
 	return err
 }
 
-// fail adds to an error the row of the shard at which it happened. i is the row of the batch.
+// fail adds to err the index within the shard of the row at which it occurred. i is the index
+// of the row within the batch.
 func (r *rowReader[T]) fail(i int, err error) error {
 	if r.whole {
 		return rowOfInput(r.index.first+int64(i), err)
@@ -259,27 +269,27 @@ func (r *rowReader[T]) fail(i int, err error) error {
 	return rowError(r.index.first+int64(i), err)
 }
 
-// errClosed is the error of a rowWriter that gets rows after its operator was closed, such as
-// from a function that kept its emit.
+// errClosed is the error of a function that has kept its emit, and calls it after the function
+// has returned or the operator was closed.
 var errClosed = errors.New("a row was emitted outside the call that may emit it")
 
-// rowWriter gathers rows of T into batches. Rows wait until there are enough for
-// a batch, at most to the end of the shard: flush it there.
+// rowWriter gathers rows of T into batches, which it emits when they are full. The operator
+// must call flush at the end of a shard to emit the last rows.
 type rowWriter[T any] struct {
 	codec *batch.Codec[T]
-	row   T // to be written by push; held here as a local variable would escape
+	row   T // the row that push writes; a field, as a local variable would escape to the heap
 
 	limit int
 	app   *batch.Appender[T]
 }
 
-// open makes the writer ready.
+// open prepares the writer for use.
 func (w *rowWriter[T]) open(c *engine.Context) {
 	w.limit = c.BatchRows
 	w.app = w.codec.Appender(c.Allocator)
 }
 
-// push writes w.row under a shard.
+// push writes w.row to the given shard.
 func (w *rowWriter[T]) push(shard int, out engine.Output) error {
 	if w.app == nil || out == nil {
 		return errClosed
@@ -288,7 +298,8 @@ func (w *rowWriter[T]) push(shard int, out engine.Output) error {
 		if w.app.Len() == 0 {
 			return err
 		}
-		// The batch may be at the limit of what Arrow can address.
+		// The error may be that the batch has reached the limit of Arrow's offsets, so it is
+		// tried again with a new batch.
 		if full := w.flush(shard, out); full != nil {
 			return full
 		}
@@ -302,7 +313,7 @@ func (w *rowWriter[T]) push(shard int, out engine.Output) error {
 	return nil
 }
 
-// flush emits the rows that wait.
+// flush emits the rows that have not been emitted yet.
 func (w *rowWriter[T]) flush(shard int, out engine.Output) error {
 	if w.app.Len() == 0 {
 		return nil
@@ -312,7 +323,7 @@ func (w *rowWriter[T]) flush(shard int, out engine.Output) error {
 	return out.Emit(shard, arrowrows.Batch(rows))
 }
 
-// close drops the rows that wait, and releases the memory.
+// close drops the rows that have not been emitted, and releases the memory.
 func (w *rowWriter[T]) close() {
 	if w.app != nil {
 		w.app.Release()

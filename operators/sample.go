@@ -9,29 +9,29 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// maxSampleFraction bounds the mean number of copies of a row.
+// maxSampleFraction is the largest mean number of copies of a row.
 const maxSampleFraction = 1000
 
-// SampleOptions says how Sample draws.
+// SampleOptions are the options of Sample.
 type SampleOptions struct {
 	// Seed, unless it is 0, makes the sample reproducible: two samples of one dataset with the
 	// same seed and fraction have the same rows, whatever else the job does. Samples with
-	// different seeds are independent. Without a seed, every Sample draws numbers of its own.
-	// The draws also depend on the job's seed.
+	// different seeds are independent. If Seed is 0, every Sample draws different random
+	// numbers. The random numbers also depend on the job's seed.
 	Seed uint64
-	// Replacement draws every row a number of times that is Poisson distributed
-	// with mean fraction, as for the bootstrap, instead of at most once.
+	// Replacement makes the number of copies of each row Poisson distributed with mean
+	// fraction, as for the bootstrap. Without it, each row is kept at most once.
 	Replacement bool
 }
 
-// Sample keeps every row with probability fraction, independently of all others, in its place;
-// the size of the sample varies accordingly. With replacement, each row is repeated as often as
-// it was drawn. fraction is between 0 and 1, with replacement up to 1000.
+// Sample keeps every row with probability fraction, independently of all other rows, so the
+// size of the sample varies. Rows keep their shards and order. With replacement, a row is
+// replaced by its copies. fraction is between 0 and 1, or with replacement between 0 and 1000.
 //
-// Whether a row is kept depends on the seeds, on its shard and its place in the shard, and on
-// the origin of the dataset in the job. So it depends on the number of shards, but not on
-// parallelism. Samples of samples, of parts of Split and of other datasets are independent of
-// each other, even with the same seed.
+// Whether a row is kept depends on the seeds, on its shard and its index within the shard, and
+// on how the job made the dataset. So it depends on the number of shards, but not on
+// parallelism. Samples of different datasets are independent of each other, even with the same
+// seed; this includes samples of samples and of parts of Split.
 func Sample(d *engine.Dataset, fraction float64, opts SampleOptions) *engine.Dataset {
 	const op = "Sample"
 	b := builderOf(op, d)
@@ -54,8 +54,8 @@ func Sample(d *engine.Dataset, fraction float64, opts SampleOptions) *engine.Dat
 	}, copies)
 }
 
-// bernoulli returns the number of copies at a draw u from [0, 1): one with
-// probability p.
+// bernoulli returns a function that maps a random number u from [0, 1) to the number of copies:
+// 1 with probability p, otherwise 0.
 func bernoulli(p float64) func(u float64) int {
 	return func(u float64) int {
 		if u < p {
@@ -65,8 +65,8 @@ func bernoulli(p float64) func(u float64) int {
 	}
 }
 
-// poisson returns the number of copies at a draw u from [0, 1), by inverting the
-// distribution function of the Poisson distribution with mean lambda.
+// poisson returns a function that maps a random number u from [0, 1) to the number of copies,
+// by the inverse of the distribution function of the Poisson distribution with mean lambda.
 func poisson(lambda float64) func(u float64) int {
 	bounds := poissonBounds(lambda)
 	return func(u float64) int {
@@ -74,9 +74,10 @@ func poisson(lambda float64) func(u float64) int {
 	}
 }
 
-// poissonBounds returns the distribution function of the Poisson distribution at 0, 1, 2, …
-// until it reaches 1. It computes probabilities relative to that of the mode, by p(k+1) =
-// p(k)·λ/(k+1). This needs no exponential function, and neither overflows nor underflows.
+// poissonBounds returns the values of the distribution function of the Poisson distribution
+// with mean λ at 0, 1, 2, … until they reach 1. It computes probabilities relative to the
+// probability of the mode, by p(k+1) = p(k)·λ/(k+1). This needs no exponential function, and
+// neither overflows nor underflows.
 func poissonBounds(lambda float64) []float64 {
 	const negligible = 0x1p-60
 	mode := int(lambda)
@@ -103,12 +104,14 @@ func poissonBounds(lambda float64) []float64 {
 	return weights
 }
 
-// maxCopies bounds batches with copies of rows, unless they were larger before.
+// maxCopies bounds the number of rows of an emitted batch with copies, unless the input batch
+// was larger.
 const maxCopies = 1 << 15
 
-// drawPurpose names the draws of an operator for the rows of d. Without a seed, each operator
-// has its own draws. With a seed, all operators of the kind on these rows with that seed share
-// their draws.
+// drawPurpose returns the purpose, in the sense of Context.Random, of an operator's random
+// numbers for the rows of d. If seed is 0, each operator gets different random numbers.
+// Otherwise all operators of the same kind with the same seed on the same rows get the same
+// ones.
 func drawPurpose(op string, d *engine.Dataset, seed uint64) string {
 	if seed == 0 {
 		return d.Builder().OwnDrawPurpose(op, d)
@@ -116,8 +119,8 @@ func drawPurpose(op string, d *engine.Dataset, seed uint64) string {
 	return d.Builder().DrawPurpose(op+" "+strconv.FormatUint(seed, 10), d)
 }
 
-// addDrawn adds an operator that emits copies(u) copies of each row, where u is the row's draw
-// for the purpose.
+// addDrawn adds an operator that emits copies(u) copies of each row, where u is the row's
+// random number for the purpose.
 func addDrawn(d *engine.Dataset, op, purpose string, attrs []engine.Attr, copies func(u float64) int) *engine.Dataset {
 	return d.Builder().Add(engine.Spec{
 		Op:       op,
@@ -135,7 +138,7 @@ type sampler struct {
 	copies  func(u float64) int
 
 	index   rowIndex
-	draws   sharding.Random // the next draw is that of the next row
+	draws   sharding.Random // the next number drawn is for the next row
 	indices []int32         // working space
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Select keeps the named columns, in the order given, and drops the others.
+// Select keeps the named columns, in the given order, and drops the others.
 func Select(d *engine.Dataset, columns ...string) *engine.Dataset {
 	const op = "Select"
 	b := builderOf(op, d)
@@ -50,8 +50,9 @@ func Select(d *engine.Dataset, columns ...string) *engine.Dataset {
 	}, from)
 }
 
-// addProjection adds an operator whose column i is column from[i] of its inputs,
-// under the name and nullability of the schema; nil stands for all columns.
+// addProjection adds an operator whose output column i is column from[i] of its inputs, with
+// the name and nullability in spec.Schema. If from is nil, the columns are all columns of the
+// inputs.
 func addProjection(spec engine.Spec, from []int) *engine.Dataset {
 	schema := spec.Schema
 	for i := range spec.Inputs {

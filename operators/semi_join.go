@@ -10,13 +10,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// SemiJoin keeps the rows of the left dataset that have a partner in the right one, once each,
-// with all their columns as they are. See On for what partners are.
+// SemiJoin keeps the rows of the left dataset that have a partner in the right dataset. Each
+// row is kept once, with all its columns unchanged. See On for when rows are partners.
 //
 // A hash of the keys chooses the shard of a row; rows keep the order of their source shards, as
 // in Join. The distinct keys of the right rows of a shard are held in memory, within the run's
-// budget. Keys beyond that, and left rows that may match them, are sorted on disk, which only
-// takes longer.
+// budget. Further keys, and left rows that may match them, are sorted on disk, which takes
+// longer but gives the same result.
 func SemiJoin(left, right *engine.Dataset, on JoinKeys) *engine.Dataset {
 	return addSemiJoin("SemiJoin", left, right, on, false, 0)
 }
@@ -27,7 +27,7 @@ func AntiJoin(left, right *engine.Dataset, on JoinKeys) *engine.Dataset {
 	return addSemiJoin("AntiJoin", left, right, on, true, 0)
 }
 
-// addSemiJoin adds a semiJoiner; most is as in joinSpec.
+// addSemiJoin adds a semiJoiner. most has the meaning of joinSpec.most.
 func addSemiJoin(op string, left, right *engine.Dataset, on JoinKeys, anti bool, most int) *engine.Dataset {
 	b, ok := joinBuilder(op, left, right)
 	if !ok {
@@ -49,9 +49,9 @@ func addSemiJoin(op string, left, right *engine.Dataset, on JoinKeys, anti bool,
 	})
 }
 
-// semiJoiner is the operator behind SemiJoin and AntiJoin: a set of the keys of the right rows
-// of a shard. When the set cannot grow, further keys are sorted on disk, and so are the left
-// rows that the set cannot decide.
+// semiJoiner is the operator behind SemiJoin and AntiJoin. It has a set of the keys of the
+// right rows of a shard. When the set cannot grow, further keys are sorted on disk, and so are
+// the left rows whose keys are not in the set.
 type semiJoiner struct {
 	engine.BaseOperator
 	spec *joinSpec
@@ -64,7 +64,7 @@ type semiJoiner struct {
 	indices [2]rowIndex
 	late    *lateSemiJoin
 
-	kept, open []int32 // of the current batch
+	kept, open []int32 // rows of the current batch: those to emit, and those to sort on disk
 }
 
 func (o *semiJoiner) Open(c *engine.Context) error {
@@ -106,7 +106,7 @@ func (o *semiJoiner) Process(c *engine.Context, port, shard int, in engine.Batch
 	return o.late.left.add(keys, rows, o.open, first)
 }
 
-// addKeys takes the keys of right rows.
+// addKeys adds the keys of right rows.
 func (o *semiJoiner) addKeys(rows arrow.Record, first int64) error {
 	keys := &o.keys[joinRight]
 	o.open = o.open[:0]
@@ -135,7 +135,7 @@ func (o *semiJoiner) addKeys(rows arrow.Record, first int64) error {
 	return o.late.right.add(keys, narrow, o.open, first)
 }
 
-// chosenColumns returns the given columns of a batch, described by the schema.
+// chosenColumns returns a batch of the given columns of rows, with the given schema.
 func chosenColumns(schema *arrow.Schema, rows arrow.Record, columns []int) arrow.Record {
 	cols := make([]arrow.Array, len(columns))
 	for i, c := range columns {
@@ -170,12 +170,12 @@ func (o *semiJoiner) Close() error {
 	return o.late.close()
 }
 
-// lateSemiJoin decides about the rows that the set of keys cannot decide.
+// lateSemiJoin finds the partners of left rows whose keys are not in the set.
 type lateSemiJoin struct {
-	most        int // as in joinSpec
+	most        int // see joinSpec.most
 	left, right *keySorter
-	keySchema   *arrow.Schema // of right's rows, which are only keys
-	done        *placedRows   // the result, by the indices of left rows
+	keySchema   *arrow.Schema // of the rows of right, which have only the key columns
+	done        *placedRows   // the result, in the order of the indices of left rows
 	picker      rowPicker
 }
 
@@ -200,7 +200,7 @@ func (j *lateSemiJoin) keep(rows arrow.Record, indices []int32, first int64) err
 	return j.picker.flush()
 }
 
-// emit decides about the remaining rows and emits the result.
+// emit finds the partners of the remaining rows and emits the result.
 func (j *lateSemiJoin) emit(shard int, anti bool, out engine.Output) error {
 	err := mergeKeys(j.left, j.right, j.most, func(_ []byte, left, right *rowSpool) error {
 		if (right.count > 0) == anti {

@@ -18,15 +18,15 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// testShards is the number of shards of the tests' jobs: few, so that tests are
-// quick, and at least the largest parallelism.
+// testShards is the number of shards of the jobs of tests. It is small, so that tests are fast,
+// but at least the largest parallelism.
 const testShards = 8
 
-// setting describes how a job is run: the parallelism, the rows per batch, and the number of
-// workers, or 0 for a job that runs as a whole.
+// setting has the options of a run: the parallelism, the rows per batch, and the number of
+// workers, or 0 for a job that runs without workers.
 type setting struct{ p, rows, workers int }
 
-// diskSetting describes how a job is run that puts rows on disk; a budget of 0 means no limit.
+// diskSetting has the options of a run that may put rows on disk. A budget of 0 means no limit.
 type diskSetting struct {
 	budget     int64
 	p, workers int
@@ -43,10 +43,10 @@ func (s setting) options() []engine.Option {
 	return []engine.Option{engine.Parallelism(s.p), engine.BatchRows(s.rows), engine.Workers(s.workers)}
 }
 
-// forEachSetting runs a test at parallelism 1, 2, 3 and 8, with 1, 7 and 1024 rows per batch,
-// as a whole and as several workers, with a checked allocator. Under the race detector it tries
-// each value once and not all combinations. It passes the options to run the job with; the test
-// appends its own.
+// forEachSetting calls run with the options of a job: at parallelism 1, 2, 3 and 8, with 1, 7
+// and 1024 rows per batch, without and with several workers, and with a checked allocator.
+// Under the race detector it uses each value, but not all combinations. run may append other
+// options.
 func forEachSetting(t *testing.T, run func(t *testing.T, opts ...engine.Option)) {
 	t.Helper()
 	spill := t.TempDir()
@@ -58,14 +58,15 @@ func forEachSetting(t *testing.T, run func(t *testing.T, opts ...engine.Option))
 	}
 }
 
-// drawWorkers returns the option of several workers in a third of the runs of a property.
+// drawWorkers returns the option Workers, with several workers in a third of the runs of a
+// property test.
 func drawWorkers(rt *rapid.T) engine.Option {
 	return engine.Workers(rapid.SampledFrom([]int{0, 0, 0, 0, 2, 3}).Draw(rt, "workers"))
 }
 
-// outcome runs a job that builds one dataset and returns its rows as text: the shard, then the
+// outcome runs a job with one result and returns its rows as text: the shard, and then the
 // values, separated by " | ". Floats with different bits have different text. The first line
-// names the columns.
+// has the columns.
 func outcome(t *testing.T, build func(b *engine.Builder) *engine.Dataset, opts ...engine.Option) []string {
 	t.Helper()
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
@@ -85,7 +86,7 @@ func outcome(t *testing.T, build func(b *engine.Builder) *engine.Dataset, opts .
 	lines := []string{strings.Join(names, " | ")}
 	for _, rec := range recs {
 		require.NoError(t, batch.Validate(rec))
-		require.True(t, rec.Schema().Equal(arrowrows.Arrow(schema)), "a batch has the columns %v, declared are %v", rec.Schema(), schema)
+		require.True(t, rec.Schema().Equal(arrowrows.Arrow(schema)), "a batch has the columns %v, but the schema is %v", rec.Schema(), schema)
 		lines = append(lines, batchtest.Rows(rec)...)
 	}
 	return lines
@@ -102,8 +103,8 @@ func runOnly(t *testing.T, build func(b *engine.Builder) *engine.Dataset, opts .
 	result.Release()
 }
 
-// sameEverywhere runs the job at every setting, requires the outcome to be the
-// same, and returns it.
+// sameEverywhere runs the job at every setting, requires that the outcome is always the same,
+// and returns it.
 func sameEverywhere(t *testing.T, build func(b *engine.Builder) *engine.Dataset) []string {
 	t.Helper()
 	var first []string
@@ -128,7 +129,8 @@ func requireRows(t *testing.T, columns string, rows []string, build func(b *engi
 	require.Equal(t, want, sameEverywhere(t, build))
 }
 
-// place returns the shard of row i of n rows in memory. It counts instead of using the formula.
+// place returns the shard of row i of n rows in memory. It tries all shards, and does not use
+// the formula that is tested.
 func place(i, n int) int {
 	for s := range testShards {
 		if i >= s*n/testShards && i < (s+1)*n/testShards {
@@ -138,10 +140,10 @@ func place(i, n int) int {
 	panic("no shard")
 }
 
-// cutShard splits a line of an outcome after the shard.
+// cutShard splits a line of an outcome into the shard and the rest.
 func cutShard(text string) (shard, rest string, ok bool) { return strings.Cut(text, " | ") }
 
-// line writes the expected text of a row.
+// line returns the expected text of a row.
 func line(values ...any) string {
 	cells := make([]string, len(values))
 	for i, v := range values {
@@ -157,7 +159,7 @@ func line(values ...any) string {
 	return strings.Join(cells, " | ")
 }
 
-// runError runs a job that ends in Collect and returns the error it must give.
+// runError runs a job that ends in Collect, requires that it fails, and returns the error.
 func runError(t *testing.T, build func(b *engine.Builder) *engine.Dataset, opts ...engine.Option) error {
 	t.Helper()
 	opts = append([]engine.Option{engine.Shards(testShards), engine.Allocator(batchtest.Allocator(t)), engine.SpillDir(t.TempDir())}, opts...)
@@ -174,8 +176,8 @@ func runError(t *testing.T, build func(b *engine.Builder) *engine.Dataset, opts 
 	return err
 }
 
-// requireMisuse requires that building is refused for one misuse, in the file of this test. The
-// message must contain all the words.
+// requireMisuse requires that building a job fails because of one misuse in the calling test's
+// file. The message must contain all words.
 func requireMisuse(t *testing.T, build func(b *engine.Builder) *engine.Dataset, words ...string) {
 	t.Helper()
 	err := runError(t, build)
@@ -188,8 +190,8 @@ func requireMisuse(t *testing.T, build func(b *engine.Builder) *engine.Dataset, 
 	}
 }
 
-// requirePoisonSpreads requires that an operator on a poisoned dataset adds no
-// message of its own.
+// requirePoisonSpreads requires that an operator on a poisoned dataset does not report another
+// misuse.
 func requirePoisonSpreads(t *testing.T, operator func(d *engine.Dataset) *engine.Dataset) {
 	t.Helper()
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
@@ -254,7 +256,7 @@ func fromRecords(b *engine.Builder, recs []arrow.Record) *engine.Dataset {
 	return FromBatches(b, arrowrows.Batches(recs))
 }
 
-// ofRecords makes a function of batches from a function of records.
+// ofRecords returns a function of batches that calls f, a function of records.
 func ofRecords(f func(*engine.Context, arrow.Record) (arrow.Record, error)) func(*engine.Context, engine.Batch) (engine.Batch, error) {
 	return func(c *engine.Context, rows engine.Batch) (engine.Batch, error) {
 		made, err := f(c, arrowrows.Record(rows))

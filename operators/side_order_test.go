@@ -23,8 +23,8 @@ func (*sideEmitter) EndShard(c *engine.Context, shard int, out engine.Output) er
 	return nil
 }
 
-// TestSideInputsComeInOrder requires that the rows of a side input come ordered by shard and by
-// their order in the shard, at every parallelism and whichever source ends first.
+// TestSideInputsComeInOrder requires that the rows of a side input are ordered by shard, and
+// within a shard in their order, at every parallelism and whichever source ends first.
 func TestSideInputsComeInOrder(t *testing.T) {
 	const n = 100
 	var want []string

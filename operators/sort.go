@@ -11,22 +11,22 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// SortBy is a column to order rows by; see Asc and Desc.
+// SortBy is a column by which rows are ordered; see Asc and Desc.
 //
-// The order is total. Numbers are ordered by value, -0 and +0 tie, NaN is above all numbers and
-// ties with itself; false is below true; text is ordered by its bytes, dates and timestamps by
-// time. Nulls tie and come last in either direction, unless NullsFirst asks otherwise. Vectors
-// have no order.
+// The order is total. Numbers are ordered by value; -0 equals +0; NaN is above all numbers, and
+// all NaNs are equal. false is below true. Text is ordered by its bytes, and dates and
+// timestamps by time. Nulls are equal and come last in both directions, or first with
+// NullsFirst. Vectors have no order.
 type SortBy struct {
 	column     string
 	descending bool
 	nullsFirst bool
 }
 
-// Asc orders by a column, the smallest values first.
+// Asc returns a key that orders by a column, with the smallest values first.
 func Asc(column string) SortBy { return SortBy{column: column} }
 
-// Desc orders by a column, the largest values first.
+// Desc returns a key that orders by a column, with the largest values first.
 func Desc(column string) SortBy { return SortBy{column: column, descending: true} }
 
 // NullsFirst returns the key with nulls before all values.
@@ -35,7 +35,7 @@ func (k SortBy) NullsFirst() SortBy {
 	return k
 }
 
-// String returns what plans show, such as "age desc nulls first".
+// String returns the text that plans show, such as "age desc nulls first".
 func (k SortBy) String() string {
 	s := k.column
 	if k.descending {
@@ -47,13 +47,14 @@ func (k SortBy) String() string {
 	return s
 }
 
-// Sort puts the whole dataset in order of the keys: the first key decides, ties are decided by
-// the next. Rows that tie in all keys keep their order, so the result is unique.
+// Sort sorts the whole dataset by the first key, rows that are equal in it by the second key,
+// and so on. Rows that are equal in all keys keep their order, so the result is unique.
 //
-// Every shard holds a part of that order, shard after shard, and about the same number of rows
-// whatever the keys are: rows that tie may be in neighbouring shards. (PartitionByRange keeps
-// such rows together.) The bounds come from a sample of the rows, which depends on the job's
-// seed. Rows are sorted in memory within the run's budget, and beyond it on disk.
+// The sorted rows are divided into consecutive shards of about the same number of rows,
+// whatever the keys are: rows with equal keys may be in neighbouring shards. (PartitionByRange
+// keeps such rows in one shard.) The bounds of shards are computed from a sample of the rows,
+// which depends on the job's seed. Rows are sorted in memory within the run's budget, and
+// otherwise on disk.
 func Sort(d *engine.Dataset, keys ...SortBy) *engine.Dataset {
 	const op = "Sort"
 	b := builderOf(op, d)
@@ -71,8 +72,8 @@ func Sort(d *engine.Dataset, keys ...SortBy) *engine.Dataset {
 	})
 }
 
-// sortKeysOf finds the columns of the keys in d, or records what is wrong with
-// them.
+// sortKeysOf returns the keys with the indices of their columns in d. If it cannot, it records
+// what is wrong and returns false.
 func sortKeysOf(op string, d *engine.Dataset, keys []SortBy) ([]batch.SortKey, bool) {
 	b := builderOf(op, d)
 	if !usable(d) {
@@ -104,7 +105,7 @@ func sortKeysOf(op string, d *engine.Dataset, keys []SortBy) ([]batch.SortKey, b
 	return sort, ok
 }
 
-// sortText writes keys as plans show them.
+// sortText returns the text of keys that plans show.
 func sortText(keys []SortBy) string {
 	parts := make([]string, len(keys))
 	for i, k := range keys {
@@ -113,7 +114,7 @@ func sortText(keys []SortBy) string {
 	return strings.Join(parts, ", ")
 }
 
-// sortOperator sorts each shard and drops the column that named the shard.
+// sortOperator sorts each shard and drops the column that has the shard of each row.
 type sortOperator struct {
 	engine.BaseOperator
 	schema *arrow.Schema
@@ -144,7 +145,7 @@ func (o *sortOperator) Close() error {
 	return o.sorter.close()
 }
 
-// firstColumns returns the first columns of a batch, which the schema describes.
+// firstColumns returns the first columns of a batch, with the given schema.
 func firstColumns(schema *arrow.Schema, rows arrow.Record) arrow.Record {
 	return array.NewRecord(schema, rows.Columns()[:schema.NumFields()], rows.NumRows())
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk"
 )
 
-// rowSorter puts any number of rows into the order of its keys. Rows that tie keep the order in
-// which they were added. Rows that do not fit in the slot's memory are sorted run by run onto
-// disk and merged from there (external merge sort: Knuth, The Art of Computer Programming 3,
-// 5.4). The order does not depend on the memory.
+// rowSorter sorts any number of rows by its keys. Rows with equal keys keep the order in which
+// they were added. If rows do not fit in the slot's memory, sorted runs are written to disk and
+// merged (external merge sort: Knuth, The Art of Computer Programming 3, 5.4). The order does
+// not depend on the memory.
 //
-// One goroutine uses it: it calls add any number of times, then each, and may start over. It
-// always calls close at the end.
+// Only one goroutine may use it. It calls add any number of times, then each, and may then
+// repeat this. It must call close at the end.
 type rowSorter struct {
 	context *engine.Context
 	schema  *arrow.Schema
@@ -26,43 +26,43 @@ type rowSorter struct {
 
 	rows     []arrow.Record // retained, not sorted yet
 	count    int64
-	bytes    int64 // of rows
+	bytes    int64 // size of rows
 	reserved int64
-	runs     *runFile // sorted runs on disk, in the order added; nil without any
+	runs     *runFile // sorted runs on disk, in the order in which their rows were added; nil if there are none
 	order    []int32
 }
 
-// sortLimits says when a sorter writes to disk, and how it reads back.
+// sortLimits determines when a sorter writes to disk, and how it reads runs.
 type sortLimits struct {
-	// free bytes are held even if the slot's memory is used up by others: without
-	// them a sorter beside a full exchange would write a run for every batch.
+	// free is the number of bytes that are held even if other operators have used up the slot's
+	// memory. Without it, a sorter beside a full exchange would write a run for every batch.
 	free int64
-	// run is the size of the largest run sorted in memory. Arrow addresses text
-	// with 31 bits.
+	// run is the size of the largest run that is sorted in memory. It is bounded as Arrow's
+	// offsets of text have 31 bits.
 	run int64
-	// fan is how many runs are merged at a time.
+	// fan is the number of runs that are merged at once.
 	fan int
-	// block is the target size of batches that are read back. A merge holds about fan times as
-	// much, which is at most half of the slot's memory, or free.
+	// block is the target size of the batches of a run. A merge holds about fan·block bytes,
+	// which is at most half of the slot's memory, or free if that is more.
 	block int64
 }
 
-// sortLimitsWithin returns the limits of a sorter in a slot with so much memory.
+// sortLimitsWithin returns the limits of a sorter in a slot with the given bytes of memory.
 func sortLimitsWithin(memory int64) sortLimits {
 	const fan, free = 16, 64 << 10
 	return sortLimits{free: free, run: 1 << 30, fan: fan, block: max(min(64<<10, memory/(2*fan)), free/fan)}
 }
 
-// newRowSorter returns a sorter of rows of the schema, whose key columns have an
-// order.
+// newRowSorter returns a sorter of rows of the schema. The types of the key columns must have
+// an order.
 func newRowSorter(c *engine.Context, schema *arrow.Schema, keys []batch.SortKey) *rowSorter {
 	return &rowSorter{context: c, schema: schema, keys: keys, limits: sortLimitsWithin(c.Memory.Limit())}
 }
 
-// empty reports whether no rows were added.
+// empty reports whether the sorter has no rows.
 func (s *rowSorter) empty() bool { return s.count == 0 && s.runs == nil }
 
-// add takes borrowed rows.
+// add adds borrowed rows.
 func (s *rowSorter) add(rows arrow.Record) error {
 	if rows.NumRows() == 0 {
 		return nil
@@ -74,7 +74,7 @@ func (s *rowSorter) add(rows arrow.Record) error {
 		}
 		s.admit(size, rows.NumRows())
 	}
-	// A single batch is always held, as it is in memory already.
+	// A single batch is always held, as it is already in memory.
 	rows.Retain()
 	s.rows = append(s.rows, rows)
 	s.count += rows.NumRows()
@@ -82,14 +82,16 @@ func (s *rowSorter) add(rows arrow.Record) error {
 	return nil
 }
 
-// admit reserves memory for further rows.
+// admit reserves memory for further rows of size bytes. It returns false if they do not fit or
+// the run would become too large.
 func (s *rowSorter) admit(size, rows int64) bool {
 	const maxRows = 1 << 30
 	total := s.bytes + size
 	if len(s.rows) > 0 && (total > s.limits.run || s.count+rows > maxRows) {
 		return false
 	}
-	// The rows themselves, their copy in one batch, and the order of rows.
+	// These are the bytes of the rows, of their copy in one batch, and of the permutation of
+	// rows.
 	need := 2*total + 24*(s.count+rows) - s.limits.free - s.reserved
 	if need <= 0 {
 		return true
@@ -101,7 +103,7 @@ func (s *rowSorter) admit(size, rows int64) bool {
 	return true
 }
 
-// spill sorts the rows held into a run on disk.
+// spill sorts the held rows and writes them to disk as a run.
 func (s *rowSorter) spill() error {
 	if s.runs == nil {
 		s.runs = &runFile{context: s.context, schema: s.schema}
@@ -118,7 +120,8 @@ func (s *rowSorter) spill() error {
 	return w.end()
 }
 
-// sorted passes the rows held to f, in order and at most n at a time, and releases them.
+// sorted calls f with the held rows in sorted order, in batches of at most n rows, and releases
+// them.
 func (s *rowSorter) sorted(n int, f func(rows arrow.Record) error) error {
 	defer s.drop()
 	if err := s.context.Err(); err != nil {
@@ -150,7 +153,7 @@ func (s *rowSorter) sorted(n int, f func(rows arrow.Record) error) error {
 	return nil
 }
 
-// passRows passes the rows of a batch at the indices to f.
+// passRows calls f with a batch of the rows at the given indices of all.
 func passRows(c *engine.Context, all arrow.Record, indices []int32, f func(rows arrow.Record) error) error {
 	var part arrow.Record
 	var err error
@@ -179,8 +182,8 @@ func (s *rowSorter) drop() {
 	}
 }
 
-// each passes all rows to f, in order, in batches of at most BatchRows rows, which f borrows.
-// The sorter is empty afterwards.
+// each calls f with all rows in sorted order, in batches of at most BatchRows rows, which f
+// borrows. The sorter is empty afterwards.
 func (s *rowSorter) each(f func(rows arrow.Record) error) error {
 	if s.runs == nil {
 		if len(s.rows) == 0 {
@@ -206,7 +209,7 @@ func (s *rowSorter) each(f func(rows arrow.Record) error) error {
 	return runs.close()
 }
 
-// mergePass merges every fan consecutive runs into one.
+// mergePass merges each group of fan consecutive runs into one run.
 func (s *rowSorter) mergePass() error {
 	from := s.runs
 	to := &runFile{context: s.context, schema: s.schema}
@@ -244,8 +247,8 @@ func (s *rowSorter) close() error {
 	return runs.close()
 }
 
-// runFile is a file of consecutive sorted runs. Each run is a stream of frames, with a block of
-// rows in each.
+// runFile is a file of consecutive sorted runs. Each run is a stream of frames, and each frame
+// has a batch of rows.
 type runFile struct {
 	context *engine.Context
 	schema  *arrow.Schema
@@ -255,13 +258,13 @@ type runFile struct {
 	runs    []sortedRun
 }
 
-// sortedRun is the place of a run in its file.
+// sortedRun is the position of a run in its file.
 type sortedRun struct {
 	disk.Stream
-	perBlock int // rows of its batches
+	perBlock int // largest number of rows of a batch
 }
 
-// begin starts a run after the existing ones.
+// begin starts a run after the existing runs.
 func (r *runFile) begin() (*runWriter, error) {
 	if r.file == nil {
 		blocks, err := batch.NewBlockWriter(r.schema, r.context.Allocator)
@@ -277,7 +280,7 @@ func (r *runFile) begin() (*runWriter, error) {
 	return &runWriter{of: r}, nil
 }
 
-// explain adds to an error what the file was for.
+// explain adds to err what the file is used for.
 func (r *runFile) explain(err error) error {
 	where, size := r.context.SpillDir, int64(0)
 	if r.file != nil {
@@ -286,7 +289,7 @@ func (r *runFile) explain(err error) error {
 	return fmt.Errorf("sort rows beyond the memory budget on disk in %s, %d bytes written: %w; free disk space, choose another spill directory or raise the memory budget", where, size, err)
 }
 
-// close removes the file.
+// close closes and removes the file.
 func (r *runFile) close() error {
 	if r.file == nil {
 		return nil
@@ -305,7 +308,7 @@ type runWriter struct {
 	perBlock int
 }
 
-// write appends borrowed rows, the next in order.
+// write appends borrowed rows, which must be the next in sorted order.
 func (w *runWriter) write(rows arrow.Record) error {
 	w.perBlock = max(w.perBlock, int(rows.NumRows()))
 	err := w.of.blocks.Write(w.of.frames, rows)
@@ -343,7 +346,7 @@ func (r *runFile) open(run sortedRun) (*runReader, error) {
 	return &runReader{disk.NewFrameReader(r.file, run.Stream), blocks}, nil
 }
 
-// next returns the next rows, owned by the caller, or io.EOF after the last.
+// next returns the next rows, which the caller owns, or io.EOF after the last.
 func (r *runReader) next() (arrow.Record, error) {
 	block, rows, err := r.frames.Next()
 	if err == io.EOF {

@@ -21,8 +21,8 @@ type digested struct {
 	Hash string
 }
 
-// digest makes one row from each shard: the number of its rows and a hash of their text in
-// order. With it, large results can be compared within a small memory budget.
+// digest replaces the rows of each shard by one row: the number of rows and a hash of their
+// text in order. So large results can be compared within a small memory budget.
 func digest(d *engine.Dataset) *engine.Dataset {
 	codec, err := batch.NewCodec[digested]()
 	if err != nil {
@@ -73,8 +73,9 @@ func (o *digester) EndShard(c *engine.Context, shard int, out engine.Output) err
 	return out.Emit(shard, arrowrows.Batch(rec))
 }
 
-// requireSameOnDisk runs a job with plenty of memory and with very little, at several
-// parallelisms. It requires the same bytes, and that rows went to disk when memory was short.
+// requireSameOnDisk runs a job with enough and with very little memory, at several
+// parallelisms. It requires the same bytes, and that rows were written to disk if and only if
+// there was little memory.
 func requireSameOnDisk(t *testing.T, build func(b *engine.Builder) *engine.Dataset) {
 	t.Helper()
 	var want []string
@@ -106,7 +107,7 @@ func requireSameOnDisk(t *testing.T, build func(b *engine.Builder) *engine.Datas
 	}
 }
 
-// rowsSpilled returns how many rows operators put on disk.
+// rowsSpilled returns the number of rows that operators have written to disk.
 func rowsSpilled(result *engine.Result) (n int64) {
 	for _, v := range result.Report.Vertices {
 		for _, s := range v.Subtasks {

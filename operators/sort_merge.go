@@ -9,8 +9,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// mergeRuns passes the rows of several sorted runs to f, in order, in batches of at most n
-// rows, which f borrows. Rows that tie are ordered by run, then by their order in the run.
+// mergeRuns calls f with the rows of several sorted runs in sorted order, in batches of at most
+// n rows, which f borrows. Rows with equal keys are ordered by run, and then by their order in
+// the run.
 func mergeRuns(c *engine.Context, file *runFile, runs []sortedRun, keys []batch.SortKey, n int, f func(rows arrow.Record) error) error {
 	m := &merger{context: c, keys: keys, cursors: make([]mergeCursor, len(runs)), limit: n, emit: f}
 	defer m.release()
@@ -32,12 +33,12 @@ type merger struct {
 	context *engine.Context
 	keys    []batch.SortKey
 	cursors []mergeCursor
-	heap    []int // cursors that have rows, the least first
+	heap    []int // indices of cursors that have rows; the first has the smallest next row
 	limit   int
 	emit    func(rows arrow.Record) error
 
-	// picked holds the cursor of each row taken since the last batch was passed on. The rows of
-	// a cursor are those from first up to row.
+	// picked has the index of the cursor of each row that belongs to the next emitted batch.
+	// The rows of a cursor in it are those from first up to row.
 	picked []int32
 	order  []int32
 	parts  []arrow.Record
@@ -46,14 +47,14 @@ type merger struct {
 // mergeCursor is the position in a run.
 type mergeCursor struct {
 	reader  *runReader
-	rows    arrow.Record // owned; nil at the end
-	first   int          // first row of rows that was not passed on
-	row     int          // next row of rows
-	at      int32        // while a batch is assembled: the position of its next row
+	rows    arrow.Record // owned; nil after the last row
+	first   int          // first row of rows that has not been emitted
+	row     int          // next row of rows to compare
+	at      int32        // while a batch is assembled: the position of the cursor's next row in parts
 	compare []*batch.Comparer
 }
 
-// load reads the next batch of a run, after all earlier rows were passed on.
+// load reads the next batch of a run. All rows of the previous batch must have been emitted.
 func (m *merger) load(i int) error {
 	k := &m.cursors[i]
 	if k.rows != nil {
@@ -77,7 +78,7 @@ func (m *merger) load(i int) error {
 	return nil
 }
 
-// run merges to the end.
+// run merges all rows.
 func (m *merger) run() error {
 	for i := range m.cursors {
 		if m.cursors[i].rows != nil {
@@ -117,7 +118,7 @@ func (m *merger) run() error {
 	return nil
 }
 
-// sink moves the cursor at a position of the heap down to where it belongs.
+// sink moves the cursor at a position of the heap down until the heap property holds.
 func (m *merger) sink(at int) error {
 	for {
 		least := at
@@ -138,7 +139,7 @@ func (m *merger) sink(at int) error {
 	}
 }
 
-// less orders the next rows of two runs.
+// less reports whether the next row of run i precedes the next row of run j.
 func (m *merger) less(i, j int) (bool, error) {
 	a, b := &m.cursors[i], &m.cursors[j]
 	c := a.compare[j]
@@ -153,7 +154,7 @@ func (m *merger) less(i, j int) (bool, error) {
 	return order < 0 || order == 0 && i < j, nil
 }
 
-// flush passes on the picked rows.
+// flush emits the picked rows.
 func (m *merger) flush() error {
 	if len(m.picked) == 0 {
 		return nil

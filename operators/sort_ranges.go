@@ -14,21 +14,22 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Rows are placed by ranges of keys in three steps, each an operator that the plan shows:
+// The shards of rows are chosen by ranges of keys, in three steps. Each is an operator that the
+// plan shows:
 //
-//   - SampleKeys draws rows of each shard and keeps their keys, place and weight; the draws
-//     depend on shard and index;
-//   - Splitters, on one subtask, puts the sample in order and cuts it into as many parts of
-//     equal weight as there are shards;
-//   - PlaceRows gets the bounds as a side input and adds to every row its shard, which the
-//     exchange after it uses.
+//   - SampleKeys draws a sample of the rows of each shard and keeps their keys, shard, index
+//     and weight; the random numbers depend on shard and index;
+//   - Splitters, on one subtask, sorts the sample and divides it into as many parts of equal
+//     weight as there are shards;
+//   - PlaceRows gets the bounds of the parts as a side input and adds to every row a column
+//     with its shard, by which the next exchange sends rows.
 //
-// A bound is a row of the sample: its keys and, if rows that tie may be separated, its shard
-// and index. The shard of a row is the number of bounds at or before it. Keys, shard and index
-// order rows without ties, so rows with equal keys can be spread evenly and still keep their
-// order.
+// A bound is a row of the sample: its keys and, if rows with equal keys may be separated, its
+// shard and index. The shard of a row is the number of bounds that are not greater than the
+// row. No two rows are equal in keys, shard and index, so rows with equal keys can be
+// distributed evenly and still keep their order.
 
-// rangePort returns the input for rows with places.
+// rangePort returns an input that sends the rows of placed to the shards in their last column.
 func rangePort(placed *engine.Dataset, keys []SortBy) engine.Port {
 	names := make([]string, len(keys))
 	for i, k := range keys {
@@ -37,20 +38,21 @@ func rangePort(placed *engine.Dataset, keys []SortBy) engine.Port {
 	return engine.Port{From: placed, Partitioner: engine.Range, Keys: names, Partition: placeByLastColumn}
 }
 
-// placeByLastColumn sends rows to the shard in their last column.
+// placeByLastColumn copies to dst the shards of rows, which are in their last column.
 func placeByLastColumn(placed engine.Batch, _ int, _ int64, _ int, dst []int32) error {
 	rows := arrowrows.Record(placed)
 	copy(dst, rows.Column(int(rows.NumCols())-1).(*array.Int32).Int32Values())
 	return nil
 }
 
-// placeRanges returns d with one more column, the shard that each row belongs to.
-// parting lets rows with equal keys go to different shards. It is a part of op.
+// placeRanges returns d with an additional last column, the shard of each row. If parting is
+// true, rows with equal keys may get different shards. The added operators are parts of the
+// function op.
 func placeRanges(op string, d *engine.Dataset, keys []batch.SortKey, parting bool) *engine.Dataset {
 	b := d.Builder()
 	columns := make([]int, len(keys))
 	fields := make([]arrow.Field, 0, len(keys)+3)
-	ofSample := make([]batch.SortKey, len(keys)) // the keys are its first columns
+	ofSample := make([]batch.SortKey, len(keys)) // the keys are the first columns of the sample
 	for i, k := range keys {
 		columns[i] = k.Column
 		fields = append(fields, arrowrows.Arrow(d.Schema()).Field(k.Column))
@@ -89,7 +91,7 @@ func placeRanges(op string, d *engine.Dataset, keys []batch.SortKey, parting boo
 	})
 }
 
-// freeName returns the name, with underscores appended until no field has it.
+// freeName returns name, with underscores appended until no field has the name.
 func freeName(fields []arrow.Field, name string) string {
 	for i := 0; i < len(fields); i++ {
 		if fields[i].Name == name {
@@ -101,18 +103,18 @@ func freeName(fields []arrow.Field, name string) string {
 }
 
 // sampleRate draws a row of a shard with probability 1/weight. The weight grows with the square
-// root of the row's index: 1 for the first 15 rows, n for those around 4·n². Of n rows in a
-// shard about 4·√n are drawn, and their weights add up to about n. So small datasets are
-// sampled completely and large ones at a vanishing rate, and a shard that holds all rows has
-// enough samples to be cut. The draws depend only on the operator's place in the graph, the
-// shard and the index.
+// root of the row's index: it is 1 for the first 15 rows, and w from row 4·w² on. Of n rows in
+// a shard about 4·√n are drawn, and their weights add up to about n. So the sample has all rows
+// of a small dataset, but only a small fraction of a large one, and even if one shard holds all
+// rows, the sample is large enough to divide them. The random numbers depend only on the
+// operator's position in the graph, the shard and the index.
 type sampleRate struct {
 	draws  sharding.Random
 	index  int64
 	weight int64
 }
 
-// next returns the weight of the next row if it is drawn, otherwise 0.
+// next returns the weight of the next row if that is drawn, otherwise 0.
 func (s *sampleRate) next() int64 {
 	s.index++
 	if s.index >= 4*(s.weight+1)*(s.weight+1) {
@@ -134,7 +136,7 @@ type keySampler struct {
 	rate    sampleRate
 	begun   bool
 	picked  []int32
-	numbers [3][]int64 // shard, index and weight of the rows picked
+	numbers [3][]int64 // shard, index and weight of the drawn rows
 }
 
 func (o *keySampler) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
@@ -182,14 +184,14 @@ func (o *keySampler) EndShard(*engine.Context, int, engine.Output) error {
 	return nil
 }
 
-// splitterPicker is the operator behind Splitters. Rows of the sample come by
-// shard and index, so that a stable sort by the keys orders them by shard and
-// index too.
+// splitterPicker is the operator behind Splitters. The rows of the sample arrive in the order
+// of shard and index, so a stable sort by the keys orders rows with equal keys by shard and
+// index.
 type splitterPicker struct {
 	engine.BaseOperator
 	keys   []batch.SortKey
 	sorter *rowSorter
-	total  int64 // weight
+	total  int64 // sum of all weights
 }
 
 func (o *splitterPicker) Process(c *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
@@ -209,14 +211,14 @@ func weightsOf(rows arrow.Record) []int64 {
 }
 
 // Finish emits the bounds of all shards except the first. The bound of a shard is the first row
-// at which the weight before it reaches the share of the earlier shards. If every row is in the
-// sample, the bound of shard i is row i·n/shards of the order.
+// for which the weights of all rows before it add up to the share of the earlier shards. If all
+// n rows are in the sample, the bound of shard i is row i·n/shards of the sorted rows.
 func (o *splitterPicker) Finish(c *engine.Context, out engine.Output) error {
 	if o.sorter == nil {
 		return nil
 	}
 	var (
-		before int64 // weight before the current row
+		before int64 // sum of the weights of the rows before the current row
 		shard  = 1
 		picked []int32
 	)
@@ -241,7 +243,8 @@ func (o *splitterPicker) Finish(c *engine.Context, out engine.Output) error {
 	})
 }
 
-// schemaOf returns the schema of rows of the sample without their weight.
+// schemaOf returns the schema of bounds: the schema of the sample without the column of
+// weights.
 func (o *splitterPicker) schemaOf(rows arrow.Record) *arrow.Schema {
 	return arrow.NewSchema(rows.Schema().Fields()[:len(o.keys)+2], nil)
 }
@@ -262,7 +265,7 @@ type rangePlacer struct {
 	parting bool
 
 	bounds         arrow.Record // owned; nil if there are none
-	shards, places []int64      // of the bounds
+	shards, places []int64      // by bound: its shard, and its index in the shard
 	index          rowIndex
 }
 
@@ -298,7 +301,7 @@ func (o *rangePlacer) Process(c *engine.Context, _, shard int, in engine.Batch, 
 	return emitColumns(shard, o.schema, append(rows.Columns()[:rows.NumCols():rows.NumCols()], col), rows.NumRows(), out)
 }
 
-// place appends the shards that rows belong to.
+// place appends to bld the shard of each row.
 func (o *rangePlacer) place(bld *array.Int32Builder, rows arrow.Record, shard, first int64) error {
 	keys, err := batch.Select(rows, o.columns)
 	if err != nil {

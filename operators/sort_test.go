@@ -24,7 +24,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk"
 )
 
-// sortable has keys with many ties, of the kinds that are hard to order.
+// sortable has keys with many equal values, among them values that are difficult to order, such
+// as NaN and nulls.
 type sortable struct {
 	Real *float64
 	Text *string
@@ -37,7 +38,8 @@ var (
 	hardTexts = []string{"", "a", "A", "ab", "b", "\x00", "ä", "abcdefgh", "abcdefgi", "abcdefghi"}
 )
 
-// sortables returns n rows; keys cycle with periods that share no factor.
+// sortables returns n rows. The values of each key repeat periodically, and the periods have no
+// common factor.
 func sortables(n int) []sortable {
 	rows := make([]sortable, n)
 	for i := range rows {
@@ -52,7 +54,7 @@ func sortables(n int) []sortable {
 	return rows
 }
 
-// text writes a row so that different bits have different texts.
+// text returns a row as text, such that values with different bits have different texts.
 func (r sortable) text() string {
 	var real, text any
 	if r.Real != nil {
@@ -64,7 +66,7 @@ func (r sortable) text() string {
 	return line(real, text, r.Flag, r.ID)
 }
 
-// compareBy orders rows in the simplest way, column by column.
+// compareBy returns a function that compares rows key by key. It is a reference for tests.
 func compareBy(keys []SortBy) func(x, y sortable) int {
 	return func(x, y sortable) int {
 		for _, k := range keys {
@@ -81,7 +83,7 @@ func compareBy(keys []SortBy) func(x, y sortable) int {
 					order = bytes.Compare([]byte(*x.Text), []byte(*y.Text))
 				}
 			case "flag":
-				order = cmp.Compare(fmt.Sprint(x.Flag), fmt.Sprint(y.Flag)) // "false" < "true"
+				order = cmp.Compare(fmt.Sprint(x.Flag), fmt.Sprint(y.Flag)) // as "false" < "true"
 			case "id":
 				order = cmp.Compare(x.ID, y.ID)
 			}
@@ -123,8 +125,7 @@ func compareReals(x, y float64) int {
 	return 0
 }
 
-// sortOutcome runs the job and returns its rows as text and the number in each
-// shard.
+// sortOutcome runs the job and returns its rows as text, and the number of rows in each shard.
 func sortOutcome(t require.TestingT, shards int, build func(b *engine.Builder) *engine.Dataset, opts ...engine.Option) (rows []string, perShard []int) {
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
 		engine.Collect(withShard(build(b)), "out")
@@ -178,7 +179,8 @@ func TestSort(t *testing.T) {
 					}, opts...)
 					require.Equal(t, textOf(want), got)
 					for s, count := range perShard {
-						// Every row is in the sample, so that the cut is exact.
+						// Every row is in the sample, so the numbers of rows of shards must be
+						// exact.
 						require.Equal(t, (s+1)*n/testShards-s*n/testShards, count, "shard %d", s)
 					}
 				})
@@ -215,7 +217,7 @@ func TestSortProperties(t *testing.T) {
 		_, perShard := sortOutcome(rt, shards, func(b *engine.Builder) *engine.Dataset {
 			return PartitionByRange(FromSlice(b, rows), keys...)
 		}, opts...)
-		// Rows with equal keys are together, so shards end where the keys change.
+		// Rows with equal keys are in one shard, so a shard must end where the keys change.
 		at := 0
 		for _, n := range perShard {
 			at += n
@@ -226,7 +228,7 @@ func TestSortProperties(t *testing.T) {
 	})
 }
 
-// TestPartitionByRangeKeepsOrder: rows of a shard keep their order.
+// TestPartitionByRangeKeepsOrder requires that the rows of a shard keep their order.
 func TestPartitionByRangeKeepsOrder(t *testing.T) {
 	keys := []SortBy{Asc("text"), Desc("flag")}
 	const n = 300
@@ -257,8 +259,8 @@ func TestPartitionByRangeKeepsOrder(t *testing.T) {
 	})
 }
 
-// TestSortBalances: shards get about equally many rows, whatever the keys. This is why rows
-// with equal keys may be in different shards.
+// TestSortBalances requires that shards get about the same number of rows, whatever the keys,
+// for which rows with equal keys must be allowed to be in different shards.
 func TestSortBalances(t *testing.T) {
 	const n = 20000
 	for name, key := range map[string]func(i int) int64{
@@ -284,7 +286,8 @@ func TestSortBalances(t *testing.T) {
 	}
 }
 
-// TestSortFromOneShard sorts rows that are all in one shard.
+// TestSortFromOneShard sorts rows that are all in one shard, and requires that shards then have
+// about the same number of rows.
 func TestSortFromOneShard(t *testing.T) {
 	const n = 5000
 	_, perShard := sortOutcome(t, testShards, func(b *engine.Builder) *engine.Dataset {
@@ -296,8 +299,8 @@ func TestSortFromOneShard(t *testing.T) {
 	}
 }
 
-// TestSortPassesColumnsThrough sorts rows with columns that cannot be keys and columns that
-// have the names of the sort's own temporary columns.
+// TestSortPassesColumnsThrough sorts rows with columns that cannot be keys, and with columns
+// that have the names of the temporary columns of Sort.
 func TestSortPassesColumnsThrough(t *testing.T) {
 	type row struct {
 		Destination int64
@@ -332,8 +335,8 @@ func TestSortMisuse(t *testing.T) {
 	}
 }
 
-// TestSortOnDisk sorts far more rows than fit in its memory. The bytes must be the same as with
-// plenty of memory.
+// TestSortOnDisk sorts far more rows than fit in memory. The bytes must be the same as with
+// enough memory.
 func TestSortOnDisk(t *testing.T) {
 	const n = 40000
 	requireSameOnDisk(t, func(b *engine.Builder) *engine.Dataset {
@@ -390,7 +393,7 @@ func TestRowSorter(t *testing.T) {
 	})
 }
 
-// columnsOf finds the columns of keys.
+// columnsOf returns keys with the indices of their columns in schema.
 func columnsOf(schema *arrow.Schema, keys []SortBy) []batch.SortKey {
 	var cols []batch.SortKey
 	for _, k := range keys {
@@ -399,8 +402,8 @@ func columnsOf(schema *arrow.Schema, keys []SortBy) []batch.SortKey {
 	return cols
 }
 
-// TestRowSorterGivesUp: a sorter that is closed at any moment leaves nothing behind, and it
-// returns the errors of the disk.
+// TestRowSorterGivesUp requires that a sorter that is closed at any time leaves neither files
+// nor memory behind, and that it returns the errors of the disk.
 func TestRowSorterGivesUp(t *testing.T) {
 	codec, err := batch.NewCodec[sortable]()
 	require.NoError(t, err)

@@ -7,37 +7,37 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Split divides a dataset at random into as many as there are weights: every row is in exactly
-// one of them, in its place, and in the k-th with probability weights[k] divided by their sum.
-// Weights are positive.
+// Split divides a dataset at random into one part per weight. Every row is in exactly one part:
+// in part k with probability weights[k] divided by the sum of the weights. Rows keep their
+// shards and order. Weights must be positive.
 //
 //	parts := operators.Split(rows, 0.8, 0.2)
 //	train, test := parts[0], parts[1]
 //
-// The part of a row depends on the job's seed, on its shard and its place in the shard, and on
-// the origin of the dataset in the job. Every Split draws numbers of its own: a Split of a part
-// is independent of the Split that made the part, and so is a second Split of the same dataset.
-// With a seed, SplitWith can make the same parts again.
+// The part of a row depends on the job's seed, on its shard and its index within the shard, and
+// on how the job made the dataset. Every Split draws different random numbers: a Split of a
+// part is independent of the Split that made the part, and two Splits of one dataset are
+// independent of each other. SplitWith with a seed can make the same parts again.
 func Split(d *engine.Dataset, weights ...float64) []*engine.Dataset {
 	return SplitWith(d, SplitOptions{}, weights...)
 }
 
-// SplitOptions says how SplitWith draws.
+// SplitOptions are the options of SplitWith.
 type SplitOptions struct {
 	// Seed, unless it is 0, makes the parts reproducible: two splits of one dataset with the
 	// same seed and weights have the same parts, whatever else the job does. Splits with
-	// different seeds are independent. The draws also depend on the job's seed.
+	// different seeds are independent. The random numbers also depend on the job's seed.
 	Seed uint64
 }
 
-// SplitWith is Split with options. Splits of different datasets and of parts are independent of
-// each other, even with the same seed.
+// SplitWith is Split with options. Splits of different datasets, which include parts of other
+// Splits, are independent of each other, even with the same seed.
 func SplitWith(d *engine.Dataset, opts SplitOptions, weights ...float64) []*engine.Dataset {
 	const op = "Split"
 	b := builderOf(op, d)
 	parts := make([]*engine.Dataset, len(weights))
 	bounds, ok := splitBounds(b, weights)
-	var purpose string // the same for all parts, so that each row is in one
+	var purpose string // the same for all parts, so that each row is in exactly one
 	if ok && usable(d) {
 		purpose = drawPurpose(op, d, opts.Seed)
 	}
@@ -65,9 +65,9 @@ func SplitWith(d *engine.Dataset, opts SplitOptions, weights ...float64) []*engi
 	return parts
 }
 
-// splitBounds returns the ends of the intervals of [0, 1) for the weights, or records what is
-// wrong with the weights. The ends ascend from 0 to 1 whatever the rounding, so the intervals
-// leave no gap and do not overlap.
+// splitBounds returns the bounds of consecutive intervals of [0, 1), one interval for each
+// weight. If the weights are wrong, it records why and returns false. The bounds ascend from 0
+// to 1 in spite of rounding, so the intervals have no gaps and do not overlap.
 func splitBounds(b *engine.Builder, weights []float64) ([]float64, bool) {
 	if len(weights) == 0 {
 		b.Errorf("Split: no weight is given; give one for each part")

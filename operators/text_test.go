@@ -29,8 +29,8 @@ func note(id int64, bad bool) noted {
 	return noted{id, &text}
 }
 
-// textRecord returns a batch of one text column. Two consecutive values may be halves of one
-// character, which are valid UTF-8 only together.
+// textRecord returns a batch of one text column. It does not check the values: two consecutive
+// values may be halves of one character, which are valid UTF-8 only together.
 func textRecord(values ...string) arrow.Record {
 	schema := arrow.NewSchema([]arrow.Field{{Name: "note", Type: arrow.BinaryTypes.String}}, nil)
 	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
@@ -39,8 +39,8 @@ func textRecord(values ...string) arrow.Record {
 	return b.NewRecord()
 }
 
-// TestTextIsUTF8: if a function makes text that is not UTF-8, its operator refuses the text
-// before it gets into an output.
+// TestTextIsUTF8 requires that, if a function makes text that is not UTF-8, its operator
+// refuses the text before it is written to an output.
 func TestTextIsUTF8(t *testing.T) {
 	const want = `column "note"`
 	rows := func(b *engine.Builder) *engine.Dataset { return Range(b, 0, 100) }
@@ -48,7 +48,7 @@ func TestTextIsUTF8(t *testing.T) {
 		build func(b *engine.Builder) *engine.Dataset
 		where string
 	}{
-		// Of 100 rows shard 3 has those from 37 on, so that row 42 is its sixth.
+		// Of 100 rows, shard 3 has those from row 37 on, so row 42 has index 5 in the shard.
 		"Map": {func(b *engine.Builder) *engine.Dataset {
 			return Map(rows(b), func(v int64) noted { return note(v, v == 42) })
 		}, "operator Map (text_test.go:"},
@@ -85,8 +85,8 @@ func TestTextIsUTF8(t *testing.T) {
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset { return FromSlice(b, []noted{note(1, false), note(2, true)}) }, "row 1", want, "is not UTF-8")
 }
 
-// TestTextIsWrittenAsUTF8: rows of files may contain invalid text, and functions may repair it.
-// Invalid text that remains is refused when it is written.
+// TestTextIsWrittenAsUTF8 requires that rows of files may have invalid text, which functions
+// may repair, and that invalid text is refused when it is written.
 func TestTextIsWrittenAsUTF8(t *testing.T) {
 	rows := func(b *engine.Builder) *engine.Dataset {
 		return fromRecords(b, []arrow.Record{textRecord("x", "y", "z"), textRecord("ü", "\xff", "")})
@@ -111,7 +111,7 @@ func TestTextIsWrittenAsUTF8(t *testing.T) {
 	})
 }
 
-// TestTextOfNulls: the bytes of null text do not matter.
+// TestTextOfNulls requires that invalid bytes in the values of nulls are accepted.
 func TestTextOfNulls(t *testing.T) {
 	values := memory.NewBufferBytes([]byte("a\xffü"))
 	offsets := memory.NewBufferBytes(arrow.Int32Traits.CastToBytes([]int32{0, 2, 4}))

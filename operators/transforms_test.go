@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// sizes are the numbers of rows that the tests of operators use: none, fewer than shards, and
-// many.
+// sizes has the numbers of rows that the tests of operators use: none, fewer than there are
+// shards, and many.
 var sizes = []int{0, 3, 100}
 
 func TestFilter(t *testing.T) {
@@ -49,7 +49,7 @@ func TestFilterMisuse(t *testing.T) {
 	requireNilDataset(t, operator)
 }
 
-// repeat emits a row as many times as its number, modulo 4, and fails at -1.
+// repeat emits a row ID modulo 4 times, and returns an error if the ID is -1.
 func repeat(f flower, emit func(petal)) error {
 	for k := range f.ID % 4 {
 		emit(petal{f.Name, float64(k)})
@@ -71,7 +71,8 @@ func TestFlatMap(t *testing.T) {
 	}
 }
 
-// TestFlatMapReusesSlices lets f emit the same slice again and again.
+// TestFlatMapReusesSlices requires that f may emit the same slice repeatedly, with other values
+// each time.
 func TestFlatMapReusesSlices(t *testing.T) {
 	requireRows(t, "value vector", []string{"7 | [0 0]", "7 | [1 2]", "7 | [2 4]"}, func(b *engine.Builder) *engine.Dataset {
 		return FlatMap(FromSlice(b, []int64{3}), func(n int64, emit func([]float64)) error {
@@ -85,7 +86,8 @@ func TestFlatMapReusesSlices(t *testing.T) {
 	})
 }
 
-// TestFlatMapBoundsBatches makes many rows from one.
+// TestFlatMapBoundsBatches requires that many rows that replace one row are emitted in several
+// batches.
 func TestFlatMapBoundsBatches(t *testing.T) {
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
 		engine.Collect(FlatMap(FromSlice(b, []int64{1000}), func(n int64, emit func(int64)) error {
@@ -142,7 +144,8 @@ func TestFlatMapFailures(t *testing.T) {
 	})
 }
 
-// TestEmitOutsideTheCall emits a row outside of a call, where an error could not be returned.
+// TestEmitOutsideTheCall requires that emit panics outside of a call of the function, where no
+// error can be returned.
 func TestEmitOutsideTheCall(t *testing.T) {
 	codec, ok := outputRows[petal]("FlatMap", nil)
 	require.True(t, ok)
@@ -264,7 +267,7 @@ func TestWithColumnMisuse(t *testing.T) {
 }
 
 func TestUnion(t *testing.T) {
-	type other struct { // like flower, but other columns are nullable
+	type other struct { // like flower, but with other nullable columns
 		ID    *int64
 		Name  string
 		Width float64

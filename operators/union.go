@@ -7,10 +7,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Union concatenates datasets: shard i of the result holds the rows of shard i of each dataset,
-// in the order of the datasets, with duplicates. The datasets must have the same columns in the
-// same order. A column that is nullable in any of them is nullable in the result. A dataset may
-// be given more than once.
+// Union concatenates datasets: shard i of the result has the rows of shard i of each dataset,
+// in the order of the datasets. Duplicates are kept. The datasets must have the same columns in
+// the same order. A column that is nullable in any of them is nullable in the result. A dataset
+// may be given more than once.
 func Union(first *engine.Dataset, more ...*engine.Dataset) *engine.Dataset {
 	const op = "Union"
 	all := append([]*engine.Dataset{first}, more...)

@@ -6,7 +6,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// reads returns the use of an operator that reads the columns of a schema, and passes on none.
+// reads returns the ColumnUse of an operator that reads the given columns and emits none of
+// them unchanged.
 func reads(columns *arrow.Schema) engine.ColumnUse {
 	use := engine.ColumnUse{Some: true}
 	for _, f := range columns.Fields() {
@@ -15,8 +16,8 @@ func reads(columns *arrow.Schema) engine.ColumnUse {
 	return use
 }
 
-// keeps returns the use of an operator that passes on all columns of a dataset, as the first
-// columns that it emits. It also reads the named ones.
+// keeps returns the ColumnUse of an operator that emits all columns of d unchanged, as its
+// first columns, and reads the columns named by read.
 func keeps(d *engine.Dataset, read ...string) engine.ColumnUse {
 	use := engine.ColumnUse{Some: true, Reads: read}
 	if usable(d) {
@@ -27,8 +28,8 @@ func keeps(d *engine.Dataset, read ...string) engine.ColumnUse {
 	return use
 }
 
-// instead returns the use, except that the operator makes column `at` itself and does not pass
-// it on.
+// instead returns use, except that the operator does not emit column `at` unchanged but
+// computes it.
 func instead(use engine.ColumnUse, at int) engine.ColumnUse {
 	if at < len(use.Passes) {
 		use.Passes[at] = -1

@@ -13,13 +13,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Vectorize adds a column of vectors whose components are the named columns, in the order
-// given, and keeps all others. Columns of numbers give one component each, bools 0 or 1, and
-// vectors of a fixed dimension all of theirs; the type of the new column is vector[n] for n
-// components. Integers beyond 2^53 are rounded to the nearest float64.
+// Vectorize adds a column of vectors whose components are the values of the named columns, in
+// the given order, and keeps all other columns. A number is one component; a bool is one
+// component, 0 or 1; and a vector of a fixed size contributes all its components. The type of
+// the new column is vector[n] for n components. Integers beyond 2^53 are rounded to the nearest
+// float64.
 //
-// A null in one of the columns fails the run and is reported with its row and column: fill or
-// filter such rows first. NaN and infinities are kept.
+// A null in one of the columns fails the run, and is reported with its row and column; replace
+// nulls or filter such rows before. NaN and infinities are kept.
 func Vectorize(d *engine.Dataset, name string, columns ...string) *engine.Dataset {
 	const op = "Vectorize"
 	b := builderOf(op, d)
@@ -71,14 +72,15 @@ func Vectorize(d *engine.Dataset, name string, columns ...string) *engine.Datase
 	})
 }
 
-// vectorPart is a column and the components it gives.
+// vectorPart is a column and the components that it contributes.
 type vectorPart struct {
 	column  int
 	name    string
-	at, dim int // first component and their number
+	at, dim int // index of the first component, and number of components
 }
 
-// componentsOf returns how many components a column of a type gives, 0 for none.
+// componentsOf returns how many components a column of a type contributes, or 0 if it cannot
+// contribute any.
 func componentsOf(dt arrow.DataType) int {
 	switch {
 	case batch.IsNumber(dt):
@@ -123,8 +125,9 @@ func (o *vectorizer) Process(c *engine.Context, _, shard int, in engine.Batch, o
 	return emitColumns(shard, o.schema, o.cols, rows.NumRows(), out)
 }
 
-// firstNull finds the first row of a batch with a null in any of the columns. It looks at all
-// columns, because the message must not depend on batches.
+// firstNull returns the first row of a batch with a null in any of the columns, and the column.
+// It examines all columns, so that the reported null does not depend on how rows are divided
+// into batches.
 func (o *vectorizer) firstNull(rows arrow.Record) (row int, part *vectorPart) {
 	for i := range o.parts {
 		col := rows.Column(o.parts[i].column)
@@ -144,7 +147,7 @@ func (o *vectorizer) firstNull(rows arrow.Record) (row int, part *vectorPart) {
 	return row, part
 }
 
-// fill writes the components of one column, which has no null.
+// fill writes the components of one column, which has no nulls, to block.
 func (o *vectorizer) fill(p *vectorPart, col arrow.Array) {
 	to := o.block[p.at:]
 	switch a := col.(type) {
@@ -184,20 +187,19 @@ func (o *vectorizer) fill(p *vectorPart, col arrow.Array) {
 	}
 }
 
-// number lists the types of columns of numbers.
+// number lists the Go types of columns of numbers.
 type number interface {
 	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64
 }
 
-// scatter writes values to every dim-th place.
+// scatter writes values to every dim-th element of to.
 func scatter[T number](to []float64, dim int, values []T) {
 	for i, v := range values {
 		to[i*dim] = float64(v)
 	}
 }
 
-// spreadRows writes rows of width values, row-major, to the beginning of every
-// dim places.
+// spreadRows writes row i of data, which has width values, to the elements of to from i·dim on.
 func spreadRows[T number](to []float64, dim int, data []T, width int) {
 	for i := range len(data) / width {
 		for k, v := range data[i*width : (i+1)*width] {

@@ -46,7 +46,7 @@ func shapesRows(n int) []shapes {
 	return rows
 }
 
-// text writes a row as outcome does.
+// text returns the shard and the row as outcome writes them.
 func (s shapes) text(shard int) string {
 	vector := func(v ...float64) string {
 		var cells []string
@@ -82,8 +82,8 @@ func TestVectorsOfStructs(t *testing.T) {
 	}
 }
 
-// TestVariableVectorsAsFixed reads slices without a dimension as arrays. Each row must fill its
-// array.
+// TestVariableVectorsAsFixed reads vectors without a dimension as arrays. A row with another
+// number of components than its array must be an error.
 func TestVariableVectorsAsFixed(t *testing.T) {
 	type open struct {
 		ID int64
@@ -155,7 +155,7 @@ func TestVectorizeShapes(t *testing.T) {
 	want[0] = strings.Replace(want[0], " -0 ", " 0 ", 1)
 	requireRows(t, "features vector[9]", want, func(b *engine.Builder) *engine.Dataset {
 		rows := shapesRows(9)
-		rows[0].Array[1] = 0 // instead of -0
+		rows[0].Array[1] = 0 // the row has -0 here
 		return Select(Vectorize(FromSlice(b, rows), "features", "array", "scalar", "array32", "fixed", "fixed32"), "features")
 	})
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
@@ -163,8 +163,8 @@ func TestVectorizeShapes(t *testing.T) {
 	}, "vectors_test.go:", `Vectorize: column "any" is vector; want numbers, bools or vectors of a fixed dimension`, `declare the field [n]float64, or the slice with the tag `+"`column:\"any,dim=n\"`")
 }
 
-// TestVectorsOfCSV writes vectors as text and reads them back into arrays of the declared type.
-// A cell of another length is reported with file, line and column.
+// TestVectorsOfCSV writes vectors as text and reads them as arrays. A cell with another number
+// of components must be reported with file, line and column.
 func TestVectorsOfCSV(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.csv")

@@ -12,9 +12,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// WithColumn adds a column with the values that f computes from each row, and keeps all others.
-// A column of that name is replaced in its place. T is a number, bool, string, []byte,
-// time.Time, a vector, or a pointer to one of these, which makes the column nullable.
+// WithColumn adds a column with the values that f computes from each row, and keeps all other
+// columns. If there is already a column of that name, the new column replaces it at the same
+// index. T is a number, bool, string, []byte, time.Time, a vector, or a pointer to one of
+// these; a pointer makes the column nullable.
 //
 // f borrows the row for the call, as in Map.
 func WithColumn[In, T any](d *engine.Dataset, name string, f func(In) T) *engine.Dataset {
@@ -45,8 +46,8 @@ func WithColumn[In, T any](d *engine.Dataset, name string, f func(In) T) *engine
 	})
 }
 
-// valueColumn returns the codec of one column that holds values of T, or records
-// that there is none.
+// valueColumn returns the codec of one column with values of T. If T cannot be one column, it
+// records that and returns false.
 func valueColumn[T any](op string, b *engine.Builder) (*batch.Codec[T], bool) {
 	t := reflect.TypeFor[T]()
 	if t.Kind() == reflect.Struct && t != reflect.TypeFor[time.Time]() && t != reflect.TypeFor[batch.SparseVector]() {
@@ -61,12 +62,12 @@ type columnAdder[In, T any] struct {
 	engine.BaseOperator
 	f      func(In) T
 	schema *arrow.Schema
-	at     int // place of the column
+	at     int // index of the column
 	in     rowReader[In]
 	codec  *batch.Codec[T]
 
 	app   *batch.Appender[T]
-	value T             // held here as a local variable would escape
+	value T             // a field, as a local variable would escape to the heap
 	cols  []arrow.Array // working space
 }
 

@@ -14,21 +14,21 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// ArrowWriteOptions says how Arrow files are written.
+// ArrowWriteOptions are the options of WriteArrow.
 type ArrowWriteOptions struct {
-	// PerShard writes one file per shard, empty shards too, into a directory at the path:
-	// part-00000.arrow and so on.
+	// PerShard makes WriteArrow write one file per shard, including empty shards, into a
+	// directory at the path. The files are named part-00000.arrow and so on.
 	PerShard bool
 }
 
-// WriteArrow writes the rows of d, in their order, to the file at path in the file form of the
-// Arrow IPC format, uncompressed, by the rules of WriteFiles. The bytes are the same at every
-// parallelism. ReadArrow returns the same types.
+// WriteArrow writes the rows of d, in their order, to the file at path, in the Arrow IPC file
+// format without compression. See WriteFiles for when and where the file appears. The bytes are
+// the same at every parallelism. ReadArrow reads the columns with the same types.
 func WriteArrow(d *engine.Dataset, path string, o ArrowWriteOptions) {
 	WriteFiles(d, path, o.PerShard, FileFormat{Op: "WriteArrow", Extension: "arrow", File: newArrowFile})
 }
 
-// arrowFileWriter writes batches in the file form.
+// arrowFileWriter writes batches in the Arrow IPC file format.
 type arrowFileWriter struct{ w *ipc.FileWriter }
 
 func newArrowFile(w io.Writer, schema engine.Schema, mem columnar.Allocator) (RowWriter, error) {
@@ -48,8 +48,8 @@ func (f arrowFileWriter) Write(rows arrow.Record) error {
 
 func (f arrowFileWriter) Close() error { return f.w.Close() }
 
-// positioned counts the bytes written. Arrow's writer wants to seek, but only to
-// learn where it is.
+// positioned counts the written bytes. Arrow's writer calls Seek only to get the current
+// position.
 type positioned struct {
 	w  io.Writer
 	at int64

@@ -15,33 +15,35 @@ import (
 	"github.com/superstep-ml/superstep/internal/textfile"
 )
 
-// CSVWriteOptions describes how delimited text is written. The zero value is comma-separated
+// CSVWriteOptions describes how delimited text is written. The zero value means comma-separated
 // text with a header, in which a missing value is an empty cell.
 type CSVWriteOptions struct {
 	// NoHeader leaves out the line of column names.
 	NoHeader bool
 	// Delimiter separates cells; 0 means a comma.
 	Delimiter byte
-	// Null is the spelling of a missing value. Text with that spelling is quoted, to tell it
-	// apart. In other columns quotes make no difference. So a spelling that could be a value of
-	// a nullable column is an error: "NaN" or "-1" for floats, "NULL" for bytes, since it is
-	// base64.
+	// Null is the spelling of a missing value. In text columns, a value with that spelling is
+	// quoted to distinguish it. In other columns quotes have no meaning. So it is an error if
+	// Null could be a value of a nullable column of another type: "NaN" or "-1" for floats, or
+	// "NULL" for bytes, as it is valid base64.
 	Null string
-	// PerShard writes one file per shard, empty shards too, each with a header, into a
-	// directory at the path: part-00000.csv and so on.
+	// PerShard makes WriteCSV write one file per shard, including empty shards, into a
+	// directory at the path. Each file has a header. The files are named part-00000.csv and so
+	// on.
 	PerShard bool
 }
 
-// WriteCSV writes the rows of d, in their order, as delimited text to the file at path, by the
-// rules of WriteFiles. The bytes are the same at every parallelism.
+// WriteCSV writes the rows of d, in their order, as delimited text to the file at path. See
+// WriteFiles for when and where the file appears. The bytes are the same at every parallelism.
 //
-// Lines end in "\n". Floats are written as the shortest decimal that reads back to the same
-// bits, bytes in base64, vectors as [1 2.5 3] and sparse ones as [0:1 7:2.5]. Times are written
-// in RFC 3339: in UTC with Z if their type has a time zone, otherwise without. Text is quoted
-// if it contains delimiters, quotes, newlines or outer blanks, is empty, or equals Null. Text
-// with a byte of 0 is an error. ReadCSV reads the same values back if it is given the types,
-// with these exceptions: within text "\r\n" becomes "\n"; and unless Null is set, empty bytes
-// are read as missing, and missing text in the only column of a file as empty text.
+// Lines end in "\n". Floats are written as the shortest decimal that is read as the same float,
+// bytes in base64, vectors as [1 2.5 3] and sparse vectors as [0:1 7:2.5]. Times are written in
+// the format of RFC 3339: in UTC with Z if their type has a time zone, otherwise without a
+// zone. Text is quoted if it contains delimiters, quotes or newlines, begins or ends with a
+// space, is empty, or equals Null. Text with a zero byte is an error. If ReadCSV is given the
+// types, it reads the same values, with these exceptions: "\r\n" within text becomes "\n"; and
+// unless Null is set, empty bytes are read as missing, and missing text in the only column of a
+// file is read as empty text.
 func WriteCSV(d *engine.Dataset, path string, o CSVWriteOptions) {
 	const op = "WriteCSV"
 	b := builderOf(op, d)
@@ -92,9 +94,8 @@ func (o CSVWriteOptions) check() error {
 	return nil
 }
 
-// checkNull refuses a spelling of missing values that is also the spelling of a value of a
-// nullable column in which quotes make no difference. The empty spelling is allowed: of all
-// values only empty bytes have it.
+// checkNull returns an error if Null is also the spelling of a value of a nullable column that
+// is not text. The empty spelling is allowed, as no value but empty bytes has it.
 func (o CSVWriteOptions) checkNull(schema *arrow.Schema) error {
 	if o.Null == "" {
 		return nil

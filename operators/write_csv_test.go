@@ -72,7 +72,7 @@ type csvRow struct {
 	Pair  []float32
 }
 
-// show writes a row so that all NaNs are equal.
+// show returns a row as text, in which all NaNs are equal.
 func (r csvRow) show() string {
 	note, some := "null", "null"
 	if r.Note != nil {
@@ -84,7 +84,7 @@ func (r csvRow) show() string {
 	return fmt.Sprintf("%q %s %v %v %d %s %v %v %v", r.Text, note, r.Real, r.Small, r.Big, some, r.On, r.Vec, r.Pair)
 }
 
-// TestCSVRoundTrip writes rows and reads the same rows back.
+// TestCSVRoundTrip writes random rows and requires that ReadCSV reads the same rows.
 func TestCSVRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.csv")
 	text := rapid.OneOf(
@@ -144,7 +144,7 @@ func TestCSVRoundTrip(t *testing.T) {
 	})
 }
 
-// WriteCSV refuses text that ReadCSV could not read back.
+// TestWriteCSVOfZeroBytes requires that WriteCSV refuses text that ReadCSV could not read.
 func TestWriteCSVOfZeroBytes(t *testing.T) {
 	dir := t.TempDir()
 	err := runSink(t, func(b *engine.Builder) {
@@ -161,8 +161,8 @@ func TestWriteCSVOfZeroBytes(t *testing.T) {
 	require.Empty(t, entries)
 }
 
-// Times of a type without a zone are written and read without a zone. Other times are written
-// and read as UTC. The two are never confused.
+// TestWriteCSVTimes requires that times of a type without a zone are written and read without a
+// zone, and other times in UTC, and that times in UTC cannot be read as a type without a zone.
 func TestWriteCSVTimes(t *testing.T) {
 	rec := batchtest.Record(t, batchtest.Allocator(t), batchtest.Schema(t, "naive timestamp[ms] null", "berlin timestamp[s, Europe/Berlin] null"),
 		`[{"naive": "2020-07-01T12:00:00.5", "berlin": "2020-07-01T10:00:00"}, {"naive": null, "berlin": null}]`)
@@ -231,7 +231,7 @@ func TestWriteCSVRefusesNullsThatAreValues(t *testing.T) {
 	requireMisuse(t, write("256", "t", "u", "i"), `column "i"`)
 }
 
-// A job reads a file, drops some of its rows and writes the rest to another file.
+// The job reads a file, drops some of its rows and writes the other rows to another file.
 func Example_files() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {

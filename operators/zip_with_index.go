@@ -9,12 +9,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// ZipWithIndex adds a column of type int64 that numbers the rows from 0 on, without gaps, in
-// the order of the dataset, which is that of its shards. Rows stay where they are.
+// ZipWithIndex adds a column of type int64 that numbers the rows from 0, without gaps, in the
+// order of the dataset. Rows keep their shards and order.
 //
-// The rows are counted before they are numbered, and wait in memory or on disk meanwhile. The
-// counts of all shards are broadcast; the first index of a shard is the sum of the counts
-// before it.
+// The rows are counted before they are numbered, and are kept in memory or on disk meanwhile.
+// The counts of all shards are broadcast. The index of the first row of a shard is the sum of
+// the counts of earlier shards.
 func ZipWithIndex(d *engine.Dataset, name string) *engine.Dataset {
 	const op = "ZipWithIndex"
 	b := builderOf(op, d)

@@ -1,5 +1,5 @@
-// Package queuetest runs stages of a queue in tests, without a job around them: over given rows
-// and objects, on any number of subtasks and shards.
+// Package queuetest runs stages of a queue in tests, over given rows and objects, on any number
+// of subtasks and shards. The test does not have to define a job.
 //
 //	_, err := queuetest.Run(queuetest.Setup{
 //		Subtasks: 3,
@@ -13,10 +13,10 @@
 //	})
 //	require.NoError(t, err)
 //
-// When the last superstep is done, the function is called on the goroutine of the test, for one
-// subtask after the other. It reads objects as a stage does, and may end the test. Everything
-// else is as in a job: stages run on all subtasks at the same time, kept objects are checked to
-// be what their keys say, and errors name subtask and shard. A test that gets the same bits
-// from the same stages at several parallelisms has shown that they are independent of
-// parallelism.
+// After the last superstep, Run calls its second argument on the goroutine of the test, for one
+// subtask after the other. The function reads objects as a stage does, and may end the test.
+// Everything else is as in a job: stages run on all subtasks at the same time, objects under
+// replicated keys are checked to be the same on all subtasks, and errors name subtask and
+// shard. To test that stages are independent of parallelism, run them at several parallelisms
+// and compare the bits of the results.
 package queuetest

@@ -13,13 +13,13 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Given is rows or objects that stages find under a key.
+// Given is the rows or objects that stages find under one key.
 type Given struct {
 	to func(b *engine.Builder, q *comqueue.IterativeComQueue) error
 }
 
-// Rows gives the rows of partitioned data as structs whose fields are columns. They are cut
-// into shards as by operators.FromSlice: in order, and as evenly as possible.
+// Rows gives the rows of partitioned data as structs whose fields are columns. The rows are
+// divided into shards as by operators.FromSlice: in order, and as evenly as possible.
 func Rows[T any](key comqueue.PartitionedData, rows []T) Given {
 	return Given{func(b *engine.Builder, q *comqueue.IterativeComQueue) error {
 		d, err := dataset(b, func(shard int) []T {
@@ -63,9 +63,9 @@ func BroadcastRows[T any](key comqueue.BroadcastData, rows []T) Given {
 	}}
 }
 
-// Object gives an object of each subtask, made by make. For a replicated key, make is called
-// once before the first superstep, and must make the same on all subtasks. For a scratch key,
-// it is called whenever a subtask joins.
+// Object gives each subtask an object, which make returns. For a replicated key, make is called
+// once per subtask, before the first superstep, and must return equal objects on all subtasks.
+// For a scratch key, make is called whenever a subtask joins.
 func Object[T any](key shared.Key[T], make func(subtask int) T) Given {
 	return Given{func(_ *engine.Builder, q *comqueue.IterativeComQueue) error {
 		if make == nil {
@@ -100,7 +100,7 @@ func ShardObject[T any](key shared.ShardKey[T], make func(shard int) T) Given {
 	}}
 }
 
-// dataset is a source of the rows of each shard.
+// dataset adds a source to the job. of returns the rows of a shard.
 func dataset[T any](b *engine.Builder, of func(shard int) []T) (*engine.Dataset, error) {
 	codec, err := batch.NewCodec[T]()
 	if err != nil {

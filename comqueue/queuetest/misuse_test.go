@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// inspect may be nil.
+// TestNothingIsInspected requires that the argument inspect of Run may be nil.
 func TestNothingIsInspected(t *testing.T) {
 	for _, subtasks := range []int{1, 2, 3} {
 		report, err := queuetest.Run(setup(subtasks, 0, 2), nil)
@@ -21,7 +21,7 @@ func TestNothingIsInspected(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Each error names what a setup lacks.
+// TestSetupsThatCannotRun requires errors that name what is wrong with a Setup.
 func TestSetupsThatCannotRun(t *testing.T) {
 	scratch, ofShard := shared.Scratch[int]("scratch"), shared.PerShard("of shards", shared.Msgpack[int]())
 	for want, s := range map[string]queuetest.Setup{

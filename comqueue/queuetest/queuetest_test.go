@@ -31,7 +31,8 @@ var (
 	visits  = shared.PerShard("visits", shared.Msgpack[int]())
 )
 
-// addUp adds up the points of a shard, times the first weight.
+// addUp adds to out the sum of a shard's points, multiplied by the first weight, and counts the
+// call for the shard.
 func addUp(ctx *comqueue.ComContext, shard int, out []float64) error {
 	for _, v := range x.Get(ctx, shard) {
 		out[0] += v * by.Get(ctx)[0]
@@ -46,7 +47,7 @@ func count(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// numbers are the points 0 to n-1.
+// numbers returns the points 0 to n-1.
 func numbers(n int) []point {
 	all := make([]point, n)
 	for i := range all {
@@ -69,8 +70,9 @@ func setup(subtasks, n, supersteps int) queuetest.Setup {
 	}
 }
 
-// Stages get the given rows and objects, and their results can be inspected, at any number of
-// subtasks, rows and supersteps, with and without CheckState.
+// TestStagesSeeWhatIsGiven requires that stages find the given rows and objects, and that their
+// results can be inspected, for several numbers of subtasks, rows and supersteps, with and
+// without CheckState.
 func TestStagesSeeWhatIsGiven(t *testing.T) {
 	for _, subtasks := range []int{0, 1, 2, 3, 8, 11} {
 		for _, n := range []int{0, 1, 7, 100} {
@@ -105,7 +107,8 @@ func TestStagesSeeWhatIsGiven(t *testing.T) {
 	}
 }
 
-// Rows can be given shard by shard.
+// TestShardRows requires that rows can be given by shard, and that rows of a shard that does
+// not exist are reported.
 func TestShardRows(t *testing.T) {
 	s := setup(2, 0, 1)
 	s.Shards = 4
@@ -123,7 +126,8 @@ func TestShardRows(t *testing.T) {
 	require.ErrorContains(t, err, `rows of "points" are given for shard 4, and there are 4 shards`)
 }
 
-// Failures are reported as in a job, and inspect is not called.
+// TestStagesThatFail requires that failures are reported as in a job, and that inspect is then
+// not called.
 func TestStagesThatFail(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(s *queuetest.Setup)
@@ -146,7 +150,7 @@ func TestStagesThatFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := setup(2, 20, 2)
 			test.change(&s)
-			_, err := queuetest.Run(s, func(*comqueue.ComContext) { t.Error("there is nothing to inspect") })
+			_, err := queuetest.Run(s, func(*comqueue.ComContext) { t.Error("inspect is called although the run failed") })
 			for _, want := range test.want {
 				require.ErrorContains(t, err, want)
 			}
@@ -154,13 +158,13 @@ func TestStagesThatFail(t *testing.T) {
 	}
 }
 
-// A test that ends while it inspects also ends the run.
+// TestTestsThatEnd requires that a test that ends while it inspects also ends the run.
 func TestTestsThatEnd(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		_, _ = queuetest.Run(setup(3, 20, 1), func(*comqueue.ComContext) { runtime.Goexit() })
-		t.Error("the goroutine has ended before")
+		t.Error("the goroutine of the test must have ended before this line")
 	}()
 	<-ended
 }

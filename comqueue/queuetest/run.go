@@ -15,14 +15,14 @@ import (
 type Setup struct {
 	// Subtasks is the number of subtasks; 0 means 1.
 	Subtasks int
-	// Shards is a power of two that is no less than Subtasks; 0 means 8, or more if there are
-	// more subtasks.
+	// Shards is the number of shards, a power of two that is not less than Subtasks. 0 means 8,
+	// or the next power of two if there are more subtasks.
 	Shards int
-	// Supersteps is how often the stages run; 0 means once.
+	// Supersteps is the number of supersteps; 0 means 1.
 	Supersteps int
 	// Seed is the seed of ComContext.Rand.
 	Seed uint64
-	// Given are rows and objects, by key.
+	// Given has the rows and objects that stages find under their keys.
 	Given []Given
 	// Stages run in order, superstep after superstep.
 	Stages []comqueue.Stage
@@ -32,7 +32,8 @@ type Setup struct {
 
 // Run runs the stages, and calls inspect, unless it is nil, for each subtask in the order of
 // their numbers. It returns the queue's report, with the values reported in each superstep and
-// the counts of each stage, or the error that ended the run. Objects are gone when it returns.
+// the counts of each stage, or the error that ended the run. The objects are released when it
+// returns.
 func Run(s Setup, inspect func(ctx *comqueue.ComContext)) (*task.QueueReport, error) {
 	s = s.withDefaults()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -77,13 +78,13 @@ func (s Setup) options() []engine.Option {
 // run is a Setup that is running.
 type run struct {
 	Setup
-	arrived chan *comqueue.ComContext // a subtask that has done its last superstep
-	leave   chan struct{}             // closed when all have been inspected
-	ended   chan struct{}             // closed when the run has
+	arrived chan *comqueue.ComContext // subtasks that have done their last superstep
+	leave   chan struct{}             // closed when all subtasks have been inspected
+	ended   chan struct{}             // closed when the run has ended
 }
 
-// inspect waits for all subtasks and calls f for each. If the run fails before, it does not
-// call f.
+// inspect waits until all subtasks have done their last superstep and then calls f for each. If
+// the run fails before that, it does not call f.
 func (r *run) inspect(f func(ctx *comqueue.ComContext)) {
 	var all []*comqueue.ComContext
 	for range r.Subtasks {
@@ -123,7 +124,7 @@ func (r *run) build(b *engine.Builder, _ struct{}) error {
 	return nil
 }
 
-// arrive makes a subtask wait at the end until it has been inspected.
+// arrive makes a subtask wait in its last superstep until all subtasks have been inspected.
 func (r *run) arrive(ctx *comqueue.ComContext) error {
 	if ctx.StepNo() < r.Supersteps {
 		return nil

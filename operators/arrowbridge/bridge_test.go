@@ -21,7 +21,7 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// An operator that does not use Arrow reads rows from Arrow records and returns them as Arrow
+// The rows of an Arrow record are the input of an operator, and its result is read as Arrow
 // records.
 func Example() {
 	build := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Float64}}, nil))
@@ -70,7 +70,7 @@ func flowers(t *testing.T, mem memory.Allocator) arrow.Record {
 		{"name": null, "at": [3, 4], "open": {"indices": [], "values": []}, "when": 18}]`)
 }
 
-// TestNothingIsCopied: a record and its batch share memory and reference count.
+// TestNothingIsCopied requires that a record and its batch share memory and reference count.
 func TestNothingIsCopied(t *testing.T) {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	rec := flowers(t, mem)
@@ -90,7 +90,8 @@ func TestNothingIsCopied(t *testing.T) {
 	require.Nil(t, arrowbridge.Schema(engine.Schema{}))
 }
 
-// TestStreams: Arrow reads what WriteStream writes, and ReadStream reads what Arrow writes.
+// TestStreams requires that Arrow reads streams of WriteStream, and that ReadStream reads
+// streams of Arrow.
 func TestStreams(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	rec := flowers(t, mem)
@@ -129,13 +130,13 @@ func TestStreams(t *testing.T) {
 	require.Empty(t, batch.Diff(rec, arrowbridge.Record(batches[0])))
 	batches[0].Release()
 
-	// A stream that is cut off anywhere gives an error and leaks no memory.
+	// A stream that is cut off at any byte must give an error and leak no memory.
 	for n := range written.Len() {
 		_, batches, err := arrowbridge.ReadStream(bytes.NewReader(written.Bytes()[:n]), mem)
 		require.ErrorContains(t, err, "arrowbridge: ReadStream: ", n)
 		require.Empty(t, batches, n)
 	}
-	// Metadata is ignored, even if one batch has it and another does not.
+	// Metadata must be ignored, even if only one of two batches has it.
 	field := rec.Schema().Field(0)
 	field.Metadata = arrow.NewMetadata([]string{"unit"}, []string{"m"})
 	told := array.NewRecord(arrow.NewSchema(append([]arrow.Field{field}, rec.Schema().Fields()[1:]...), nil), rec.Columns(), rec.NumRows())
@@ -143,7 +144,7 @@ func TestStreams(t *testing.T) {
 	var mixed bytes.Buffer
 	require.NoError(t, arrowbridge.WriteStream(&mixed, rows.Schema(), arrowbridge.Batch(told), rows))
 
-	// If writing a stream fails, reading it to its end fails too.
+	// If writing a stream fails, reading it to its end must fail too.
 	other := batchtest.Allocator(t)
 	foreign, err := columnar.NewBatch(other, schemaOfOne(t), []int64{1})
 	require.NoError(t, err)
@@ -168,7 +169,7 @@ func schemaOfOne(t *testing.T) engine.Schema {
 	return schema
 }
 
-// TestMistakes: mistakes are reported.
+// TestMistakes requires that wrong arguments and damaged streams are reported.
 func TestMistakes(t *testing.T) {
 	schema := schemaOfOne(t)
 	require.ErrorContains(t, arrowbridge.WriteStream(&bytes.Buffer{}, engine.Schema{}), "the schema is none")
@@ -211,7 +212,7 @@ func TestMistakes(t *testing.T) {
 	})
 	_, err = engine.Run(t.Context(), job, struct{}{})
 	require.ErrorContains(t, err, "FromBatches: batch 0 is none")
-	require.ErrorContains(t, err, "bridge_test.go:", "the caller's line, not that of the bridge")
+	require.ErrorContains(t, err, "bridge_test.go:", "the error must have the caller's line, not a line of the bridge")
 	result, err := engine.Run(t.Context(), engine.Define("empty", func(b *engine.Builder, _ struct{}) error {
 		engine.Collect(operators.Range(b, 0, 3), "rows")
 		return nil

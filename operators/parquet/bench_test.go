@@ -20,9 +20,9 @@ type twenty struct {
 	P, Q, R, S, T                string
 }
 
-// BenchmarkSumOfOne sums one column of a file of 20 columns: when the plan shows that the
-// others are unused, when columns are named, and when a function in between may read all of
-// them.
+// BenchmarkSumOfOne sums one column of a file of 20 columns in three cases: if the plan shows
+// that the other columns are unused, if Columns names the column, and if an operator in between
+// may read all columns.
 func BenchmarkSumOfOne(b *testing.B) {
 	const rows = 400_000
 	path := filepath.Join(b.TempDir(), "twenty.parquet")

@@ -9,16 +9,17 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// Times in Parquet are either instants, adjusted to UTC, or local times. Arrow's writer takes
-// times of the zone UTC for instants, and those of other zones for local times. These zones
-// stand for the two.
+// Times in Parquet are either instants, which are adjusted to UTC, or local times. Arrow's
+// writer writes times of the zone UTC as instants, and times of other zones as local times. utc
+// and local are the zones that make it write instants and local times.
 const (
 	utc   = "UTC"
 	local = "local"
 )
 
-// storedType returns the type that a column has in a file: vectors are lists, and seconds,
-// which Parquet does not have, are milliseconds. The zone of times is utc or local.
+// storedType returns the type that a column of type t has in a file: vectors become lists, and
+// times in seconds, which Parquet does not have, become times in milliseconds. The zone of
+// times is utc or local.
 func storedType(t arrow.DataType) arrow.DataType {
 	switch t := t.(type) {
 	case *arrow.FixedSizeListType:
@@ -44,7 +45,7 @@ func storedSchema(schema *arrow.Schema) *arrow.Schema {
 	return arrow.NewSchema(fields, nil)
 }
 
-// toStored returns rows with the types they have in a file, owned.
+// toStored returns rows with the types that they have in a file. The caller owns them.
 func toStored(mem memory.Allocator, stored *arrow.Schema, rows arrow.Record) (arrow.Record, error) {
 	cols := make([]arrow.Array, 0, rows.NumCols())
 	defer func() {
@@ -70,8 +71,8 @@ func toStored(mem memory.Allocator, stored *arrow.Schema, rows arrow.Record) (ar
 	return array.NewRecord(stored, cols, rows.NumRows()), nil
 }
 
-// listOf returns vectors as lists. Null vectors become empty, as Parquet has no place for
-// components of a null.
+// listOf returns vectors of a fixed size as lists. Null vectors become empty lists, as Parquet
+// does not store components of a null.
 func listOf(mem memory.Allocator, c *array.FixedSizeList, t arrow.DataType) arrow.Array {
 	dim := int(c.DataType().(*arrow.FixedSizeListType).Len())
 	elem := t.(*arrow.ListType).Elem()
@@ -110,7 +111,7 @@ func listOf(mem memory.Allocator, c *array.FixedSizeList, t arrow.DataType) arro
 	return array.MakeFromData(list)
 }
 
-// toUnit converts times to the type that they are stored in.
+// toUnit returns times with the type that they have in a file.
 func toUnit(mem memory.Allocator, c *array.Timestamp, t arrow.DataType) (arrow.Array, error) {
 	if c.DataType().(*arrow.TimestampType).Unit != arrow.Second {
 		return retyped(c, t), nil
@@ -123,7 +124,7 @@ func toUnit(mem memory.Allocator, c *array.Timestamp, t arrow.DataType) (arrow.A
 	})
 }
 
-// retyped returns times with another zone, owned. Counts and unit do not change.
+// retyped returns times with another zone, but the same values and unit. The caller owns them.
 func retyped(c arrow.Array, t arrow.DataType) arrow.Array {
 	d := c.Data()
 	made := array.NewData(t, d.Len(), d.Buffers(), nil, d.NullN(), d.Offset())
@@ -131,7 +132,8 @@ func retyped(c arrow.Array, t arrow.DataType) arrow.Array {
 	return array.MakeFromData(made)
 }
 
-// mapTimes returns times of another type, mapped by f; nulls stay.
+// mapTimes returns times of type t whose values f computes from the values of c. Nulls stay
+// null.
 func mapTimes(mem memory.Allocator, c arrow.Array, t arrow.DataType, f func(int64) (int64, error)) (arrow.Array, error) {
 	b := array.NewTimestampBuilder(mem, t.(*arrow.TimestampType))
 	defer b.Release()
@@ -150,7 +152,8 @@ func mapTimes(mem memory.Allocator, c arrow.Array, t arrow.DataType, f func(int6
 	return b.NewArray(), nil
 }
 
-// fromStored converts a column of a file to its type in rows, owned. It takes over col.
+// fromStored converts a column of a file to its type t in rows. It takes ownership of col, and
+// the caller owns the result.
 func fromStored(mem memory.Allocator, col arrow.Array, t arrow.DataType) (arrow.Array, error) {
 	want, ok := t.(*arrow.TimestampType)
 	if !ok || arrow.TypeEqual(col.DataType(), t) {

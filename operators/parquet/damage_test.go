@@ -43,9 +43,9 @@ func (takes) EndShard(*engine.Context, int, engine.Output) error { return nil }
 func (takes) Finish(*engine.Context, engine.Output) error        { return nil }
 func (takes) Close() error                                       { return nil }
 
-// TestDamagedStagedParts: if a bit of one staged file is lost, no output of the set becomes
-// visible, for single files and for directories. Without damage all outputs are the same as
-// when written alone.
+// TestDamagedStagedParts requires that, if a bit of one staged file changes, no output of the
+// job becomes visible, whether outputs are single files or directories. Without damage all
+// outputs must have the bytes of an output that is written alone.
 func TestDamagedStagedParts(t *testing.T) {
 	for _, perShard := range []bool{false, true} {
 		for _, workers := range []int{0, 2} {

@@ -8,33 +8,34 @@ import (
 )
 
 // deltas reads whole numbers that are stored as differences (DELTA_BINARY_PACKED of the Parquet
-// format). A head has the count and the first number. Blocks follow: a least difference, the
-// bit widths of the block's miniblocks, and the miniblocks. A miniblock has the differences,
-// less the least one, in its bit width. They are unpacked as they are read, whatever the size
-// of miniblocks.
+// format). The data begin with a head, which has the count and the first number. Blocks follow.
+// A block has its smallest difference, the bit widths of its miniblocks, and the miniblocks. A
+// miniblock has differences, from each of which the smallest one is subtracted, in the
+// miniblock's bit width. They are unpacked only when they are read, so large miniblocks take no
+// additional memory.
 type deltas[T int32 | int64] struct {
-	left  int // numbers to come
+	left  int // numbers that have not been read
 	first bool
 	last  T
 	least T
 
-	block int // miniblocks in a block
-	mini  int // numbers in a miniblock
+	block int // number of miniblocks in a block
+	mini  int // number of differences in a miniblock
 
-	data   []byte // after the current miniblock
-	widths []byte // of the block's miniblocks after it
-	here   int    // numbers left of the current miniblock
-	packed []byte // their bytes; each has width bits, and the next begins at bit
+	data   []byte // data after the current miniblock
+	widths []byte // widths of the block's miniblocks after the current one
+	here   int    // number of differences of the current miniblock that have not been read
+	packed []byte // bytes of the current miniblock; a difference has width bits, and the next begins at bit
 	width  int
 	bit    int
 }
 
 var errDeltasEnd = errors.New("a page has deltas that end early")
 
-// newDeltas returns a reader of n numbers and the data after them. It checks that data can hold
-// the numbers.
+// newDeltas returns a reader of n numbers and the data after them. It returns an error if data
+// is too short for the numbers.
 func newDeltas[T int32 | int64](n int, data []byte) (*deltas[T], []byte, error) {
-	var head [4]uint64 // numbers in a block, miniblocks, numbers, and the first of these
+	var head [4]uint64 // numbers per block, miniblocks per block, count of numbers, and first number
 	for i := range head {
 		v, size := binary.Uvarint(data)
 		if size <= 0 {
@@ -61,10 +62,10 @@ func newDeltas[T int32 | int64](n int, data []byte) (*deltas[T], []byte, error) 
 	return d, ahead.data, nil
 }
 
-// zigzag decodes a number stored as v, whose lowest bit is the sign.
+// zigzag decodes a number that is stored as v, in which the lowest bit is the sign.
 func zigzag[T int32 | int64](v uint64) T { return T(int64(v>>1) ^ -int64(v&1)) }
 
-// turn moves to the next miniblock.
+// turn proceeds to the next miniblock.
 func (d *deltas[T]) turn() error {
 	if len(d.widths) == 0 {
 		v, size := binary.Uvarint(d.data)
@@ -86,7 +87,7 @@ func (d *deltas[T]) turn() error {
 	return nil
 }
 
-// read fills dst.
+// read fills dst with the next numbers.
 func (d *deltas[T]) read(dst []T) error {
 	if len(dst) > d.left {
 		return errDeltasEnd

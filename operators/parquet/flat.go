@@ -13,7 +13,8 @@ import (
 
 // flatColumn reads a column that has no lists.
 type flatColumn interface {
-	// read reads that many rows, which must exist, owned by the caller.
+	// read returns the next rows, whose number is given. At least that many must be left. The
+	// caller owns the result.
 	read(rows int) (arrow.Array, error)
 }
 
@@ -39,7 +40,7 @@ func newFlat(l leaf, stored arrow.DataType) (flatColumn, error) {
 	return nil, fmt.Errorf("type %v is not supported", l.column.PhysicalType())
 }
 
-// flat is the common part of columns without lists.
+// flat is the part that all columns without lists have in common.
 type flat struct {
 	leaf
 	stored arrow.DataType
@@ -47,12 +48,13 @@ type flat struct {
 
 // part describes the rows of a call that are in one page.
 type part struct {
-	from, to int    // range among the rows of the call
-	held     int    // how many are not null
+	from, to int    // range of indices within the rows of the call
+	held     int    // number of rows that are not null
 	valid    []byte // validity bits of all rows of the call
 }
 
-// rows reads which of the next rows are null, and calls values part by part to read the others.
+// rows reads which of the next rows are null. For the part of the rows that is in each page, it
+// calls values to read the values that are not null.
 func (f *flat) rows(rows int, values func(p part) error) (valid *memory.Buffer, nulls int, err error) {
 	all := part{}
 	if f.column.MaxDefinitionLevel() > 0 {
@@ -104,8 +106,8 @@ func (c *numberColumn[T]) read(rows int) (arrow.Array, error) {
 		if p.held == 0 {
 			return nil
 		}
-		// Values that are not null are read to the first places, and then moved to their own,
-		// beginning with the last.
+		// The values that are not null are read into the first elements of the part, and then
+		// moved to the elements of their rows, beginning with the last.
 		if err := c.numbers.next(out[p.from : p.from+p.held]); err != nil {
 			return err
 		}
@@ -124,7 +126,7 @@ func (c *numberColumn[T]) read(rows int) (arrow.Array, error) {
 	return c.array(rows, nulls, valid, memory.NewBufferBytes(bytesOf(out, c.stored))), nil
 }
 
-// bytesOf returns the bytes of numbers as a type that may have fewer bits.
+// bytesOf returns the bytes of numbers as values of type t, which may have fewer bits.
 func bytesOf[T number](numbers []T, t arrow.DataType) []byte {
 	switch t.(arrow.FixedWidthDataType).BitWidth() {
 	case 8:
@@ -147,7 +149,7 @@ func narrowed[To int8 | int16, T number](numbers []T) []byte {
 type textColumn struct {
 	flat
 	texts texts
-	bytes int // size of the last rows read
+	bytes int // bytes of the texts of the last call of read
 }
 
 func newTextColumn(f flat) *textColumn {
@@ -166,7 +168,7 @@ func (c *textColumn) read(rows int) (arrow.Array, error) {
 				return err
 			}
 		}
-		// A null row ends where the previous row does.
+		// The text of a null row ends where that of the previous row ends.
 		for i, from := p.to-p.from, p.held; from < i; i-- {
 			ends[i] = ends[from]
 			if bitutil.BitIsSet(p.valid, p.from+i-1) {
@@ -182,7 +184,7 @@ func (c *textColumn) read(rows int) (arrow.Array, error) {
 	return c.array(rows, nulls, valid, memory.NewBufferBytes(arrow.GetBytes(ends)), memory.NewBufferBytes(c.texts.data)), nil
 }
 
-// truthColumn reads truth values.
+// truthColumn reads booleans.
 type truthColumn struct {
 	flat
 	truths truths

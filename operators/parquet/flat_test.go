@@ -23,7 +23,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// allocated returns the number of bytes that f allocates, without small objects.
+// allocated returns about how many bytes f allocates. It does not count all small objects.
 func allocated(f func()) uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)
@@ -33,8 +33,8 @@ func allocated(f func()) uint64 {
 	return sample[0].Value.Uint64() - before
 }
 
-// thousand returns 1000 rows of a column x. With v = 3i+1, row i has a number, a text or a list
-// of one number made from v, or whether v is odd.
+// thousand returns 1000 rows of a column x of the given type. Let v be 3i+1: row i has v as a
+// number, as a text, as a list of one number, or as the boolean that says whether v is odd.
 func thousand(t testing.TB, kind string) arrow.Record {
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, "x "+kind))
 	defer b.Release()
@@ -66,7 +66,8 @@ type form struct {
 	version2   bool
 }
 
-// bare writes rows with the library alone, without compression or statistics.
+// bare returns a file of the rows that Arrow's library has written without this package,
+// without compression or statistics.
 func bare(t testing.TB, rec arrow.Record, f form) []byte {
 	var out bytes.Buffer
 	version := pq.DataPageV1
@@ -83,7 +84,7 @@ func bare(t testing.TB, rec arrow.Record, f form) []byte {
 // changed returns data with the last occurrence of from changed to to.
 func changed(t testing.TB, data []byte, from, to string) []byte {
 	at := bytes.LastIndex(data, []byte(from))
-	require.Positive(t, at, "there is no % x", from)
+	require.Positive(t, at, "the file does not contain % x", from)
 	require.Len(t, to, len(from))
 	data = bytes.Clone(data)
 	copy(data[at:], to)
@@ -108,8 +109,8 @@ func requireDamaged(t testing.TB, data []byte, name, want string) {
 	}
 }
 
-// The bytes of a head of 1000 values and of a run of 1000 levels, and the same with one bit
-// changed.
+// These are bytes of a page header with 1000 values and of a run of 1000 levels, and the same
+// bytes with one bit changed.
 const (
 	levelsOf1000 = "\xd0\x0f\x01"
 	levelsOf488  = "\xd0\x07\x01"
@@ -119,7 +120,7 @@ const (
 	headOfMore   = "\x80\x01\x04\xe8\x87"
 )
 
-// TestPagesThatLie reads pages whose heads and levels do not fit their data.
+// TestPagesThatLie requires errors for pages whose headers and levels do not fit their data.
 func TestPagesThatLie(t *testing.T) {
 	e := pq.Encodings
 	for _, version2 := range []bool{false, true} {
@@ -127,7 +128,7 @@ func TestPagesThatLie(t *testing.T) {
 			kind       string
 			encoding   pq.Encoding
 			dictionary bool
-			deltas     int // heads of deltas
+			deltas     int // number of heads of DELTA_BINARY_PACKED in a page
 		}{
 			{"int32", e.DeltaBinaryPacked, false, 1}, {"int64", e.DeltaBinaryPacked, false, 1},
 			{"utf8", e.DeltaLengthByteArray, false, 1}, {"utf8", e.DeltaByteArray, false, 2},
@@ -164,8 +165,8 @@ func TestPagesThatLie(t *testing.T) {
 	}
 }
 
-// cutChunk returns a file of one column whose footer gives only two thirds of the column's
-// bytes.
+// cutChunk returns a file of one column in whose footer the size of the column is only two
+// thirds of its bytes.
 func cutChunk(t testing.TB, data []byte) []byte {
 	r, err := file.NewParquetReader(bytes.NewReader(data))
 	require.NoError(t, err)
@@ -180,7 +181,8 @@ func cutChunk(t testing.TB, data []byte) []byte {
 	return changed(t, data, "\x16"+string(size)+"\x26", "\x16"+string(short)+"\x26")
 }
 
-// TestCutChunks reads files whose footer says that a column ends within a page.
+// TestCutChunks requires errors for files in which a column ends within a page, according to
+// the footer.
 func TestCutChunks(t *testing.T) {
 	e := pq.Encodings
 	for _, version2 := range []bool{false, true} {
@@ -199,8 +201,8 @@ func TestCutChunks(t *testing.T) {
 	}
 }
 
-// TestHugeHeads: a page or dictionary whose head claims two billion bytes or values is refused
-// before anything is allocated for it.
+// TestHugeHeads requires that a page or dictionary whose header claims two billion bytes or
+// values is refused before memory is allocated for it.
 func TestHugeHeads(t *testing.T) {
 	const huge = "\xfe\xff\xff\xff\x0f"
 	for _, version2 := range []bool{false, true} {
@@ -216,8 +218,8 @@ func TestHugeHeads(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, w.Write(rec))
 				require.NoError(t, w.Close())
-				// The head of the first page: 4 bytes of magic, then its kind and its two
-				// sizes.
+				// The file begins with 4 bytes of magic. The header of the first page follows,
+				// with its kind and its two sizes.
 				data := out.Bytes()
 				sizes := data[6:]
 				_, first := binary.Uvarint(sizes[1:])
@@ -238,8 +240,8 @@ func TestHugeHeads(t *testing.T) {
 	}
 }
 
-// TestWrongListOfEncodings: the encoding in the head of a page counts, and not the list of
-// encodings in the footer.
+// TestWrongListOfEncodings requires that a page is read in the encoding of its header, whatever
+// the list of encodings in the footer.
 func TestWrongListOfEncodings(t *testing.T) {
 	rec := thousand(t, "int64 null")
 	data := bare(t, rec, form{encoding: pq.Encodings.DeltaBinaryPacked})
@@ -262,8 +264,8 @@ func TestWrongListOfEncodings(t *testing.T) {
 	require.Equal(t, batchtest.Rows(rec), got)
 }
 
-// TestOneBitOfManyLengths: one changed bit makes the number of texts 8 billion, which no memory
-// could hold.
+// TestOneBitOfManyLengths changes one bit, by which a page claims 8 billion texts, and requires
+// an error without much memory.
 func TestOneBitOfManyLengths(t *testing.T) {
 	const rows = 100_003
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, "x utf8 null"))
@@ -279,8 +281,8 @@ func TestOneBitOfManyLengths(t *testing.T) {
 	requireDamaged(t, changed(t, data, head, string(more)), "lengths", "a page with 100003 values that are not null says it has 83")
 }
 
-// TestFlippedBits flips bits of the pages of files of each type, encoding and codec. Reading them
-// never panics or takes much memory, and fails whenever pyarrow fails.
+// TestFlippedBits flips bits of the pages of files of each type, encoding and codec. Reading
+// the files must not panic or take much memory, and must fail whenever pyarrow fails.
 func TestFlippedBits(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "*", "*.refused"))
 	require.NoError(t, err)
@@ -323,7 +325,8 @@ func TestFlippedBits(t *testing.T) {
 	}
 }
 
-// TestNarrowNumbers: numbers with fewer bits than Parquet stores keep their values.
+// TestNarrowNumbers requires that numbers with fewer bits than Parquet stores keep their
+// values.
 func TestNarrowNumbers(t *testing.T) {
 	schema := batchtest.Schema(t, "i8 int8", "u8 uint8 null", "i16 int16", "i16n int16 null", "u16 uint16", "u16n uint16 null", "u32 uint32 null", "i32 int32", "f32 float32 null")
 	rec := batchtest.Record(t, memory.NewGoAllocator(), schema, `[

@@ -11,11 +11,12 @@ import (
 	"github.com/apache/arrow/go/v15/parquet/metadata"
 )
 
-// deepestSchema is how many groups of a schema may lie in one another, the root among them.
+// deepestSchema is the largest depth of nested groups in a schema. The root counts.
 const deepestSchema = 100
 
-// readFooter returns the metadata of a file of so many bytes. Their schema is checked before the
-// library reads it, which allocates and recurs as the schema says.
+// readFooter returns the metadata of a file of size bytes. It checks the schema before the
+// library decodes it, as the library allocates memory and recurses as much as the schema
+// claims.
 func readFooter(r io.ReaderAt, size int64) (*metadata.FileMetaData, error) {
 	var tail [8]byte // the footer's size, and the file's magic
 	if size < int64(len(tail)) {
@@ -53,7 +54,7 @@ var errWrongType = errors.New("its schema has a type that is damaged")
 
 func decodeFooter(footer []byte) (meta *metadata.FileMetaData, err error) {
 	defer func() {
-		if v := recover(); v != nil { // as the library does, of a schema that it could not read
+		if v := recover(); v != nil { // the library panics at a schema that it cannot read
 			err = errWrongType
 		}
 	}()
@@ -63,10 +64,10 @@ func decodeFooter(footer []byte) (meta *metadata.FileMetaData, err error) {
 	return meta, nil
 }
 
-// wrongType returns the error of a footer with errWrongType. It names the first column that has it
-// alone in a footer.
+// wrongType returns the error for a footer whose decoding gives errWrongType. It names the
+// first column for which a footer with only this column gives that error.
 func wrongType(footer []byte) error {
-	const before, after = "\x15\x02\x19\x2c\x48\x00\x15\x02\x00", "\x16\x00\x19\x0c\x00" // a root of one child
+	const before, after = "\x15\x02\x19\x2c\x48\x00\x15\x02\x00", "\x16\x00\x19\x0c\x00" // a footer whose schema is a root with one child
 	err := errWrongType
 	_ = checkSchema(footer, func(column string, element []byte) {
 		if _, failed := decodeFooter([]byte(before + string(element) + after)); err == errWrongType && failed == errWrongType {
@@ -76,7 +77,8 @@ func wrongType(footer []byte) error {
 	return err
 }
 
-// columnChunk returns what the footer says of a column in a row group, both by their numbers.
+// columnChunk returns the footer's metadata of a column in a row group. group and column are
+// their indices.
 func columnChunk(meta *metadata.FileMetaData, group, column int) (*metadata.ColumnChunkMetaData, error) {
 	columns := meta.RowGroups[group].Columns
 	switch n := meta.Schema.NumColumns(); {
@@ -90,8 +92,8 @@ func columnChunk(meta *metadata.FileMetaData, group, column int) (*metadata.Colu
 	return meta.RowGroup(group).ColumnChunk(column)
 }
 
-// schemaElement is what a schema says of a node, unset where it does not. A schema is the list of
-// its nodes, each before its children.
+// schemaElement has the fields of a node of the schema; missing fields are unset. A schema is a
+// list of its nodes, in which each node precedes its children.
 type schemaElement struct {
 	name                 string
 	repetition, children int64
@@ -99,9 +101,9 @@ type schemaElement struct {
 
 const unset = math.MinInt64
 
-// checkSchema refuses a footer whose schema is no tree, is too deep, or does not say whether a node
-// is required, optional or repeated. It calls leaf for each element without children, with the name
-// of its column.
+// checkSchema returns an error if the schema of a footer is not a tree, is too deep, or does
+// not contain whether a node is required, optional or repeated. It calls leaf for each element
+// without children, with the name of the element's column and the bytes of the element.
 func checkSchema(footer []byte, leaf func(column string, element []byte)) error {
 	const schemaField = 2
 	c := compact{data: footer}
@@ -130,9 +132,9 @@ func checkSchema(footer []byte, leaf func(column string, element []byte)) error 
 	return nil
 }
 
-// tree reads the n elements of a schema.
+// tree reads and checks the n elements of a schema. See checkSchema for leaf.
 func (c *compact) tree(n uint64, leaf func(column string, element []byte)) error {
-	left := []int64{1} // of each group that the next element is in, the children to come
+	left := []int64{1} // for each group that contains the next element, the number of its children not yet read
 	column := ""
 	for i := uint64(0); i < n; i++ {
 		from := c.data
@@ -153,7 +155,7 @@ func (c *compact) tree(n uint64, leaf func(column string, element []byte)) error
 			return fmt.Errorf("its schema says that %q has %d children, and has %d more elements", e.name, e.children, n-i-1)
 		}
 		left[len(left)-1]--
-		if len(left) == 2 { // in the root
+		if len(left) == 2 { // the element is a child of the root
 			column = e.name
 		}
 		if e.children > 0 {

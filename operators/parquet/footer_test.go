@@ -22,8 +22,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// TestWrongSchemas: a schema with elements that belong to no column, or with an unknown
-// repetition, is refused.
+// TestWrongSchemas requires that a schema with elements that belong to no column, or with an
+// unknown repetition, is refused.
 func TestWrongSchemas(t *testing.T) {
 	three := batchtest.Record(t, memory.NewGoAllocator(), batchtest.Schema(t, "x float64 null", "y int64", "z utf8"), `[{"x": 1, "y": 2, "z": "a"}, {"x": 3, "y": 4, "z": "b"}]`)
 	data := bare(t, three, form{encoding: pq.Encodings.Plain})
@@ -43,8 +43,8 @@ func openedAs(data []byte) (operators.RowFile, error) {
 	return open(bytes.NewReader(data), int64(len(data)))
 }
 
-// node is an optional element of a schema in Thrift's compact protocol: a group, or a column of
-// int64 if it has no children.
+// node returns an optional element of a schema in Thrift's compact protocol: a group, or a
+// column of int64 if children is 0.
 func node(name string, children int64) string {
 	number := func(head string, v int64) string { return head + string(binary.AppendVarint(nil, v)) }
 	text := "\x18" + string(binary.AppendUvarint(nil, uint64(len(name)))) + name
@@ -54,15 +54,15 @@ func node(name string, children int64) string {
 	return number("\x35", 1) + text + number("\x15", children) + "\x00"
 }
 
-// emptyFile is a file without rows. Its schema has the given elements, and claims to have n of
-// them.
+// emptyFile returns a file without rows. Its schema has the given elements, and claims to have
+// n elements.
 func emptyFile(n int, elements string) []byte {
 	footer := "\x15\x04\x19\xfc" + string(binary.AppendUvarint(nil, uint64(n))) + elements + "\x16\x00\x19\x0c\x00"
 	return []byte("PAR1" + footer + string(binary.LittleEndian.AppendUint32(nil, uint32(len(footer)))) + "PAR1")
 }
 
-// TestSchemasThatAreNoTrees: a schema that is too deep, or whose groups claim more or fewer
-// children than there are, is refused before memory is allocated for it.
+// TestSchemasThatAreNoTrees requires that a schema that is too deep, or whose groups claim more
+// or fewer children than there are, is refused before memory is allocated for it.
 func TestSchemasThatAreNoTrees(t *testing.T) {
 	const x = "\x15\x04\x25\x02\x18\x01x\x00"
 	require.Equal(t, x, node("x", 0))
@@ -94,7 +94,7 @@ func TestSchemasThatAreNoTrees(t *testing.T) {
 	}
 }
 
-// TestFootersThatAreNone: the error says why the bytes are no footer.
+// TestFootersThatAreNone requires errors that say why the bytes are not a footer.
 func TestFootersThatAreNone(t *testing.T) {
 	good := emptyFile(2, node("root", 1)+node("x", 0))
 	n := len(good)
@@ -111,13 +111,13 @@ func TestFootersThatAreNone(t *testing.T) {
 	}
 }
 
-// TestColumnsThatAreNoTypes: the error names the column, even if its type makes the whole file
-// invalid.
+// TestColumnsThatAreNoTypes requires an error that names the column if a column's type is
+// invalid, even if the library then cannot read the whole schema.
 func TestColumnsThatAreNoTypes(t *testing.T) {
 	const logical = "such as text of a fixed number of bytes"
-	const text = "\x15\x0e\x15\x10\x15\x02\x18\x01f\x25\x00\x00" // of 8 bytes
+	const text = "\x15\x0e\x15\x10\x15\x02\x18\x01f\x25\x00\x00" // a fixed-length text of 8 bytes
 	x := node("x", 0)
-	list := func(name, repetition, ofChild string) string { // the name of the list's child is always e
+	list := func(name, repetition, ofChild string) string { // the list's child has the name e
 		return "\x35" + repetition + "\x18" + string(rune(len(name))) + name + "\x15\x02\x15\x06\x00" + "\x15\x0a\x25" + ofChild + "\x18\x01e\x00"
 	}
 	for want, file := range map[string][]byte{
@@ -131,11 +131,11 @@ func TestColumnsThatAreNoTypes(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	_, err := openedAs(emptyFile(4, "\x48\x04root\x15\x04\x00"+x+list("l", "\x02", "\x04")))
-	require.NoError(t, err, "a root without repetition")
+	require.NoError(t, err, "a root without repetition must be accepted")
 }
 
-// TestComponentsThatAreNull: a vector with a null component is refused; the error names its
-// column, row group and page.
+// TestComponentsThatAreNull requires that a vector with a null component is refused with an
+// error that names its column, row group and page.
 func TestComponentsThatAreNull(t *testing.T) {
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.ListOf(arrow.PrimitiveTypes.Float64)}}, nil))
 	defer b.Release()
@@ -148,8 +148,8 @@ func TestComponentsThatAreNull(t *testing.T) {
 	require.ErrorContains(t, err, `x.parquet: column "x": row group 0, page 0: a component is null; fill it in first`)
 }
 
-// TestEncryptedColumns: reading an encrypted column fails with the column's name, and the other
-// columns are read.
+// TestEncryptedColumns requires that reading an encrypted column fails with the column's name,
+// and that other columns can be read.
 func TestEncryptedColumns(t *testing.T) {
 	rec := batchtest.Record(t, memory.NewGoAllocator(), batchtest.Schema(t, "x int64", "secret int64"), `[{"x": 1, "secret": 2}]`)
 	data := withFooter(t, bare(t, rec, form{}), func(m *metadata.FileMetaData) {
@@ -162,7 +162,7 @@ func TestEncryptedColumns(t *testing.T) {
 	require.ErrorContains(t, readsColumn(data, 1), `column "secret": row group 0: it is encrypted, which is not supported`)
 }
 
-// TestJSON: JSON values are read as text.
+// TestJSON requires that JSON values are read as text.
 func TestJSON(t *testing.T) {
 	rec := batchtest.Record(t, memory.NewGoAllocator(), batchtest.Schema(t, "x utf8 null"), `[{"x": "{\"a\": 1}"}, {"x": null}, {"x": "[]"}]`)
 	data := withFooter(t, bare(t, rec, form{}), func(m *metadata.FileMetaData) {
@@ -174,8 +174,8 @@ func TestJSON(t *testing.T) {
 	requireRows(t, fewSettings, rec, func(b *engine.Builder) *engine.Dataset { return Read(b, path, ReadOptions{}) })
 }
 
-// TestFootersWithoutColumns: if the footer does not describe a column of a row group, the file
-// is refused with the column's name.
+// TestFootersWithoutColumns requires that, if the footer does not describe a column of a row
+// group, the file is refused with the column's name.
 func TestFootersWithoutColumns(t *testing.T) {
 	data := listsOf1000(t, "int64", false)
 	for want, change := range map[string]func(*metadata.FileMetaData){

@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// FuzzFiles changes real files. Reading them never panics, and gives the same rows, or an
-// error, with one subtask and with eight.
+// FuzzFiles changes real files. Reading them must never panic, and must give the same rows, or
+// an error, with one subtask and with eight.
 func FuzzFiles(f *testing.F) {
 	files, err := filepath.Glob(filepath.Join("testdata", "*", "*.parquet"))
 	require.NoError(f, err)

@@ -17,7 +17,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// manyPages writes rows with the library alone, in one row group of small pages.
+// manyPages returns a file of the rows that Arrow's library has written without this package,
+// in one row group of small pages.
 func manyPages(t testing.TB, rec arrow.Record, properties ...pq.WriterProperty) []byte {
 	var out bytes.Buffer
 	properties = append([]pq.WriterProperty{pq.WithStats(false), pq.WithDataPageSize(4000), pq.WithBatchSize(256), pq.WithMaxRowGroupLength(rec.NumRows())}, properties...)
@@ -38,7 +39,7 @@ func words(t testing.TB, n, different int) arrow.Record {
 	return b.NewRecord()
 }
 
-// requireSame requires that the rows of a file are the rows of the records, in order.
+// requireSame requires that a file has the rows of the records, in order.
 func requireSame(t testing.TB, data []byte, want ...arrow.Record) {
 	rows := cursorOf(t, data)
 	for k, rec := range want {
@@ -51,16 +52,16 @@ func requireSame(t testing.TB, data []byte, want ...arrow.Record) {
 	}
 }
 
-// TestDictionariesStay: an uncompressed dictionary keeps its entries when later pages overwrite
-// the read buffer in which it was.
+// TestDictionariesStay requires that an uncompressed dictionary keeps its entries when later
+// pages overwrite the read buffer from which it was decoded.
 func TestDictionariesStay(t *testing.T) {
 	rec := words(t, 120_000, 20_000)
 	data := manyPages(t, rec, pq.WithDictionaryDefault(true), pq.WithCompression(codecs[Uncompressed]))
 	chunk, err := mustMeta(t, data).RowGroup(0).ColumnChunk(0)
 	require.NoError(t, err)
 	starts := pagesOf(t, data, chunk)
-	require.Greater(t, starts[1]-starts[0], int64(64<<10), "the dictionary")
-	require.Greater(t, starts[len(starts)-1]-starts[1], int64(128<<10), "the other pages")
+	require.Greater(t, starts[1]-starts[0], int64(64<<10), "the dictionary must not fit in what is read ahead")
+	require.Greater(t, starts[len(starts)-1]-starts[1], int64(128<<10), "the other pages must be larger than the read buffer")
 	requireSame(t, data, rec)
 }
 
@@ -70,15 +71,15 @@ func mustMeta(t testing.TB, data []byte) *metadata.FileMetaData {
 	return meta
 }
 
-// TestRowGroupsOfOtherCodecs: each row group is decompressed by its own codec, and not into a
-// buffer that still holds bytes of an earlier row group.
+// TestRowGroupsOfOtherCodecs requires that each row group is decompressed by its own codec, and
+// not into a buffer that is still used for an earlier row group.
 func TestRowGroupsOfOtherCodecs(t *testing.T) {
 	for _, dictionary := range []bool{false, true} {
 		var data []byte
 		var all *metadata.FileMetaData
 		var want []arrow.Record
 		for k, codec := range []Compression{Uncompressed, Snappy, Uncompressed, Zstd, Snappy, Uncompressed} {
-			rec := words(t, 5000-500*k, 4000) // each page fits into the buffer of the previous one
+			rec := words(t, 5000-500*k, 4000) // each page fits in the buffer of the previous page
 			part := manyPages(t, rec, pq.WithDataPageSize(1<<20), pq.WithDictionaryDefault(dictionary), pq.WithCompression(codecs[codec]))
 			meta := mustMeta(t, part)
 			if want = append(want, rec); k == 0 {
@@ -100,8 +101,8 @@ func TestRowGroupsOfOtherCodecs(t *testing.T) {
 	}
 }
 
-// TestListsThatEndEarly: if fewer lists begin in a row group than its footer has rows, the file
-// is refused at the end of the row group, before the next one is opened.
+// TestListsThatEndEarly requires that, if fewer lists begin in a row group than its footer has
+// rows, the file is refused at the end of the row group, before the next one is opened.
 func TestListsThatEndEarly(t *testing.T) {
 	for _, version2 := range []bool{false, true} {
 		data := withFooter(t, listsOf1000(t, "vector", version2), func(m *metadata.FileMetaData) {
@@ -115,8 +116,8 @@ func TestListsThatEndEarly(t *testing.T) {
 	}
 }
 
-// TestDictionariesOfOldFiles: parquet-mr before 1.2.9 did not include the head of the
-// dictionary in the size of its column.
+// TestDictionariesOfOldFiles requires that files of parquet-mr before 1.2.9 can be read. It did
+// not include the header of the dictionary page in the size of the column.
 func TestDictionariesOfOldFiles(t *testing.T) {
 	rec := words(t, 300, 300)
 	for by, read := range map[string]bool{"parquet-mr version 1.2.8": true, "parquet-mr version 1.2.9": false, "another version 1.2.8": false} {

@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// Kinds of pages.
+// These are kinds of pages, as in the Parquet format.
 const (
 	pageOfData       = 0
 	pageOfDictionary = 2
@@ -16,14 +16,14 @@ const (
 // head is the header of a page; missing fields are -1.
 type head struct {
 	kind         int64
-	size, packed int64 // bytes of the page, and of its compressed form in the file
+	size, packed int64 // bytes of the page, and bytes that it has in the file, where it may be compressed
 	values       int64
 	encoding     int64
-	nulls, rows  int64 // of a page of version 2
-	// For a page of version 1 the encodings of its levels, for version 2 the bytes of its
-	// levels.
+	nulls, rows  int64 // only in pages of version 2
+	// defined and repeated are, in a page of version 1, the encodings of its definition and
+	// repetition levels, and in a page of version 2 the numbers of bytes of these levels.
 	defined, repeated int64
-	plain             bool // a page of version 2 is not packed
+	plain             bool // the values of a page of version 2 are not compressed
 }
 
 // parseHead returns the head at the beginning of data, and the data after it.
@@ -68,7 +68,7 @@ func parseHead(data []byte) (head, []byte, error) {
 	return h, c.data, nil
 }
 
-// Types of the compact protocol of Thrift, in which heads are written.
+// These are the types of Thrift's compact protocol, in which headers of pages are encoded.
 const (
 	thriftTrue   = 1
 	thriftFalse  = 2
@@ -82,7 +82,7 @@ const (
 	thriftStruct = 12
 )
 
-// compact reads the compact protocol of Thrift. Beyond the end it reads zeros and sets bad.
+// compact decodes Thrift's compact protocol. At the end of data it reads zeros and sets bad.
 type compact struct {
 	data []byte
 	bad  bool
@@ -105,7 +105,7 @@ func (c *compact) byte() (b byte) {
 	return b
 }
 
-// list returns of how many elements, and of which type, the list is that comes.
+// list reads the header of a list and returns the number and type of its elements.
 func (c *compact) list() (n uint64, kind byte) {
 	b := c.byte()
 	if n = uint64(b >> 4); n == 15 {
@@ -129,7 +129,8 @@ func (c *compact) number() int64 {
 	return int64(v>>1) ^ -int64(v&1)
 }
 
-// numberInto reads a number if kind is that of 32 bits.
+// numberInto reads a number into *n if kind is the type of 32-bit numbers; otherwise it returns
+// false.
 func (c *compact) numberInto(n *int64, kind byte) bool {
 	if kind != thriftInt32 {
 		return false
@@ -140,8 +141,8 @@ func (c *compact) numberInto(n *int64, kind byte) bool {
 	return true
 }
 
-// numbers reads a struct. It stores the number of field id in *fields[id], if there is such an
-// element, and calls told for booleans.
+// numbers reads a struct. It stores the number in field id in *fields[id], if fields has such
+// an element, and calls told for booleans, whose value is in kind.
 func (c *compact) numbers(fields []*int64, told func(id int64, kind byte)) {
 	c.fields(1, func(id int64, kind byte) bool {
 		if told != nil && (kind == thriftTrue || kind == thriftFalse) {
@@ -151,7 +152,8 @@ func (c *compact) numbers(fields []*int64, told func(id int64, kind byte)) {
 	})
 }
 
-// fields reads a struct. It skips the fields for which field returns false.
+// fields reads a struct. It calls field for each field, and skips the value if field returns
+// false.
 func (c *compact) fields(depth int, field func(id int64, kind byte) bool) {
 	for id := int64(0); !c.bad; {
 		b := c.byte()
@@ -162,7 +164,7 @@ func (c *compact) fields(depth int, field func(id int64, kind byte) bool) {
 		if id += int64(b >> 4); b>>4 == 0 {
 			id = c.number()
 		}
-		if id < math.MinInt16 || id > math.MaxInt16 { // which the library would cut down to another
+		if id < math.MinInt16 || id > math.MaxInt16 { // the library would truncate the id to that of another field
 			c.bad = true
 			return
 		}
@@ -172,7 +174,7 @@ func (c *compact) fields(depth int, field func(id int64, kind byte) bool) {
 	}
 }
 
-// skip skips the value of a field.
+// skip skips a value of the given type. depth is the number of values around it.
 func (c *compact) skip(kind byte, depth int) {
 	const deepest = 16
 	element := func(kind byte) {

@@ -14,27 +14,27 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Lists are assembled here from the levels of their leaves (Melnik et al., "Dremel", VLDB 2010,
-// §4).
+// The code in this file assembles lists from the levels of their leaves (Melnik et al.,
+// "Dremel", VLDB 2010, §4).
 
-// element is a type of leaves.
+// element lists the types of the elements of lists.
 type element interface{ int32 | float32 | float64 }
 
 // lists reads the lists of one leaf, row by row.
 type lists[T element] struct {
 	leaf
 	numbers numbers[T]
-	some    int32 // definition level from which on there is an element
+	some    int32 // smallest definition level of an element, which may be null
 	full    int32 // definition level of an element that is not null
 
 	defs   []int32
 	reps   []int32
 	items  []T
-	levels int // number of levels in defs and reps; at of them are used
+	levels int // number of levels in defs and reps, of which at have been used
 	at     int
-	item   int // number of items used
-	room   int // elements of the last rows read
-	most   int // elements of rows that are read together
+	item   int // number of items that have been used
+	room   int // number of elements of the rows of the last call of read
+	most   int // largest number of elements of the rows of one call of read
 }
 
 // newLists returns a reader of the lists of a leaf.
@@ -44,8 +44,8 @@ func newLists[T element](from leaf) (*lists[T], error) {
 	if n := from.column.MaxRepetitionLevel(); n != 1 {
 		return nil, fmt.Errorf("lists are nested %d deep, where 1 is supported", n)
 	}
-	// Every optional or repeated node from the leaf up to the list's own repeated node adds a
-	// level.
+	// Each optional node from the leaf up to the list's repeated node adds a level between some
+	// and full.
 	l.some = l.full
 	for n := from.column.SchemaNode(); n.RepetitionType() != pq.Repetitions.Repeated; n = n.Parent() {
 		if n.RepetitionType() == pq.Repetitions.Optional {
@@ -57,8 +57,8 @@ func newLists[T element](from leaf) (*lists[T], error) {
 	return l, nil
 }
 
-// peek returns the levels of the next element or empty list; ok is false at the
-// end of the file.
+// peek returns the levels of the next element, empty list or null. ok is false at the end of
+// the file.
 func (l *lists[T]) peek() (def, rep int32, ok bool, err error) {
 	for l.at == l.levels {
 		if ok, err = l.fill(); !ok {
@@ -68,7 +68,7 @@ func (l *lists[T]) peek() (def, rep int32, ok bool, err error) {
 	return l.defs[l.at], l.reps[l.at], true, nil
 }
 
-// fill reads further levels and values.
+// fill reads further levels and values. ok is false at the end of the file.
 func (l *lists[T]) fill() (ok bool, err error) {
 	if ok, err = l.next(); !ok {
 		return false, err
@@ -93,7 +93,8 @@ func (l *lists[T]) fill() (ok bool, err error) {
 	return true, nil
 }
 
-// list appends the elements of the next row's list to dst. null says that the list is null.
+// list appends the elements of the next row's list to dst. null reports whether the list is
+// null.
 func (l *lists[T]) list(dst []T) (_ []T, null bool, err error) {
 	def, rep, ok, err := l.peek()
 	switch {
@@ -120,7 +121,7 @@ func (l *lists[T]) list(dst []T) (_ []T, null bool, err error) {
 			l.item++
 			first = false
 		}
-		if l.ended() { // and its last row with it
+		if l.ended() { // a row ends with its row group
 			return dst, false, nil
 		}
 		if len(dst) > l.most {
@@ -132,16 +133,17 @@ func (l *lists[T]) list(dst []T) (_ []T, null bool, err error) {
 	}
 }
 
-// rows are lists as Arrow has them: their elements one after another, and where each list ends.
+// rows has lists in Arrow's layout: the elements of all lists, and the offsets at which the
+// lists end.
 type rows[T element] struct {
 	values []T
 	ends   []int32
-	valid  []byte // bits of the lists that are not null
+	valid  []byte // validity bits of the lists
 	nulls  int
 }
 
-// read reads that many lists. Lists that are null have empty elements in the given number. The
-// elements take about as much room as those of the rows read before.
+// read reads the next n lists. For a null list it adds ofNull zero elements. It allocates
+// memory for about as many elements as the previous call has read.
 func (l *lists[T]) read(n, ofNull int) (r rows[T], err error) {
 	r = rows[T]{values: make([]T, 0, l.room+l.room/8), ends: make([]int32, 1, n+1), valid: make([]byte, bitutil.BytesForBits(int64(n)))}
 	for i := range n {
@@ -168,12 +170,12 @@ func (l *lists[T]) read(n, ofNull int) (r rows[T], err error) {
 	return r, nil
 }
 
-// tooMany returns the error of so many elements, or more.
+// tooMany returns the error if rows that are read together have at least n elements.
 func (l *lists[T]) tooMany(n int) error {
 	return fmt.Errorf("%d components or more are in rows that are read together, which can have %d; read fewer rows at a time, or leave the column out", n, l.most)
 }
 
-// array returns the rows as a column of type t, which is a list of a fixed size or not.
+// array returns the lists as a column of type t, which is a list or a fixed-size list.
 func (r rows[T]) array(t arrow.DataType) arrow.ArrayData {
 	items := array.NewData(t.(arrow.ListLikeType).Elem(), len(r.values), []*memory.Buffer{nil, memory.NewBufferBytes(arrow.GetBytes(r.values))}, nil, 0, 0)
 	defer items.Release()
@@ -184,7 +186,8 @@ func (r rows[T]) array(t arrow.DataType) arrow.ArrayData {
 	return array.NewData(t, len(r.ends)-1, buffers, []arrow.ArrayData{items}, r.nulls, 0)
 }
 
-// listColumn reads rows of a column of lists of type t, owned by the caller.
+// listColumn reads a column of lists. read returns the next rows as an array of type t, which
+// the caller owns.
 type listColumn interface {
 	read(t arrow.DataType, rows int) (arrow.Array, error)
 }
@@ -193,7 +196,7 @@ type listColumn interface {
 type denseColumn[T float32 | float64] struct{ lists *lists[T] }
 
 func (c *denseColumn[T]) read(t arrow.DataType, rows int) (arrow.Array, error) {
-	dim := batch.VectorDim(t) // 0 if rows may differ
+	dim := batch.VectorDim(t) // 0 if vectors may have different sizes
 	r, err := c.lists.read(rows, dim)
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ func withFooter(t testing.TB, data []byte, change func(*metadata.FileMetaData)) 
 	return append(binary.LittleEndian.AppendUint32(out.Bytes(), uint32(n)), "PAR1"...)
 }
 
-// pagesOf returns the positions at which the pages of a column chunk begin, and the end of the
+// pagesOf returns the offsets at which the pages of a column chunk begin, and the end of the
 // last page.
 func pagesOf(t testing.TB, data []byte, chunk *metadata.ColumnChunkMetaData) (starts []int64) {
 	at := chunk.DataPageOffset()
@@ -48,8 +48,8 @@ func pagesOf(t testing.TB, data []byte, chunk *metadata.ColumnChunkMetaData) (st
 	return append(starts, at)
 }
 
-// listsOf1000 is a file of two row groups of 500 rows with small pages. Row i is null where i%7
-// is 1. Otherwise it is a vector of i%4 components, or a number.
+// listsOf1000 returns a file of two row groups of 500 rows each, with small pages. Row i is
+// null if i%7 is 1; otherwise it is a vector of i%4 components, or a number.
 func listsOf1000(t testing.TB, kind string, version2 bool) []byte {
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, "x "+kind+" null"))
 	defer b.Release()
@@ -81,9 +81,9 @@ func listsOf1000(t testing.TB, kind string, version2 bool) []byte {
 	return out.Bytes()
 }
 
-// TestRowGroupsAreCounted: a file is refused if its row groups have other numbers of rows,
-// values or pages than its footer says. This holds at every parallelism; otherwise rows would
-// get values of other rows.
+// TestRowGroupsAreCounted requires, at every parallelism, that a file is refused if its row
+// groups have other numbers of rows, values or pages than its footer claims. Otherwise rows
+// would get values of other rows.
 func TestRowGroupsAreCounted(t *testing.T) {
 	for _, kind := range []string{"int64", "vector"} {
 		for _, version2 := range []bool{false, true} {
@@ -140,8 +140,8 @@ func TestRowGroupsAreCounted(t *testing.T) {
 	}
 }
 
-// TestSparseVectorsWithNullParts: null indices with empty values are refused, and so are null
-// values with empty indices.
+// TestSparseVectorsWithNullParts requires that sparse vectors with null indices and empty
+// values are refused, and also those with null values and empty indices.
 func TestSparseVectorsWithNullParts(t *testing.T) {
 	item := func(typ arrow.DataType) arrow.Field {
 		return arrow.Field{Type: arrow.ListOfNonNullable(typ), Nullable: true}
@@ -173,8 +173,8 @@ func TestSparseVectorsWithNullParts(t *testing.T) {
 	}
 }
 
-// TestListsThatAreTooLong: a list with more elements than an array can have is refused before
-// it is read to its end.
+// TestListsThatAreTooLong requires that a list with more elements than an array can have is
+// refused before it is read to its end.
 func TestListsThatAreTooLong(t *testing.T) {
 	const long = 1 << 20
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, "x vector"))

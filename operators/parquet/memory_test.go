@@ -15,8 +15,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// TestPagesAreReadOneByOne: reading rows of a large row group takes the memory of a few pages,
-// and not of the row group. Pages may be larger or smaller than the read buffer.
+// TestPagesAreReadOneByOne requires that reading rows of a large row group takes the memory of
+// a few pages, not of the row group. Pages may be larger or smaller than the read buffer.
 func TestPagesAreReadOneByOne(t *testing.T) {
 	const n = 1 << 20
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, "x float64", "text utf8"))
@@ -57,8 +57,8 @@ func TestPagesAreReadOneByOne(t *testing.T) {
 	}
 }
 
-// TestLongHeads: the head of a page may be longer than the read buffer. A head that never ends
-// is reported.
+// TestLongHeads requires that the header of a page may be longer than the read buffer, and that
+// a header that never ends is reported.
 func TestLongHeads(t *testing.T) {
 	const long = 200_000
 	head := []byte{0x15, 0, 0x15, 6, 0x15, 6, 0x2c, 0x15, 2, 0x15, 0, 0x15, 6, 0x15, 6} // a page of 3 bytes and 1 value
@@ -76,8 +76,8 @@ func TestLongHeads(t *testing.T) {
 	require.EqualError(t, err, "the head of a page is damaged")
 }
 
-// TestDictionariesTakeLittle: a dictionary takes about the memory of its page, even if all its
-// entries are empty.
+// TestDictionariesTakeLittle requires that a dictionary takes about the memory of its page,
+// even if all its entries are empty.
 func TestDictionariesTakeLittle(t *testing.T) {
 	const n = 1 << 18
 	var v texts
@@ -86,7 +86,7 @@ func TestDictionariesTakeLittle(t *testing.T) {
 
 	page := []byte("\x03\x00\x00\x00abc\x00\x00\x00\x00\x01\x00\x00\x00d")
 	require.NoError(t, v.dictionary(3, page))
-	require.NoError(t, v.open(rleDictionary, 4, []byte{2, 3, 0b10_00_01_10, 0})) // one group of 2, 1, 0, 2
+	require.NoError(t, v.open(rleDictionary, 4, []byte{2, 3, 0b10_00_01_10, 0})) // a group of packed indices that begins with 2, 1, 0, 2
 	ends := make([]int32, 4)
 	require.NoError(t, v.next(ends))
 	require.Equal(t, "dabcd", string(v.data))

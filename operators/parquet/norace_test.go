@@ -16,11 +16,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// These tests have one goroutine and many bytes, which the race detector would only make slow.
+// The tests in this file are not built for the race detector: they have only one goroutine and
+// process many bytes, so they would only be slow.
 
-// TestPackedBombs: if a page decompresses to more bytes than its head says, it is refused
-// before memory is allocated for them, whatever the compressed bytes claim. A page that
-// decompresses to fewer bytes is refused too.
+// TestPackedBombs requires that a page that decompresses to more bytes than its header claims
+// is refused before memory is allocated for the bytes, whatever the compressed bytes claim. A
+// page that decompresses to fewer bytes must be refused too.
 func TestPackedBombs(t *testing.T) {
 	const mega = 1 << 20
 	cs := compress.Codecs
@@ -42,7 +43,7 @@ func TestPackedBombs(t *testing.T) {
 		for _, size := range []int64{1, 8, 8000, c.size - 1, c.size + 1, 1<<31 - 1} {
 			most := c.most
 			if size > 8000 {
-				most = 0 // the bound is a multiple of the decompressed size
+				most = 0 // allocations are bounded only by a multiple of the decompressed size
 			}
 			var err error
 			bytes := allocated(func() { _, err = unpackPage(c.codec, nil, c.packed, size) })
@@ -59,12 +60,13 @@ func TestPackedBombs(t *testing.T) {
 	}
 }
 
-// TestSameBytesBeyondTheDictionary: a column whose dictionary becomes too large has two encodings,
-// which the footer lists in the same order in every run.
+// TestSameBytesBeyondTheDictionary writes columns whose dictionaries become too large, so that
+// they have two encodings. It requires that the footer lists the encodings in the same order in
+// every run.
 func TestSameBytesBeyondTheDictionary(t *testing.T) {
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, "x float64", "t utf8", "v vector"))
 	defer b.Release()
-	const rows = 1 << 17 // of 8 bytes: 1 MiB, and as much again
+	const rows = 1 << 17 // rows of 8 bytes: the dictionary gets 1 MiB, and other pages get the second half of the rows
 	for i := range 2 * rows {
 		b.Field(0).(*array.Float64Builder).Append(float64(i))
 		b.Field(1).(*array.StringBuilder).Append(fmt.Sprint("text ", i))
@@ -87,7 +89,7 @@ func TestSameBytesBeyondTheDictionary(t *testing.T) {
 			for i := range 3 {
 				chunk, err := meta.RowGroup(0).ColumnChunk(i)
 				require.NoError(t, err)
-				require.Len(t, chunk.EncodingStats(), 3, "a dictionary, pages with it and without")
+				require.Len(t, chunk.EncodingStats(), 3, "there must be a dictionary page, pages that use it and pages that do not")
 			}
 			rows, err := cursorOf(t, first).read(2 * rows)
 			require.NoError(t, err)

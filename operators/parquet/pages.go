@@ -13,7 +13,7 @@ import (
 	"github.com/apache/arrow/go/v15/parquet/schema"
 )
 
-// Encodings of pages.
+// These are encodings of values, as in the Parquet format.
 const (
 	plain            = 0
 	plainDictionary  = 2
@@ -28,43 +28,45 @@ const (
 
 // decoder reads the values of pages.
 type decoder interface {
-	// dictionary takes the n values that indices of later pages refer to. They replace those of
-	// the previous row group.
+	// dictionary sets the n values to which indices in later pages refer, in place of those of
+	// the previous row group. data has the values in the encoding PLAIN.
 	dictionary(n int, data []byte) error
-	// open takes n values of a page. The data do not change until the next page.
+	// open sets the n values of a page that will be read next. data does not change until the
+	// next page.
 	open(encoding int64, n int, data []byte) error
-	// most returns how many bytes n values take at most.
+	// most returns the largest number of bytes that n values can take in an encoding.
 	most(encoding int64, n int64) int64
 }
 
-// leaf reads the pages of a leaf of the schema, through all row groups from one on. It checks
-// the headers of pages against their bytes before it uses them. Arrow's readers do not: for
-// damaged pages they return zeros, stale values and nulls, search for values endlessly, and
-// allocate whatever a page claims.
+// leaf reads the pages of a leaf of the schema, from the row group with the index group to the
+// last one. It checks the headers of pages against their bytes before it uses them. Arrow's
+// readers do not check them: for damaged pages they return zeros, values of earlier pages or
+// nulls, loop endlessly, or allocate as much memory as a page claims.
 type leaf struct {
 	file   io.ReaderAt
 	size   int64
 	meta   *metadata.FileMetaData
 	column *schema.Column
 	index  int
-	group  int // the row group to open next
+	group  int // index of the row group to open next
 	values decoder
 
 	codec      compress.Compression
-	at, end    int64  // bytes of the row group in the file that have not been read
-	buffer     []byte // bytes read
+	at, end    int64  // range in the file of the column's bytes in the row group that have not been read
+	buffer     []byte // bytes that have been read
 	rest       []byte // the part of buffer that has not been used
-	ahead      int64  // values of the remaining pages
-	begin      int64  // rows of lists that begin in the remaining pages
-	page       int    // number of the current page
-	dictionary bool   // the row group has one
-	unpacked   []byte // buffer for unpacked pages
+	ahead      int64  // number of values of the remaining pages of the row group
+	begin      int64  // number of rows that begin in the remaining pages of the row group
+	page       int    // index of the current page in the row group
+	dictionary bool   // a dictionary of the row group has been read
+	unpacked   []byte // buffer for decompressed pages
 
-	here              int // values of the current page that have not been read, including nulls
+	here              int // number of values of the current page that have not been read, including nulls
 	repeated, defined runs
 }
 
-// next moves to a page with unread values. more is false at the end of the last row group.
+// next proceeds to a page with unread values, unless the current page has some. more is false
+// at the end of the last row group.
 func (l *leaf) next() (more bool, err error) {
 	for l.here == 0 {
 		if l.ahead <= 0 || l.left() == 0 {
@@ -91,19 +93,19 @@ func (l *leaf) next() (more bool, err error) {
 // ended reports whether all values of the row group have been read.
 func (l *leaf) ended() bool { return l.here == 0 && l.ahead == 0 }
 
-// inPage adds to an error the page in which it occurred.
+// inPage adds to err the row group and page in which it occurred.
 func (l *leaf) inPage(err error) error {
 	return fmt.Errorf("row group %d, page %d: %w", l.group-1, l.page, err)
 }
 
-// open moves to the pages of a row group.
+// open proceeds to the pages of the next row group.
 func (l *leaf) open() error {
 	group := l.meta.RowGroup(l.group)
 	chunk, err := columnChunk(l.meta, l.group, l.index)
 	if err != nil {
 		return err
 	}
-	// A row of lists has at least one.
+	// A row has one value, or in a column of lists one or more.
 	if rows := group.NumRows(); chunk.NumValues() < rows || l.column.MaxRepetitionLevel() == 0 && chunk.NumValues() != rows {
 		return fmt.Errorf("it has %d rows and, it says, %d values", rows, chunk.NumValues())
 	}
@@ -115,23 +117,25 @@ func (l *leaf) open() error {
 		return fmt.Errorf("it says it has %d bytes from byte %d on, of a file of %d bytes", size, start, l.size)
 	}
 	if l.meta.WriterVersion().LessThan(metadata.Parquet816FixedVersion) {
-		// parquet-mr forgot the head of the dictionary, of 100 bytes at most, until version 1.2.8.
+		// Until version 1.2.8, parquet-mr did not count the header of the dictionary page, of
+		// at most 100 bytes.
 		size += min(100, l.size-start-size)
 	}
 	l.at, l.end, l.rest = start, start+size, nil
 	if l.codec != chunk.Compression() {
-		l.unpacked = nil // it refers to the last row group if that was not packed
+		l.unpacked = nil // it is a part of buffer if the previous row group was not compressed
 	}
 	l.codec, l.ahead, l.page, l.dictionary = chunk.Compression(), chunk.NumValues(), -1, false
 	l.begin = group.NumRows()
 	return l.values.dictionary(0, nil)
 }
 
-// left returns the number of bytes of the row group that have not been used.
+// left returns the number of the column's bytes in the row group that have not been used.
 func (l *leaf) left() int64 { return int64(len(l.rest)) + l.end - l.at }
 
-// have reads at least the next n bytes of the row group, or all that are left. It reads ahead, so
-// that small pages take few calls. It overwrites what l.rest was before.
+// have makes l.rest contain at least the next n bytes, or all that are left in the row group.
+// It reads ahead, so that small pages need few calls of ReadAt. It may overwrite the bytes to
+// which the old l.rest refers.
 func (l *leaf) have(n int64) error {
 	const ahead = 64 << 10
 	held, left := len(l.rest), l.left()
@@ -152,7 +156,7 @@ func (l *leaf) have(n int64) error {
 	return nil
 }
 
-// head reads the header of a page, however long it is.
+// head reads the header of the next page, which may be longer than what has been read ahead.
 func (l *leaf) head() (head, error) {
 	const longest = 16 << 20
 	for n := int64(1); ; n = 2 * int64(len(l.rest)) {
@@ -170,7 +174,7 @@ func (l *leaf) head() (head, error) {
 	}
 }
 
-// read reads a page. A page of data becomes the current one.
+// read reads the next page. A data page becomes the current page.
 func (l *leaf) read() error {
 	h, err := l.head()
 	if err != nil {
@@ -195,7 +199,7 @@ func (l *leaf) read() error {
 	case pageOfData2:
 		return l.readData2(h, body)
 	}
-	return nil // index pages and the like are skipped
+	return nil // pages of other kinds, such as index pages, are skipped
 }
 
 func (l *leaf) readDictionary(h head, body []byte) error {
@@ -206,21 +210,22 @@ func (l *leaf) readDictionary(h head, body []byte) error {
 	if h.encoding != plain && h.encoding != plainDictionary {
 		return fmt.Errorf("the encoding %d of a dictionary is not supported", h.encoding)
 	}
-	h.encoding = plain // by either name
+	h.encoding = plain // plainDictionary means the same for a dictionary page
 	data, err := l.unpack(nil, body, h, h.size, 0)
 	if err != nil {
 		return err
 	}
 	if l.codec == compress.Codecs.Uncompressed {
-		data = bytes.Clone(data) // which stays when pages come to lie where it was
+		data = bytes.Clone(data) // as later pages overwrite l.buffer
 	}
 	return l.values.dictionary(int(h.values), data)
 }
 
-// unpack returns the size bytes that a page, or its part after the levels, was packed from. They are
-// its values and as many levels for each.
+// unpack decompresses body, which is a page or the part of a page after its levels, to size
+// bytes. These have the values of the page and, for each value, the given number of levels. It
+// returns an error if size is more than these values and levels can take.
 func (l *leaf) unpack(into, body []byte, h head, size int64, levels int64) ([]byte, error) {
-	const spare = 64 << 10 // bytes that nothing is in, which do no harm
+	const spare = 64 << 10 // unused bytes that a page may have
 	most := l.values.most(h.encoding, h.values) + levels*mostOfRuns(h.values)
 	if l.codec != compress.Codecs.Uncompressed && size > most+spare {
 		return nil, fmt.Errorf("a page with %d values says that it becomes %d bytes, and these values take %d at most", h.values, size, most)
@@ -228,7 +233,7 @@ func (l *leaf) unpack(into, body []byte, h head, size int64, levels int64) ([]by
 	return unpackPage(l.codec, into, body, size)
 }
 
-// readData reads a page of version 1, which is compressed as a whole.
+// readData reads a page of version 1, whose levels and values are compressed together.
 func (l *leaf) readData(h head, body []byte) (err error) {
 	kinds := int64(min(l.column.MaxRepetitionLevel(), 1) + min(l.column.MaxDefinitionLevel(), 1))
 	if l.unpacked, err = l.unpack(l.unpacked, body, h, h.size, kinds); err != nil {
@@ -262,19 +267,19 @@ func (l *leaf) readData2(h head, body []byte) (err error) {
 	return l.turn(h, data)
 }
 
-// turn makes a page of data the current one. It checks that the page has as many levels as it
-// claims, and none above the highest.
+// turn makes a data page the current page. It checks that the page has as many levels as it
+// claims, and that no level is above the highest.
 func (l *leaf) turn(h head, data []byte) error {
 	n := int(h.values)
 	begun, err := countLevels(l.repeated, n, l.column.MaxRepetitionLevel())
 	if err != nil {
 		return err
 	}
-	held, err := countLevels(l.defined, n, l.column.MaxDefinitionLevel()) // that are not null
+	held, err := countLevels(l.defined, n, l.column.MaxDefinitionLevel()) // number of values that are not null
 	if err != nil {
 		return err
 	}
-	if l.column.MaxRepetitionLevel() == 1 { // the highest level is that of what goes on in a row
+	if l.column.MaxRepetitionLevel() == 1 { // values with the highest level continue a row; all others begin one
 		begun = n - begun
 	}
 	switch l.begin -= int64(begun); {
@@ -290,7 +295,8 @@ func (l *leaf) turn(h head, data []byte) error {
 	return l.values.open(h.encoding, held, data)
 }
 
-// countLevels returns how many of the n levels of a page are the highest there can be.
+// countLevels returns how many of the n levels of a page are equal to most, the highest
+// possible level.
 func countLevels(r runs, n int, most int16) (int, error) {
 	if most == 0 {
 		return n, nil
@@ -324,7 +330,7 @@ func levels(most int16, encoding int64, n int, data []byte) (runs, []byte, error
 		}
 		end := 4 + int(binary.LittleEndian.Uint32(data))
 		return runs{width: width, data: data[4:end]}, data[end:], nil
-	case encoding == bitPacked: // from the highest bit of each byte on, as old programs did
+	case encoding == bitPacked: // a deprecated encoding that begins with the highest bit of each byte
 		return runs{}, nil, errors.New("the encoding BIT_PACKED of the levels of a page is not supported: write the file anew with a program of today")
 	}
 	return runs{}, nil, fmt.Errorf("the encoding %d of the levels of a page is not supported", encoding)

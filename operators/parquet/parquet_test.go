@@ -39,7 +39,7 @@ var columns = []string{
 	"list vector null", "list32 vector32", "s sparse[9] null", "day date32", "when timestamp[us] null", "sec timestamp[s, Europe/Prague] null", "nano timestamp[ns, UTC]",
 }
 
-// record returns n rows with these columns.
+// record returns n rows with the columns of the variable columns.
 func record(t testing.TB, mem memory.Allocator, n int) arrow.Record {
 	rows := make([]string, n)
 	for i := range rows {
@@ -57,7 +57,7 @@ func record(t testing.TB, mem memory.Allocator, n int) arrow.Record {
 	return batchtest.Record(t, mem, batchtest.Schema(t, columns...), "["+strings.Join(rows, ",")+"]")
 }
 
-// run runs a job.
+// run runs a job that build defines, with mem as its allocator.
 func run(t require.TestingT, mem memory.Allocator, build func(b *engine.Builder), opts ...engine.Option) (*engine.Result, error) {
 	return engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
 		build(b)
@@ -65,16 +65,16 @@ func run(t require.TestingT, mem memory.Allocator, build func(b *engine.Builder)
 	}), struct{}{}, append([]engine.Option{engine.Shards(shards), engine.Allocator(mem)}, opts...)...)
 }
 
-// setting describes how a job is run. workers is the number of workers, or 0 for a job that
-// runs as a whole.
+// setting has the options of a run: the parallelism, the rows per batch, and the number of
+// workers, or 0 for a job that runs without workers.
 type setting struct{ p, rows, workers int }
 
 func (s setting) options() []engine.Option {
 	return []engine.Option{engine.Parallelism(s.p), engine.BatchRows(s.rows), engine.Workers(s.workers)}
 }
 
-// wholeSettings are all combinations for a job that runs as a whole; fewSettings has each value
-// at least once.
+// wholeSettings has all combinations for a job that runs without workers. fewSettings has each
+// value at least once.
 var (
 	fewSettings   = []setting{{1, 7, 0}, {2, 1024, 2}, {3, 1, 0}, {8, 7, 0}, {8, 7, 3}}
 	wholeSettings = []setting{{1, 1, 0}, {1, 7, 0}, {1, 1024, 0}, {2, 1, 0}, {2, 7, 0}, {2, 1024, 0}, {3, 1, 0}, {3, 7, 0}, {3, 1024, 0}, {8, 1, 0}, {8, 7, 0}, {8, 1024, 0}}
@@ -102,7 +102,8 @@ func requireRows(t testing.TB, at []setting, want arrow.Record, build func(b *en
 	}
 }
 
-// written writes rows with the library alone, in row groups of the given number of rows.
+// written returns a file of the rows, in row groups of groupRows rows, that Arrow's library has
+// written without this package.
 func written(t testing.TB, rec arrow.Record, groupRows int64, arrowSchema bool) []byte {
 	var out bytes.Buffer
 	props := pqarrow.DefaultWriterProps()
@@ -116,7 +117,7 @@ func written(t testing.TB, rec arrow.Record, groupRows int64, arrowSchema bool) 
 	return out.Bytes()
 }
 
-// ours writes rows as Write does, but in row groups of the given number of rows.
+// ours returns a file of the rows as Write writes it, but with row groups of groupRows rows.
 func ours(t testing.TB, rec arrow.Record, groupRows int) []byte {
 	var out bytes.Buffer
 	w, err := newWriter(&out, rec.Schema(), codecs[Snappy], memory.NewGoAllocator())
@@ -184,7 +185,8 @@ func TestRowGroupsDoNotShow(t *testing.T) {
 	}
 }
 
-// TestRowsAreCutByIndex reads files of many row groups and checks the shard of each row.
+// TestRowsAreCutByIndex reads files of many row groups, and requires that the shard of each row
+// depends only on its index.
 func TestRowsAreCutByIndex(t *testing.T) {
 	rec := batchtest.Record(t, memory.NewGoAllocator(), batchtest.Schema(t, "n int64 null", "x float64"),
 		`[{"n": 0, "x": 0}, {"n": 1, "x": 1}, {"n": null, "x": 2}, {"n": 3, "x": 3}, {"n": 4, "x": 4}]`)
@@ -218,7 +220,8 @@ func TestRowsAreCutByIndex(t *testing.T) {
 
 func TestForeignFiles(t *testing.T) {
 	mem := memory.NewGoAllocator()
-	// Fixed-size lists, large text and dictionaries as Arrow's users have them.
+	// The rows have fixed-size lists, large text and dictionaries, which programs that use
+	// Arrow write.
 	kind := array.NewDictionaryBuilder(mem, &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}).(*array.BinaryDictionaryBuilder)
 	large := array.NewLargeStringBuilder(mem)
 	lists := array.NewListBuilder(mem, arrow.PrimitiveTypes.Float64)
@@ -296,8 +299,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestPagesThatAreRefusedByName: LZ4 in Hadoop's framing is not supported. A column that uses
-// it is refused, and other columns are read.
+// TestPagesThatAreRefusedByName requires that a column that is compressed by LZ4 in Hadoop's
+// frames, which is not supported, is refused, and that other columns can be read.
 func TestPagesThatAreRefusedByName(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("testdata", "packed", "lz41.parquet"))
 	require.NoError(t, err)
@@ -319,8 +322,8 @@ func TestChangeIsNoticed(t *testing.T) {
 	require.ErrorContains(t, err, "x.parquet changed between building and reading")
 }
 
-// TestDamagedFiles changes files at random. Reading them must end, with an error or with other
-// values.
+// TestDamagedFiles changes files at random. Reading them must end, either with an error or with
+// other values.
 func TestDamagedFiles(t *testing.T) {
 	values := make([]*int64, 30)
 	for i := range values {
@@ -342,7 +345,7 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// damaged reads a file that is changed at random.
+// damaged changes a file at random and reads it.
 func damaged(rt *rapid.T, dir string, good []byte) {
 	path := filepath.Join(dir, "x.parquet")
 	data := bytes.Clone(good)
@@ -367,8 +370,8 @@ func damaged(rt *rapid.T, dir string, good []byte) {
 	require.NotContains(rt, err.Error(), "panic")
 }
 
-// TestVersionsOfPages: files with lists have pages of version 2. Other files have pages of
-// version 1, which more programs read.
+// TestVersionsOfPages requires that Write writes pages of version 2 if the rows have lists, and
+// otherwise pages of version 1, which more programs can read.
 func TestVersionsOfPages(t *testing.T) {
 	for kind, want := range map[string]int64{"float64 null": pageOfData, "utf8": pageOfData, "vector": pageOfData2, "vector[2]": pageOfData2, "sparse[4]": pageOfData2} {
 		schema := batchtest.Schema(t, "x "+kind)
@@ -395,7 +398,8 @@ func TestVersionsOfPages(t *testing.T) {
 	}
 }
 
-// TestCloseAfterAFailedWrite: a writer whose disk is full can be closed, without a panic.
+// TestCloseAfterAFailedWrite requires that a writer can be closed without a panic after the
+// disk has become full.
 func TestCloseAfterAFailedWrite(t *testing.T) {
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, "x float64", "v vector"))
 	defer b.Release()
@@ -418,7 +422,7 @@ func TestCloseAfterAFailedWrite(t *testing.T) {
 	}
 }
 
-// fullDisk has room for some bytes.
+// fullDisk is a writer that fails after room bytes.
 type fullDisk struct{ room int }
 
 func (d *fullDisk) Write(b []byte) (int, error) {

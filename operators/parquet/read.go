@@ -20,23 +20,26 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// ReadOptions says what to read of Parquet files. The zero value is everything.
+// ReadOptions determines what Read reads. With the zero value it reads all columns.
 type ReadOptions struct {
-	// Columns names the columns to read, in this order; nil means all. Others are
-	// not decoded.
+	// Columns names the columns to read, in this order; nil means all. Other columns are not
+	// decoded.
 	Columns []string
-	// LeaveOut, if set, is called for each column whose type rows cannot have. The column is
-	// then left out, unless Columns names it. Without LeaveOut such columns are an error.
+	// LeaveOut, if Columns is nil, is called for each column whose type rows cannot have, with
+	// the reason. The column is then left out. Such a column is an error if Columns names it,
+	// or if both Columns and LeaveOut are nil.
 	LeaveOut func(column, problem string)
-	// Index, if set, is called for each column read that the files name as an index of pandas.
+	// Index, if set, is called for each column to read that is an index of pandas, according to
+	// the files.
 	Index func(column string)
 	// FS, if set, is the file system that holds the files, such as one embedded in
 	// the program.
 	FS fs.FS
 }
 
-// Read reads Parquet files: a file, the files of a directory, or those a glob names. Files are
-// checked, rows cut into shards, and unused columns left out as by operators.ReadRowFiles.
+// Read reads Parquet files: a file, the files of a directory, or the files that match a glob.
+// See operators.ReadRowFiles for how files are checked, rows are divided into shards and unused
+// columns are not read.
 func Read(b *engine.Builder, path string, o ReadOptions) *engine.Dataset {
 	return operators.ReadRowFiles(b, o.FS, path, operators.RowFormat{Op: "ReadParquet", Columns: o.Columns, LeaveOut: o.LeaveOut, Index: o.Index, Open: open})
 }
@@ -46,7 +49,7 @@ type table struct {
 	r      io.ReaderAt
 	size   int64
 	rows   int64
-	starts []int64 // index of the first row of each row group, and the number of rows
+	starts []int64 // index of the first row of each row group, and then the number of all rows
 	schema *arrow.Schema
 }
 
@@ -76,8 +79,9 @@ func open(r io.ReaderAt, size int64) (operators.RowFile, error) {
 	return t, nil
 }
 
-// reader opens the file for one goroutine. The types are those of Parquet, not those of Arrow:
-// dictionaries and large text are then read as plain values.
+// reader decodes the footer, for use by one goroutine. The types of columns follow from the
+// Parquet schema alone, not from an Arrow schema in the file, so that dictionaries and large
+// text are read as plain values.
 func (t *table) reader() (*metadata.FileMetaData, *pqarrow.SchemaManifest, error) {
 	meta, err := readFooter(t.r, t.size)
 	if err != nil {
@@ -95,7 +99,8 @@ func (t *table) reader() (*metadata.FileMetaData, *pqarrow.SchemaManifest, error
 	return meta, manifest, nil
 }
 
-// wrongColumn adds to an error of a schema the first column that has it.
+// wrongColumn adds to err, the error of a schema, the name of the first column that causes an
+// error.
 func wrongColumn(root *schema.GroupNode, err error) error {
 	for i := range root.NumFields() {
 		one, failed := schema.NewGroupNode(root.Name(), pq.Repetitions.Required, schema.FieldList{root.Field(i)}, -1)
@@ -115,7 +120,8 @@ func (t *table) NumRows() int64 { return t.rows }
 
 func (t *table) Close() error { return nil }
 
-// Rows opens the file anew, as Arrow's readers are not safe for concurrent use.
+// Rows returns a cursor at a row. It decodes the footer again, as Arrow's structures for it are
+// not safe for concurrent use.
 func (t *table) Rows(row int64, columns []int, _ columnar.Allocator) (operators.RowCursor, error) {
 	meta, manifest, err := t.reader()
 	if err != nil {
@@ -147,14 +153,14 @@ func (t *table) Rows(row int64, columns []int, _ columnar.Allocator) (operators.
 	return c, nil
 }
 
-// leastRows is the least number of rows that are decoded at a time.
+// leastRows is the smallest number of rows that are decoded at once.
 const leastRows = 1024
 
 // cursor reads all columns side by side.
 type cursor struct {
 	schema  *arrow.Schema
 	columns []*column
-	left    int64 // rows
+	left    int64 // number of rows that have not been read
 }
 
 func (c *cursor) Next(want int) (engine.Batch, error) {
@@ -165,7 +171,7 @@ func (c *cursor) Next(want int) (engine.Batch, error) {
 	return arrowrows.Batch(rows), err
 }
 
-// read reads that many rows, which must exist.
+// read returns the next rows, whose number is given. At least that many must be left.
 func (c *cursor) read(rows int64) (arrow.Record, error) {
 	cols := make([]arrow.Array, 0, len(c.columns))
 	defer func() {
@@ -186,14 +192,14 @@ func (c *cursor) read(rows int64) (arrow.Record, error) {
 
 func (c *cursor) Close() error { return nil }
 
-// column reads one column: flat, or lists by their leaves.
+// column reads one column of rows. Either flat or list is set.
 type column struct {
 	field arrow.Field
 	flat  flatColumn
 	list  listColumn
 }
 
-// newColumn returns a reader of a column from a row group on.
+// newColumn returns a reader of a column that begins with the given row group.
 func (t *table) newColumn(meta *metadata.FileMetaData, node pqarrow.SchemaField, field arrow.Field, group int) (*column, error) {
 	c := &column{field: field}
 	err := readable(meta, node, group)
@@ -218,7 +224,8 @@ func (t *table) newColumn(meta *metadata.FileMetaData, node pqarrow.SchemaField,
 	return c, err
 }
 
-// readable refuses a column whose pages, from a row group on, are not supported.
+// readable returns an error if pages of a column in the given row group or a later one are not
+// supported.
 func readable(meta *metadata.FileMetaData, node pqarrow.SchemaField, group int) error {
 	for _, child := range node.Children {
 		if err := readable(meta, child, group); err != nil {
@@ -254,7 +261,7 @@ func newSparse(indices, values leaf) (listColumn, error) {
 	return &sparseColumn{indices: at, values: components}, err
 }
 
-// read reads rows of the column, owned by the caller.
+// read reads the next rows of the column. The caller owns the result.
 func (c *column) read(rows int64) (arrow.Array, error) {
 	if c.list != nil {
 		return c.readLists(int(rows))
@@ -273,7 +280,7 @@ func (c *column) readLists(rows int) (arrow.Array, error) {
 	}
 	rec := array.NewRecord(arrow.NewSchema([]arrow.Field{c.field}, nil), []arrow.Array{col}, int64(rows))
 	defer rec.Release()
-	if err := batch.Validate(rec); err != nil { // such as of indices beyond the size of a vector
+	if err := batch.Validate(rec); err != nil { // such as indices beyond the size of a sparse vector
 		col.Release()
 		return nil, err
 	}

@@ -17,7 +17,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// benchmarkRows returns rows of a column of one kind, with nulls at regular distances.
+// benchmarkRows returns rows of a column of the given type. Every nulls-th value is null, and
+// the others have the given number of different values.
 func benchmarkRows(b *testing.B, kind string, nulls, different int) arrow.Record {
 	const rows = 400_000
 	if nulls > 0 {
@@ -56,7 +57,7 @@ func benchmarkRows(b *testing.B, kind string, nulls, different int) arrow.Record
 	return builder.NewRecord()
 }
 
-// BenchmarkRead reads files of one column, in each encoding that the column's type has.
+// BenchmarkRead reads files of one column, in each encoding that the column's type can have.
 func BenchmarkRead(b *testing.B) {
 	const many, few = 400_000, 1000
 	delta, lengths, prefixes := pq.WithEncoding(pq.Encodings.DeltaBinaryPacked), pq.WithEncoding(pq.Encodings.DeltaLengthByteArray), pq.WithEncoding(pq.Encodings.DeltaByteArray)

@@ -9,28 +9,28 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/bitutil"
 )
 
-// runs reads numbers of up to 32 bits, all of one width, that are stored as runs: levels,
-// indices of dictionaries, truth values. The first bit of a run's head says which kind it is: a
-// count and one number, or a number of groups of eight packed numbers (the hybrid of run
-// lengths and bit packing of the Parquet format).
+// runs reads numbers of the same width, up to 32 bits, that are stored in the Parquet format's
+// hybrid of run-length encoding and bit packing: levels, indices of dictionaries and booleans.
+// The lowest bit of a run's header distinguishes two kinds of runs: a count and one number, and
+// a number of groups of eight bit-packed numbers.
 type runs struct {
 	width  int
-	data   []byte // runs to come
-	same   int    // numbers left of a run of equal numbers
-	number int32  // that number
-	packed int    // numbers left of a run of groups
-	groups []byte // the bytes of these groups
-	bit    int    // where the next number begins in groups
+	data   []byte // runs after the current one
+	same   int    // numbers that are left in the current run, if its numbers are equal
+	number int32  // the number that such a run repeats
+	packed int    // numbers that are left in the current run, if its numbers are bit-packed
+	groups []byte // the bytes of such a run
+	bit    int    // bit of groups at which the next number begins
 }
 
-// mostOfRuns returns how many bytes n numbers take at most: runs of one number each, after their
-// number of bytes.
+// mostOfRuns returns the largest number of bytes that n numbers can take: 4 bytes for the
+// length of the data, and then a run for each number.
 func mostOfRuns(n int64) int64 { return 4 + (binary.MaxVarintLen32+4)*n }
 
 // errRunsEnd says that runs have fewer numbers than requested.
 var errRunsEnd = errors.New("runs end early")
 
-// next moves to the next run.
+// next proceeds to the next run if the current run has no numbers left.
 func (r *runs) next() error {
 	if r.same > 0 || r.packed > 0 {
 		return nil
@@ -52,7 +52,7 @@ func (r *runs) next() error {
 	}
 	r.packed, size = count*8, count*r.width
 	if missing := size - len(r.data); missing > 0 {
-		// Some writers cut off the unused part of the last group.
+		// Some writers omit the unused bytes of the last group.
 		if missing >= r.width {
 			return errRunsEnd
 		}
@@ -63,7 +63,7 @@ func (r *runs) next() error {
 	return nil
 }
 
-// take takes up to n numbers from the current run.
+// take marks n numbers of the current run as read. The run must have at least n.
 func (r *runs) take(n int) {
 	if r.same > 0 {
 		r.same -= n
@@ -73,7 +73,7 @@ func (r *runs) take(n int) {
 	r.bit += n * r.width
 }
 
-// read fills dst.
+// read fills dst with the next numbers.
 func (r *runs) read(dst []int32) error {
 	for len(dst) > 0 {
 		if err := r.next(); err != nil {
@@ -93,7 +93,8 @@ func (r *runs) read(dst []int32) error {
 	return nil
 }
 
-// bits reads n numbers of one bit into dst from bit at on, and returns how many are 1.
+// bits reads the next n numbers, which have one bit each, into the bitmap dst from bit at on,
+// and returns how many are 1.
 func (r *runs) bits(dst []byte, at, n int) (ones int, err error) {
 	for n > 0 {
 		if err := r.next(); err != nil {
@@ -116,7 +117,8 @@ func (r *runs) bits(dst []byte, at, n int) (ones int, err error) {
 	return ones, nil
 }
 
-// count returns how many of n levels are the highest possible one. It reads a copy of the runs.
+// count returns how many of the next n levels are equal to most, the highest possible level. As
+// r is a copy, the levels are not marked as read.
 func (r runs) count(n int, most int32) (highest int, err error) {
 	var levels [128]int32
 	for n > 0 {
@@ -155,8 +157,8 @@ func levelAbove(level, most int32) error {
 	return fmt.Errorf("a page has a level of %d, where %d is the highest", level, most)
 }
 
-// unpack reads numbers of width bits each, up to 64. The first begins at the given bit. Numbers
-// are packed from the lowest bits of the bytes on.
+// unpack fills dst with numbers of width bits each, at most 64, which begin at the given bit of
+// data. Numbers are packed from the lowest bits of the bytes on.
 func unpack[T int32 | int64](dst []T, data []byte, bit, width int) {
 	i, mask := 0, uint64(1)<<width-1
 	if width <= 57 {

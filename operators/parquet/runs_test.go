@@ -17,8 +17,8 @@ import (
 // readsOnce reads the first rows of the first column of a file in memory.
 func readsOnce(data []byte) error { return readsColumn(data, 0) }
 
-// readsColumn reads the first rows of a column. Like the source of rows, it turns a panic into
-// an error.
+// readsColumn reads the first rows of a column of a file in memory. Like the source of rows, it
+// returns a panic as an error.
 func readsColumn(data []byte, column int) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -41,7 +41,8 @@ func readsColumn(data []byte, column int) (err error) {
 	return c.Close()
 }
 
-// TestDamagedPages changes every third bit of the pages of small files: reading them must end.
+// TestDamagedPages changes every third bit of the pages of small files, one at a time. Reading
+// the files must end.
 func TestDamagedPages(t *testing.T) {
 	files, err := filepath.Glob("testdata/levels/*.parquet")
 	require.NoError(t, err)
@@ -76,7 +77,7 @@ func TestRuns(t *testing.T) {
 		{[]byte{20, 1}, 1, 10, true}, {[]byte{20, 1}, 1, 11, false}, {[]byte{20}, 1, 1, false}, // ten equal numbers
 		{[]byte{20, 1, 2, 0}, 2, 11, true},
 		{[]byte{3, 0xaa}, 1, 8, true}, {[]byte{3, 0xaa}, 1, 9, false}, // a bit-packed group of 8
-		{[]byte{5, 0xaa}, 1, 8, false}, // two groups, one of them missing
+		{[]byte{5, 0xaa}, 1, 8, false}, // two groups, of which the second is missing
 		{[]byte{3, 0xaa, 0xaa}, 2, 8, true}, {[]byte{3, 0xaa}, 2, 4, true}, {[]byte{3, 0xaa}, 2, 5, false}, {[]byte{3}, 2, 1, false},
 		{[]byte{0, 1, 20, 1}, 1, 1, false}, {[]byte{1, 20, 1}, 1, 1, false}, // runs without numbers
 		{[]byte{0x80}, 1, 1, false}, {[]byte{0xfe, 0xff, 0xff, 0xff, 0xff, 1, 1}, 1, 1, false},
@@ -95,8 +96,8 @@ func TestRuns(t *testing.T) {
 	require.EqualError(t, err, "a page has a level of 3, where 2 is the highest")
 }
 
-// TestAnyRuns reads arbitrary runs in parts of any size and compares the numbers with the
-// original ones. It also reads one-bit numbers as bits, at any position.
+// TestAnyRuns reads arbitrary runs in parts of any size, and compares the numbers with the
+// original numbers. It also reads numbers of one bit into a bitmap, at any position.
 func TestAnyRuns(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		width := rapid.IntRange(1, 32).Draw(rt, "width")
@@ -156,8 +157,8 @@ func TestAnyRuns(t *testing.T) {
 	})
 }
 
-// TestBitPackedLevels: the deprecated encoding BIT_PACKED of levels is refused by name. It does
-// no harm if there are no levels.
+// TestBitPackedLevels requires that the deprecated encoding BIT_PACKED of levels is refused by
+// name, but accepted if there are no levels.
 func TestBitPackedLevels(t *testing.T) {
 	_, _, err := levels(1, bitPacked, 8, []byte{0xaa, 0})
 	require.ErrorContains(t, err, "the encoding BIT_PACKED of the levels of a page is not supported")

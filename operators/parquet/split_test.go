@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// splitRows returns the rows that the README of testdata/split writes.
+// splitRows returns the rows that the program in the README of testdata/split has written.
 func splitRows(t *testing.T) arrow.Record {
 	schema := batchtest.Schema(t, "f32 float32", "f32_null float32 null", "f64 float64", "f64_null float64 null", "i32 int32", "i32_null int32 null", "i64 int64", "i64_null int64 null",
 		"u16 uint16", "u16_null uint16 null", "day date32", "day_null date32 null", "time timestamp[us]", "time_null timestamp[us] null", "list vector", "list_null vector null")
@@ -60,8 +60,8 @@ func TestSplitBytesOfOthers(t *testing.T) {
 	}
 }
 
-// TestSplitBytes: a page in BYTE_STREAM_SPLIT must have exactly the bytes of its numbers.
-// Columns of other types cannot have this encoding.
+// TestSplitBytes requires that a page in BYTE_STREAM_SPLIT is refused if it does not have
+// exactly the bytes of its numbers, or if the column's type does not support this encoding.
 func TestSplitBytes(t *testing.T) {
 	var v numbers[int32]
 	require.NoError(t, v.open(byteStreamSplit, 2, []byte{1, 2, 0, 0, 0, 0, 0, 0x80}))

@@ -46,9 +46,9 @@ func readAll(t *testing.T, path string) (columns, rows []string, left map[string
 	return columns, rows, left
 }
 
-// A time that is adjusted to UTC has the zone of the Arrow schema, or UTC without such a
-// schema; other times have no zone. Durations are not supported; only the Arrow schema tells
-// them from numbers.
+// TestTimesOfOthers requires that a time that is adjusted to UTC has the zone of the Arrow
+// schema, or UTC without such a schema, and that other times have no zone. Durations must be
+// refused if the Arrow schema distinguishes them from numbers.
 func TestTimesOfOthers(t *testing.T) {
 	const naive, utcs = "2020-07-01T12:00:00", "2020-07-01T12:00:00Z"
 	const berlins = "2020-07-01T10:00:00Z"
@@ -78,7 +78,7 @@ func TestTimesOfOthers(t *testing.T) {
 	}
 }
 
-// misuseOfTimes reads a file by a column that is left out.
+// misuseOfTimes requires an error if a column of durations is requested.
 func misuseOfTimes(t *testing.T, path string) {
 	_, err := run(t, memory.NewGoAllocator(), func(b *engine.Builder) {
 		operators.Count(Read(b, path, ReadOptions{Columns: []string{"took"}}))
@@ -94,8 +94,8 @@ func timed(t *testing.T) arrow.Record {
 		  {"naive_s": null, "naive": 8, "naive_ns": 9, "utc": 10, "berlin_s": null, "berlin": 12, "v": [1]}]`)
 }
 
-// The written file tells other programs whether times are adjusted to UTC. To programs that use
-// Arrow it also tells the zone.
+// TestTimesForOthers requires that a written file contains whether times are adjusted to UTC,
+// and, for programs that use Arrow, the zone.
 func TestTimesForOthers(t *testing.T) {
 	rec := timed(t)
 	data := ours(t, rec, 1)
@@ -120,7 +120,7 @@ func TestTimesForOthers(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, data, 0o600))
 	requireRows(t, fewSettings, rec, func(b *engine.Builder) *engine.Dataset { return Read(b, path, ReadOptions{}) })
 
-	// Without a zone the file needs no Arrow schema.
+	// Without a zone other than UTC, the file must have no Arrow schema.
 	plain, err := batch.Select(rec, []int{0, 1, 3})
 	require.NoError(t, err)
 	r, err = file.NewParquetReader(bytes.NewReader(ours(t, plain, 1)))
@@ -128,9 +128,10 @@ func TestTimesForOthers(t *testing.T) {
 	require.Nil(t, r.MetaData().KeyValueMetadata().FindValue("ARROW:schema"))
 }
 
-// Earlier versions marked times without a zone as adjusted to UTC, and times with a zone as not
-// adjusted. Their files are read as they were meant. Files of other programs are read as
-// marked, even if they have kept our metadata.
+// TestTimesOfEarlierVersions requires that files of earlier versions of this package are read
+// with the right types, although these versions marked times without a zone as adjusted to UTC,
+// and times with a zone as not adjusted. Files of other programs must be read as marked, even
+// if they have the metadata of this package.
 func TestTimesOfEarlierVersions(t *testing.T) {
 	rec := batchtest.Record(t, memory.NewGoAllocator(), batchtest.Schema(t, "naive timestamp[us]", "berlin timestamp[us, Europe/Berlin]"), `[{"naive": 2, "berlin": 6}]`)
 	told, err := json.Marshal(batch.Columns(rec.Schema()))
@@ -153,9 +154,10 @@ func TestTimesOfEarlierVersions(t *testing.T) {
 	}
 }
 
-// TestTimesOf96Bits: such a time is a number of nanoseconds in a day and a day number; 2440588
-// is the first day of 1970. Day 0, which other programs write for "no time", is read as the
-// begin of 1970.
+// TestTimesOf96Bits requires that times of 96 bits are converted correctly. Such a time has the
+// number of nanoseconds since midnight and the number of the day; 2440588 is the first day of
+// 1970. Day 0, which other programs write if there is no time, must be read as the beginning of
+// 1970.
 func TestTimesOf96Bits(t *testing.T) {
 	for _, c := range []struct {
 		day  uint32

@@ -15,18 +15,19 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// Keys of a file's metadata.
+// columnsKey and arrowKey are keys of a file's metadata. writtenBy is the name of the writing
+// program that this package stores in files.
 const (
-	columnsKey = "superstep.columns" // the types of columns, as this package writes them
-	arrowKey   = "ARROW:schema"      // the schema that Arrow had, in base64
+	columnsKey = "superstep.columns" // the types of columns, in JSON, as this package writes them
+	arrowKey   = "ARROW:schema"      // the Arrow schema of the rows, in base64
 	writtenBy  = "superstep"
 )
 
-// told holds what the metadata of a file say about the types of its columns.
+// told has the metadata of a file that describe the types of its columns.
 type told struct {
 	ours    bool          // this package has written the file
-	columns string        // under columnsKey
-	origin  *arrow.Schema // under arrowKey, nil if it cannot be read
+	columns string        // value of columnsKey
+	origin  *arrow.Schema // schema in arrowKey, nil if there is none that can be read
 	pandas  string        // metadata of pandas
 }
 
@@ -46,8 +47,8 @@ func toldIn(meta *metadata.FileMetaData) told {
 	}
 }
 
-// decodeSchema decodes a schema in base64. It returns nil if it cannot be read or has another
-// number of columns.
+// decodeSchema decodes an Arrow schema in base64. It returns nil if the schema cannot be read
+// or does not have the given number of columns.
 func decodeSchema(text string, columns int) *arrow.Schema {
 	data, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "="))
 	if err != nil || len(data) == 0 {
@@ -60,9 +61,9 @@ func decodeSchema(text string, columns int) *arrow.Schema {
 	return s
 }
 
-// encodeSchema returns a schema that tells programs with Arrow the zones of times, "" if there
-// are none to tell. Otherwise it is the stored schema, so that these programs see the same as
-// others.
+// encodeSchema returns an encoded schema from which programs that use Arrow get the zones of
+// times, or "" if no column has a zone other than UTC. Except for zones it is the stored
+// schema, so that these programs read the same types as other programs.
 func encodeSchema(columns, stored *arrow.Schema) (string, error) {
 	zones, fields := false, stored.Fields()
 	for i, f := range columns.Fields() {
@@ -78,9 +79,10 @@ func encodeSchema(columns, stored *arrow.Schema) (string, error) {
 	return base64.StdEncoding.EncodeToString(message), err
 }
 
-// restore returns the types of a file's columns: those in its metadata if they fit the stored
-// types, which it is given. A file of another program may have our types in its metadata, if the program has read
-// and changed our rows. Their times are then not trusted.
+// restore returns the schema of the rows of a file whose stored columns are fields. A column
+// has the type in the metadata of this package if that fits the stored type. Another program
+// may have read a file of this package, changed the rows and kept the metadata. Types of times
+// in the metadata are therefore used only if this package has written the file.
 func restore(fields []arrow.Field, root *schema.GroupNode, t told) *arrow.Schema {
 	types := map[string]arrow.DataType{}
 	var columns []batch.Column
@@ -112,9 +114,10 @@ func pandasMetadata(text string) *arrow.Metadata {
 	return &m
 }
 
-// clocked returns the type of a column, without a zone if its times are not adjusted to UTC;
-// Arrow's reader gives all times a zone. Times of 96 bits do not say whether they are adjusted:
-// they have a zone if they had one in Arrow.
+// clocked returns the type of a column without a time zone if its times are not adjusted to
+// UTC, as Arrow's reader gives all times a zone. The format of times of 96 bits does not
+// contain whether they are adjusted, so these times have a zone if the type origin, of the
+// Arrow schema, has one.
 func clocked(stored arrow.DataType, node schema.Node, origin arrow.DataType) arrow.DataType {
 	t, ok := stored.(*arrow.TimestampType)
 	leaf, is := node.(*schema.PrimitiveNode)
@@ -134,8 +137,9 @@ func clocked(stored arrow.DataType, node schema.Node, origin arrow.DataType) arr
 	return t
 }
 
-// original returns the type that a column had in Arrow, for types that Parquet does not have:
-// vectors of a length, zones of times, and durations, which are stored as numbers.
+// original returns the type that a column had in Arrow if it is one that Parquet does not have:
+// vectors of a fixed length, times with a zone, and durations, which are stored as numbers.
+// Otherwise it returns the stored type.
 func original(stored, origin arrow.DataType) arrow.DataType {
 	switch had := origin.(type) {
 	case *arrow.FixedSizeListType:
@@ -154,8 +158,8 @@ func original(stored, origin arrow.DataType) arrow.DataType {
 	return stored
 }
 
-// plainName returns a type's text form without the properties that files do not keep: time
-// zones and sizes of sparse vectors.
+// plainName returns the name of a type without the properties that the Parquet schema does not
+// have: time zones and sizes of sparse vectors.
 func plainName(t arrow.DataType) string {
 	name := batch.TypeName(t)
 	if strings.HasPrefix(name, "sparse") {

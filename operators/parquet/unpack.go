@@ -17,20 +17,21 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// lz4Raw is the codec of LZ4 blocks without frames, for which the library has no name.
+// lz4Raw is the codec LZ4_RAW, LZ4 blocks without frames. The library does not define it.
 const lz4Raw = compress.Compression(7)
 
-// unpackable reports whether pages of a codec can be unpacked.
+// unpackable reports whether pages of a codec can be decompressed.
 func unpackable(codec compress.Compression) bool {
 	cs := compress.Codecs
 	return slices.Contains([]compress.Compression{cs.Uncompressed, cs.Snappy, cs.Gzip, cs.Brotli, cs.Zstd, lz4Raw}, codec)
 }
 
-// unpackPage returns the size bytes that a page was packed from; they may lie in into. The packed
-// bytes are read to their end, so that their checksum and length are verified where they have
-// them. A size that the packed bytes cannot become is refused before they are unpacked. Memory for
-// more than 32 times the packed bytes is taken only as they really become that many; for LZ4, as
-// many as its lengths add up to.
+// unpackPage decompresses a page to size bytes, for which it uses the memory of into if that
+// suffices. The compressed bytes are read to their end, so that checksum and length are
+// verified if the format has them. A size that the compressed bytes cannot have is refused
+// before they are decompressed. Memory for more than 32 times the compressed bytes is allocated
+// only when the decompressed bytes need it. For LZ4, size bytes are allocated at once, after
+// size has been compared with the sum of the lengths in the block.
 func unpackPage(codec compress.Compression, into, packed []byte, size int64) (data []byte, err error) {
 	if codec == compress.Codecs.Uncompressed {
 		return packed, nil
@@ -39,7 +40,7 @@ func unpackPage(codec compress.Compression, into, packed []byte, size int64) (da
 		return nil, nil
 	}
 	defer func() {
-		if v := recover(); v != nil { // as is the codecs' way to say that they cannot
+		if v := recover(); v != nil { // some codecs panic if they cannot decompress the bytes
 			err = fmt.Errorf("a page cannot be unpacked by %v: %v", codec, v)
 		}
 	}()
@@ -83,16 +84,16 @@ func unpackPage(codec compress.Compression, into, packed []byte, size int64) (da
 	return data, nil
 }
 
-// bounds returns how many bytes packed ones become, at least and at most, as far as they say it or
-// their codec bounds it.
+// bounds returns bounds of the number of bytes to which packed decompresses. They follow from
+// sizes in packed or from the codec.
 func bounds(codec compress.Compression, packed []byte) (least, most int64) {
 	n := int64(len(packed))
 	switch codec {
-	case compress.Codecs.Snappy: // says how many; three bytes become 64 at most
+	case compress.Codecs.Snappy: // contains the size; three bytes give at most 64
 		said, _ := binary.Uvarint(packed)
 		least = int64(min(said, math.MaxInt64))
 		return least, min(least, 22*n)
-	case compress.Codecs.Gzip: // two bits become 258 bytes at most
+	case compress.Codecs.Gzip: // two bits give at most 258 bytes
 		return 0, 1032 * n
 	case compress.Codecs.Zstd:
 		return boundsOfZstd(packed)
@@ -103,8 +104,8 @@ func bounds(codec compress.Compression, packed []byte) (least, most int64) {
 	return 0, math.MaxInt64
 }
 
-// readPacked reads up to size+1 bytes, to the end if there are no more. They lie in into as far as
-// that has room.
+// readPacked reads up to size+1 bytes from r, or until its end. It uses the memory of into as
+// long as that suffices.
 func readPacked(r io.Reader, into []byte, size int64) ([]byte, error) {
 	data := into[:0]
 	for int64(len(data)) <= size {
@@ -121,10 +122,11 @@ func readPacked(r io.Reader, into []byte, size int64) ([]byte, error) {
 	return data, nil
 }
 
-// gzipReaders are reused, as each takes 40 KiB.
+// gzipReaders has readers for reuse, as each takes 40 KiB.
 var gzipReaders = sync.Pool{New: func() any { return new(gzip.Reader) }}
 
-// readGzip is readPacked for gzip, and for zlib, which some programs write by that name.
+// readGzip is readPacked for gzip, and for zlib, which some programs write although they name
+// the codec gzip.
 func readGzip(packed, into []byte, size int64) ([]byte, error) {
 	from := bytes.NewReader(packed)
 	if len(packed) > 2 && packed[0]&15 == 8 && binary.BigEndian.Uint16(packed)%31 == 0 {
@@ -146,8 +148,9 @@ func readGzip(packed, into []byte, size int64) ([]byte, error) {
 	return readPacked(r, into, size)
 }
 
-// readBrotli is readPacked for brotli, whose reader takes the end of the packed bytes for that of
-// the data. So it is given one byte more, of which it says that it is too much if the data ended.
+// readBrotli is readPacked for brotli. Its reader does not report if the compressed bytes are
+// cut off. So it is given one more byte, at which it fails with errBrotliEnded if the
+// compressed data was complete.
 func readBrotli(packed, into []byte, size int64) ([]byte, error) {
 	codec, err := compress.GetCodec(compress.Codecs.Brotli)
 	if err != nil {
@@ -164,7 +167,8 @@ func readBrotli(packed, into []byte, size int64) ([]byte, error) {
 	return data, err
 }
 
-// errBrotliEnded is the error of bytes after the end, here that of nothing.
+// errBrotliEnded returns the error of brotli's reader for bytes after the end of the data. To
+// obtain the error, the reader gets empty data and one more byte.
 var errBrotliEnded = sync.OnceValue(func() error {
 	codec, err := compress.GetCodec(compress.Codecs.Brotli)
 	if err == nil {
@@ -173,11 +177,11 @@ var errBrotliEnded = sync.OnceValue(func() error {
 	return err
 })
 
-// sizeOfLZ4 returns how many bytes a block of LZ4 becomes, by the lengths of its literals and
-// copies, or -1 if these are not whole.
+// sizeOfLZ4 returns the number of bytes to which an LZ4 block decompresses, the sum of the
+// lengths of its literals and matches. It returns -1 if the block is cut off.
 func sizeOfLZ4(packed []byte) (size int64) {
 	at := 0
-	length := func(n int) int { // a length of 15 goes on in bytes, of which one below 255 is the last
+	length := func(n int) int { // a length of 15 continues in further bytes, of which the last is below 255
 		for more := n == 15; more; at++ {
 			if at >= len(packed) {
 				return -1
@@ -196,10 +200,10 @@ func sizeOfLZ4(packed []byte) (size int64) {
 		}
 		at += literals
 		size += int64(literals)
-		if at == len(packed) { // the last literals have no copy
+		if at == len(packed) { // no match follows the last literals
 			return size
 		}
-		at += 2 // whence it copies
+		at += 2 // the offset of the match
 		copied := length(token & 15)
 		if copied < 0 || at > len(packed) {
 			return -1

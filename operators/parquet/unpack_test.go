@@ -40,11 +40,11 @@ func packLZ4(t testing.TB, data []byte) []byte {
 	return packed[:n]
 }
 
-// Kinds of blocks of zstd.
+// These are kinds of blocks of zstd.
 const zstdRaw, zstdSame, zstdPacked = 0, 1, 2
 
-// zstdBlocks returns blocks of the given kind whose heads claim the given size. Each contains
-// the bytes of has.
+// zstdBlocks returns the given number of blocks of a kind, whose headers claim size bytes. The
+// parameter has is the content of each block.
 func zstdBlocks(blocks, kind int, size uint32, has ...byte) (data []byte) {
 	for i := range blocks {
 		head := binary.LittleEndian.AppendUint32(nil, size<<3|uint32(kind)<<1)
@@ -56,8 +56,8 @@ func zstdBlocks(blocks, kind int, size uint32, has ...byte) (data []byte) {
 	return data
 }
 
-// zstdFrame is a frame whose head claims a content of size bytes, or does not give the size if
-// it is 0.
+// zstdFrame returns a frame of the given blocks. Its header claims a content of size bytes, or
+// has no size if size is 0.
 func zstdFrame(size uint32, blocks []byte) []byte {
 	const window = 0x58
 	if size == 0 {
@@ -66,13 +66,14 @@ func zstdFrame(size uint32, blocks []byte) []byte {
 	return append(binary.LittleEndian.AppendUint32([]byte{0x28, 0xb5, 0x2f, 0xfd, 0xa0}, size), blocks...)
 }
 
-// zstdZeros is a frame of blocks of 128 KiB of zeros, whose head does not give its size.
+// zstdZeros returns a frame of the given number of blocks of 128 KiB of zeros. Its header has
+// no size.
 func zstdZeros(blocks int) []byte {
 	return zstdFrame(0, zstdBlocks(blocks, zstdSame, 128<<10, 0))
 }
 
-// TestPackedToTheEnd: compressed bytes that are cut off, continued or changed are refused, or
-// decompress to the same content. No byte after the end is ignored.
+// TestPackedToTheEnd requires that compressed bytes that are cut off, continued or changed are
+// refused, or decompress to the same content. No byte after the end may be ignored.
 func TestPackedToTheEnd(t *testing.T) {
 	want := bytes.Repeat([]byte("page and "), 100)
 	for _, codec := range []compress.Compression{compress.Codecs.Snappy, compress.Codecs.Gzip, compress.Codecs.Zstd, compress.Codecs.Brotli, lz4Raw} {
@@ -102,7 +103,7 @@ func TestPackedToTheEnd(t *testing.T) {
 			require.Error(t, err, codec)
 		}
 		if codec == compress.Codecs.Snappy || codec == compress.Codecs.Brotli || codec == lz4Raw {
-			continue // these have no checksum
+			continue // these codecs have no checksum
 		}
 		for bit := range 8 * len(packed) {
 			damaged := bytes.Clone(packed)
@@ -114,8 +115,8 @@ func TestPackedToTheEnd(t *testing.T) {
 	}
 }
 
-// TestPackedLiars: compressed bytes that claim far more content than they have cost no more
-// memory than a multiple of their own size.
+// TestPackedLiars requires that compressed bytes that claim far more content than they have
+// take only memory in proportion to their own size.
 func TestPackedLiars(t *testing.T) {
 	const mega = 1 << 20
 	cs := compress.Codecs
@@ -160,8 +161,8 @@ func TestPackedLiars(t *testing.T) {
 	}
 }
 
-// TestBoundsOfZstd: a block decompresses to at most 128 KiB. An invalid block, and everything
-// after it, counts as no bytes.
+// TestBoundsOfZstd requires that boundsOfZstd counts at most 128 KiB for a block, and nothing
+// for an invalid block and what follows it.
 func TestBoundsOfZstd(t *testing.T) {
 	const block = 128 << 10
 	same := zstdBlocks(2, zstdSame, block, 0)
@@ -187,8 +188,8 @@ func TestBoundsOfZstd(t *testing.T) {
 	}
 }
 
-// TestZstdThatBecomesMuch: for some frames, memory is not allocated for the whole content at
-// once. They too are read to their end, and the sizes in their heads are checked.
+// TestZstdThatBecomesMuch requires that frames for whose content memory is allocated in several
+// steps are read to their end, and that the sizes in their headers are checked.
 func TestZstdThatBecomesMuch(t *testing.T) {
 	const size = 2000 + 40*128<<10
 	raw := make([]byte, 2000)
@@ -213,15 +214,16 @@ func TestZstdThatBecomesMuch(t *testing.T) {
 	require.ErrorContains(t, err, "which they do not")
 }
 
-// TestValuesBoundPages: if a page or a dictionary claims to decompress to more bytes than its
-// values and levels can take, it is refused first. A few bytes too many do no harm.
+// TestValuesBoundPages requires that a page or a dictionary that claims to decompress to more
+// bytes than its values and levels can take is refused before it is decompressed. A few bytes
+// more must be accepted.
 func TestValuesBoundPages(t *testing.T) {
 	const mega = 1 << 20
 	bomb := zstdZeros(80)
 	for _, c := range []struct {
 		values   decoder
 		encoding int64
-		most     int64 // bytes of 1000 values; 0: unbounded
+		most     int64 // largest number of bytes of 1000 values; 0 means unbounded
 	}{
 		{&numbers[float64]{}, plain, 8000}, {&numbers[float32]{}, plain, 4000}, {&numbers[int64]{times96: true}, plain, 12_000}, {&numbers[int32]{}, byteStreamSplit, 4000},
 		{&numbers[int64]{}, rleDictionary, 9004}, {&texts{}, plainDictionary, 9004}, {&truths{}, plain, 125}, {&truths{}, rle, 9004},
@@ -250,8 +252,8 @@ func TestValuesBoundPages(t *testing.T) {
 	require.ErrorContains(t, l.readDictionary(head{encoding: plainDictionary, values: 1000, size: 10 * mega}, bomb), "these values take 8000 at most")
 }
 
-// TestZlibPages: pages may be in zlib's format where the footer says gzip. They are read to
-// their end.
+// TestZlibPages requires that pages may have zlib's format if the footer says gzip, and that
+// they are read to their end.
 func TestZlibPages(t *testing.T) {
 	want := bytes.Repeat([]byte("page and "), 100)
 	for _, level := range []int{zlib.NoCompression, zlib.BestSpeed, zlib.DefaultCompression, zlib.BestCompression} {
@@ -273,8 +275,8 @@ func TestZlibPages(t *testing.T) {
 	}
 }
 
-// TestSnappyThatSaysMore: the size that snappy's head claims is checked against the number of
-// compressed bytes.
+// TestSnappyThatSaysMore requires that the size in snappy's header is checked against the
+// number of compressed bytes.
 func TestSnappyThatSaysMore(t *testing.T) {
 	const claim = 1 << 30
 	packed := append(binary.AppendUvarint(nil, claim), 0, 0)
@@ -284,9 +286,9 @@ func TestSnappyThatSaysMore(t *testing.T) {
 	require.Less(t, bytes, uint64(1<<20))
 }
 
-// TestZstdOfRealEncoders: repetitive pages decompress to many times their compressed size, in
-// blocks with sequences. The initial buffer may have any size, and decompression stops at the
-// size of the page.
+// TestZstdOfRealEncoders decompresses repetitive pages of zstd's encoder, which become many
+// times larger. The initial buffer may have any size, and decompression must stop at the size
+// of the page.
 func TestZstdOfRealEncoders(t *testing.T) {
 	for _, level := range []zstd.EncoderLevel{zstd.SpeedFastest, zstd.SpeedDefault, zstd.SpeedBestCompression} {
 		e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(level))

@@ -11,14 +11,14 @@ import (
 	pq "github.com/apache/arrow/go/v15/parquet"
 )
 
-// number lists the types of numbers in a file.
+// number lists the Go types of numbers in a file.
 type number interface {
 	int32 | int64 | float32 | float64
 }
 
 // numbers reads the numbers of pages.
 type numbers[T number] struct {
-	times96 bool // numbers are times of 96 bits; they become nanoseconds since 1970
+	times96 bool // the numbers in the file are times of 96 bits, which are converted to nanoseconds since 1970
 	dict    []T
 	indices indices
 	rest    []byte // unread bytes of plain numbers
@@ -27,7 +27,7 @@ type numbers[T number] struct {
 	next func(dst []T) error
 }
 
-// width returns the bytes of a plain number.
+// width returns the number of bytes of a number in the encoding PLAIN.
 func (v *numbers[T]) width() int {
 	if v.times96 {
 		return pq.Int96SizeBytes
@@ -89,7 +89,7 @@ func (v *numbers[T]) most(encoding int64, n int64) int64 {
 	return unbounded
 }
 
-// unbounded is for values that may take any number of bytes.
+// unbounded is the result of most for values that may take any number of bytes.
 const unbounded = math.MaxInt64 / 2
 
 func openDeltas[T int32 | int64](v *numbers[T], n int, data []byte) error {
@@ -104,7 +104,7 @@ func unsupported(encoding int64) error {
 	return fmt.Errorf("the encoding %v of a page is not one of its column's type that is supported", pq.Encoding(encoding))
 }
 
-// plain reads plain numbers, which must exist.
+// plain fills dst with the next numbers of the encoding PLAIN. Enough of them must be left.
 func (v *numbers[T]) plain(dst []T) error {
 	if times, ok := any(dst).([]int64); ok && v.times96 {
 		for i := range times {
@@ -117,15 +117,15 @@ func (v *numbers[T]) plain(dst []T) error {
 	return nil
 }
 
-// split holds the bytes of numbers: first the lowest byte of each, then the next byte of each, and
-// so on (BYTE_STREAM_SPLIT of the Parquet format).
+// split has the bytes of numbers in the encoding BYTE_STREAM_SPLIT: the lowest bytes of all
+// numbers, then the second bytes of all numbers, and so on.
 type split struct {
 	bytes []byte
-	count int // numbers
-	at    int // the next one
+	count int // number of numbers
+	at    int // index of the next number
 }
 
-// join reads split numbers.
+// join fills dst with the next numbers of the encoding BYTE_STREAM_SPLIT.
 func (v *numbers[T]) join(dst []T) error {
 	s := &v.split
 	if len(dst) > s.count-s.at {
@@ -141,7 +141,7 @@ func (v *numbers[T]) join(dst []T) error {
 	return nil
 }
 
-// nanoseconds returns a time as nanoseconds since 1970. A time without a day is 0.
+// nanoseconds returns a time as nanoseconds since 1970. It returns 0 if the day is 0.
 func nanoseconds(t pq.Int96) int64 {
 	if binary.LittleEndian.Uint32(t[8:]) == 0 {
 		return 0
@@ -149,7 +149,7 @@ func nanoseconds(t pq.Int96) int64 {
 	return t.ToTime().UnixNano()
 }
 
-// look reads numbers by their indices in the dictionary.
+// look fills dst with the next numbers, by their indices in the dictionary.
 func (v *numbers[T]) look(dst []T) error {
 	for len(dst) > 0 {
 		at, err := v.indices.next(len(dst), len(v.dict))
@@ -178,7 +178,8 @@ func (x *indices) open(data []byte) error {
 	return nil
 }
 
-// next returns up to most indices. Each must be below values, the size of the dictionary.
+// next returns the next indices, at most `most`. It returns an error if one is not below
+// values, the size of the dictionary.
 func (x *indices) next(most, values int) ([]int32, error) {
 	at := x.buffer[:min(most, len(x.buffer))]
 	if err := x.runs.read(at); err != nil {
@@ -192,20 +193,22 @@ func (x *indices) next(most, values int) ([]int32, error) {
 	return at, nil
 }
 
-// texts reads texts, or other bytes, of pages.
+// texts reads the texts, or other byte arrays, of pages.
 type texts struct {
-	// data holds the texts that were read, one after another. The caller sets it before.
+	// data has the texts that were read, one after another. The caller sets its initial value
+	// before calls of next.
 	data    []byte
-	dict    []byte   // the dictionary's texts, each after its length
-	starts  []uint32 // where each begins in dict, with its length
+	dict    []byte   // the texts of the dictionary, each after its length
+	starts  []uint32 // the position in dict of the length of each text
 	indices indices
 	rest    []byte // unread bytes of plain texts, or of the suffixes of delta encodings
 
 	prefixes, lengths *deltas[int32]
-	last              []byte // the last text read of DELTA_BYTE_ARRAY
+	last              []byte // the text of DELTA_BYTE_ARRAY that was read last
 	buffer            [2][256]int32
 
-	// next reads the next texts of the page, and stores in ends where each ends in data.
+	// next appends the next texts of the page to data, and stores in ends the position in data
+	// at which each ends.
 	next func(ends []int32) error
 }
 
@@ -232,7 +235,7 @@ func (v *texts) most(encoding int64, n int64) int64 {
 	return unbounded
 }
 
-// cutText cuts off the first of plain texts.
+// cutText splits texts in the encoding PLAIN into the first text and the rest.
 func cutText(data []byte) (text, rest []byte, ok bool) {
 	if len(data) < 4 {
 		return nil, nil, false
@@ -266,8 +269,8 @@ func (v *texts) open(encoding int64, n int, data []byte) (err error) {
 	return err
 }
 
-// add appends a text to data, and returns where it ends. It fails if data would be too large
-// for an array.
+// add appends a text to data, and returns the position at which it ends. It returns an error if
+// data would be too large for an array.
 func (v *texts) add(text []byte) (int32, error) {
 	if len(v.data) > math.MaxInt32-len(text) {
 		return 0, fmt.Errorf("%d bytes of text are in rows that are read together, which can have 2 GiB; read fewer rows at a time, if they are more than %d, or leave the column out", len(v.data)+len(text), leastRows)
@@ -307,7 +310,8 @@ func (v *texts) look(ends []int32) (err error) {
 	return nil
 }
 
-// cut reads concatenated texts, which follow their lengths (DELTA_LENGTH_BYTE_ARRAY).
+// cut reads texts of the encoding DELTA_LENGTH_BYTE_ARRAY, in which the lengths of all texts
+// precede the concatenated texts.
 func (v *texts) cut(ends []int32) error {
 	for len(ends) > 0 {
 		lengths := v.buffer[0][:min(len(ends), len(v.buffer[0]))]
@@ -328,7 +332,7 @@ func (v *texts) cut(ends []int32) error {
 	return nil
 }
 
-// suffix cuts off the next n bytes.
+// suffix returns the next n bytes of rest.
 func (v *texts) suffix(n int32) ([]byte, error) {
 	if n < 0 || int(n) > len(v.rest) {
 		return nil, fmt.Errorf("a page has a text of %d bytes, where %d are left of it", n, len(v.rest))
@@ -338,8 +342,8 @@ func (v *texts) suffix(n int32) ([]byte, error) {
 	return text, nil
 }
 
-// join reads texts that are stored as a prefix of the previous text and a suffix
-// (DELTA_BYTE_ARRAY).
+// join reads texts of the encoding DELTA_BYTE_ARRAY. A text is a prefix of the previous text,
+// whose length is stored, and a stored suffix.
 func (v *texts) join(ends []int32) error {
 	for len(ends) > 0 {
 		prefixes, lengths := v.buffer[0][:min(len(ends), len(v.buffer[0]))], v.buffer[1][:min(len(ends), len(v.buffer[1]))]
@@ -367,7 +371,7 @@ func (v *texts) join(ends []int32) error {
 	return nil
 }
 
-// truths reads the truth values of pages, as numbers of one bit.
+// truths reads the booleans of pages, as numbers of one bit.
 type truths struct{ runs }
 
 func (v *truths) dictionary(n int, _ []byte) error {

@@ -24,10 +24,10 @@ import (
 // Compression is the compression of the pages of a file.
 type Compression string
 
-// The compressions that files can have.
+// These are the compressions that files can have.
 const (
-	Snappy       Compression = "snappy" // the default: fast, and read by every program
-	Zstd         Compression = "zstd"   // smaller
+	Snappy       Compression = "snappy" // the default: fast, and supported by every program
+	Zstd         Compression = "zstd"   // gives smaller files than Snappy
 	Gzip         Compression = "gzip"
 	Uncompressed Compression = "uncompressed"
 )
@@ -37,17 +37,18 @@ var codecs = map[Compression]compress.Compression{
 	Gzip: compress.Codecs.Gzip, Uncompressed: compress.Codecs.Uncompressed,
 }
 
-// WriteOptions describes how Parquet files are written.
+// WriteOptions are the options of Write.
 type WriteOptions struct {
 	// Compression is the compression of pages; empty means Snappy.
 	Compression Compression
-	// PerShard writes one file per shard, empty shards too, into a directory at the path:
-	// part-00000.parquet and so on.
+	// PerShard makes Write write one file per shard, including empty shards, into a directory
+	// at the path. The files are named part-00000.parquet and so on.
 	PerShard bool
 }
 
-// Write writes the rows of d, in their order, to the Parquet file at path, by the
-// rules of operators.WriteFiles. The bytes are the same at every parallelism.
+// Write writes the rows of d, in their order, to a Parquet file at path. See
+// operators.WriteFiles for when and where the file appears. The bytes are the same at every
+// parallelism.
 func Write(d *engine.Dataset, path string, o WriteOptions) {
 	f := operators.FileFormat{Op: "WriteParquet", Extension: "parquet"}
 	codec, ok := codecs[o.Compression]
@@ -82,8 +83,9 @@ func newWriter(w io.Writer, schema *arrow.Schema, codec compress.Compression, me
 	if err != nil {
 		return nil, err
 	}
-	// Files whose bytes are compared must not contain versions. Arrow's writer uses the Go
-	// heap, as it does not release memory when a write fails.
+	// The file names its writer without a version, so that its bytes are the same for all
+	// versions. Arrow's writer gets no allocator and uses the Go heap, as it does not release
+	// memory when a write fails.
 	props := pq.NewWriterProperties(pq.WithCompression(codec), pq.WithCreatedBy(writtenBy), pq.WithDataPageVersion(pageVersion(stored)))
 	out := &footerSink{w: w}
 	f, err := pqarrow.NewFileWriter(stored, out, props, pqarrow.DefaultWriterProps())
@@ -103,9 +105,9 @@ func newWriter(w io.Writer, schema *arrow.Schema, codec compress.Compression, me
 	return &writer{mem: mem, stored: stored, out: out, w: f}, nil
 }
 
-// pageVersion returns the version of data pages that files of a schema have. More programs read
-// version 1, but for lists Arrow's writer takes quadratic time to write it: whenever it adds a run
-// of levels, which it writes after four bytes for their length, it copies its buffer.
+// pageVersion returns the version of data pages that files of a schema have. Version 1 is
+// supported by more programs, but for lists Arrow's writer takes quadratic time to write it: it
+// copies its buffer whenever it adds a run of levels, because their length precedes them.
 func pageVersion(schema *arrow.Schema) pq.DataPageVersion {
 	for _, f := range schema.Fields() {
 		if arrow.IsNested(f.Type.ID()) {
@@ -139,13 +141,14 @@ func (w *writer) Close() error {
 	return w.out.finish()
 }
 
-// footerSink puts the footer in order. Arrow's writer lists the encodings of a column in the order
-// of a map, which differs from run to run where a dictionary has become too large for its column.
-// The sink keeps the first error of w to itself, as Arrow's writer panics or closes itself at some.
+// footerSink is the destination of Arrow's writer, and makes the footer independent of the run.
+// Arrow's writer lists the encodings of a column in the order of iteration over a map, which
+// may differ between runs if a dictionary has become too large. Write stores the first error of
+// w and does not return it, as Arrow's writer panics or closes itself at some errors.
 type footerSink struct {
 	w    io.Writer
 	err  error
-	hold bool // keep what is written in end
+	hold bool // append written bytes to end, instead of passing them to w
 	end  []byte
 }
 
@@ -161,7 +164,7 @@ func (s *footerSink) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// finish writes the end of the file.
+// finish writes the bytes in end to w, with sorted encodings in the footer.
 func (s *footerSink) finish() error {
 	behind := len(s.end) - 8 // the footer's size, and PAR1
 	if behind < 0 {

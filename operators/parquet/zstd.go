@@ -7,17 +7,18 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// zstdDecoder unpacks no more than there is room for.
+// zstdDecoder returns a decoder that fails if the decompressed bytes exceed the capacity of the
+// given buffer.
 var zstdDecoder = sync.OnceValue(func() *zstd.Decoder {
 	d, err := zstd.NewReader(nil, zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderConcurrency(0))
 	if err != nil {
-		panic(err) // as options that are constants do not fail
+		panic(err) // does not happen, as the options are constants
 	}
 	return d
 })
 
-// readZstd unpacks up to size+1 bytes. They lie in into as far as that has room, and then in rooms
-// that are each four times as large as the one that the data filled before.
+// readZstd decompresses up to size+1 bytes. It uses the memory of into if that suffices, and
+// otherwise tries again with buffers that are each four times as large as the previous one.
 func readZstd(packed, into []byte, size int64) ([]byte, error) {
 	d := zstdDecoder()
 	if int64(cap(into)) > size {
@@ -27,7 +28,7 @@ func readZstd(packed, into []byte, size int64) ([]byte, error) {
 	for {
 		data, err := d.DecodeAll(packed, into[:0])
 		room := int64(cap(into))
-		full := err != nil && room-int64(len(data)) < mostOfBlock // not all errors about room say so
+		full := err != nil && room-int64(len(data)) < mostOfBlock // some errors of a full buffer are not ErrDecoderSizeExceeded
 		if room > size || !full && !errors.Is(err, zstd.ErrDecoderSizeExceeded) {
 			return data, err
 		}
@@ -35,11 +36,13 @@ func readZstd(packed, into []byte, size int64) ([]byte, error) {
 	}
 }
 
-// mostOfBlock is how many bytes a block of zstd can become (RFC 8878, section 3.1.1.2.4).
+// mostOfBlock is the largest number of bytes to which a block of zstd can decompress (RFC 8878,
+// section 3.1.1.2.4).
 const mostOfBlock = 128 << 10
 
-// boundsOfZstd returns how many bytes packed ones become, by the heads of their frames and blocks.
-// What follows a block that no decoder takes is not counted.
+// boundsOfZstd returns bounds of the number of bytes to which packed decompresses, according to
+// the headers of its frames and blocks. An invalid block and everything after it are not
+// counted.
 func boundsOfZstd(packed []byte) (least, most int64) {
 	framesOfZstd(packed, func(h zstd.Header, _ []byte, blocks int64) {
 		if h.HasFCS {
@@ -51,8 +54,9 @@ func boundsOfZstd(packed []byte) (least, most int64) {
 	return least, most
 }
 
-// sizelessZstd returns the frames without their sizes. The decoder would believe these, and refuse
-// a frame that says more than there is room for before it unpacks it.
+// sizelessZstd returns packed with the content sizes removed from the headers of its frames.
+// The decoder would refuse a frame whose size exceeds the capacity of the buffer before it
+// decompresses anything, so it could not be tried with a small buffer.
 func sizelessZstd(packed []byte) (frames []byte) {
 	rest := framesOfZstd(packed, func(h zstd.Header, frame []byte, _ int64) {
 		body := frame[h.HeaderSize:]
@@ -66,9 +70,9 @@ func sizelessZstd(packed []byte) (frames []byte) {
 	return append(frames, rest...)
 }
 
-// framesOfZstd calls frame for each frame with its head, its bytes, and how many its blocks become
-// at most. Of a frame whose blocks do not end, these are all bytes to come. It returns those bytes
-// that are no frame.
+// framesOfZstd calls frame for each frame, with its header, its bytes, and the largest number
+// of bytes to which its blocks can decompress. The bytes of a frame whose blocks have no end
+// are all remaining bytes. It returns the bytes after the last frame.
 func framesOfZstd(packed []byte, frame func(h zstd.Header, frame []byte, blocks int64)) (rest []byte) {
 	for {
 		var h zstd.Header
@@ -96,7 +100,8 @@ func framesOfZstd(packed []byte, frame func(h zstd.Header, frame []byte, blocks 
 	}
 }
 
-// blocksOfZstd returns the size of the blocks of a frame, and of what they become at most.
+// blocksOfZstd returns the size of the blocks of a frame, and the largest number of bytes to
+// which they can decompress. whole is false if the last block is missing or a block is invalid.
 func blocksOfZstd(data []byte) (size int, most int64, whole bool) {
 	const (
 		head              = 3 // bytes of the head of a block
