@@ -2,8 +2,9 @@ package comqueue_test
 
 import "github.com/superstep-ml/superstep/internal/testsize"
 
-// everyRun is the stride of the runs of a test that are repeated on workers. It has no factor
-// in common with the number of parallelisms, so each parallelism has its turn.
+// everyRun determines which jobs of a test also run on workers: the first, and then every
+// everyRun-th. It has no factor in common with the number of parallelisms, so that each
+// parallelism is repeated at times.
 var everyRun = testsize.Of[int64](13, 1)
 
 // asWorkers returns the numbers of workers on which a job with the given slots runs.

@@ -2,16 +2,16 @@ package operators
 
 import "github.com/superstep-ml/superstep/internal/testsize"
 
-// fewRowsSeeds and manyRowsSeeds are the numbers of jobs with few and with many rows whose
-// draws are compared.
+// fewRowsSeeds and manyRowsSeeds are the numbers of jobs with few and with many rows in
+// TestDrawsAreIndependent.
 var fewRowsSeeds, manyRowsSeeds = testsize.Of(100, 1000), testsize.Of(2, 10)
 
 // joinSeeds is the number of pairs of tables that are joined.
 var joinSeeds = testsize.Raced(testsize.Of(150, 3000), 30)
 
-// asAWhole are all settings of a job that runs as a whole. Under the race detector they have
-// each parallelism and each batch size, but not all combinations: data races do not depend on
-// the combination.
+// asAWhole returns all settings of a job that runs without workers. Under the race detector it
+// returns settings with each parallelism and each batch size, but not all combinations: data
+// races do not depend on the combination, and the race detector makes each run slow.
 func asAWhole() (all []setting) {
 	if testsize.Few {
 		return []setting{{p: 1, rows: 7}, {p: 2, rows: 1024}, {p: 3, rows: 1}, {p: 8, rows: 7}}
@@ -24,8 +24,8 @@ func asAWhole() (all []setting) {
 	return all
 }
 
-// asWorkers are settings with several workers; one worker has more subtasks than the others.
-// Full tests take all settings with two or three workers.
+// asWorkers returns settings with several workers, of which one has more subtasks than the
+// others. In a soak test it returns all settings with two or three workers.
 func asWorkers() (all []setting) {
 	if !testsize.Soak {
 		return []setting{{3, 1, 2}, {8, 7, 3}}
@@ -40,21 +40,21 @@ func asWorkers() (all []setting) {
 	return append(all, setting{1, 7, 1})
 }
 
-// onDisk are a job in memory, and some with rows on disk.
+// onDisk has a setting with rows in memory, and settings with rows on disk.
 var onDisk = testsize.Raced(
 	[]diskSetting{{p: 2}, {256 << 10, 1, 0}, {16 << 10, 3, 0}, {64 << 10, 3, 2}},
 	[]diskSetting{{p: 2}, {64 << 10, 3, 2}},
 )
 
-// secondCuts is the distance, in calls of the disk, of interruptions of a run that follows an
-// interrupted one.
+// secondCuts is the distance, in calls of the disk, of the interruptions of a run that follows
+// an interrupted run.
 var secondCuts = testsize.Of(13, 1)
 
-// strideOf returns the distance, in calls of the disk, of interruptions of a process.
+// strideOf returns the distance, in calls of the disk, of the interruptions of a process.
 func strideOf(normal int) int { return testsize.Of(normal, 1) }
 
-// killedAt returns the calls of the disk, of n, at which tests kill a process: in full tests,
-// all of them.
+// killedAt returns at which of n calls of the disk tests kill a process. In a soak test they
+// kill it at all of them.
 func killedAt(n int) []int {
 	if !testsize.Soak {
 		return []int{n / 2, n * 3 / 4, n - 1}
@@ -66,5 +66,5 @@ func killedAt(n int) []int {
 	return all
 }
 
-// damagedBits is how many bits of a damaged file are flipped, one at a time.
+// damagedBits is the number of bits of a file that a test flips, one at a time.
 var damagedBits = testsize.Of(200, 10_000)

@@ -1,12 +1,11 @@
-// Package testsize says how much tests do. There are three counts: the normal one, a smaller one
-// under the race detector, which makes everything several times slower, and the full one
-// under the build tag soak, which takes hours.
+// Package testsize determines how many cases tests run. A normal run takes minutes. Under the
+// race detector, which makes programs several times slower, some tests run fewer cases. A soak
+// test, which is a build with the tag soak, runs all cases and takes hours.
 //
-// Tests alone import this package. It keeps the tags out of their own files, so that a test
-// compiles in the same form in every build.
+// Only tests import this package. Their own files need no build tags for sizes.
 package testsize
 
-// Of returns what a test does normally or, under the build tag soak, in full.
+// Of returns normal or, in a soak test, soak.
 func Of[T any](normal, soak T) T {
 	if Soak {
 		return soak
@@ -14,7 +13,7 @@ func Of[T any](normal, soak T) T {
 	return normal
 }
 
-// Few is true under the race detector, except in full tests.
+// Few is true under the race detector, except in a soak test.
 const Few = Race && !Soak
 
 // Raced returns few where Few is true, and otherwise most.

@@ -2,8 +2,8 @@ package parquet
 
 import "github.com/superstep-ml/superstep/internal/testsize"
 
-// asWorkers are settings with several workers; one worker has more subtasks than the others.
-// Full tests take all settings with two or three workers.
+// asWorkers returns settings with several workers, of which one has more subtasks than the
+// others. In a soak test it returns all settings with two or three workers.
 func asWorkers() (all []setting) {
 	if !testsize.Soak {
 		return []setting{{3, 1, 2}, {8, 7, 3}}
@@ -18,5 +18,6 @@ func asWorkers() (all []setting) {
 	return append(all, setting{1, 7, 1})
 }
 
-// flippedBits is the stride of the bits that are flipped.
+// flippedBits is the stride of the bits that a test flips. It is larger under the race
+// detector, under which each takes long.
 var flippedBits = testsize.Raced(testsize.Of[int64](5, 1), 41)
