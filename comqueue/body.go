@@ -391,14 +391,10 @@ func (b *body) giveRows(c *engine.Context, out engine.Output) error {
 	if err := b.observe(b.context.step); err != nil {
 		return err
 	}
-	switch closing := b.queue.close; {
-	case closing.perShard:
-		return b.closeShards(c, out)
-	case b.subtask != 0:
+	if b.subtask != 0 && !b.queue.close.perShard {
 		return b.verifyRows()
-	default:
-		return b.closeOnce(c, out)
 	}
+	return b.closeRows(c, out)
 }
 
 // Close implements engine.Loop. The last subtask to be closed closes the session, unless

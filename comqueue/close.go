@@ -87,7 +87,8 @@ func emitOwned(rows arrow.Record, out func(arrow.Record) error) error {
 }
 
 // OutputBatches returns a Closer that makes rows of batches of a schema. f calls emit for each
-// batch. emit does not take ownership: f must release the batch.
+// batch. emit does not take ownership: f must release the batch. If emit returns an error, the
+// job fails, whatever f returns.
 func OutputBatches(schema engine.Schema, f func(ctx *ComContext, emit func(engine.Batch) error) error) Closer {
 	return batchOutput{schema: schema, function: f, isNil: f == nil,
 		rows: func(ctx *ComContext, _ int, emit func(engine.Batch) error) error { return f(ctx, emit) }}
@@ -112,23 +113,39 @@ func (o batchOutput) closer() (closer, error) {
 	}
 	start := func(*engine.Context) (func(*ComContext, int, func(arrow.Record) error) error, func()) {
 		emit := func(ctx *ComContext, shard int, out func(arrow.Record) error) error {
-			return o.rows(ctx, shard, func(given engine.Batch) error {
-				if given.IsZero() {
-					return errors.New("the queue gives none for a batch")
+			var lost error // the first error of emit, which the function may ignore
+			err := o.rows(ctx, shard, func(given engine.Batch) error {
+				if lost == nil {
+					lost = o.emit(given, out)
 				}
-				if !given.Schema().Equal(o.schema) {
-					return fmt.Errorf("the queue gives rows of schema %v, declared was %v", given.Schema(), o.schema)
-				}
-				rows := arrowrows.Record(given)
-				if err := batch.ValidateText(rows); err != nil {
-					return fmt.Errorf("the queue gives a batch with an error: %w", err)
-				}
-				return out(rows)
+				return lost
 			})
+			if lost == nil || errors.Is(err, lost) {
+				return err
+			}
+			if err != nil {
+				return fmt.Errorf("%w; the function failed with: %v", lost, err)
+			}
+			return lost
 		}
 		return emit, func() {}
 	}
 	return closer{schema: arrowrows.Arrow(o.schema), function: o.function, start: start}, nil
+}
+
+// emit calls out with the rows of a batch that has the declared schema.
+func (o batchOutput) emit(given engine.Batch, out func(arrow.Record) error) error {
+	if given.IsZero() {
+		return errors.New("the queue gives none for a batch")
+	}
+	if !given.Schema().Equal(o.schema) {
+		return fmt.Errorf("the queue gives rows of schema %v, declared was %v", given.Schema(), o.schema)
+	}
+	rows := arrowrows.Record(given)
+	if err := batch.ValidateText(rows); err != nil {
+		return fmt.Errorf("the queue gives a batch with an error: %w", err)
+	}
+	return out(rows)
 }
 
 func (o batchOutput) shardCloser() (closer, error) { return o.closer() }

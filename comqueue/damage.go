@@ -30,9 +30,6 @@ func (b *body) verify(all []*onDisk) error {
 	return nil
 }
 
-// holdsOnDisk reports whether rows or blocks of the subtask are in files.
-func (b *body) holdsOnDisk() bool { return len(b.rowsOnDisk)+len(b.made.onDisk) > 0 }
-
 // verify returns an error if the file does not hold what was written to it.
 func (d *onDisk) verify() error {
 	if err := d.region.Verify(); err != nil {
@@ -106,8 +103,8 @@ func (b *body) guard(f func() error) (err error) {
 		switch {
 		case errors.As(err, &found): // damage found by f, perhaps of another file
 			b.context.shard.Store(shard)
-		case strings.Contains(err.Error(), damage.Error()):
-			err = damage
+		case strings.Contains(fmt.Sprint(err), damage.Error()): // Sprint, as Error may panic
+			err = failureByDamage{err, damage}
 		default:
 			err = fmt.Errorf("%w; the function failed with: %v", damage, err)
 		}
@@ -116,6 +113,15 @@ func (b *body) guard(f func() error) (err error) {
 	returned = true
 	return err
 }
+
+// failureByDamage is the error of a function whose text already has the text of damage.
+type failureByDamage struct {
+	error
+	damage error
+}
+
+// Unwrap makes errors.As find the damage.
+func (f failureByDamage) Unwrap() []error { return []error{f.error, f.damage} }
 
 // guarded makes the functions of stages run within guard.
 func (b *body) guarded(stages []engine.Stage) []engine.Stage {

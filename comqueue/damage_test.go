@@ -65,9 +65,38 @@ func TestDamageIsFoundOnce(t *testing.T) {
 		}
 	}
 
+	// Without damage, the error names the shard in which the function failed.
+	b := gangOf(t.Context()).bodies[1]
+	require.Equal(t, failure, b.guard(func() error {
+		b.context.shard.Store(3)
+		return failure
+	}))
+	require.Equal(t, 3, b.context.currentShard())
+
+	// Damage of blocks of other subtasks is found too, and the function's own errors stay.
+	block[3] ^= 1
+	g := gangOf(t.Context())
+	g.bodies[2].rowsOnDisk, g.bodies[2].made.onDisk = nil, g.bodies[2].rowsOnDisk
+	var found *disk.DamagedError
+	err = fails(g.bodies[0])
+	require.ErrorAs(t, err, &found)
+	require.ErrorContains(t, err, failure.Error())
+	err = g.bodies[1].guard(func() error { return fmt.Errorf("%w; and then: %v", failure, g.damage.err) })
+	require.ErrorIs(t, err, failure)
+	require.ErrorAs(t, err, &found)
+	require.Equal(t, 1, strings.Count(err.Error(), "is damaged"))
+	err = g.bodies[1].guard(func() error { var none *brokenError; return none })
+	require.ErrorAs(t, err, &found)
+	block[3] ^= 1
+
 	end()
 	block[3] ^= 1
 	require.Equal(t, failure, fails(ended.bodies[0]))
 	require.NoError(t, ended.bodies[0].findDamage())
 	require.False(t, ended.damage.known)
 }
+
+// brokenError is an error whose nil pointer panics.
+type brokenError struct{ text string }
+
+func (e *brokenError) Error() string { return e.text }

@@ -14,102 +14,47 @@ import (
 	"github.com/superstep-ml/superstep/internal/offheap"
 )
 
-// closeOnce emits the rows that the close function makes on subtask 0.
-func (b *body) closeOnce(c *engine.Context, out engine.Output) error {
+// closeRows emits the rows that the close function gives: of each shard, or as a whole on
+// subtask 0. Files are verified before, as other operators compute with the emitted rows, and
+// afterwards, as the close function may have read them. No sink makes rows of a failed job
+// visible.
+func (b *body) closeRows(c *engine.Context, out engine.Output) error {
+	if err := b.verifyRows(); err != nil {
+		return err
+	}
 	emit, release := b.queue.close.start(c)
 	defer release()
-	back := heldBack{body: b, task: c, out: out, most: max(c.Memory.Limit()/8, leastStaged)}
-	defer back.release()
-	give := func(rows arrow.Record) error { return b.send(c, out, 0, rows) }
-	if b.holdsOnDisk() {
-		give = back.add
+	give := func(shard int) error {
+		return b.guard(func() error {
+			return b.context.takeMisuse(emit(&b.context, shard, func(rows arrow.Record) error { return send(c, out, shard, rows) }))
+		})
 	}
-	if err := b.guard(func() error { return b.context.takeMisuse(emit(&b.context, 0, give)) }); err != nil {
-		return err
-	}
-	if back.err != nil {
-		return back.err
-	}
-	return back.flush()
-}
-
-// heldBack holds back rows that may be computed from data in files, until the files are
-// verified. It verifies the files and emits the rows at the end, and whenever the rows take
-// more than an eighth of the slot's memory.
-type heldBack struct {
-	*body
-	task  *engine.Context
-	out   engine.Output
-	most  int64 // bytes
-	rows  []arrow.Record
-	bytes int64
-	err   error // the first error of add, which the close function may have ignored
-}
-
-// add holds back a copy of rows, or the rows if they are not borrowed.
-func (h *heldBack) add(rows arrow.Record) (err error) {
-	if h.err != nil {
-		return h.err
-	}
-	defer func() { h.err = err }()
-	if !borrowed(rows) {
-		rows.Retain()
-		return h.keep(rows)
-	}
-	for lo := int64(0); lo < rows.NumRows(); lo += int64(h.task.BatchRows) {
-		own, err := copyRows(h.task, rows.NewSlice(lo, min(lo+int64(h.task.BatchRows), rows.NumRows())))
-		if err != nil {
+	if !b.queue.close.perShard {
+		if err := give(0); err != nil {
 			return err
 		}
-		if err := h.keep(own); err != nil {
+		return b.verifyRows()
+	}
+	for shard := c.Range.Lo; shard < c.Range.Hi; shard++ {
+		if c.Err() != nil {
+			return context.Cause(c)
+		}
+		b.context.shard.Store(int32(shard))
+		if err := give(shard); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// keep takes ownership of rows, and flushes if they are too many.
-func (h *heldBack) keep(rows arrow.Record) error {
-	n := batch.Size(rows)
-	h.rows, h.bytes = append(h.rows, rows), h.bytes+n
-	h.task.Memory.Take(n)
-	if h.bytes <= h.most {
-		return nil
-	}
-	return h.flush()
-}
-
-// flush verifies the files and emits the rows.
-func (h *heldBack) flush() error {
-	defer h.release()
-	if err := h.verifyRows(); err != nil {
-		return err
-	}
-	for _, rows := range h.rows {
-		if err := h.out.Emit(0, arrowrows.Batch(rows)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (h *heldBack) release() {
-	for _, rows := range h.rows {
-		rows.Release()
-	}
-	clear(h.rows)
-	h.task.Memory.Release(h.bytes)
-	h.rows, h.bytes = h.rows[:0], 0
+	return b.verifyRows()
 }
 
 // send emits rows that the close function gives for a shard. If they must be copied, it copies
 // BatchRows rows at a time.
-func (b *body) send(c *engine.Context, out engine.Output, shard int, rows arrow.Record) error {
+func send(c *engine.Context, out engine.Output, shard int, rows arrow.Record) error {
 	if !borrowed(rows) {
 		return out.Emit(shard, arrowrows.Batch(rows))
 	}
 	for lo := int64(0); lo < rows.NumRows(); lo += int64(c.BatchRows) {
-		if err := b.sendCopy(c, out, shard, rows.NewSlice(lo, min(lo+int64(c.BatchRows), rows.NumRows()))); err != nil {
+		if err := sendCopy(c, out, shard, rows.NewSlice(lo, min(lo+int64(c.BatchRows), rows.NumRows()))); err != nil {
 			return err
 		}
 	}
@@ -117,19 +62,14 @@ func (b *body) send(c *engine.Context, out engine.Output, shard int, rows arrow.
 }
 
 // sendCopy emits a copy of rows, and releases rows.
-func (b *body) sendCopy(c *engine.Context, out engine.Output, shard int, rows arrow.Record) error {
-	own, err := copyRows(c, rows)
+func sendCopy(c *engine.Context, out engine.Output, shard int, rows arrow.Record) error {
+	own, err := batch.Concat(c.Allocator, []arrow.Record{rows})
+	rows.Release()
 	if err != nil {
 		return err
 	}
 	defer own.Release()
 	return out.Emit(shard, arrowrows.Batch(own))
-}
-
-// copyRows returns a copy of rows, and releases rows.
-func copyRows(c *engine.Context, rows arrow.Record) (arrow.Record, error) {
-	defer rows.Release()
-	return batch.Concat(c.Allocator, []arrow.Record{rows})
 }
 
 // borrowed reports whether rows must be copied before they leave the queue. That is so if they
@@ -159,28 +99,4 @@ func keepsMemory(b *memory.Buffer) bool {
 		b = b.Parent()
 	}
 	return b.Mutable()
-}
-
-// closeShards emits the rows that the close function gives, shard by shard. Files are verified
-// before, as other operators compute with the emitted rows, and afterwards, as the close
-// function may have read them.
-func (b *body) closeShards(c *engine.Context, out engine.Output) error {
-	if err := b.verifyRows(); err != nil {
-		return err
-	}
-	emit, release := b.queue.close.start(c)
-	defer release()
-	for shard := c.Range.Lo; shard < c.Range.Hi; shard++ {
-		if c.Err() != nil {
-			return context.Cause(c)
-		}
-		b.context.shard.Store(int32(shard))
-		err := b.guard(func() error {
-			return b.context.takeMisuse(emit(&b.context, shard, func(rows arrow.Record) error { return b.send(c, out, shard, rows) }))
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return b.verifyRows()
 }

@@ -311,7 +311,9 @@ func TestRowsThatChangeWhileTheQueueCloses(t *testing.T) {
 				default:
 					require.NoError(t, err)
 				}
-				require.Equal(t, !perShard && !damaged && fails == nil, emitted.Load())
+				if !damaged { // damage is found at the end, when rows may have left
+					require.Equal(t, !perShard && fails == nil, emitted.Load())
+				}
 			}
 		}
 	}

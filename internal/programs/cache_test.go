@@ -21,6 +21,8 @@ func TestCache(t *testing.T) {
 		require.NoError(t, os.Chtimes(c.Path(name), at, at))
 	}
 	require.NoError(t, os.Mkdir(c.Path(hashOf(nil)), 0o700))
+	require.NoError(t, os.Mkdir(c.Path("folder"+Partial), 0o700))
+	require.NoError(t, os.Symlink(c.Path("README"), c.Path("link"+Partial)))
 	c, err = OpenCache[int](dir, 10)
 	require.NoError(t, err)
 	require.NoFileExists(t, c.Path("half"+Partial))
@@ -40,4 +42,6 @@ func TestCache(t *testing.T) {
 	require.FileExists(t, c.Path(one))
 	require.FileExists(t, c.Path("README"))
 	require.DirExists(t, c.Path(hashOf(nil)))
+	require.DirExists(t, c.Path("folder"+Partial))
+	require.FileExists(t, c.Path("link"+Partial))
 }

@@ -5,8 +5,10 @@ package parquet
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 
+	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/apache/arrow/go/v15/parquet/compress"
@@ -62,7 +64,7 @@ func TestPackedBombs(t *testing.T) {
 
 // TestSameBytesBeyondTheDictionary writes columns whose dictionaries become too large, so that
 // they have two encodings. It requires that the footer lists the encodings in the same order in
-// every run.
+// every run, for each of two row groups.
 func TestSameBytesBeyondTheDictionary(t *testing.T) {
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, "x float64", "t utf8", "v vector"))
 	defer b.Release()
@@ -75,27 +77,57 @@ func TestSameBytesBeyondTheDictionary(t *testing.T) {
 	}
 	rec := b.NewRecord()
 	defer rec.Release()
+	first := requireSameBytes(t, rec, 6)
+	meta, err := readFooter(bytes.NewReader(first), int64(len(first)))
+	require.NoError(t, err)
+	for group := range 2 {
+		for i := range 3 {
+			chunk, err := meta.RowGroup(group).ColumnChunk(i)
+			require.NoError(t, err)
+			require.Len(t, chunk.EncodingStats(), 3, "there must be a dictionary page, pages that use it and pages that do not")
+		}
+	}
+	written, err := cursorOf(t, first).read(2 * rows)
+	require.NoError(t, err)
+	require.True(t, array.Equal(rec.Column(0), written.Column(0)))
+}
+
+// TestSameBytesOfLargeMetadata writes columns with long names, and with long texts, whose minimum
+// and maximum are part of the metadata. Files with metadata of about 4 KiB for a column must be the
+// same in every run.
+func TestSameBytesOfLargeMetadata(t *testing.T) {
+	for _, name := range []int{4, 1990, 3960} {
+		for total := 4010; total < 4045; total += 4 { // bytes of the name, the minimum and the maximum
+			length := max(8, (total-name)/2)
+			b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, strings.Repeat("n", name)+" utf8"))
+			for i := range 3<<19/length + 1 { // half as many again as fill a dictionary
+				b.Field(0).(*array.StringBuilder).Append(fmt.Sprintf("%0*d", length, i))
+			}
+			rec := b.NewRecord()
+			requireSameBytes(t, rec, 5)
+			rec.Release()
+			b.Release()
+		}
+	}
+}
+
+// requireSameBytes writes rows as two row groups several times, requires that the files are the
+// same, and returns the first.
+func requireSameBytes(t *testing.T, rows arrow.Record, times int) []byte {
+	t.Helper()
 	var first []byte
-	for run := range 6 {
+	for run := range times {
 		var out bytes.Buffer
-		w, err := newWriter(&out, rec.Schema(), compress.Codecs.Snappy, memory.NewGoAllocator())
+		w, err := newWriter(&out, rows.Schema(), compress.Codecs.Snappy, memory.NewGoAllocator())
 		require.NoError(t, err)
-		require.NoError(t, w.Write(arrowrows.Batch(rec)))
+		for range 2 {
+			require.NoError(t, w.Write(arrowrows.Batch(rows)))
+		}
 		require.NoError(t, w.Close())
 		if run == 0 {
 			first = out.Bytes()
-			meta, err := readFooter(bytes.NewReader(first), int64(out.Len()))
-			require.NoError(t, err)
-			for i := range 3 {
-				chunk, err := meta.RowGroup(0).ColumnChunk(i)
-				require.NoError(t, err)
-				require.Len(t, chunk.EncodingStats(), 3, "there must be a dictionary page, pages that use it and pages that do not")
-			}
-			rows, err := cursorOf(t, first).read(2 * rows)
-			require.NoError(t, err)
-			require.True(t, array.Equal(rec.Column(0), rows.Column(0)))
-			continue
 		}
 		require.True(t, bytes.Equal(first, out.Bytes()), "run %d", run)
 	}
+	return first
 }

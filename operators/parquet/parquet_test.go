@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -412,13 +413,20 @@ func TestCloseAfterAFailedWrite(t *testing.T) {
 	defer rec.Release()
 	for room := 0; room < 1<<16; room += 1 << 12 {
 		w, err := newWriter(&fullDisk{room: room}, rec.Schema(), compress.Codecs.Uncompressed, memory.NewGoAllocator())
-		if err == nil {
-			err = w.Write(arrowrows.Batch(rec))
-			require.Error(t, errors.Join(err, w.Close()))
-		}
+		require.NoError(t, err)
+		err = w.Write(arrowrows.Batch(rec))
+		closed := w.Close()
+		require.ErrorIs(t, errors.Join(err, closed), syscall.ENOSPC, "room %d", room)
 		if err != nil {
-			require.ErrorIs(t, err, syscall.ENOSPC, "room %d", room)
+			require.ErrorIs(t, closed, syscall.ENOSPC, "room %d", room)
 		}
+	}
+}
+
+// TestIncompleteFooters requires that a file without a whole footer is an error.
+func TestIncompleteFooters(t *testing.T) {
+	for _, end := range []string{"", "PAR1", "\x00\x00\x01\x00PAR1", "meta\x05\x00\x00\x00PAR1"} {
+		require.ErrorContains(t, (&footerSink{w: io.Discard, end: []byte(end)}).finish(), "footer", "%q", end)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"sort"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -64,7 +65,11 @@ func Write(d *engine.Dataset, path string, o WriteOptions) {
 		f.Attrs = []engine.Attr{{Key: "compression", Value: string(o.Compression)}}
 	}
 	f.File = func(w io.Writer, schema engine.Schema, mem columnar.Allocator) (operators.RowWriter, error) {
-		return newWriter(w, arrowrows.Arrow(schema), codec, mem)
+		made, err := newWriter(w, arrowrows.Arrow(schema), codec, mem)
+		if err != nil {
+			return nil, err
+		}
+		return made, nil
 	}
 	operators.WriteFiles(d, path, o.PerShard, f)
 }
@@ -86,10 +91,11 @@ func newWriter(w io.Writer, schema *arrow.Schema, codec compress.Compression, me
 	// The file names its writer without a version, so that its bytes are the same for all
 	// versions. Arrow's writer gets no allocator and uses the Go heap, as it does not release
 	// memory when a write fails.
-	props := pq.NewWriterProperties(pq.WithCompression(codec), pq.WithCreatedBy(writtenBy), pq.WithDataPageVersion(pageVersion(stored)))
+	props := pq.NewWriterProperties(pq.WithCompression(codec), pq.WithCreatedBy(writtenBy), pq.WithDataPageVersion(pageVersion(stored)),
+		pq.WithMaxStatsSize(longestStatistic), pq.WithDictionaryDefault(!longNames(stored)))
 	out := &footerSink{w: w}
 	f, err := pqarrow.NewFileWriter(stored, out, props, pqarrow.DefaultWriterProps())
-	if err = errors.Join(err, out.err); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if err := f.AppendKeyValueMetadata(columnsKey, string(columns)); err != nil {
@@ -103,6 +109,21 @@ func newWriter(w io.Writer, schema *arrow.Schema, codec compress.Compression, me
 		return nil, err
 	}
 	return &writer{mem: mem, stored: stored, out: out, w: f}, nil
+}
+
+// Arrow's writer also writes the metadata of each column of a row group behind its pages, with
+// encodings in the order of a map. It does so through a buffer of 4 KiB that it never flushes,
+// so that nothing arrives in the file if the metadata is smaller. It is, with a minimum and a
+// maximum of at most longestStatistic bytes each, and a name of at most longestName bytes.
+const (
+	longestStatistic = 512
+	longestName      = 2000
+)
+
+// longNames reports whether a column has a name of more than longestName bytes. Such a file has no
+// dictionaries, and so only one encoding for each type of page.
+func longNames(schema *arrow.Schema) bool {
+	return slices.ContainsFunc(schema.Fields(), func(f arrow.Field) bool { return len(f.Name) > longestName })
 }
 
 // pageVersion returns the version of data pages that files of a schema have. Version 1 is
