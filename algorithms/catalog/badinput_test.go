@@ -25,7 +25,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// observation is a row that estimators are trained on here.
+// observation is the type of the rows on which the tests train estimators.
 type observation struct {
 	X      []float64 `column:"x,dim=2"`
 	Ragged []float64 `column:"ragged"`
@@ -36,7 +36,7 @@ type observation struct {
 
 func of(v float64) *float64 { return &v }
 
-// observations returns 24 rows of two classes; change alters row 17.
+// observations returns 24 rows of two classes. change modifies row 17.
 func observations(change func(o *observation)) []observation {
 	rows := make([]observation, 24)
 	for i := range rows {
@@ -48,11 +48,11 @@ func observations(change func(o *observation)) []observation {
 	return rows
 }
 
-// estimator is an estimator and the properties in which it differs from others.
+// estimator has an estimator and the properties that the tests must know.
 type estimator struct {
 	stage func(vector string) model.Stage
-	// unlabelled: it takes no labels; classes: at least two labels are needed;
-	// gaps: NaN is a missing value; dense: it takes no sparse vectors.
+	// unlabelled: it reads no labels. classes: it needs at least two different labels. gaps: it
+	// accepts NaN as a missing value. dense: it does not accept sparse vectors.
 	unlabelled, classes, gaps, dense bool
 }
 
@@ -98,7 +98,8 @@ var estimators = map[string]estimator{
 	}},
 }
 
-// TestEveryEstimatorRefusesBadRows requires that messages name the row and the column.
+// TestEveryEstimatorRefusesBadRows requires errors for unusable rows, which name the row and
+// the column, and for models that are applied to other columns or are damaged.
 func TestEveryEstimatorRefusesBadRows(t *testing.T) {
 	all := func(change func(o *observation)) []observation {
 		rows := observations(func(*observation) {})
@@ -134,7 +135,8 @@ func TestEveryEstimatorRefusesBadRows(t *testing.T) {
 			fails("x", nil, "no rows")
 			fails("y", good, `"y"`)
 
-			// A model on rows without its columns, or of other types.
+			// The model is applied to rows that lack its columns, or have them with other
+			// types.
 			r := trial.Run(t, func(b *engine.Builder) {
 				engine.Collect(e.stage("x").Fit(operators.FromSlice(b, good)), "model")
 			})
@@ -151,7 +153,7 @@ func TestEveryEstimatorRefusesBadRows(t *testing.T) {
 			apply(func(d *engine.Dataset) *engine.Dataset {
 				return operators.Rename(operators.Select(d, "text"), "text", "x")
 			}, `column "x"`)
-			// A file that is cut off, altered, or of a newer version.
+			// The file is truncated, of a newer version, or altered.
 			_, err = catalog.Decode(file[:len(file)/2])
 			require.Error(t, err)
 			_, err = catalog.Decode(bytes.Replace(file, []byte(`"version":`), []byte(`"version":9`), 1))
@@ -162,8 +164,8 @@ func TestEveryEstimatorRefusesBadRows(t *testing.T) {
 	}
 }
 
-// TestEveryClassifierRefusesOneClass requires that messages name the column and its only
-// value.
+// TestEveryClassifierRefusesOneClass requires an error if all labels are equal. The message
+// must name the column and its only value.
 func TestEveryClassifierRefusesOneClass(t *testing.T) {
 	one := observations(func(*observation) {})
 	for i := range one {

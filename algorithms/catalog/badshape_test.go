@@ -24,7 +24,7 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// table returns n rows of d features above 0, of two classes, after change has altered them.
+// table returns n rows of d positive features and two classes. change modifies the table.
 func table(n, d int, change func(t *trial.Table)) trial.Table {
 	t := trial.Gaussian(3, n, d)
 	for i, x := range t.X {
@@ -37,8 +37,8 @@ func table(n, d int, change func(t *trial.Table)) trial.Table {
 	return t
 }
 
-// TestEveryEstimatorRefusesIndices gives sparse rows whose indices do not ascend or are not
-// below the size. No source has checked these rows before the estimator does.
+// TestEveryEstimatorRefusesIndices requires errors for sparse rows whose indices do not ascend
+// or are not below the size. The rows reach the estimator unchecked.
 func TestEveryEstimatorRefusesIndices(t *testing.T) {
 	for name, e := range estimators {
 		t.Run(name, func(t *testing.T) {
@@ -63,8 +63,8 @@ func TestEveryEstimatorRefusesIndices(t *testing.T) {
 	}
 }
 
-// TestEveryPenaltyBelowZeroIsRefused leaves out penalties whose documentation says that
-// below 0 means none.
+// TestEveryPenaltyBelowZeroIsRefused requires errors for negative penalties. It leaves out
+// penalties for which a negative value is documented to mean no penalty.
 func TestEveryPenaltyBelowZeroIsRefused(t *testing.T) {
 	for text, stage := range map[string]model.Stage{
 		"linear.Train: L1 is -1":           linear.Params{LabelCol: "label", L1: -1},
@@ -91,9 +91,9 @@ func TestEveryPenaltyBelowZeroIsRefused(t *testing.T) {
 	}
 }
 
-// TestEveryEstimatorTrainsOnRowsThatTellLittle: more features than rows, one row of each
-// class, columns that are constant, collinear or 0 throughout. The model predicts numbers
-// all the same.
+// TestEveryEstimatorTrainsOnRowsThatTellLittle requires that estimators train on degenerate
+// rows, and that the predictions are finite. There are more features than rows, one row of each
+// class, or columns that are constant, collinear or 0 in all rows.
 func TestEveryEstimatorTrainsOnRowsThatTellLittle(t *testing.T) {
 	rows := map[string]trial.Table{
 		"more features than rows": table(5, 12, func(*trial.Table) {}),
@@ -138,8 +138,9 @@ func TestEveryEstimatorTrainsOnRowsThatTellLittle(t *testing.T) {
 	}
 }
 
-// TestEveryEstimatorRefusesWhatExceedsFloat64 requires that messages name the column. Trees
-// accept such features, as only the order of values matters to them.
+// TestEveryEstimatorRefusesWhatExceedsFloat64 requires an error that names the column if values
+// are so large that sums exceed float64. Trees accept such features, since trees use only the
+// order of values.
 func TestEveryEstimatorRefusesWhatExceedsFloat64(t *testing.T) {
 	for name, e := range estimators {
 		t.Run(name, func(t *testing.T) {
@@ -159,9 +160,8 @@ func TestEveryEstimatorRefusesWhatExceedsFloat64(t *testing.T) {
 	}
 }
 
-// TestClassesThatNothingHoldsApart: where a plane separates the classes and there is no
-// penalty, the parameters grow without end. The model reports this, and its predictions are
-// right.
+// TestClassesThatNothingHoldsApart requires that a model reports divergence if a plane
+// separates the classes and there is no penalty: the parameters then grow without bound.
 func TestClassesThatNothingHoldsApart(t *testing.T) {
 	apart := table(24, 2, func(t *trial.Table) {
 		for i, y := range t.Label {

@@ -16,8 +16,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
-// TestEveryEstimatorTrainsBeyondTheBudget: rows beyond a memory budget, dense or sparse, are
-// kept in files, and every estimator makes the same model of them.
+// TestEveryEstimatorTrainsBeyondTheBudget requires that every estimator trains the same model
+// if its rows, dense or sparse, exceed the memory budget and are therefore kept in files.
 func TestEveryEstimatorTrainsBeyondTheBudget(t *testing.T) {
 	for name, e := range estimators {
 		for _, sparse := range []bool{false, true} {

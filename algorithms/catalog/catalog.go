@@ -19,7 +19,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/svm"
 )
 
-// Kinds returns every kind of model, the estimators first.
+// Kinds returns every kind of model. The kinds that have estimators come first.
 func Kinds() []model.Kind {
 	return append(estimators(), prepare.Kinds()...)
 }
@@ -42,7 +42,7 @@ func estimators() []model.Kind {
 	}
 }
 
-// kind makes a kind of an estimator and the function that decodes its models.
+// kind returns the Kind of the models that e trains and decode decodes.
 func kind[M model.Model](e model.Estimator, about string, decode func(file []byte) (M, error)) model.Kind {
 	return model.Kind{Name: e.Kind(), About: about, Estimator: e, Decode: func(file []byte) (model.Model, error) {
 		m, err := decode(file)
@@ -61,7 +61,7 @@ func Estimators() (all []model.Estimator) {
 	return all
 }
 
-// Decode reads the file of a model of any kind.
+// Decode decodes the file of a model of any kind in the catalog.
 func Decode(file []byte) (model.Model, error) {
 	name, err := model.KindOf(file)
 	if err != nil {
@@ -77,8 +77,9 @@ func Decode(file []byte) (model.Model, error) {
 	return nil, fmt.Errorf("model of kind %q: this program knows %s", name, strings.Join(names, ", "))
 }
 
-// Bind returns a step that computes single rows by a model. It adds the columns that
-// Transform adds in a job. A model that does not implement model.Binder is an error.
+// Bind returns a Step that applies m to single rows, and adds the columns that m computes to
+// the layout. These are the columns that Transform adds in a job. Bind returns an error if m
+// does not implement model.Binder.
 func Bind(m model.Model, l *model.Layout) (model.Step, error) {
 	if b, ok := m.(model.Binder); ok {
 		return b.Bind(l)

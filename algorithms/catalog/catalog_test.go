@@ -17,7 +17,7 @@ func TestKindsAreDistinctAndDescribed(t *testing.T) {
 		require.NotEmpty(t, k.About, k.Name)
 		require.False(t, seen[k.Name], k.Name)
 		seen[k.Name] = true
-		// Each kind reads only files of its own.
+		// Decode of each kind must report a truncated file, and a file of another kind.
 		_, err := k.Decode([]byte("{"))
 		require.ErrorContains(t, err, "truncated", k.Name)
 		other, err := model.Encode("abacus", 1, nil, nil, 3)
@@ -37,7 +37,7 @@ func TestDecodeTellsUnknownKinds(t *testing.T) {
 	require.ErrorContains(t, err, "empty")
 }
 
-// batchOnly is a model that cannot score single rows.
+// batchOnly is a model that cannot compute single rows.
 type batchOnly struct{}
 
 func (batchOnly) Kind() string                                   { return "batch-only" }
@@ -50,7 +50,7 @@ func TestBindTellsWhatCannotScoreRows(t *testing.T) {
 	require.ErrorContains(t, err, `"batch-only" cannot score single rows`)
 }
 
-// Files that earlier versions wrote are read by their kind.
+// TestOldFilesAreRead requires that files of earlier versions can still be decoded.
 func TestOldFilesAreRead(t *testing.T) {
 	for path, kind := range map[string]string{
 		"../kmeans/testdata/model_v2.json":            "kmeans",

@@ -13,9 +13,10 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestEveryModelIsUsedConcurrently: a model that three subtasks trained computes the same in
-// four goroutines at once. It is fresh from its file, so their first rows prepare it. The
-// race detector sees every estimator here.
+// TestEveryModelIsUsedConcurrently requires that a model that three subtasks trained gives the
+// same results in four goroutines at once. The model is newly decoded, so the first rows of the
+// goroutines run its lazy initialisation. Under the race detector, the test covers every
+// estimator.
 func TestEveryModelIsUsedConcurrently(t *testing.T) {
 	for name, e := range estimators {
 		t.Run(name, func(t *testing.T) {

@@ -12,22 +12,22 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Application is how a model computes columns in a job.
+// Application describes the operator by which a model computes columns in a job.
 type Application struct {
-	// Op names the operator in plans and messages, such as "KMeansPredict".
+	// Op is the name of the operator in plans and messages, such as "KMeansPredict".
 	Op string
 	// Attrs are the attributes of the operator in the plan.
 	Attrs []engine.Attr
-	// Outputs are the columns that are added after those of the rows.
+	// Outputs are the columns that are added after the columns of the rows.
 	Outputs []engine.Column
-	// If Replace is set, an output takes the place of a column of the same name. Otherwise such
+	// If Replace is set, an output replaces an existing column of the same name. Otherwise such
 	// a column is an error.
 	Replace bool
 	// Open decodes the model's file for one subtask, before its first batch. schema is the
 	// schema of the rows.
 	Open func(file []byte, schema engine.Schema) (Compute, error)
-	// OpenPlaced is set instead of Open where the values of a row also depend on its place, as
-	// draws do.
+	// OpenPlaced is set instead of Open if the values for a row also depend on its place in the
+	// dataset, such as values that are drawn at random.
 	OpenPlaced func(file []byte, schema engine.Schema) (PlacedCompute, error)
 }
 
@@ -37,21 +37,23 @@ type Application struct {
 // goroutine at a time.
 type Compute func(c *engine.Context, first int, rows engine.Batch) ([]columnar.Values, error)
 
-// PlacedCompute is Compute for columns that also depend on the place of a row: its shard and
-// its number within the shard.
+// PlacedCompute does what Compute does, for columns that also depend on the place of a row,
+// which is its shard and its number within the shard.
 type PlacedCompute func(c *engine.Context, shard, first int, rows engine.Batch) ([]columnar.Values, error)
 
 // Apply adds the operator that receives a model by broadcast and adds columns to rows batch by
-// batch. model is a dataset of one row, from training or from Dataset. Rows stay in place.
-// Mistakes are reported with the line of the caller. Messages begin with caller, such as
-// "kmeans.Predict".
+// batch. model is a dataset of one row, from training or from Dataset. Rows keep their shards
+// and their order. Errors are reported with the source line of the caller. Messages begin with
+// caller, such as "kmeans.Predict".
 func Apply(caller string, rows, model *engine.Dataset, a Application) *engine.Dataset {
 	return addOperator(caller, rows, model, a.Op, a.Attrs, a.Outputs, a.Replace, true, func(made *arrow.Schema, at []int) engine.Operator {
 		return &applied{schema: made, at: at, input: rows.Schema(), a: a}
 	})
 }
 
-// addOperator checks what all applications share and adds an operator.
+// addOperator makes the checks that are common to Apply and ApplyRows, and adds an operator.
+// The function make creates the operator from the schema of its output and the indices of the
+// added columns.
 func addOperator(caller string, rows, model *engine.Dataset, op string, attrs []engine.Attr, outputs []engine.Column, replace, rowByRow bool,
 	make func(made *arrow.Schema, at []int) engine.Operator,
 ) *engine.Dataset {
@@ -78,10 +80,10 @@ func addOperator(caller string, rows, model *engine.Dataset, op string, attrs []
 	})
 }
 
-// applied is the operator behind Apply.
+// applied is the operator that Apply adds.
 type applied struct {
 	schema *arrow.Schema
-	at     []int // indices of the outputs
+	at     []int // indices in schema of the outputs
 	input  engine.Schema
 	a      Application
 
@@ -89,7 +91,7 @@ type applied struct {
 	rows    int // rows of the current shard seen so far
 }
 
-// Open reads the model.
+// Open decodes the model.
 func (p *applied) Open(c *engine.Context) error {
 	file, err := Side(c, 1)
 	if err != nil {
@@ -121,7 +123,7 @@ func (p *applied) Process(c *engine.Context, _, shard int, in engine.Batch, out 
 	return out.Emit(shard, arrowrows.Batch(made))
 }
 
-// join returns rows with the columns put at the indices at, and releases the columns.
+// join returns rows with columns[i] as column at[i], and releases the columns.
 func join(schema *arrow.Schema, at []int, rows arrow.Record, columns []arrow.Array) (arrow.Record, error) {
 	defer func() {
 		for _, c := range columns {
@@ -152,7 +154,7 @@ func join(schema *arrow.Schema, at []int, rows arrow.Record, columns []arrow.Arr
 	return array.NewRecord(schema, all, rows.NumRows()), nil
 }
 
-// EndShard counts rows from 0 again.
+// EndShard resets the count of rows for the next shard.
 func (p *applied) EndShard(*engine.Context, int, engine.Output) error {
 	p.rows = 0
 	return nil

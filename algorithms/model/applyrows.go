@@ -11,33 +11,35 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// RowApplication is how a model that computes single rows is applied in a job.
+// RowApplication describes the operator by which a model that computes single rows is applied
+// in a job.
 type RowApplication struct {
-	// Op names the operator in plans and messages.
+	// Op is the name of the operator in plans and messages.
 	Op string
 	// Attrs are the attributes of the operator in the plan.
 	Attrs []engine.Attr
-	// Outputs are the columns that are added. If Replace is set, an output takes the place of a
+	// Outputs are the columns that are added. If Replace is set, an output replaces an existing
 	// column of the same name. Otherwise such a column is an error.
 	Outputs []engine.Column
 	Replace bool
-	// Skips says that the Step may leave rows out, so that row i of a shard may be a later row
-	// of the input.
+	// Skips is set if the Step may leave rows out. The number of a row in its shard may then
+	// differ from its number in the input.
 	Skips bool
-	// Decode reads the model's file, once for each subtask.
+	// Decode decodes the model's file. It is called once for each subtask.
 	Decode func(file []byte) (Binder, error)
 }
 
 // ApplyRows adds the operator that receives a model by broadcast and runs its Step on every
-// row. The columns have the same bits as from the Step itself. Rows stay in place, except that
-// the Step may leave rows out. Mistakes are reported as by Apply.
+// row. The columns have the same bits as the cells that the Step computes. Rows keep their
+// shards and their order; rows that the Step leaves out are dropped. Errors are reported as by
+// Apply.
 func ApplyRows(caller string, rows, model *engine.Dataset, a RowApplication) *engine.Dataset {
 	return addOperator(caller, rows, model, a.Op, a.Attrs, a.Outputs, a.Replace, !a.Skips, func(made *arrow.Schema, at []int) engine.Operator {
 		return &rowwise{schema: made, at: at, input: rows.Schema(), a: a}
 	})
 }
 
-// rowwise is the operator behind ApplyRows.
+// rowwise is the operator that ApplyRows adds.
 type rowwise struct {
 	schema *arrow.Schema
 	at     []int
@@ -52,7 +54,7 @@ type rowwise struct {
 	rows   int // rows of the current shard seen so far
 }
 
-// Open reads the model and binds it to the columns of the rows.
+// Open decodes the model and binds it to the columns of the rows.
 func (p *rowwise) Open(c *engine.Context) error {
 	file, err := Side(c, 1)
 	if err != nil {
@@ -134,7 +136,7 @@ func (p *rowwise) Process(c *engine.Context, _, shard int, in engine.Batch, out 
 	return out.Emit(shard, arrowrows.Batch(made))
 }
 
-// EndShard counts rows from 0 again.
+// EndShard resets the count of rows for the next shard.
 func (p *rowwise) EndShard(*engine.Context, int, engine.Output) error {
 	p.rows = 0
 	return nil

@@ -11,33 +11,34 @@ import (
 // Binder is a Model that computes single rows without an engine.
 type Binder interface {
 	Model
-	// Bind finds the columns that the model reads in a layout, adds those that it computes,
-	// and returns the function that computes them. A column that is missing is an error.
+	// Bind finds the columns that the model reads in a layout, adds the columns that it
+	// computes, and returns the Step that computes them. A missing column is an error.
 	Bind(l *Layout) (Step, error)
 }
 
 // Step computes the cells that a model adds to a row of its layout. Any number of goroutines
-// may call it, each with a row of its own. It allocates nothing once the row's cells have had
-// their largest size. An error names the column; ErrSkip says that the row is to be left out.
+// may call it, each with its own row. It allocates no memory if the row was used before for
+// values of the same size. An error names the column. ErrSkip means that the row is to be left
+// out.
 type Step func(row []Cell) error
 
-// ErrSkip is what a Step returns for a row that its model leaves out.
+// ErrSkip is returned by a Step for a row that its model leaves out.
 var ErrSkip = errors.New("the model leaves the row out")
 
-// Refused is an error of a Step about a value that the Step would take with another setting.
+// Refused is an error of a Step about a value that the Step would accept with another setting.
 type Refused struct {
 	Err    error // names the column
 	Cure   engine.Cure
-	Advice string // how to change the setting, in the words of the package
+	Advice string // which setting to change, by its name in the algorithm's package
 }
 
-// Error tells what is wrong, and what can be done.
+// Error returns the text of Err and the advice.
 func (e *Refused) Error() string { return fmt.Sprintf("%v; %s", e.Err, e.Advice) }
 
-// Unwrap returns what is wrong.
+// Unwrap returns Err.
 func (e *Refused) Unwrap() error { return e.Err }
 
-// RowError turns the error of a Step into an error about a row of a shard.
+// RowError returns an error about a row of a shard, for the error err of a Step.
 func RowError(row int, err error) error {
 	e := &engine.RowError{Row: int64(row), Err: err}
 	if refused, ok := err.(*Refused); ok {
@@ -46,10 +47,11 @@ func RowError(row int, err error) error {
 	return e
 }
 
-// Layout says which column each cell of a row holds. Where several models are bound to it, each
-// sees the columns of the models bound before. It is used by one goroutine at a time.
+// Layout says which column each cell of a row holds. If several models are bound to a layout,
+// each can read the columns of the models that were bound before it. Only one goroutine at a
+// time may use a Layout.
 type Layout struct {
-	names []string // by cell; "" where a later cell took the name
+	names []string // by cell; "" if a later cell has the name
 	read  []bool
 }
 
@@ -63,8 +65,8 @@ func NewLayout(columns ...string) *Layout {
 	return l
 }
 
-// Find returns the index of the cell of a column, and notes that the cell is read. The error
-// suggests similar names.
+// Find returns the index of the cell of a column, and records that the cell is read. The error
+// for an unknown column suggests similar names.
 func (l *Layout) Find(column string) (int, error) {
 	if i := l.index(column); i >= 0 {
 		l.read[i] = true
@@ -73,7 +75,7 @@ func (l *Layout) Find(column string) (int, error) {
 	return 0, fmt.Errorf("the row has no column %q%s", column, spelling.DidYouMean(": ", column, l.names))
 }
 
-// Has reports whether there is a column of a name.
+// Has reports whether there is a column with the given name.
 func (l *Layout) Has(column string) bool { return l.index(column) >= 0 }
 
 func (l *Layout) index(column string) int {
@@ -85,9 +87,9 @@ func (l *Layout) index(column string) int {
 	return -1
 }
 
-// Add adds a cell for a column and returns its index. If there is a column of that name
-// already, its cell stays valid for models that have found it, and the name goes to the new
-// cell.
+// Add adds a cell for a column and returns the index of the cell. If there is already a column
+// of that name, its cell remains valid for models that have found it, and later calls of Find
+// return the new cell.
 func (l *Layout) Add(column string) int {
 	if i := l.index(column); i >= 0 {
 		l.names[i] = ""
@@ -99,13 +101,13 @@ func (l *Layout) Add(column string) int {
 // Len returns the number of cells.
 func (l *Layout) Len() int { return len(l.names) }
 
-// Reads reports whether a model that was bound to the layout reads a cell.
+// Reads reports whether a model that is bound to the layout reads a cell.
 func (l *Layout) Reads(cell int) bool { return l.read[cell] }
 
-// NewRow returns a row of nulls. Call it after all models are bound.
+// NewRow returns a row whose cells are null. It must be called after all models are bound.
 func (l *Layout) NewRow() []Cell { return make([]Cell, len(l.names)) }
 
-// Columns returns the index of each column's cell.
+// Columns returns the index of the cell of each column.
 func (l *Layout) Columns() map[string]int {
 	cells := make(map[string]int, len(l.names))
 	for i, name := range l.names {

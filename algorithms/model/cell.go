@@ -5,18 +5,18 @@ import (
 	"strconv"
 )
 
-// CellKind says what a cell holds.
+// CellKind is the kind of value that a cell holds.
 type CellKind uint8
 
 // The kinds of cells.
 const (
 	NullCell   CellKind = iota
-	BoolCell            // Int is 0 or 1
-	IntCell             // Int
-	FloatCell           // Float
-	TextCell            // Text
-	DenseCell           // Values
-	SparseCell          // Indices, which ascend, and Values; Size, 0 where it is open
+	BoolCell            // in Int, as 0 or 1
+	IntCell             // in Int
+	FloatCell           // in Float
+	TextCell            // in Text
+	DenseCell           // in Values
+	SparseCell          // in Indices, which ascend, and Values; Size is the declared size, or 0
 )
 
 var cellKinds = []string{"null", "a bool", "an integer", "a number", "text", "a vector", "a sparse vector"}
@@ -29,10 +29,11 @@ func (k CellKind) String() string {
 	return fmt.Sprintf("CellKind(%d)", k)
 }
 
-// Cell is a value of a row. Callers read its fields and change it by its methods, which reuse
-// its memory. So a row that is used again and again allocates nothing once its vectors have had
-// their largest length. Text and vectors that a caller sets are borrowed until the cell is set
-// again; those that a step made are valid until it runs again.
+// Cell is a value of a row. Callers read its fields, and change it only by its methods, which
+// reuse its memory. So a row that is used repeatedly allocates no memory once its vectors have
+// had their largest length. Text and vectors that a caller sets are borrowed until the cell is
+// set again. Text and vectors that a Step has set are valid until the Step runs on the row
+// again.
 type Cell struct {
 	Kind    CellKind
 	Int     int64
@@ -47,10 +48,10 @@ type Cell struct {
 	text    []byte
 }
 
-// SetNull makes the cell null.
+// SetNull sets the cell to null.
 func (c *Cell) SetNull() { c.Kind = NullCell }
 
-// SetBool makes it a bool.
+// SetBool sets the cell to a bool.
 func (c *Cell) SetBool(v bool) {
 	c.Kind, c.Int = BoolCell, 0
 	if v {
@@ -58,27 +59,27 @@ func (c *Cell) SetBool(v bool) {
 	}
 }
 
-// SetInt makes it an integer.
+// SetInt sets the cell to an integer.
 func (c *Cell) SetInt(v int64) { c.Kind, c.Int = IntCell, v }
 
-// SetFloat makes it a number.
+// SetFloat sets the cell to a float.
 func (c *Cell) SetFloat(v float64) { c.Kind, c.Float = FloatCell, v }
 
-// SetText makes it text.
+// SetText sets the cell to a text.
 func (c *Cell) SetText(v string) { c.Kind, c.Text = TextCell, v }
 
-// SetDense makes it a vector, which is borrowed.
+// SetDense sets the cell to a dense vector, which is borrowed.
 func (c *Cell) SetDense(values []float64) { c.Kind, c.Values = DenseCell, values }
 
-// SetSparse makes it a sparse vector, which is borrowed: as many indices as values, and indices
-// that ascend within 0 to size-1. Size 0 leaves the size open. SetSparse does not check this:
-// see CheckSparse.
+// SetSparse sets the cell to a sparse vector, which is borrowed. There must be as many indices
+// as values, and the indices must ascend and be in 0..size-1. If size is 0, the vector declares
+// no size. SetSparse does not check this; CheckSparse does.
 func (c *Cell) SetSparse(size int, indices []int32, values []float64) {
 	c.Kind, c.Size, c.Indices, c.Values = SparseCell, size, indices, values
 }
 
-// MakeDense makes it a vector in memory of its own and returns the n values for the caller to
-// fill. They are not cleared.
+// MakeDense sets the cell to a dense vector in memory of the cell, and returns its n values,
+// which the caller must set. They have arbitrary contents.
 func (c *Cell) MakeDense(n int) []float64 {
 	if cap(c.values) < n {
 		c.values = make([]float64, n)
@@ -87,8 +88,8 @@ func (c *Cell) MakeDense(n int) []float64 {
 	return c.Values
 }
 
-// MakeSparse makes it a sparse vector with n entries in memory of its own and returns these for
-// the caller to fill. They are not cleared.
+// MakeSparse sets the cell to a sparse vector with n entries in memory of the cell, and returns
+// the entries, which the caller must set. They have arbitrary contents.
 func (c *Cell) MakeSparse(size, n int) (indices []int32, values []float64) {
 	if cap(c.values) < n {
 		c.values = make([]float64, n)
@@ -100,7 +101,8 @@ func (c *Cell) MakeSparse(size, n int) (indices []int32, values []float64) {
 	return c.Indices, c.Values
 }
 
-// Number returns the value of a bool, integer or number. ok is false for other kinds.
+// Number returns the value of a bool, an integer or a float as float64. ok is false for other
+// kinds.
 func (c *Cell) Number() (v float64, ok bool) {
 	switch c.Kind {
 	case FloatCell:
@@ -111,10 +113,10 @@ func (c *Cell) Number() (v float64, ok bool) {
 	return 0, false
 }
 
-// Category returns the value of a cell that is no vector as text: text as it is, bools as true
-// and false, integers in decimal, and numbers as the shortest decimal that reads back the same,
-// with -0 as 0. Cells with the same text are of the same category. The bytes are valid until
-// the cell is used again. ok is false for nulls and vectors.
+// Category returns the value of a cell as text: text unchanged, bools as true and false,
+// integers in decimal, and floats as the shortest decimal that parses to the same value, with
+// -0 as 0. Cells with the same text have the same category. The bytes are valid until the cell
+// is used again. ok is false for nulls and vectors.
 func (c *Cell) Category() (text []byte, ok bool) {
 	b := c.text[:0]
 	switch c.Kind {

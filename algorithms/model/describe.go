@@ -9,58 +9,62 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// ShownRows is how many rows of a table are printed. A longer table has the most important rows
-// first.
+// ShownRows is the largest number of rows of a table that are printed. A longer table has the
+// most important rows first.
 const ShownRows = 20
 
-// Description is what people are told about a model besides the summary of its training.
+// Description has the information about a model that is shown to people in addition to the
+// summary of its training.
 type Description struct {
 	// Settings are printed before the summary, Facts after it.
 	Settings, Facts []Fact
 	Tables          []Table
-	// Features are the names of the features in the vectors of clusters, in order.
+	// Features are the names of the components of the vectors of clusters, in order.
 	Features []string
-	// Coefficients and Importances are drawn in pictures; intercepts are left out.
+	// Coefficients and Importances are drawn in charts. They do not include intercepts.
 	Coefficients, Importances []Term
-	// Loss names the quantity in Curves or Record. Without either, the losses in the record of
-	// the summary are shown.
+	// Loss is the name of the quantity in Curves or Record. If Curves and Record are empty, the
+	// losses in the record of the summary are shown.
 	Loss   string
 	Curves []Curve
 	Record []float64
 }
 
-// Fact is a value that has a name.
+// Fact is a named value.
 type Fact struct {
 	Name  string
 	Value any
 }
 
-// Table is a table for people. Its cells are text, numbers or nil.
+// Table is a table to show to people. Its cells are strings, float64 values or nil.
 type Table struct {
 	Title   string   `json:"title"`
 	Columns []string `json:"columns"`
 	Rows    [][]any  `json:"rows"`
 }
 
-// Term is a value that a model gives to a feature, such as a coefficient.
+// Term is a value that a model has for a feature, such as a coefficient.
 type Term struct {
 	Name            string
-	Value, StdError float64 // StdError is 0 where there is none
+	Value, StdError float64 // StdError is 0 if there is none
 }
 
-// Curve holds a quantity measured on a set of rows after each round.
+// Curve has the values of a quantity that was measured on a set of rows after each round of
+// training.
 type Curve struct {
 	Name   string
 	Values []float64
 }
 
-// Describer is a Model with a Description besides its summary.
+// Describer is a Model that has a Description in addition to its summary.
 type Describer interface {
-	// Describe describes the model; feature names the features by their numbers.
+	// Describe describes the model. feature returns the name of the feature with number i.
 	Describe(feature func(i int) string) Description
 }
 
-// AddVectors adds a table with a number and a vector for each cluster.
+// AddVectors adds a table with a row for each cluster, which has numbers[c] and vectors[c]. The
+// parameters each and what are the headings of the columns of cluster numbers and of
+// numbers[c].
 func (d *Description) AddVectors(title, each, what string, numbers []float64, vectors [][]float64, feature func(i int) string) {
 	for i := range len(vectors[0]) {
 		d.Features = append(d.Features, feature(i))
@@ -76,7 +80,8 @@ func (d *Description) AddVectors(title, each, what string, numbers []float64, ve
 	d.Tables = append(d.Tables, t)
 }
 
-// AddCoefficients adds a table of coefficients, a column for each class where there are several.
+// AddCoefficients adds a table of coefficients. It has a column for each class if there are
+// several rows of coefficients.
 func (d *Description) AddCoefficients(coefficients [][]float64, intercepts []float64, classes []string, feature func(k int) string) {
 	t := Table{Title: "coefficients", Columns: []string{"feature"}}
 	for m := range coefficients {
@@ -110,8 +115,9 @@ func (d *Description) AddCoefficients(coefficients [][]float64, intercepts []flo
 	d.Tables = append(d.Tables, t)
 }
 
-// AddTerms adds a table of coefficients and their tests. columns names the columns of the
-// tests; the second is the statistic. The first rows are those of features.
+// AddTerms adds a table of coefficients and their significance tests. columns has the headings
+// of the columns after the estimate; the second of these must be the statistic. features has
+// the coefficients of features, for charts.
 func (d *Description) AddTerms(columns []string, rows [][]any, features []Term) {
 	t := Table{Title: "coefficients", Columns: append([]string{"feature", "estimate"}, columns...), Rows: rows}
 	d.Coefficients = append(d.Coefficients, features...)
@@ -147,8 +153,8 @@ func (d *Description) AddImportances(e *tree.Ensemble, feature func(i int) strin
 	d.Tables = append(d.Tables, t)
 }
 
-// Chosen returns a function that names the features that a model reads. columns lists them by
-// number; nil means all.
+// Chosen returns a function that returns the name of the k-th feature that a model uses.
+// columns has the numbers of these features; nil means all features.
 func Chosen(columns []int32, feature func(i int) string) func(k int) string {
 	if columns == nil {
 		return feature
@@ -156,12 +162,12 @@ func Chosen(columns []int32, feature func(i int) string) func(k int) string {
 	return func(k int) string { return feature(int(columns[k])) }
 }
 
-// largestFirst sorts the rows by size. Rows of equal size keep their order.
+// largestFirst sorts the rows by descending size. Rows of equal size keep their order.
 func (t *Table) largestFirst(size func(row []any) float64) {
 	slices.SortStableFunc(t.Rows, func(a, b []any) int { return cmp.Compare(size(b), size(a)) })
 }
 
-// largest returns the largest absolute value of the numbers, 0 where there are none.
+// largest returns the largest absolute value of the float64 values, or 0 if there are none.
 func largest(values []any) (most float64) {
 	for _, v := range values {
 		if x, ok := v.(float64); ok && math.Abs(x) > most {

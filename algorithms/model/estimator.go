@@ -2,67 +2,69 @@ package model
 
 import "github.com/superstep-ml/superstep/engine"
 
-// Estimator is a Stage that the command line can train. It is a struct of parameters whose
-// columns have the usual names: VectorCol, FeatureCols, LabelCol, WeightCol, GroupCol,
-// PredictionCol, ProbabilityCol or DecisionCol, DistanceCol, CategoricalCols; and Skip, or
-// NonFinite. The command line sets those that exist, by name.
+// Estimator is a Stage that the command line can train. It is a struct of parameters. The
+// fields that name columns must be called VectorCol, FeatureCols, LabelCol, WeightCol,
+// GroupCol, PredictionCol, ProbabilityCol or DecisionCol, DistanceCol and CategoricalCols; the
+// field about unusable rows must be called Skip or NonFinite. The command line sets those of
+// these fields that the struct has.
 type Estimator interface {
 	Stage
 	Predictor
-	// Validate returns everything that is wrong with the parameters.
+	// Validate returns all errors in the parameters.
 	Validate() error
-	// Command tells how the command line trains it.
+	// Command describes the estimator to the command line.
 	Command() Command
 }
 
-// Command is what a command line has to know about an Estimator.
+// Command has the information about an Estimator that a command line needs.
 type Command struct {
-	// Name is its name on the command line, and About says in a line what it does.
+	// Name is the estimator's name on the command line. About is a description in one line.
 	Name, About string
 	Flags       []Flag
-	// Curve says that models have a record of their training, and Coefficients that they have
-	// coefficients to draw.
+	// Curve is set if models have a record of their training. Coefficients is set if models
+	// have coefficients for a chart.
 	Curve, Coefficients bool
-	// Trees says that models consist of trees. Trees read text as categories, take missing
-	// values as they are, and give features importances.
+	// Trees is set if models consist of trees. Trees read text as categories, accept missing
+	// values, and give importances of features.
 	Trees bool
 }
 
 // Flag is a flag of a command line that sets a parameter.
 type Flag struct {
-	// Name is the name of the flag without dashes. Param is the name of the field that it sets,
-	// such as "Stochastic.Batch"; empty means none.
+	// Name is the name of the flag without dashes. Param is the name of the field that the flag
+	// sets, such as "Stochastic.Batch". It is empty if the flag sets no field.
 	Name, Param string
-	// Tag is the struct tag of the flag. The parser knows the keys help, placeholder, default,
-	// enum, required and sep, and the command line want, zero, of and reads. A flag with an
-	// enum takes one of the enum's texts.
+	// Tag is the struct tag of the flag. The flag parser interprets the keys help, placeholder,
+	// default, enum, required and sep. The command line interprets the keys want, zero, of and
+	// reads. The value of a flag with an enum must be one of the enum's texts.
 	Tag string
-	// Values maps texts of the enum to values of the parameter, where the parameter does not
-	// read text. Texts that are not in it stand for the zero value.
+	// Values maps texts of the enum to values of the parameter, if the parameter's type does
+	// not parse text. Texts that are not in Values mean the zero value.
 	Values map[string]any
-	// Words maps names of constants, as messages of the package have them, to texts of the
-	// flag.
+	// Words maps names of constants in error messages of the package to texts of the flag.
 	Words map[string]string
-	// As is a value of the type that reads the flag, if this is not the parameter's type.
+	// As is a value of the type that parses the flag, if this is not the parameter's type.
 	As any
 }
 
 // EvalFitter is a Stage that can evaluate while it trains.
 type EvalFitter interface {
-	// FitEval is Fit with rows to evaluate on, which are called "test"; nil means none.
+	// FitEval does what Fit does, and evaluates on the rows eval during training, under the
+	// name "test". If eval is nil, there is no evaluation.
 	FitEval(rows, eval *engine.Dataset) *engine.Dataset
 }
 
-// TrainingSetup is what a command line does besides training an Estimator.
+// TrainingSetup says what a command line does in addition to training an Estimator.
 type TrainingSetup struct {
-	// Tests says that there are rows to evaluate on. Prepares says that features are first made
-	// from the columns.
+	// Tests is set if there are rows for evaluation. Prepares is set if features are first
+	// computed from the columns.
 	Tests, Prepares bool
 }
 
-// SetupChecker is an Estimator with parameters that some setups do not allow.
+// SetupChecker is an Estimator with parameters that cannot be used in some setups.
 type SetupChecker interface {
-	// CheckSetup returns the conflicts between parameters and setup, in the words of flags.
+	// CheckSetup returns the conflicts between the parameters and the setup s. Messages name
+	// flags, not parameters.
 	CheckSetup(s TrainingSetup) []error
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// A model is trained and saved to a file. A program that does not know its kind loads it and
-// applies it to single rows.
+// The example trains a model and saves it to a file. It then loads the file as a program does
+// that does not know the kind of the model, and applies the model to single rows.
 func Example() {
 	type flat struct {
 		Size, Rooms, Price float64
@@ -48,7 +48,7 @@ func Example() {
 		return
 	}
 
-	// In another program, where the rows are.
+	// The following part may be another program, which has the rows.
 	file, err := model.ReadFile(path)
 	if err != nil {
 		fmt.Println(err)

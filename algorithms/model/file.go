@@ -13,34 +13,35 @@ import (
 	"github.com/superstep-ml/superstep/internal/spelling"
 )
 
-// Format is the value of the member "format" of every model.
+// Format is the value of the member "format" in every model's file.
 const Format = "superstep/model"
 
-// MaxFile is the largest size of a model's file in bytes. Models travel through jobs in a
-// column of text, which can hold no more.
+// MaxFile is the largest size of a model's file in bytes. In jobs, models are values of a text
+// column, which cannot be larger.
 const MaxFile = 1<<31 - 1
 
-// members are the keys of the object in the order in which they are hashed. The checksum comes
-// last.
+// members are the required keys of the object, in the order in which they are hashed. The
+// checksum, which is not hashed, comes last.
 var members = []string{"format", "kind", "version", "inputs", "summary", "payload", "checksum"}
 
-// File is a model's file after the checks that all kinds share.
+// File is a model's file after the checks that are common to all kinds.
 type File struct {
 	Kind    string
 	Version int
 	Inputs  []Input
 	// Summary and Payload are the members as written, without white space; see Unmarshal.
-	// Summary is "null" where there is none. If the given text had no white space, they are
-	// parts of it, and valid as long as it is not modified.
+	// Summary is "null" if there is none. If the decoded text had no white space, they are
+	// slices of it, and valid as long as it is not modified.
 	Summary, Payload json.RawMessage
-	// Reading is the zero value where the file has none.
+	// Reading is the zero value if the file has none.
 	Reading Reading
 }
 
-// Encode returns the file of a model, the same bytes for the same arguments. The version is
-// that of the kind's payload, from 1. encoding/json writes summary, which may be nil, and
-// payload; a payload that is an Appender writes itself. A NaN or an infinity in them is an
-// error, and so is text that is not UTF-8, which JSON cannot hold.
+// Encode returns the file of a model. It returns the same bytes for the same arguments. version
+// is the version of the payload's format for this kind, at least 1. summary, which may be nil,
+// and payload are encoded by encoding/json; a payload that implements Appender encodes itself.
+// Encode returns an error if they contain a NaN, an infinity, or text that is not UTF-8, which
+// JSON cannot represent.
 func Encode(kind string, version int, inputs []Input, summary, payload any) ([]byte, error) {
 	switch {
 	case kind == "":
@@ -77,7 +78,7 @@ func Encode(kind string, version int, inputs []Input, summary, payload any) ([]b
 	return text, nil
 }
 
-// appendKey appends the key of a member, by its number.
+// appendKey appends the key of a member, which is given by its index in members.
 func appendKey(text []byte, member int) []byte {
 	if member > 0 {
 		text = append(text, ',')
@@ -94,8 +95,9 @@ func appendValue(text []byte, v any) ([]byte, error) {
 	return append(text, own...), err
 }
 
-// checksumOf returns the checksum of a file. values are its other members without white space;
-// reading is nil where there is none.
+// checksumOf returns the checksum of a file. values are the values of members except the
+// checksum, without white space. reading is the value of the member reading, or nil if there is
+// none.
 func checksumOf(values []json.RawMessage, reading json.RawMessage) string {
 	h := xxh3.New()
 	_, _ = h.WriteString("{")
@@ -113,9 +115,9 @@ func checksumOf(values []json.RawMessage, reading json.RawMessage) string {
 
 func checksum(hash uint64) string { return fmt.Sprintf("xxh3:%016x", hash) }
 
-// Decode reads what Encode wrote for a kind. newest is the newest version that the caller
-// understands. Input that is truncated, altered, no model, of another kind or of a newer
-// version is an error that says so.
+// Decode decodes a file of the given kind that Encode returned. newest is the newest version
+// that the caller understands. Decode returns an error that states the problem if the file is
+// truncated, altered, not a model, of another kind or of a newer version.
 func Decode(file []byte, kind string, newest int) (*File, error) {
 	object, err := split(file)
 	if err != nil {
@@ -153,8 +155,9 @@ func Decode(file []byte, kind string, newest int) (*File, error) {
 	return f, nil
 }
 
-// DecodeParts is Decode for kinds with a summary in every file. It reads summary and payload
-// into the values pointed to, as Unmarshal does.
+// DecodeParts does what Decode does, for kinds with a summary in every file. It also decodes
+// the summary and the payload into the values to which summary and payload point, as Unmarshal
+// does.
 func DecodeParts(file []byte, kind string, newest int, summary, payload any) (*File, error) {
 	f, err := Decode(file, kind, newest)
 	if err != nil {
@@ -169,8 +172,8 @@ func DecodeParts(file []byte, kind string, newest int, summary, payload any) (*F
 	return f, nil
 }
 
-// EncodeWhole is Encode for a model that has been checked: problem says what is wrong with it,
-// or is nil.
+// EncodeWhole does what Encode does, for a model that has been checked. problem is the result
+// of the check; if it is not nil, EncodeWhole returns it as an error.
 func EncodeWhole(problem error, kind string, version int, inputs []Input, summary, payload any) ([]byte, error) {
 	if problem != nil {
 		return nil, fmt.Errorf("model of kind %q: %w", kind, problem)
@@ -178,8 +181,8 @@ func EncodeWhole(problem error, kind string, version int, inputs []Input, summar
 	return Encode(kind, version, inputs, summary, payload)
 }
 
-// Whole returns a decoded model, or, if problem says what is wrong with it, an error about
-// that.
+// Whole returns the decoded model m if problem, the result of the model's check, is nil.
+// Otherwise it returns an error about the problem.
 func Whole[M any](m *M, problem error) (*M, error) {
 	if problem != nil {
 		return nil, fmt.Errorf("model is damaged: %w", problem)
@@ -187,7 +190,7 @@ func Whole[M any](m *M, problem error) (*M, error) {
 	return m, nil
 }
 
-// KindOf returns the kind of a model's file. It checks nothing else in the file.
+// KindOf returns the kind of a model's file. It does not check version, checksum and payload.
 func KindOf(file []byte) (string, error) {
 	object, err := split(file)
 	if err != nil {
@@ -196,19 +199,19 @@ func KindOf(file []byte) (string, error) {
 	return object.kind()
 }
 
-// space is what JSON takes as white space.
+// space has the characters that are white space in JSON.
 const space = " \t\r\n"
 
-// object is a model's file by members, with white space removed.
+// object has the members of a model's file by key, without white space.
 type object map[string]json.RawMessage
 
-// split parses the file. It refuses a file that is no object, or in which an object has a key
-// twice.
+// split splits a file into its members. It returns an error if the file is not a JSON object,
+// or if an object in it has a key twice.
 func split(file []byte) (object, error) {
 	if len(file) > MaxFile {
 		return nil, fmt.Errorf("model has %d bytes: a model's file has at most %d", len(file), MaxFile)
 	}
-	// White space around the object costs no memory.
+	// Removing white space around the object takes no memory.
 	lead := len(file) - len(bytes.TrimLeft(file, space))
 	whole := len(file)
 	file = bytes.TrimRight(file[lead:], space)
@@ -242,8 +245,9 @@ func split(file []byte) (object, error) {
 	return o, nil
 }
 
-// syntaxError says whether input that is no JSON ends too early or too late. file has the white
-// space around it removed: there were lead bytes before it, and whole bytes in all.
+// syntaxError returns the error about input that is not valid JSON. It says whether the input
+// ends too early or too late. file is the input without the white space around it: lead bytes
+// were removed before it, and the whole input had whole bytes.
 func syntaxError(file []byte, lead, whole int, err error) error {
 	var syntax *json.SyntaxError
 	reader := json.NewDecoder(bytes.NewReader(file))
@@ -258,7 +262,7 @@ func syntaxError(file []byte, lead, whole int, err error) error {
 	return fmt.Errorf("model is damaged: %w", err)
 }
 
-// kind reads format and kind.
+// kind checks the member format and returns the member kind.
 func (o object) kind() (string, error) {
 	var format, kind string
 	if err := json.Unmarshal(o["format"], &format); err != nil {
@@ -273,7 +277,8 @@ func (o object) kind() (string, error) {
 	return kind, nil
 }
 
-// verify checks that the required members are there, and their checksum.
+// verify checks that all required members and no unknown members are present, and that the
+// checksum is right.
 func (o object) verify() error {
 	values := make([]json.RawMessage, len(members)-1)
 	for i, name := range members {
@@ -302,8 +307,7 @@ func (o object) verify() error {
 	return nil
 }
 
-// unknown returns the error for members that no model has. It names the first of them in order
-// of text.
+// unknown returns the error for unknown members. It names the alphabetically first one.
 func (o object) unknown() error {
 	first := ""
 	for name := range o {
@@ -317,8 +321,8 @@ func (o object) unknown() error {
 	return fmt.Errorf("it has an unknown member %q", first)
 }
 
-// Unmarshal reads a summary or payload into a value, strictly: a member without a field in the
-// value is an error, and so is a null in place of the whole.
+// Unmarshal decodes a summary or payload into the value to which into points. It is strict: it
+// returns an error for a member without a field in the value, and if text is null.
 func Unmarshal(text json.RawMessage, into any) error {
 	if string(bytes.TrimSpace(text)) == "null" {
 		return errors.New("it is null")

@@ -59,14 +59,15 @@ func TestEveryTruncationIsAnError(t *testing.T) {
 	text := file(t)
 	for n := range text {
 		_, err := model.Decode(text[:n], "ruler", 2)
-		require.Error(t, err, "%d bytes", n)
+		require.Error(t, err, "truncated after %d bytes", n)
 		if n > 0 {
 			require.ErrorContains(t, err, "truncated", "%d bytes", n)
 		}
 	}
 }
 
-// Whatever single byte changes, the file is refused.
+// TestEveryAlterationIsAnError requires an error for a file in which any single byte is
+// changed.
 func TestEveryAlterationIsAnError(t *testing.T) {
 	text := file(t)
 	for i := range text {
@@ -77,15 +78,15 @@ func TestEveryAlterationIsAnError(t *testing.T) {
 			altered := append([]byte(nil), text...)
 			altered[i] = c
 			_, err := model.Decode(altered, "ruler", 2)
-			require.Error(t, err, "%s", altered)
+			require.Error(t, err, "altered file: %s", altered)
 		}
 	}
 }
 
-// A saved file is refused if any bit of it is changed, if any byte of it is missing or doubled,
-// and if anything follows it.
+// TestEveryBitOfAFileIsCovered requires an error for a saved file in which any bit is changed
+// or any byte is missing or doubled, and for a file with text after the object.
 func TestEveryBitOfAFileIsCovered(t *testing.T) {
-	text := append(file(t), '\n') // as Save writes it
+	text := append(file(t), '\n') // the file that Save writes
 	refused := func(altered []byte, what string, at int) {
 		t.Helper()
 		_, err := model.Decode(altered, "ruler", 2)
@@ -98,7 +99,7 @@ func TestEveryBitOfAFileIsCovered(t *testing.T) {
 			refused(altered, fmt.Sprintf("bit %d", bit), i)
 		}
 		if i == len(text)-1 {
-			break // a missing or doubled line end does not matter
+			break // a missing or doubled line end is no error
 		}
 		refused(append(bytes.Clone(text[:i]), text[i+1:]...), "missing byte", i)
 		refused(append(append(bytes.Clone(text[:i]), c), text[i:]...), "repeated byte", i)
@@ -168,7 +169,8 @@ func TestEncodeRefuses(t *testing.T) {
 	}
 }
 
-// JSON cannot hold bytes that are not UTF-8: they would come back as other text.
+// TestFilesRefuseBytesThatAreNoText requires an error for bytes that are not UTF-8. JSON cannot
+// represent them: they would be read back as other text.
 func TestFilesRefuseBytesThatAreNoText(t *testing.T) {
 	type inner struct {
 		Values [][]string        `json:"values"`
@@ -243,7 +245,8 @@ func TestSaveReplacesWhole(t *testing.T) {
 	require.Equal(t, text, again)
 }
 
-// FuzzDecode: whatever is decoded encodes to a file that decodes to the same.
+// FuzzDecode requires that a file that can be decoded encodes again to a file that decodes to
+// the same values.
 func FuzzDecode(f *testing.F) {
 	text := file(f)
 	f.Add(text)
@@ -256,7 +259,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		again, err := model.Encode(file.Kind, file.Version, file.Inputs, file.Summary, file.Payload)
-		if bytes.Contains(text, []byte(`\ufffd`)) && err != nil { // the mark of lost bytes
+		if bytes.Contains(text, []byte(`\ufffd`)) && err != nil { // the escape sequence that stands for a byte that is not UTF-8
 			require.ErrorContains(t, err, "not UTF-8")
 			return
 		}

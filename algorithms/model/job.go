@@ -14,13 +14,14 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// EncodedRow is the row of a dataset that holds a model, as training queues output it.
+// EncodedRow is the row type of a dataset that holds a model, as training queues output it.
 type EncodedRow struct {
 	Model string `column:"model"`
 }
 
-// Dataset makes a model a dataset of the job: one row with the file in Column, as training
-// returns it. An error of Encode is reported as an error of the job.
+// Dataset adds a dataset to the job that contains the model m: one row with the model's file in
+// Column, like the dataset that training returns. An error of Encode becomes an error of the
+// job.
 func Dataset(b *engine.Builder, m Model) *engine.Dataset {
 	const op = "model.Dataset"
 	if m == nil {
@@ -33,8 +34,8 @@ func Dataset(b *engine.Builder, m Model) *engine.Dataset {
 	return operators.FromSlice(b, []EncodedRow{{unsafe.String(unsafe.SliceData(text), len(text))}}).Named(m.Kind() + " model")
 }
 
-// Encoded returns the file of the model that was collected under a name. The Decode of its kind
-// reads it.
+// Encoded returns the file of the model that was collected under a name. The function Decode of
+// the model's kind decodes it.
 func Encoded(result *engine.Result, name string) ([]byte, error) {
 	rows, err := engine.Rows[EncodedRow](result, name)
 	if err != nil {
@@ -43,11 +44,12 @@ func Encoded(result *engine.Result, name string) ([]byte, error) {
 	if len(rows) != 1 {
 		return nil, fmt.Errorf("result %q has %d rows: a model is one row, as training gives it", name, len(rows))
 	}
-	text := rows[0].Model // a copy, which the caller owns
+	text := rows[0].Model // engine.Rows copied the text, so the caller owns it
 	return unsafe.Slice(unsafe.StringData(text), len(text)), nil
 }
 
-// Collected reads the model that was collected under a name by the Decode of its kind.
+// Collected returns the model that was collected under a name. decode is the function Decode of
+// the model's kind.
 func Collected[M any](result *engine.Result, name string, decode func(file []byte) (M, error)) (m M, err error) {
 	file, err := Encoded(result, name)
 	if err != nil {
@@ -61,11 +63,11 @@ func Collected[M any](result *engine.Result, name string, decode func(file []byt
 }
 
 // Side returns the file of the model that an operator received by broadcast at a port. It is
-// for operators that are not added by Apply.
+// for operators that are not added by Apply or ApplyRows.
 func Side(c *engine.Context, port int) ([]byte, error) { return FileIn(c.Side(port)...) }
 
-// FileIn returns the file of the model in batches. They must have one row, as training returns
-// it.
+// FileIn returns the file of the model in batches. Together they must have one row, like the
+// dataset that training returns.
 func FileIn(batches ...engine.Batch) ([]byte, error) {
 	var file []byte
 	for _, rows := range batches {
@@ -90,8 +92,8 @@ func FileIn(batches ...engine.Batch) ([]byte, error) {
 	return file, nil
 }
 
-// BuilderOf returns the builder of a dataset. Where the dataset is nil there is no builder that
-// could record the mistake: then the job's function ends by a panic that names the operator.
+// BuilderOf returns the builder of a dataset. If the dataset is nil, there is no builder that
+// could record the error; BuilderOf then panics with an engine.Misuse that names op.
 func BuilderOf(op string, d *engine.Dataset) *engine.Builder {
 	if d == nil || d.Builder() == nil {
 		panic(engine.Misuse{Err: fmt.Errorf("%s: the dataset is nil", op)})
@@ -100,9 +102,10 @@ func BuilderOf(op string, d *engine.Dataset) *engine.Builder {
 	return d.Builder()
 }
 
-// Begin begins a training: it returns the builder of the rows. If training is impossible, it
-// also returns the dataset that training must return then; otherwise refused is nil. A problem,
-// such as one with the parameters, is reported under the name op.
+// Begin begins a training: it returns the builder of rows. If rows are poisoned or problem is
+// not nil, training is impossible; refused is then the dataset that training must return.
+// Otherwise refused is nil. problem is an error in the parameters, which Begin reports under
+// the name op.
 func Begin(op string, rows *engine.Dataset, problem error) (b *engine.Builder, refused *engine.Dataset) {
 	b = BuilderOf(op, rows)
 	switch {
@@ -114,15 +117,15 @@ func Begin(op string, rows *engine.Dataset, problem error) (b *engine.Builder, r
 	return b, refused
 }
 
-// Refuse reports a problem under the name op, with the line of the caller. It returns the
-// dataset of an operator that cannot be added.
+// Refuse reports a problem under the name op, with the source line of the caller. It returns a
+// poisoned dataset, in place of the output of the operator that cannot be added.
 func Refuse(b *engine.Builder, op string, problem error) *engine.Dataset {
 	b.Errorf("%s: %w", op, problem)
 	return b.Poisoned(op)
 }
 
-// withColumns returns the schema with columns appended. If replace is set, they take the places
-// of columns of the same names. at has the index of each.
+// withColumns returns the schema with columns appended. If replace is set, they replace
+// existing columns of the same names. at has the index of each column in the result.
 func withColumns(schema *arrow.Schema, columns []engine.Column, replace bool) (made *arrow.Schema, at []int, err error) {
 	fields := append([]arrow.Field(nil), schema.Fields()...)
 	for i, c := range columns {

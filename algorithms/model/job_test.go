@@ -96,7 +96,8 @@ func TestApplyChecksTheColumns(t *testing.T) {
 	}
 }
 
-// TestApplyRefusesNoValues: the error for a column without values names it.
+// TestApplyRefusesNoValues requires that the error about an output column without values names
+// the column.
 func TestApplyRefusesNoValues(t *testing.T) {
 	trial.Fails(t, func(b *engine.Builder) {
 		rows := operators.FromSlice(b, []point{{1}})

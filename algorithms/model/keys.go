@@ -5,9 +5,10 @@ import (
 	"fmt"
 )
 
-// checkKeys refuses an object that has a key twice, at any depth; encoding/json would take the
-// last of them. The text must be valid JSON without white space. It is walked once, byte by
-// byte, since payloads are mostly long arrays of numbers.
+// checkKeys returns an error if an object at any depth has a key twice; encoding/json would
+// accept it and use the last value. The text must be valid JSON without white space. checkKeys
+// scans it once, byte by byte, without decoding it, since payloads are mostly long arrays of
+// numbers.
 func checkKeys(text []byte) error {
 	var open []map[string]bool // for each open bracket, the keys of its object; nil for an array
 	key := false               // whether the next string is a key
@@ -43,8 +44,8 @@ func checkKeys(text []byte) error {
 	return nil
 }
 
-// stringEnd returns the index of the closing quote of a string, and whether something in it is
-// escaped.
+// stringEnd returns the index of the closing quote of the string that begins at begin, and
+// whether the string has escape sequences.
 func stringEnd(text []byte, begin int) (end int, escaped bool) {
 	for i := begin + 1; i < len(text); i++ {
 		switch text[i] {

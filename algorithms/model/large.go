@@ -7,23 +7,23 @@ import (
 	"fmt"
 )
 
-// Payloads of a hundred megabytes and more, such as those of forests, are written directly into
-// the model's file, and read in place: no copy of the text is made.
+// Payloads of large models, such as forests, may have hundreds of megabytes. They are appended
+// directly to the model's file, and decoded without a copy of their text.
 
-// Appender is a payload, or a member of one, that writes its own JSON: without white space,
-// valid, and with numbers and texts that encoding/json would write.
+// Appender is a payload, or a member of a payload, that encodes itself. AppendJSON appends
+// valid JSON without white space to dst, with numbers and texts as encoding/json writes them.
 type Appender interface {
 	AppendJSON(dst []byte) ([]byte, error)
 }
 
-// AppendApart appends the JSON of a struct, and puts what large writes in the place of a
-// member. The member must be null, and exactly once.
+// AppendApart appends the JSON of a struct, in which large encodes the value of one member. In
+// value, the member must be null, and the struct must have it exactly once.
 func AppendApart(dst []byte, value any, member string, large Appender) ([]byte, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return nil, err
 	}
-	// Quotes within texts are escaped, so this cannot be found inside one.
+	// Quotes inside strings are escaped, so this text cannot occur inside a string.
 	head, tail, ok := bytes.Cut(text, []byte(`"`+member+`":null`))
 	if !ok {
 		return nil, fmt.Errorf("there is no member %q that is null", member)
@@ -35,8 +35,8 @@ func AppendApart(dst []byte, value any, member string, large Appender) ([]byte, 
 	return append(dst, tail...), nil
 }
 
-// UnmarshalApart is Unmarshal of an object in which large reads one member. If the object does
-// not have this member, large is not called.
+// UnmarshalApart does what Unmarshal does, for an object in which large decodes one member. If
+// the object does not have this member, large is not called.
 func UnmarshalApart(text json.RawMessage, into any, member string, large json.Unmarshaler) error {
 	if !bytes.HasPrefix(text, []byte("{")) || spaced(text) || !json.Valid(text) {
 		return errors.New("it is no JSON object without white space")
@@ -70,13 +70,13 @@ func spaced(text []byte) bool {
 	return false
 }
 
-// place is a member of an object, with the range of its value in the text.
+// place has the name of a member of an object, and the range of the member's value in the text.
 type place struct {
 	name       string
 	begin, end int
 }
 
-// cut finds the members of an object, which is valid JSON without white space.
+// cut returns the members of an object. text must be valid JSON without white space.
 func cut(text []byte) (found []place) {
 	for i := 1; i < len(text) && text[i] != '}'; {
 		end, _ := stringEnd(text, i)
@@ -91,7 +91,7 @@ func cut(text []byte) (found []place) {
 	return found
 }
 
-// valueEnd returns the index after the value that begins at at.
+// valueEnd returns the index after the value that begins at index at.
 func valueEnd(text []byte, at int) int {
 	for depth := 0; at < len(text); at++ {
 		switch text[at] {

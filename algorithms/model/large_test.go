@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// list is a member that reads and writes itself.
+// list is a member that encodes and decodes itself.
 type list []int
 
 func (l list) AppendJSON(dst []byte) ([]byte, error) {
@@ -28,7 +28,8 @@ func (l *list) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// holder has a member that is written apart, and a text that looks like this member.
+// holder has the member list, which AppendApart encodes separately. Tests set its name to a
+// text that looks like this member.
 type holder struct {
 	Name string `json:"name"`
 	List *list  `json:"list"`
@@ -42,7 +43,8 @@ func (h holder) AppendJSON(dst []byte) ([]byte, error) {
 	return model.AppendApart(dst, small, "list", *h.List)
 }
 
-// A member that is written and read apart has the bytes that encoding/json gives.
+// TestApart requires that AppendApart gives the bytes of encoding/json, and that UnmarshalApart
+// decodes them.
 func TestApart(t *testing.T) {
 	l := list{1, 2, 3}
 	h := holder{`"list":null,{[\`, &l, 7}

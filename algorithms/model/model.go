@@ -2,47 +2,48 @@ package model
 
 import "github.com/superstep-ml/superstep/engine"
 
-// Column names the text column that holds an encoded model. Training returns a dataset of one
-// row with this column.
+// Column is the name of the text column that holds an encoded model. Training returns a dataset
+// of one row with this column.
 const Column = "model"
 
 // Model is a trained model of any kind. It is immutable once trained or read, and safe
 // for concurrent use.
 type Model interface {
-	// Kind names the algorithm, as in the file.
+	// Kind returns the name of the algorithm, as in the file.
 	Kind() string
-	// Encode returns the model's file, the same bytes for the same model.
+	// Encode returns the model's file. It returns the same bytes for the same model.
 	Encode() ([]byte, error)
 	// Inputs are the columns that the model reads.
 	Inputs() []Input
-	// Transform adds what the model computes to a dataset of the job: predictions, or
-	// transformed columns.
+	// Transform adds the columns that the model computes to a dataset of the job: predictions,
+	// or transformed columns.
 	Transform(rows *engine.Dataset) *engine.Dataset
 }
 
 // Input is a column that a model reads.
 type Input struct {
 	Column string `json:"column"`
-	Type   string `json:"type"` // as schemas print it
+	Type   string `json:"type"` // the type, as schemas print it
 }
 
-// Stage is a stage of a pipeline: it is trained on rows and then transforms rows. The
-// parameters of estimators and preparations are stages.
+// Stage is a stage of a pipeline: it is trained on rows and then transforms rows. The parameter
+// types of estimators and preparations implement Stage.
 type Stage interface {
-	// Kind names the algorithm.
+	// Kind returns the name of the algorithm.
 	Kind() string
 	// Fit adds training to the job and returns a dataset of one row with the encoded model in
 	// Column.
 	Fit(rows *engine.Dataset) *engine.Dataset
-	// Apply adds to rows the columns that a model from Fit computes.
+	// Apply adds to rows the columns that model computes, which Fit returned.
 	Apply(rows, model *engine.Dataset) *engine.Dataset
 }
 
 // Kind describes the models of one kind.
 type Kind struct {
 	Name   string
-	About  string // in a line
+	About  string // a description in one line
 	Decode func(file []byte) (Model, error)
-	// Estimator trains them; nil where none does.
+	// Estimator trains models of this kind. It is nil for kinds without an Estimator, such as
+	// preparations.
 	Estimator Estimator
 }

@@ -2,7 +2,7 @@ package model
 
 import "cmp"
 
-// Target is what a model predicts.
+// Target says what a model predicts.
 type Target int
 
 // The targets.
@@ -10,29 +10,31 @@ const (
 	Number Target = iota
 	Class
 	Cluster
-	Rank // a score that orders the rows of a query
+	Rank // a score by which the rows of a query are ranked
 )
 
-// Prediction is what a model adds to rows.
+// Prediction describes the columns that a model adds to rows.
 type Prediction struct {
 	Target Target
-	// Column names the predictions.
+	// Column is the name of the column of predictions.
 	Column string
-	// Scores names the column of vectors with a value for each of Labels, and Distance that of
-	// distances to the cluster. Each is "" where models of the kind have none.
+	// Scores is the name of the column of vectors with a value for each of Labels. Distance is
+	// the name of the column of distances to the cluster. Each is "" if models of the kind do
+	// not add this column.
 	Scores, Distance string
-	// Margins says that scores are no probabilities. Two classes then have one score, that of
-	// the second.
+	// Margins is set if scores are not probabilities. For two classes there is then one score,
+	// which belongs to the second class.
 	Margins bool
-	// Labels are the classes or the components, in their order. An estimator has none.
+	// Labels are the classes or the mixture components, in the order of the scores. It is nil
+	// for an estimator.
 	Labels []string
 	// With two classes, the second is predicted if its score is above Threshold; 0 means the
-	// usual threshold.
+	// default threshold.
 	Threshold float64
 }
 
-// Named returns p with the names of a model's columns, "" for the usual ones, and with its
-// labels. With labels, a Target of Number becomes Class.
+// Named returns p with the names of a model's columns and with its labels. "" leaves a name as
+// it is in p. If there are labels, a Target of Number becomes Class.
 func (p Prediction) Named(column, scores string, labels []string) Prediction {
 	p.Column, p.Scores, p.Labels = cmp.Or(column, p.Column), cmp.Or(scores, p.Scores), labels
 	if p.Target == Number && len(labels) > 0 {
@@ -41,7 +43,7 @@ func (p Prediction) Named(column, scores string, labels []string) Prediction {
 	return p
 }
 
-// Classes returns the labels of a model that predicts classes, else nil.
+// Classes returns Labels if the model predicts classes, else nil.
 func (p Prediction) Classes() []string {
 	if p.Target != Class {
 		return nil
@@ -51,12 +53,12 @@ func (p Prediction) Classes() []string {
 
 // Predictor is a Model that predicts, or a Stage that trains one.
 type Predictor interface {
-	// Predicts tells what is predicted. A Stage returns the usual names of columns, even if it
-	// was given others.
+	// Predicts describes the predictions. A Stage returns the default names of columns, even if
+	// its parameters set other names.
 	Predicts() Prediction
 }
 
-// PredictionOf returns what a model or stage predicts, and whether it predicts.
+// PredictionOf returns the result of Predicts and true if of is a Predictor, else false.
 func PredictionOf(of any) (Prediction, bool) {
 	if p, ok := of.(Predictor); ok {
 		return p.Predicts(), true

@@ -12,17 +12,19 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Reader reads rows of batches into cells. Dates become days and timestamps microseconds since
-// 1970; integers above 2^63-1 become the nearest number. It is used by one goroutine at a time.
+// Reader reads rows of batches into cells. A date becomes the number of days since 1970, and a
+// timestamp the number of microseconds. An integer above 2^63-1 becomes the nearest float64.
+// Only one goroutine at a time may use a Reader.
 type Reader struct {
 	cells   []int // cells to fill
-	columns []int // their columns in the batch
+	columns []int // by cell of cells: the index of its column in the batch
 	get     []func(row int, c *Cell)
 }
 
-// NewReader returns a reader that fills cells of a layout from columns of the schema. The
-// layout's first cells must be these columns. The reader fills only cells that a model reads
-// which is bound to the layout. A column of a type that no cell can hold is an error.
+// NewReader returns a reader that fills cells of a layout from columns of the schema. The first
+// cells of the layout must be the columns of the schema, in order. The reader fills only cells
+// that are read by a model that is bound to the layout. NewReader returns an error if such a
+// column has a type that a cell cannot hold.
 func NewReader(schema engine.Schema, l *Layout) (*Reader, error) {
 	r := &Reader{}
 	for i, f := range schema.Columns() {
@@ -38,7 +40,7 @@ func NewReader(schema engine.Schema, l *Layout) (*Reader, error) {
 	return r, nil
 }
 
-// CheckCell returns an error if no cell can hold the values of a column.
+// CheckCell returns an error if a cell cannot hold the values of a column.
 func CheckCell(column engine.Column) error {
 	dt, err := batch.ParseType(column.Type)
 	if err != nil {
@@ -50,7 +52,7 @@ func CheckCell(column engine.Column) error {
 	return fmt.Errorf("column %q is %s: want numbers, bools, text, dates or vectors", column.Name, column.Type)
 }
 
-// Reset points the reader at a batch, which is borrowed until the next Reset.
+// Reset sets the batch from which Read reads. The batch is borrowed until the next Reset.
 func (r *Reader) Reset(in engine.Batch) {
 	rows := arrowrows.Record(in)
 	for i, column := range r.columns {
@@ -58,14 +60,14 @@ func (r *Reader) Reset(in engine.Batch) {
 	}
 }
 
-// Read fills the cells of a row. Text and vectors point into the batch's memory.
+// Read fills the cells of a row. Text and vectors in cells refer to the batch's memory.
 func (r *Reader) Read(row int, cells []Cell) {
 	for i, get := range r.get {
 		get(row, &cells[r.cells[i]])
 	}
 }
 
-// getter returns the function that reads a column.
+// getter returns a function that reads a value of a column into a cell.
 func getter(column arrow.Array) func(row int, c *Cell) {
 	get := valueGetter(column)
 	if column.NullN() == 0 {
@@ -124,7 +126,7 @@ func integers[T ~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32](v
 	return func(row int, c *Cell) { c.SetInt(int64(values[row])) }
 }
 
-// vectorGetter reads a column of vectors.
+// vectorGetter returns a function that reads a vector of a column into a cell.
 func vectorGetter(column arrow.Array) func(row int, c *Cell) {
 	switch a := column.(type) {
 	case *array.FixedSizeList:
@@ -145,7 +147,7 @@ func vectorGetter(column arrow.Array) func(row int, c *Cell) {
 			c.SetSparse(size, col[lo:hi], val[from:to])
 		}
 	}
-	return func(_ int, c *Cell) { c.SetNull() } // NewReader admits no other
+	return func(_ int, c *Cell) { c.SetNull() } // not reached: NewReader admits no other type
 }
 
 func items(values arrow.Array, bounds func(row int) (int, int)) func(row int, c *Cell) {

@@ -10,13 +10,14 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Reading tells how the training files of a model were read, where that was not the default.
-// Other files for the model have to be read alike. The zero value means the default.
+// Reading says how the training files of a model were read, if they were not read by default.
+// Other data files for the model must be read in the same way. The zero value means the
+// default.
 type Reading struct {
-	// Nulls are the spellings of a missing value besides the empty cell; nil means the usual
-	// ones.
+	// Nulls are the texts that mean a missing value, in addition to the empty cell; nil means
+	// the default texts.
 	Nulls []string `json:"nulls,omitempty"`
-	// ZeroBased says that indices of LibSVM files count from 0.
+	// ZeroBased is set if indices of LibSVM files count from 0.
 	ZeroBased bool `json:"zero_based,omitempty"`
 }
 
@@ -25,7 +26,8 @@ const readingMember = "reading"
 
 func (r Reading) says() bool { return len(r.Nulls) > 0 || r.ZeroBased }
 
-// Validate refuses a Reading that says nothing, or that has a spelling twice.
+// Validate returns an error for a Reading that is the zero value, or has an empty text or a
+// text twice in Nulls.
 func (r Reading) Validate() error {
 	for i, n := range r.Nulls {
 		switch {
@@ -41,8 +43,8 @@ func (r Reading) Validate() error {
 	return nil
 }
 
-// WithReading puts r into a model's file, which Encode returned, and returns the new file. If r
-// is the zero value, that is the file itself.
+// WithReading returns a model's file with r as the member reading. file must be a result of
+// Encode. If r is the zero value, WithReading returns file itself.
 func WithReading(file []byte, r Reading) ([]byte, error) {
 	if !r.says() {
 		return file, nil
@@ -71,11 +73,11 @@ func WithReading(file []byte, r Reading) ([]byte, error) {
 	return append(text[:len(text)-1], `,"checksum":"`+sum+`"}`...), nil
 }
 
-// ReadingOf returns the Reading in a model's file of any kind; the zero value where there is
-// none. Unlike Decode it does not check the rest of the file.
+// ReadingOf returns the Reading in the file of a model of any kind, or the zero value if there
+// is none. Unlike Decode, it does not check the rest of the file.
 func ReadingOf(file []byte) (Reading, error) {
 	if !bytes.Contains(file, []byte(readingMember)) && !bytes.Contains(file, []byte(`\u`)) {
-		return Reading{}, nil // a large file without the member is not parsed
+		return Reading{}, nil // avoids parsing a large file that lacks the member
 	}
 	o, err := split(file)
 	if err != nil {
@@ -84,7 +86,7 @@ func ReadingOf(file []byte) (Reading, error) {
 	return o.reading()
 }
 
-// reading reads the member, which need not be there.
+// reading returns the decoded member reading, or the zero value if there is none.
 func (o object) reading() (r Reading, err error) {
 	value, ok := o[readingMember]
 	if !ok {

@@ -11,7 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// The checksum of a file covers its Reading, and files without one are as they were.
+// TestReading requires that the checksum of a file covers its Reading, and that files without a
+// Reading do not change.
 func TestReading(t *testing.T) {
 	plain, err := model.Encode("toy", 1, nil, nil, map[string]int{"a": 1})
 	require.NoError(t, err)
@@ -34,7 +35,7 @@ func TestReading(t *testing.T) {
 	require.Equal(t, said, f.Reading)
 	require.JSONEq(t, `{"a":1}`, string(f.Payload))
 
-	// White space and the order of members may change, the value may not.
+	// White space and the order of members may change, but not the value of the member.
 	open := strings.Index(string(file), `,"reading"`)
 	behind := strings.Index(string(file), `,"checksum"`)
 	moved := "{ " + string(file[open+1:behind]) + ", " + string(file[1:open]) + string(file[behind:])

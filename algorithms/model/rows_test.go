@@ -18,7 +18,8 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// copier is a model for tests: it copies a column and applies change to its cells.
+// copier is a model for tests. It copies the column from to a new column, and applies change to
+// the copied cells.
 type copier struct {
 	ruler
 	from   string
@@ -40,7 +41,7 @@ func (m copier) Bind(l *model.Layout) (model.Step, error) {
 	}, nil
 }
 
-// copied adds the operator.
+// copied adds the operator that applies m to rows.
 func copied(rows *engine.Dataset, m copier, kind arrow.DataType, nullable bool) *engine.Dataset {
 	return model.ApplyRows("test.Copy", rows, model.Dataset(rows.Builder(), ruler{Length: 1}), model.RowApplication{
 		Op: "Copy", Outputs: arrowrows.Columns([]arrow.Field{{Name: "copy", Type: kind, Nullable: nullable}}),
@@ -82,7 +83,7 @@ func everything(b *engine.Builder) *engine.Dataset {
 	})
 }
 
-// Cells hold values of every type, and give them back.
+// TestCellsHoldEveryType requires that values of every type pass through cells unchanged.
 func TestCellsHoldEveryType(t *testing.T) {
 	var names []string
 	trial.Run(t, func(b *engine.Builder) {
@@ -153,7 +154,8 @@ func TestRowsThatDoNotFit(t *testing.T) {
 	}, "row 0 of the shard:", "is too much")
 }
 
-// Rows that a model leaves out are not there, wherever batches and shards end.
+// TestRowsLeftOut requires that rows that a model leaves out are missing in the output, at all
+// batch sizes and numbers of shards.
 func TestRowsLeftOut(t *testing.T) {
 	build := func(b *engine.Builder) {
 		rows := operators.FromSlice(b, []point{{1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11}})

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// ruler is a model for tests: it measures the column x in units of its length.
+// ruler is a model for tests. It divides the column x by its length.
 type ruler struct {
 	Length float64 `json:"length"`
 }

@@ -6,8 +6,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/wholefile"
 )
 
-// Save writes the text of a model's Encode and a line end to a file. It writes a temporary file
-// and renames it, so that the file is either the old one or the whole new one.
+// Save writes the result of a model's Encode and a line end to a file. It writes a temporary
+// file and renames it, so the file is replaced atomically: after a failure it is still the old
+// file.
 func Save(path string, m Model) error {
 	text, err := m.Encode()
 	if err != nil {
@@ -19,7 +20,8 @@ func Save(path string, m Model) error {
 	return nil
 }
 
-// Load reads a file that Save wrote. decode is the Decode of its kind.
+// Load returns the model in a file that Save wrote. decode is the function Decode of the
+// model's kind.
 func Load[M any](path string, decode func(file []byte) (M, error)) (m M, err error) {
 	file, err := ReadFile(path)
 	if err != nil {
@@ -32,8 +34,9 @@ func Load[M any](path string, decode func(file []byte) (M, error)) (m M, err err
 	return m, nil
 }
 
-// ReadFile reads a file that Save wrote. The Decode of its kind reads the result; see KindOf. A
-// file larger than MaxFile is refused before it is read.
+// ReadFile returns the contents of a file that Save wrote. The function Decode of the model's
+// kind decodes them; see KindOf. For a file larger than MaxFile, ReadFile returns an error
+// without reading the file.
 func ReadFile(path string) ([]byte, error) {
 	text, err := wholefile.Read(path, MaxFile)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// allocated returns the bytes that a function allocates.
+// allocated returns the number of bytes that f allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -40,7 +40,7 @@ func TestReadFileTakesTheMemoryOfTheFile(t *testing.T) {
 	_, err = model.ReadFile(dir)
 	require.ErrorContains(t, err, "it is a directory")
 
-	// A file to which nothing is written takes no room on the disk.
+	// The file is sparse: it has a size but takes no space on the disk.
 	require.NoError(t, os.Truncate(path, model.MaxFile+1))
 	require.Less(t, allocated(func() { _, err = model.ReadFile(path) }), uint64(1<<20))
 	require.ErrorContains(t, err, "it has 2147483648 bytes: the limit is 2147483647")

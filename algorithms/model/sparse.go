@@ -2,14 +2,15 @@ package model
 
 import "fmt"
 
-// CheckSparse tells what is wrong with the sparse vector in a cell. The vector must have as
-// many indices as values. The indices must ascend, and lie between 0 and size-1, where size is
-// what the reader of the cell expects. The size that the vector declares must be the same,
-// unless it is 0, which leaves it open. A negative size stands for any: then only the declared
-// size bounds the indices. A cell of another kind passes.
+// CheckSparse returns an error if the sparse vector in a cell is not valid. The vector must
+// have as many indices as values. The indices must ascend and be in 0..size-1, where size is
+// the size that the reader of the cell expects. The size that the vector declares must equal
+// size, or be 0, which means that it declares no size. If size is negative, any size is
+// accepted, and the indices must be below the declared size, if there is one. For a cell of
+// another kind, CheckSparse returns nil.
 //
-// Callers can put anything into cells, so code that computes with indices calls CheckSparse
-// first. Without an error it allocates nothing.
+// Callers can store any vector in a cell, so code that uses indices calls CheckSparse first. If
+// there is no error, CheckSparse does not allocate memory.
 func (c *Cell) CheckSparse(size int) error {
 	if c.Kind != SparseCell {
 		return nil
@@ -29,7 +30,7 @@ func (c *Cell) CheckSparse(size int) error {
 		}
 		last = j
 	}
-	// The last index is the largest.
+	// Indices ascend, so the last index is the largest.
 	switch {
 	case size >= 0 && int(last) >= size:
 		return fmt.Errorf("it has a component %d, the model was trained on %d components", last, size)
@@ -39,7 +40,8 @@ func (c *Cell) CheckSparse(size int) error {
 	return nil
 }
 
-// misplaced returns the error for index j after the index last; -1 stands for no index before.
+// misplaced returns the error for index j after the index last. last is -1 if j is the first
+// index.
 func (c *Cell) misplaced(last, j int32) error {
 	switch {
 	case j < 0:

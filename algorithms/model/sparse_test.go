@@ -14,7 +14,7 @@ func TestCheckSparse(t *testing.T) {
 		indices  []int32
 		values   []float64
 		size     int
-		want     string // "" for none
+		want     string // part of the error; "" for no error
 	}{
 		{3, []int32{0, 2}, []float64{1, 2}, 3, ""},
 		{0, []int32{0, 2}, []float64{1, 2}, 3, ""},

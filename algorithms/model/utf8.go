@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// replaced is what encoding/json writes in place of a byte that is no UTF-8. It writes the
-// character U+FFFD itself, like other text, as its three bytes.
+// replaced is the escape sequence that encoding/json writes instead of a byte that is not
+// UTF-8. If a text contains the character U+FFFD itself, encoding/json writes its three bytes.
 const replaced = `\ufffd`
 
-// checkUTF8 refuses JSON with bytes that are no UTF-8. The JSON must be valid and without white
-// space. If written says that encoding/json has just written it, replaced bytes are refused as
-// well, since such text would read back changed. The error names the member.
+// checkUTF8 returns an error if text, which must be valid JSON without white space, has bytes
+// that are not UTF-8. If written is set, encoding/json has written the text; then replaced
+// bytes are an error too, since the text would read back changed. The error names the member.
 func checkUTF8(text []byte, written bool) error {
 	at := -1
 	if !utf8.Valid(text) {
@@ -48,8 +48,9 @@ func checkUTF8(text []byte, written bool) error {
 	return fmt.Errorf("%s %s%s has bytes that are not UTF-8, which no model's file can hold: write it in UTF-8", where, bytes.ToValidUTF8(value, []byte(replaced)), more)
 }
 
-// findReplaced returns the index of the first replaced byte, -1 if there is none. After an odd
-// number of backslashes, the backslash of the escape is itself escaped.
+// findReplaced returns the index of the first escape sequence of a replaced byte, or -1 if
+// there is none. After an odd number of backslashes, the text `\ufffd` is not an escape
+// sequence, because its own backslash is escaped.
 func findReplaced(text []byte) int {
 	for at := 0; ; {
 		i := bytes.Index(text[at:], []byte(replaced))
@@ -68,8 +69,9 @@ func findReplaced(text []byte) int {
 	}
 }
 
-// stringAround finds the string around the byte at at. It returns where the string begins, and
-// the path of the keys that lead to it, such as "params.columns".
+// stringAround finds the string that contains the byte with index at. It returns the index at
+// which the string begins, and the path of keys that leads to the string, such as
+// "params.columns".
 func stringAround(text []byte, at int) (begin int, member string) {
 	var path []string // for each open bracket, the current key; "" for an array
 	var object []bool
@@ -86,7 +88,7 @@ func stringAround(text []byte, at int) (begin int, member string) {
 		case '"':
 			end, _ := stringEnd(text, i)
 			if end > at {
-				begin, at = i, i // which ends the walk
+				begin, at = i, i // at = i ends the loop
 				break
 			}
 			if key {

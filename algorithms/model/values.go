@@ -2,39 +2,41 @@ package model
 
 import "github.com/superstep-ml/superstep/algorithms/tree"
 
-// Treatment says how a model treats rows with a missing value, or with a category that training
-// has not seen.
+// Treatment says how a model treats a missing value, or a category that training has not seen.
 type Treatment int
 
 const (
-	Untold      Treatment = iota // not known
-	Taken                        // the value counts like others
-	FilledIn                     // another value is put in its place
+	Untold      Treatment = iota // it is not known
+	Taken                        // the value is used like any other value
+	FilledIn                     // the value is replaced by another value
 	LeftOut                      // the row is left out
 	Unpredicted                  // the row gets no prediction
-	LikeMissing                  // the category goes where missing values go
+	LikeMissing                  // the category counts as a missing value
 	LikeAverage                  // the category counts as the average of the categories
-	LikeNone                     // the category counts as none of them
+	LikeNone                     // the category counts as none of the known categories
 )
 
-// Treater is a Model that tells how it treats such values in a column that it reads.
+// Treater is a Model that reports how it treats missing values and unseen categories in a
+// column that it reads.
 type Treater interface {
 	Treats(column string) (missing, unseen Treatment)
 }
 
-// Categories are the categories that training has seen, by the columns that a model reads.
+// Categories are the categories that training has seen, by the names of the columns that a
+// model reads.
 type Categories struct {
-	Values map[string][]string // of text
-	Codes  map[string][]int32  // of whole numbers
-	Rows   int64               // number of training rows; 0 where it is not known
+	Values map[string][]string // categories that are text
+	Codes  map[string][]int32  // categories that are integer codes
+	Rows   int64               // number of training rows; 0 if it is not known
 }
 
-// Categorizer is a Model that keeps categories.
+// Categorizer is a Model that stores the categories that training has seen.
 type Categorizer interface {
 	Categories() Categories
 }
 
-// TreeCategories returns the categories of an ensemble that was trained on so many rows.
+// TreeCategories returns the categories of an ensemble. rows is the number of rows on which it
+// was trained.
 func TreeCategories(e *tree.Ensemble, rows int64) Categories {
 	c := Categories{Values: map[string][]string{}, Codes: map[string][]int32{}, Rows: rows}
 	for j, values := range e.Categories {
@@ -50,14 +52,15 @@ func TreeCategories(e *tree.Ensemble, rows int64) Categories {
 	return c
 }
 
-// Deriver is a Model that makes a new column from each of some columns, with the same meaning.
+// Deriver is a Model that makes a new column from each of several columns. A new column has the
+// same meaning as the column from which it is made.
 type Deriver interface {
-	// Derives returns the columns read and the columns made of them, in the same order. There
-	// is at least one.
+	// Derives returns the columns that are read and the columns that are made of them, in the
+	// same order. There is at least one of each.
 	Derives() (from, made []string)
 }
 
-// Naming gives columns and their values the texts that stand for them in names of components.
+// Naming returns the texts that represent columns and their values in the names of components.
 type Naming interface {
 	Column(name string) string
 	Value(text string) string
@@ -65,8 +68,8 @@ type Naming interface {
 
 // ComponentNamer is a Model that makes vectors whose components have names.
 type ComponentNamer interface {
-	// ComponentNames returns the names of the components of a column that the model makes; nil
-	// for other columns. before returns those of a column that the model reads; nil where they
-	// are not known.
+	// ComponentNames returns the names of the components of a column that the model makes, or
+	// nil for other columns. before returns the names of the components of a column that the
+	// model reads, or nil if they are not known.
 	ComponentNames(column string, n Naming, before func(column string) []string) []string
 }

@@ -13,15 +13,16 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// writer gathers cells of rows into columns.
+// writer collects cells of rows in columns.
 type writer struct {
 	fields []arrow.Field
-	cells  []int // by field: the cell that it takes its values from
+	cells  []int // by field: the index of the cell that has its value
 	build  *batch.RecordBuilder
 	put    []func(c *Cell) error
 }
 
-// newWriter returns a writer of columns with memory of mem.
+// newWriter returns a writer of the columns outputs. cells[i] is the index of the cell for
+// outputs[i]. Memory is allocated from mem.
 func newWriter(mem columnar.Allocator, outputs []engine.Column, cells []int) (*writer, error) {
 	schema, err := columnar.NewSchema(outputs...)
 	if err != nil {
@@ -57,12 +58,13 @@ func (w *writer) append(row []Cell) error {
 	return nil
 }
 
-// columns returns the columns of the rows appended. The caller owns them.
+// columns returns the columns of the rows that were appended. The caller owns them.
 func (w *writer) columns() ([]arrow.Array, error) { return w.build.NewColumns() }
 
 func (w *writer) release() { w.build.Release() }
 
-// putter returns the function that appends cells to a builder of a type.
+// putter returns a function that appends a cell, which is not null, to a builder of the type
+// dt.
 func putter(builder array.Builder, dt arrow.DataType) func(c *Cell) error {
 	switch b := builder.(type) {
 	case *array.BooleanBuilder:
@@ -129,7 +131,8 @@ func numbers(dt arrow.DataType, put func(v float64) bool) func(c *Cell) error {
 	}
 }
 
-// whole takes integers, and numbers that are integers, within bounds.
+// whole returns a function that appends integers, and floats with integer values. Values
+// outside least..most are errors.
 func whole(dt arrow.DataType, least, most int64, put func(v int64)) func(c *Cell) error {
 	return func(c *Cell) error {
 		v := c.Int
@@ -148,7 +151,8 @@ func whole(dt arrow.DataType, least, most int64, put func(v int64)) func(c *Cell
 	}
 }
 
-// vectors appends dense vectors of dim components; with 0, of any number.
+// vectors returns a function that appends dense vectors of dim components, or of any number of
+// components if dim is 0.
 func vectors(dt arrow.DataType, open func(), items array.Builder, dim int) func(c *Cell) error {
 	return func(c *Cell) error {
 		if c.Kind != DenseCell {
@@ -170,7 +174,8 @@ func vectors(dt arrow.DataType, open func(), items array.Builder, dim int) func(
 	}
 }
 
-// sparse appends sparse vectors, whose indices must ascend below the declared size.
+// sparse returns a function that appends sparse vectors. The indices must ascend and be below
+// the size in the type dt.
 func sparse(b *array.StructBuilder, dt arrow.DataType) func(c *Cell) error {
 	size := batch.VectorDim(dt)
 	indices, values := b.FieldBuilder(0).(*array.ListBuilder), b.FieldBuilder(1).(*array.ListBuilder)

@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// BenchmarkScorer scores one passenger through six stages.
+// BenchmarkScorer measures a Scorer with six stages on one passenger.
 func BenchmarkScorer(b *testing.B) {
 	job := engine.Anonymous(func(b *engine.Builder) error {
 		engine.Collect(passengers().Fit(titanic(b)), "model")

@@ -1,5 +1,5 @@
 // Package pipeline chains preparations and an estimator. The chain is trained, saved and
-// applied as one.
+// applied as a unit.
 //
 //	p := pipeline.Pipeline{Stages: []model.Stage{
 //		prepare.Imputer{Columns: []string{"age"}, Strategy: prepare.Median},
@@ -7,11 +7,11 @@
 //		prepare.VectorAssembler{Columns: []string{"age", "sex"}},
 //		kmeans.Params{VectorCol: "features", K: 3},
 //	}}
-//	trained := p.Fit(rows)                     // all stages, in the one job
+//	trained := p.Fit(rows)                     // trains all stages in one job
 //	scored := p.Apply(rows, trained)
 //
-// Each stage is trained on the output of the stages before it. The result is one model, in
-// one file, which holds the models of the stages:
+// Each stage is trained on the output of the stages before it. The result is one model with one
+// file, which contains the models of the stages:
 //
 //	m, err := pipeline.ModelOf(result, "model")
 //	err = m.Save("model.json")
@@ -20,11 +20,11 @@
 //
 // # Single rows
 //
-// A Scorer computes single rows without a job, with the bits that a job gives. It is made
-// once and may be used by any number of goroutines. Each goroutine has rows of its own and
-// fills them again and again without allocating:
+// A Scorer applies a model to single rows without a job. The results have the same bits as in a
+// job. A Scorer is created once and may be used by any number of goroutines. Each goroutine
+// needs its own Row, which it reuses without allocating memory:
 //
-//	s, err := m.Scorer("age", "sex")           // the columns that the caller has
+//	s, err := m.Scorer("age", "sex")           // the columns that the caller will set
 //	row := s.NewRow()                          // one for each goroutine
 //	row.Input(0).SetFloat(31)
 //	row.Input(1).SetText("female")
@@ -33,7 +33,8 @@
 //
 // # The file
 //
-// The file has the format of package model, with kind "pipeline" and the payload
+// The file of a pipeline has the format of package model, with the kind "pipeline" and the
+// payload
 //
 //	{"stages": [{…}, {…}]}                     the files of the stages' models, in order
 //

@@ -17,8 +17,9 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// Estimators can be the last stage of a pipeline. A job that has only the model, and a scorer,
-// give the same columns as the job that trained the pipeline.
+// TestEstimatorsInPipelines requires that estimators can be the last stage of a pipeline, and
+// that a job that only applies the model, and a Scorer, give the same columns as the job that
+// trained the pipeline.
 func TestEstimatorsInPipelines(t *testing.T) {
 	for name, estimator := range map[string]model.Stage{
 		"kmeans":   kmeans.Params{VectorCol: "features", K: 4},
@@ -54,7 +55,7 @@ func TestEstimatorsInPipelines(t *testing.T) {
 	}
 }
 
-// checkScorer compares a column of the job with the values that a scorer computes.
+// checkScorer compares a column of a job's result with the values that a Scorer computes.
 func checkScorer(t *testing.T, m *pipeline.Model, column string, r *engine.Result) {
 	t.Helper()
 	recs, err := arrowbridge.Records(r, "made")

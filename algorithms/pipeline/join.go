@@ -14,14 +14,15 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// The dataset of a pipeline's model has one row. It has the file in model.Column, and all
-// further columns of the datasets of the stages' models, such as the type of a classifier's
-// labels. Column c of stage i is named "i.c".
+// The dataset of a pipeline's model has one row. It has the file in model.Column. It also has
+// the further columns of the datasets of the stages' models, such as the column that carries
+// the type of a classifier's labels. Column c of stage i is named "i.c".
 
-// besides returns the name, in the pipeline's dataset, of a column of a stage's model.
+// besides returns the name that a further column of a stage's dataset has in the pipeline's
+// dataset.
 func besides(stage int, column string) string { return strconv.Itoa(stage) + "." + column }
 
-// join adds the operator that makes the model of a pipeline from the models of its stages.
+// join adds the operator that builds the model of a pipeline from the models of its stages.
 func join(b *engine.Builder, models []*engine.Dataset) *engine.Dataset {
 	fields := []arrow.Field{{Name: model.Column, Type: arrow.BinaryTypes.String}}
 	var ports []engine.Port
@@ -48,8 +49,8 @@ func join(b *engine.Builder, models []*engine.Dataset) *engine.Dataset {
 	})
 }
 
-// joiner is the operator behind join. The first stage's model comes as rows; the others come
-// by broadcast.
+// joiner is the operator that join adds. It receives the model of the first stage as rows, and
+// the other models by broadcast.
 type joiner struct {
 	engine.BaseOperator
 	schema *arrow.Schema
@@ -57,7 +58,7 @@ type joiner struct {
 	sides  []arrow.Record
 }
 
-// Open takes the models that come by broadcast.
+// Open reads the models that were broadcast.
 func (j *joiner) Open(c *engine.Context) error {
 	for i := 1; i < j.stages; i++ {
 		var one arrow.Record
@@ -78,7 +79,7 @@ func (j *joiner) Open(c *engine.Context) error {
 	return nil
 }
 
-// Process makes the row.
+// Process emits the row of the pipeline's model.
 func (j *joiner) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
 	rows := arrowrows.Record(in)
 	if rows.NumRows() == 0 {
@@ -112,7 +113,7 @@ func (j *joiner) Process(c *engine.Context, _, shard int, in engine.Batch, out e
 	return emitText(c, shard, j.schema, string(file), columns, out)
 }
 
-// emitText emits a row whose first column is text.
+// emitText emits a row that has text as its first column, followed by columns[1:].
 func emitText(c *engine.Context, shard int, schema *arrow.Schema, text string, columns []arrow.Array, out engine.Output) error {
 	b := array.NewStringBuilder(c.Allocator)
 	defer b.Release()
@@ -142,15 +143,15 @@ func part(trained *engine.Dataset, stage, stages int) *engine.Dataset {
 	})
 }
 
-// parter is the operator behind part.
+// parter is the operator that part adds.
 type parter struct {
 	engine.BaseOperator
 	schema        *arrow.Schema
-	at            []int // places of the columns after the first
+	at            []int // indices in the input of the columns of schema; the first is not used
 	stage, stages int
 }
 
-// Process extracts the stage's model from the only row.
+// Process emits the stage's model for the row of the pipeline's model.
 func (p *parter) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
 	rows := arrowrows.Record(in)
 	k, err := batch.FindColumn(rows.Schema(), model.Column)

@@ -21,23 +21,23 @@ var _ model.Binder = (*Model)(nil)
 
 const (
 	modelVersion = 1
-	// maxDepth bounds the nesting of pipelines, as each pipeline checks the checksums of all
-	// pipelines within it.
+	// maxDepth is the largest depth to which pipelines may be nested. It bounds the time of
+	// decoding, as each pipeline verifies the checksums of all pipelines inside it.
 	maxDepth = 8
 )
 
-// payload is the file's member of that name.
+// payload is the member payload of the file.
 type payload struct {
 	Stages []json.RawMessage `json:"stages"`
 }
 
-// summary is the file's member of that name.
+// summary is the member summary of the file.
 type summary struct {
 	Kinds []string `json:"kinds"`
 }
 
-// NewModel returns a pipeline of models that are trained already, in the order in which rows
-// go through them.
+// NewModel returns a pipeline of models that have already been trained, in the order in which
+// they are applied.
 func NewModel(stages ...model.Model) (*Model, error) {
 	for i, m := range stages {
 		if m == nil {
@@ -50,7 +50,8 @@ func NewModel(stages ...model.Model) (*Model, error) {
 	return &Model{stages: slices.Clone(stages), inputs: inputsOf(stages)}, nil
 }
 
-// newModel makes a pipeline of the files of its stages.
+// newModel returns the pipeline whose stages have the given files. depth is the depth at which
+// the pipeline is nested in others.
 func newModel(files [][]byte, depth int) (*Model, error) {
 	var stages []model.Model
 	for i, file := range files {
@@ -63,7 +64,7 @@ func newModel(files [][]byte, depth int) (*Model, error) {
 	return NewModel(stages...)
 }
 
-// inputsOf returns the columns that a stage reads and no earlier stage makes.
+// inputsOf returns the columns that some stage reads and no earlier stage computes.
 func inputsOf(stages []model.Model) []model.Input {
 	layout := model.NewLayout()
 	var inputs []model.Input
@@ -74,8 +75,8 @@ func inputsOf(stages []model.Model) []model.Input {
 				inputs = append(inputs, in)
 			}
 		}
-		// Bind adds the stage's columns to the layout for the next stages. A stage that
-		// cannot compute single rows adds none here; making a Scorer of it is an error.
+		// Bind adds the stage's columns to the layout for the next stages. A stage that cannot
+		// compute single rows adds none here; NewScorer returns an error for it.
 		_, _ = catalog.Bind(s, layout)
 	}
 	return inputs
@@ -87,10 +88,10 @@ func (m *Model) Stages() []model.Model { return slices.Clone(m.stages) }
 // Kind returns "pipeline".
 func (m *Model) Kind() string { return Kind }
 
-// Inputs are the columns that a stage reads and no earlier stage makes.
+// Inputs returns the columns that some stage reads and no earlier stage computes.
 func (m *Model) Inputs() []model.Input { return slices.Clone(m.inputs) }
 
-// Encode returns the model's file, the same bytes for the same model.
+// Encode returns the model's file. It returns the same bytes for the same model.
 func (m *Model) Encode() ([]byte, error) {
 	var s summary
 	var p payload
@@ -121,8 +122,9 @@ func stageFiles(file []byte) ([][]byte, error) {
 	return files, nil
 }
 
-// Decode reads what Encode wrote. Input that is truncated, altered, of a newer version or no
-// pipeline is an error that says so. So is a stage of an unknown kind.
+// Decode decodes a file that Encode returned. It returns an error that states the problem if
+// the file is truncated, altered, of a newer version or not a pipeline, or has a stage of an
+// unknown kind.
 func Decode(file []byte) (*Model, error) { return decode(file, 0) }
 
 func decode(file []byte, depth int) (*Model, error) {
@@ -140,7 +142,7 @@ func decode(file []byte, depth int) (*Model, error) {
 	return m, nil
 }
 
-// DecodeAny reads the file of a model of any kind, pipelines among them.
+// DecodeAny decodes the file of a model of any kind, including pipelines.
 func DecodeAny(file []byte) (model.Model, error) { return decodeAny(file, 0) }
 
 func decodeAny(file []byte, depth int) (model.Model, error) {
@@ -157,7 +159,7 @@ func decodeAny(file []byte, depth int) (model.Model, error) {
 // Save writes the model to a file, as model.Save does.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
-// Load reads a model that Save wrote.
+// Load returns the model in a file that Save wrote.
 func Load(path string) (*Model, error) { return model.Load(path, Decode) }
 
 // ModelOf returns the model that was collected under a name from the dataset that
@@ -166,7 +168,7 @@ func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }
 
-// Transform adds to rows what the stages compute, one after the other.
+// Transform applies the stages to rows, one after the other.
 func (m *Model) Transform(rows *engine.Dataset) *engine.Dataset {
 	b := model.BuilderOf("pipeline.Model.Transform", rows)
 	for i, s := range m.stages {
@@ -175,8 +177,8 @@ func (m *Model) Transform(rows *engine.Dataset) *engine.Dataset {
 	return rows
 }
 
-// Dataset adds the model to the job as a dataset for Pipeline.Apply, in the form that Fit
-// returns.
+// Dataset adds a dataset to the job that contains the model, like the dataset that Pipeline.Fit
+// returns. Pipeline.Apply takes it.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
 	var parts []*engine.Dataset
 	for _, s := range m.stages {
@@ -191,7 +193,7 @@ func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
 	return join(b, parts)
 }
 
-// Bind implements model.Binder: it binds the stages one after the other.
+// Bind implements model.Binder. It binds the stages one after the other.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	var steps []model.Step
 	for i, s := range m.stages {

@@ -12,8 +12,8 @@ import (
 // Kind is the kind of a pipeline's model.
 const Kind = "pipeline"
 
-// Pipeline is a chain of stages: preparations and estimators, by their parameters, in the
-// order in which rows go through them. It is a stage itself.
+// Pipeline is a chain of stages: the parameters of preparations and estimators, in the order in
+// which they are applied. A Pipeline is itself a stage.
 type Pipeline struct {
 	Stages []model.Stage
 }
@@ -23,7 +23,7 @@ var _ model.Stage = Pipeline{}
 // Kind returns "pipeline".
 func (Pipeline) Kind() string { return Kind }
 
-// Validate returns what is wrong with the stages, as far as this is known without the rows.
+// Validate returns all errors in the stages that can be found without the rows.
 func (p Pipeline) Validate() error {
 	if len(p.Stages) == 0 {
 		return errors.New("the pipeline has no stages")
@@ -43,9 +43,9 @@ func (p Pipeline) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Fit adds the training of all stages to the job, each on the output of the stages before
-// it. It returns the model of the pipeline as a dataset of one row. Errors in a stage, when
-// the job is built or when it runs, have the stage's place, from 0, and its kind.
+// Fit adds the training of all stages to the job, each on the output of the stages before it.
+// It returns the model of the pipeline as a dataset of one row. Errors in a stage, when the job
+// is built or when it runs, name the stage's index, from 0, and its kind.
 func (p Pipeline) Fit(rows *engine.Dataset) *engine.Dataset {
 	const op = "pipeline.Fit"
 	b := model.BuilderOf(op, rows)
@@ -65,8 +65,8 @@ func (p Pipeline) Fit(rows *engine.Dataset) *engine.Dataset {
 	return join(b, models)
 }
 
-// Apply adds to rows the columns that the stages compute. trained is the model, as Fit or
-// Model.Dataset returns it.
+// Apply adds to rows the columns that the stages compute. trained is the dataset with the model
+// that Fit or Model.Dataset returned.
 func (p Pipeline) Apply(rows, trained *engine.Dataset) *engine.Dataset {
 	const op = "pipeline.Apply"
 	b := model.BuilderOf(op, rows)
@@ -92,7 +92,7 @@ func (p Pipeline) Apply(rows, trained *engine.Dataset) *engine.Dataset {
 	return rows
 }
 
-// stageName names a stage in messages by its place, from 0, and its kind.
+// stageName returns the name of a stage in messages: its index, from 0, and its kind.
 func stageName(i int, s interface{ Kind() string }) string {
 	return fmt.Sprintf("stage %d (%s)", i, s.Kind())
 }

@@ -113,7 +113,7 @@ func TestDecodeTellsWhatIsWrong(t *testing.T) {
 	require.ErrorContains(t, err, "load model")
 }
 
-// A pipeline is a stage of another.
+// TestPipelinesNest requires that a pipeline can be a stage of another pipeline.
 func TestPipelinesNest(t *testing.T) {
 	nested := pipeline.Pipeline{Stages: []model.Stage{
 		small(),
@@ -192,7 +192,7 @@ func TestPipelineTellsWhatIsWrong(t *testing.T) {
 	trial.Fails(t, func(b *engine.Builder) {
 		engine.Collect(small().Fit(operators.FromSlice(b, []person(nil))), "made")
 	}, "no rows")
-	// A model on a table without its columns, or with other types.
+	// The model is applied to rows that lack its columns, or have them with other types.
 	m := trained(t, small())
 	trial.Fails(t, func(b *engine.Builder) { m.Transform(operators.Select(people(b), "age")) }, `"city"`)
 	trial.Fails(t, func(b *engine.Builder) {

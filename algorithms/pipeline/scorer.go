@@ -7,8 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// Scorer computes single rows by a model, without a job. It is immutable; any number of
-// goroutines may use one, each with rows of its own.
+// Scorer applies a model to single rows, without a job. It is immutable. Any number of
+// goroutines may use a Scorer, each with its own rows.
 type Scorer struct {
 	layout *model.Layout
 	step   model.Step
@@ -16,18 +16,19 @@ type Scorer struct {
 	cells  map[string]int
 }
 
-// Row has the cells of a row: the columns that the caller sets and the columns that the
-// model computes. It is for one goroutine at a time and can be reused without end.
+// Row has the cells of a row: the columns that the caller sets and the columns that the model
+// computes. Only one goroutine at a time may use a Row. It can be reused for any number of
+// rows.
 type Row struct {
 	scorer *Scorer
 	cells  []model.Cell
 }
 
-// Scorer returns a scorer of rows with the named columns, which must include the model's
-// Inputs. Without names, rows have the Inputs, in their order.
+// Scorer returns a Scorer for rows with the named columns, which must include the model's
+// Inputs. If no columns are named, rows have the columns of Inputs, in their order.
 func (m *Model) Scorer(columns ...string) (*Scorer, error) { return NewScorer(m, columns...) }
 
-// NewScorer is Model.Scorer for a model of any kind.
+// NewScorer does what Model.Scorer does, for a model of any kind.
 func NewScorer(m model.Model, columns ...string) (*Scorer, error) {
 	if len(columns) == 0 {
 		for _, in := range m.Inputs() {
@@ -50,11 +51,11 @@ func NewScorer(m model.Model, columns ...string) (*Scorer, error) {
 	return s, nil
 }
 
-// NewRow returns a row of nulls.
+// NewRow returns a row whose cells are null.
 func (s *Scorer) NewRow() *Row { return &Row{s, s.layout.NewRow()} }
 
-// Score computes the model's columns of a row. An error names the column that cannot be
-// used. model.ErrSkip means that the model leaves the row out.
+// Score computes the cells of the model's columns in a row. Errors name the column that cannot
+// be used. model.ErrSkip means that the model leaves the row out.
 func (s *Scorer) Score(r *Row) error {
 	if r.scorer != s {
 		return fmt.Errorf("the row is another scorer's")
@@ -62,8 +63,8 @@ func (s *Scorer) Score(r *Row) error {
 	return s.step(r.cells)
 }
 
-// Input returns the i-th of the cells that the caller sets. They are in the order of the
-// columns that the scorer was made with.
+// Input returns the i-th cell that the caller sets. These cells are in the order of the columns
+// that were passed to Scorer or NewScorer. For i beyond them, Input returns nil.
 func (r *Row) Input(i int) *model.Cell {
 	if i >= r.scorer.inputs {
 		return nil
@@ -71,8 +72,9 @@ func (r *Row) Input(i int) *model.Cell {
 	return &r.cells[i]
 }
 
-// Cell returns the cell of a column once the row is scored, or nil where there is no such
-// column. Where a stage has replaced the column, it is the last one of that name.
+// Cell returns the cell of a column, or nil if there is no such column. Cells that the model
+// computes are set by Score. If a stage replaces a column, Cell returns the cell of the last
+// column of that name.
 func (r *Row) Cell(column string) *model.Cell {
 	if i, ok := r.scorer.cells[column]; ok {
 		return &r.cells[i]

@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// TestFailuresNameTheStage: the message names the stage, whichever it is, for errors in
-// columns and in rows, in training and when the pipeline is applied.
+// TestFailuresNameTheStage requires that messages name the stage that failed, for every stage,
+// for errors in columns and in rows, in training and in prediction.
 func TestFailuresNameTheStage(t *testing.T) {
 	age := func(v float64) *float64 { return &v }
 	rows := func(ages ...*float64) func(b *engine.Builder) *engine.Dataset {

@@ -19,7 +19,7 @@ func titanic(b *engine.Builder) *engine.Dataset {
 	return operators.ReadCSV(b, "testdata/titanic.csv", operators.CSVOptions{Header: true})
 }
 
-// passengers makes features of passengers.
+// passengers returns a pipeline that computes features of passengers.
 func passengers() pipeline.Pipeline {
 	numbers := []string{"age", "fare", "sibsp", "parch"}
 	words := []string{"sex", "embarked", "class"}
@@ -33,8 +33,9 @@ func passengers() pipeline.Pipeline {
 	}}
 }
 
-// scikit-learn 1.9.1 makes the same features of the same columns by SimpleImputer(median)
-// and StandardScaler, and by SimpleImputer(most_frequent) and OneHotEncoder.
+// TestTitanic compares features with scikit-learn 1.9.1, which computed them from the same
+// columns by SimpleImputer(median) and StandardScaler, and by SimpleImputer(most_frequent) and
+// OneHotEncoder.
 func TestTitanic(t *testing.T) {
 	r := trial.Run(t, func(b *engine.Builder) {
 		rows := titanic(b)
@@ -61,7 +62,7 @@ func TestTitanic(t *testing.T) {
 	}
 	require.InDeltaSlice(t, []float64{112.3604584959116, 51.827424563510554, -4.885982514177425, 37.124865707603576, 944, 1724, 522, 244, 1902, 691, 518, 1459}, sums, 1e-9)
 
-	// A job that has only the model gives the same bits, and so does a scorer without a job.
+	// A job that only applies the model must give the same bits, and so must a Scorer.
 	m, err := pipeline.ModelOf(r, "model")
 	require.NoError(t, err)
 	later := trial.Run(t, func(b *engine.Builder) {

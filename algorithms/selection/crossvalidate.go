@@ -13,30 +13,33 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Options say how candidates are compared. Metrics are required; the zero value of the
-// other fields is their default.
+// Options are the options of CrossValidate. Metrics are required; the zero value of each other
+// field means its default.
 type Options struct {
-	// Metrics are computed for every candidate and fold. The first ranks the candidates.
+	// Metrics are computed for every candidate and fold. Candidates are ranked by the first
+	// metric.
 	Metrics []Metric
-	// K is the number of folds; 0 means 5. It must be 0 with Folds.
+	// K is the number of folds; 0 means 5. It must be 0 if Folds is set.
 	K int
-	// Stratify names a label column whose values each fold has in the same proportions; empty
-	// means none.
+	// Stratify names a label column whose values all folds have in the same proportions. Empty
+	// means that folds are not stratified.
 	Stratify string
 	// Seed is the seed of the division into folds; 0 means the seed of the job.
 	Seed uint64
-	// Folds are used in place of K folds made at random, such as one of Split.
+	// Folds, if not nil, are used instead of K random folds. A result of Split can be one of
+	// them.
 	Folds []Fold
-	// Refit trains the best candidate on all rows, in the same job. The best is known only
-	// at the end, so every candidate is trained on all rows, which adds 1/(K-1) to the time.
+	// Refit makes Comparison.Best the best candidate, trained on all rows in the same job. The
+	// best candidate is known only at the end, so every candidate is trained on all rows, which
+	// takes 1/(K-1) of the time of all folds.
 	Refit bool
-	// AtOnce bounds the number of candidates that are trained at the same time; 0 means all.
-	// Further candidates wait until earlier ones are measured. Their rows wait in memory or
-	// on disk.
+	// AtOnce is the largest number of candidates that are trained at the same time; 0 means
+	// all. Other candidates wait until earlier candidates have been measured. Their rows are
+	// buffered in memory or on disk in the meantime.
 	AtOnce int
 }
 
-// Validate returns what is wrong with the options, except for missing columns.
+// Validate returns an error if the options are not valid. It does not check that columns exist.
 func (o Options) Validate() error {
 	switch {
 	case len(o.Metrics) == 0:
@@ -63,23 +66,24 @@ func (o Options) Validate() error {
 
 // Comparison is the result of comparing candidates.
 type Comparison struct {
-	// Scores has a row of type Score for every candidate, metric and fold, in that order of
-	// precedence. Collect it and read it with TableOf.
+	// Scores has a row of type Score for every candidate, metric and fold, sorted by candidate,
+	// then by metric, then by fold. After the run, TableOf returns the collected rows as a
+	// Table.
 	Scores *engine.Dataset
-	// Best has the encoded model of the best candidate, trained on all rows, in the form in
-	// which Fit of its stage returns it. It is nil without Refit. Where candidates are of
-	// several kinds, model.KindOf tells the kind, and the dataset may have only the model's
-	// column.
+	// Best has the encoded model of the best candidate, trained on all rows, like the dataset
+	// that Fit of its stage returns. It is nil without Refit. If candidates are of several
+	// kinds, model.KindOf returns the kind of the best. The dataset has only the column of the
+	// model if the candidates' datasets differ in their other columns.
 	Best *engine.Dataset
 }
 
 // CrossValidate compares candidates, all in one job: for every fold, each is trained on the
 // fold's training rows and measured on its held-out rows. The rows are read once. Candidates
-// are ranked by the mean of the first metric over the folds. Among equals the first is the
-// best.
+// are ranked by the mean of the first metric over the folds. If several candidates have the
+// best mean, the first of them is the best.
 //
-// A candidate whose training fails fails the job; the message names the candidate and the
-// fold, and within a pipeline the stage.
+// If the training of a candidate fails, the job fails. The message names the candidate, the
+// fold and, in a pipeline, the stage.
 func CrossValidate(rows *engine.Dataset, candidates []Candidate, o Options) Comparison {
 	const op = "selection.CrossValidate"
 	b := model.BuilderOf(op, rows)
@@ -135,7 +139,7 @@ func poisonedComparison(rows *engine.Dataset, op string) Comparison {
 	return Comparison{Scores: p, Best: p}
 }
 
-// comparing is the part of a graph that compares candidates.
+// comparing builds the part of a job's graph that compares candidates.
 type comparing struct {
 	op         string
 	b          *engine.Builder
@@ -145,19 +149,19 @@ type comparing struct {
 
 	evaluations []*engine.Dataset // in the order in which they are added
 	read        []reportReader    // by evaluation
-	done        []*engine.Dataset // by candidate: complete when it is measured
-	refitted    []*engine.Dataset // by candidate
+	done        []*engine.Dataset // by candidate: complete when the candidate has been measured
+	refitted    []*engine.Dataset // by candidate: its model of all rows
 }
 
-// reportReader lists the metrics that the row of an evaluation has.
+// reportReader says which metrics the result of an evaluation has, and in which columns.
 type reportReader struct {
 	candidate, fold int
-	metrics         []int // of Options.Metrics
-	columns         []int // of the evaluation's row
+	metrics         []int // indices in Options.Metrics
+	columns         []int // indices of the columns in the evaluation's result
 }
 
-// addCandidate trains a candidate on each fold and on all rows. It is false after an error,
-// which it has reported.
+// addCandidate adds the training of a candidate on each fold and, with Refit, on all rows. It
+// returns false after an error, which it has reported.
 func (c *comparing) addCandidate(i int, rows *engine.Dataset) bool {
 	var wait *engine.Dataset
 	if n := c.options.AtOnce; n > 0 && i >= n {
@@ -194,13 +198,15 @@ func (c *comparing) addCandidate(i int, rows *engine.Dataset) bool {
 	return true
 }
 
-// place names, in messages, the training of a candidate on some rows. The name of a
-// candidate of a Grid has its parameters.
+// place returns the name in messages of the training of a candidate on the given rows. The name
+// of a candidate from Grid includes its parameters.
 func (c *comparing) place(candidate int, rows string) string {
 	return fmt.Sprintf("candidate %q, %s", c.candidates[candidate].Name, rows)
 }
 
-// addEvaluations measures a candidate on the held-out rows of a fold.
+// addEvaluations adds the evaluations of a candidate on the held-out rows of a fold. applied
+// has these rows with the candidate's predictions. It returns false after an error, which it
+// has reported.
 func (c *comparing) addEvaluations(candidate, fold int, applied *engine.Dataset) bool {
 	if applied == nil || applied.Poisoned() {
 		return false
@@ -232,7 +238,8 @@ func (c *comparing) addEvaluations(candidate, fold int, applied *engine.Dataset)
 	return true
 }
 
-// after returns the rows once other is complete, or at once where other is nil.
+// after returns a dataset that passes rows on once other is complete. If other is nil, it
+// returns rows.
 func after(rows, other *engine.Dataset) *engine.Dataset {
 	if other == nil || rows.Poisoned() {
 		return rows
@@ -244,8 +251,8 @@ func after(rows, other *engine.Dataset) *engine.Dataset {
 	})
 }
 
-// waitOperator passes rows on. It only serves to wait: the side input is complete before it
-// opens.
+// waitOperator passes rows on. It waits for its side input, because the engine opens an
+// operator only when its side inputs are complete.
 type waitOperator struct{ engine.BaseOperator }
 
 func (waitOperator) Process(_ *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
@@ -256,7 +263,7 @@ func (waitOperator) Process(_ *engine.Context, _, shard int, in engine.Batch, ou
 // doneRow is the row type of addDone, whose dataset has no rows.
 type doneRow struct{ Done bool }
 
-// addDone returns a dataset without rows that is complete when others are.
+// addDone returns a dataset without rows that is complete when all of others are complete.
 func (c *comparing) addDone(others []*engine.Dataset) *engine.Dataset {
 	var inputs []engine.Port
 	for _, d := range others {
@@ -275,7 +282,7 @@ func (discardOperator) Process(*engine.Context, int, int, engine.Batch, engine.O
 	return nil
 }
 
-// addScores adds the operator that gathers all evaluations.
+// addScores adds the operator that collects the results of all evaluations.
 func (c *comparing) addScores() *engine.Dataset {
 	var inputs []engine.Port
 	for _, d := range c.evaluations {
@@ -291,7 +298,7 @@ func (c *comparing) addScores() *engine.Dataset {
 	})
 }
 
-// gatherer is the operator behind addScores.
+// gatherer is the operator that addScores adds.
 type gatherer struct {
 	engine.BaseOperator
 	*comparing
@@ -336,14 +343,14 @@ func (o *gatherer) Finish(c *engine.Context, out engine.Output) error {
 	return arrowrows.Emit(c.Allocator, out, c.Range.Hi-1, scores(names, o.options.Metrics, o.values))
 }
 
-// encoded is the row of a model.
+// encoded is the row type of a dataset that has only the model.
 type encoded struct {
 	Model string `column:"model"`
 }
 
-// addBest adds the operator that picks the model of the best candidate. A dataset may have
-// columns beside the model, such as the type of labels. They are kept where all datasets
-// have the same columns.
+// addBest adds the operator that picks the model of the best candidate. The dataset of a model
+// may have other columns, such as one with the type of the labels. These columns are kept if
+// the datasets of all candidates have the same columns.
 func (c *comparing) addBest(ranked *engine.Dataset) *engine.Dataset {
 	inputs := []engine.Port{}
 	schema := c.refitted[0].Schema()
@@ -360,7 +367,7 @@ func (c *comparing) addBest(ranked *engine.Dataset) *engine.Dataset {
 	})
 }
 
-// bestOperator is the operator behind addBest.
+// bestOperator is the operator that addBest adds.
 type bestOperator struct {
 	engine.BaseOperator
 	models int
@@ -402,5 +409,5 @@ func (o *bestOperator) Process(_ *engine.Context, port, shard int, in engine.Bat
 	return out.Emit(shard, arrowrows.Batch(made))
 }
 
-// invalid is an error that begins with the name of an option.
+// invalid returns an error whose text begins with the name of an option.
 func invalid(format string, a ...any) error { return fmt.Errorf(format, a...) }

@@ -79,7 +79,7 @@ var (
 		selection.Over("factor", func(s *shrunk, f float64) { s.Factor = f }, 0.5, 1, 1.5))
 )
 
-// compared adds a comparison to a job and collects its results.
+// compared adds a comparison to a job, and collects its results.
 func compared(b *engine.Builder, rows *engine.Dataset, candidates []selection.Candidate, o selection.Options) {
 	c := selection.CrossValidate(rows, candidates, o)
 	engine.Collect(c.Scores, "scores")
@@ -95,8 +95,8 @@ func tableOf(t testing.TB, r *engine.Result) *selection.Table {
 	return table
 }
 
-// The reference computes the same with loops: means of the rows outside each fold, and errors
-// within it.
+// TestCrossValidationEqualsLoops compares scores with loops that compute the mean of the rows
+// outside each fold and the errors on the rows in the fold.
 func TestCrossValidationEqualsLoops(t *testing.T) {
 	rows := observations(61)
 	o := selection.Options{K: 4, Seed: 5, Refit: true, Metrics: selection.Regression(regressionCols, "rmse", "mae")}
@@ -157,7 +157,7 @@ func TestCrossValidationEqualsLoops(t *testing.T) {
 	require.Equal(t, alone, best)
 }
 
-// The bits do not depend on how many candidates run at the same time, nor on parallelism.
+// TestCrossValidationSameBits requires that the bits do not depend on AtOnce or on parallelism.
 func TestCrossValidationSameBits(t *testing.T) {
 	rows := observations(40)
 	var texts []string
@@ -173,7 +173,7 @@ func TestCrossValidationSameBits(t *testing.T) {
 	require.Equal(t, texts[0], texts[2])
 }
 
-// clusters is k-means as a stage.
+// clusters is a stage that trains k-means and predicts with default options.
 type clusters struct{ kmeans.Params }
 
 func (c clusters) Kind() string                             { return "kmeans" }
@@ -187,7 +187,7 @@ type flower struct {
 	Species string
 }
 
-// iris returns the bundled data.
+// iris returns the rows of Fisher's iris data in testdata.
 func iris(t testing.TB) []flower {
 	t.Helper()
 	f, err := os.Open("../../examples/kmeans/data/iris.csv")
@@ -213,7 +213,8 @@ func kmeansGrid(k ...int) []selection.Candidate {
 		selection.Over("k", func(p *kmeans.Params, k int) { p.K = k }, k...))
 }
 
-// Two clusters have the best silhouette; three clusters agree best with the species.
+// TestCrossValidationOfKMeans requires that two clusters have the best silhouette, and that
+// three clusters agree best with the species.
 func TestCrossValidationOfKMeans(t *testing.T) {
 	rows := iris(t)
 	cols := evaluate.ClusteringOptions{VectorCol: "x", ClusterCol: "cluster", LabelCol: "species"}
@@ -242,7 +243,8 @@ func TestComparisonOfASplit(t *testing.T) {
 	require.Error(t, err)
 }
 
-// The graph contains the source once, whatever the number of candidates and folds.
+// TestRowsAreReadOnce requires that the graph contains the source once, for any number of
+// candidates and folds.
 func TestRowsAreReadOnce(t *testing.T) {
 	job := engine.Define("compare", func(b *engine.Builder, _ struct{}) error {
 		o := selection.Options{K: 4, Refit: true, Metrics: selection.Regression(regressionCols, "rmse", "mae")}
@@ -258,7 +260,7 @@ func TestRowsAreReadOnce(t *testing.T) {
 	require.Equal(t, 1, count["FromSlice"])
 	require.Equal(t, 1, count["Divide"])
 	require.Equal(t, 2*4, count["PickPart"])
-	require.Equal(t, 3*4, count["Regression"], "metrics of one evaluation are computed together")
+	require.Equal(t, 3*4, count["Regression"], "metrics of one evaluation must be computed together")
 }
 
 func TestGridHasEveryCombination(t *testing.T) {
@@ -316,7 +318,8 @@ func TestComparisonRefusesWhatItCannotCompare(t *testing.T) {
 	}
 }
 
-// All metrics of package evaluate are columns of their reports.
+// TestMetricsAreThere requires that every metric is a column of the report of its evaluation in
+// package evaluate.
 func TestMetricsAreThere(t *testing.T) {
 	type row struct {
 		Label, Score float64
@@ -359,7 +362,7 @@ func TestMetricsAreThere(t *testing.T) {
 	require.True(t, list[0][9].LessIsBetter && list[2][5].LessIsBetter && !list[0][0].LessIsBetter)
 }
 
-// A job compares three candidates and trains the best one on all rows.
+// The example compares three candidates and trains the best candidate on all rows.
 func Example() {
 	job := engine.Define("choose", func(b *engine.Builder, _ struct{}) error {
 		found := selection.CrossValidate(operators.FromSlice(b, observations(60)), shrunkGrid, selection.Options{

@@ -1,5 +1,5 @@
-// Package selection compares ways to train: it divides rows into folds, and cross-validates
-// any number of candidates, all in one job.
+// Package selection compares estimators and their parameters: it divides rows into folds, and
+// cross-validates any number of candidates in one job.
 //
 //	candidates := selection.Grid(kmeans.Params{VectorCol: "x"}, stageOf,
 //		selection.Over("k", func(p *kmeans.Params, k int) { p.K = k }, 2, 3, 4))
@@ -17,14 +17,16 @@
 //
 // # Folds
 //
-// KFold, Stratified and Split divide rows by a random permutation of their places in the
-// dataset, or of their places among the rows with the same label. Sizes of parts differ by
-// at most one row. Where a row goes depends on the seed and on the rows before it, not on
-// parallelism nor on the number of shards. Rows stay in their shards and in their order.
+// KFold, Stratified and Split divide rows by a random permutation of their positions in the
+// dataset, or of their positions among the rows with the same label. The sizes of the parts of
+// KFold and Stratified differ by at most one row. The part to which a row belongs depends on
+// the seed, on the position of the row and on the numbers of rows, but not on parallelism or
+// the number of shards. Rows keep their shards and their order.
 //
 // # One job
 //
-// The rows are read from one source and numbered once; every fold picks its own. The
-// trainings of all folds and candidates then run side by side, and each holds the rows that
-// it trains on. Options.AtOnce bounds how many do so at once. Results do not depend on it.
+// The source of the rows is read once, and each row is assigned to its part once; every fold
+// then picks its rows. The trainings of all folds and candidates run concurrently, and each
+// holds its own training rows. Options.AtOnce limits the number of candidates that are trained
+// at the same time. Results do not depend on it.
 package selection

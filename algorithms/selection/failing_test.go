@@ -14,8 +14,9 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// TestFailuresNameTheCandidate: if training, applying or measuring a candidate fails, the
-// message gives its parameters in the grid, the fold, and the stage of a pipeline.
+// TestFailuresNameTheCandidate requires that the message about a failure in training, applying
+// or measuring a candidate names its parameters in the grid, the fold, and the stage of a
+// pipeline.
 func TestFailuresNameTheCandidate(t *testing.T) {
 	type row struct {
 		ID      int64
@@ -39,12 +40,13 @@ func TestFailuresNameTheCandidate(t *testing.T) {
 	from := func(b *engine.Builder) *engine.Dataset { return operators.FromSlice(b, rows) }
 	trial.Fails(t, of(from, plain, options), `candidate "columns=[a b]", fold `, ": operator ", `"b"`, "NaN")
 	trial.Fails(t, of(from, chained, options), `candidate "columns=[a b]", fold `, ", stage 1 (linear): operator ", `"b"`, "NaN")
-	// This fails when the job is built.
+	// A missing column fails when the job is built.
 	missing := selection.Grid(params, func(p linear.Params) model.Stage { return p },
 		selection.Over("columns", func(p *linear.Params, names []string) { p.FeatureCols = names }, []string{"a"}, []string{"c"}))
 	trial.Fails(t, of(from, missing, options), `candidate "columns=[c]", fold 0: linear.Train: `, `"c"`)
 
-	// The row is in all training sets except one; the given folds determine in which.
+	// With random folds, the bad row is in all training sets except one. The folds given here
+	// have it only in the training rows of fold 1.
 	folds := func(b *engine.Builder) []selection.Fold {
 		good := operators.FromSlice(b, rows[:15])
 		return []selection.Fold{{Train: good, Test: good}, {Train: from(b), Test: good}}
@@ -56,7 +58,7 @@ func TestFailuresNameTheCandidate(t *testing.T) {
 		found := selection.CrossValidate(from(b), plain[1:], selection.Options{Folds: folds(b)[:1], Metrics: options.Metrics, Refit: true})
 		engine.Collect(found.Best, "best")
 	}, `candidate "columns=[a b]", all rows: operator `)
-	// Predicting the held-out rows of fold 0 fails.
+	// Here, the bad row is in the held-out rows of fold 0, so that prediction fails.
 	trial.Fails(t, func(b *engine.Builder) {
 		good := operators.FromSlice(b, rows[:15])
 		engine.Collect(selection.CrossValidate(from(b), plain[1:], selection.Options{

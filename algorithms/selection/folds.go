@@ -15,22 +15,23 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Fold is a way to divide rows: some to train on, and some to measure by.
+// Fold is a division of rows into rows to train on and rows to test on.
 type Fold struct {
 	Train, Test *engine.Dataset
 }
 
-// KFold divides rows at random into k parts of sizes that differ by at most one, and returns
-// k folds: each tests on one part and trains on the others. Rows stay in their places. A
-// seed of 0 means the seed of the job. Two calls with the same dataset, k and seed divide it
-// alike. Divisions of other datasets are independent of it, even those of a fold.
+// KFold divides rows at random into k parts whose sizes differ by at most one, and returns k
+// folds. Each fold tests on one part and trains on the other parts. Rows keep their shards and
+// their order. A seed of 0 means the seed of the job. Two calls with the same dataset, k and
+// seed divide it in the same way. Divisions of other datasets are independent of it, even if
+// these datasets are from one of the folds.
 func KFold(rows *engine.Dataset, k int, seed uint64) []Fold {
 	return folds("selection.KFold", rows, "", k, seed)
 }
 
-// Stratified is KFold that also divides the rows of each label evenly: the numbers of rows
-// with a label differ by at most one among the parts, and so do the sizes of the parts. A
-// label with fewer than k rows is missing in some parts. The label column is of any scalar
+// Stratified does what KFold does, and also divides the rows of each label evenly: the numbers
+// of rows with a label differ by at most one between parts, and so do the sizes of the parts. A
+// label with fewer than k rows is missing in some parts. The column label may have any scalar
 // type; null counts as a label.
 func Stratified(rows *engine.Dataset, label string, k int, seed uint64) []Fold {
 	const op = "selection.Stratified"
@@ -41,22 +42,22 @@ func Stratified(rows *engine.Dataset, label string, k int, seed uint64) []Fold {
 	return folds(op, rows, label, k, seed)
 }
 
-// SplitOptions say how Split divides rows. The zero value of each field is its default.
+// SplitOptions are the options of Split. The zero value of each field means its default.
 type SplitOptions struct {
-	// Test is the part of the rows to test on, between 0 and 1; 0 means a quarter. Where
-	// there are two rows or more, each side gets at least one.
+	// Test is the share of the rows to test on, between 0 and 1; 0 means 0.25. If there are at
+	// least two rows, both Train and Test get at least one.
 	Test float64
-	// Stratify names a label column whose values both sides have in the same proportions, up
-	// to one row; empty means none.
+	// Stratify names a label column. Train and Test have its values in the same proportions, up
+	// to one row. Empty means that rows are not stratified.
 	Stratify string
-	// Seed is the seed of the random draws; 0 means the seed of the job. Two splits of the
-	// same dataset by the same options are the same. Splits of other datasets are
-	// independent of it, even those of a part.
+	// Seed is the seed of the random draws; 0 means the seed of the job. Two splits of the same
+	// dataset with the same options are equal. Splits of other datasets are independent of it,
+	// even if these datasets are from Train or Test.
 	Seed uint64
 }
 
-// Split divides rows at random into rows to train on and rows to test on. Their numbers are
-// as near to the proportion as whole rows allow. Rows stay in their places.
+// Split divides rows at random into rows to train on and rows to test on. The number of rows to
+// test on is o.Test times the number of rows, rounded. Rows keep their shards and their order.
 func Split(rows *engine.Dataset, o SplitOptions) Fold {
 	const op = "selection.Split"
 	b := model.BuilderOf(op, rows)
@@ -70,7 +71,8 @@ func Split(rows *engine.Dataset, o SplitOptions) Fold {
 	return divide(op, rows, division{stratify: o.Stratify, test: o.Test, seed: o.Seed})[0]
 }
 
-// folds adds k folds.
+// folds returns k folds of rows, stratified by the column label unless it is "". op is the name
+// of the caller in messages.
 func folds(op string, rows *engine.Dataset, label string, k int, seed uint64) []Fold {
 	b := model.BuilderOf(op, rows)
 	if k < 2 || k > 10_000 {
@@ -89,7 +91,8 @@ func poisonedFolds(op string, rows *engine.Dataset, k int) []Fold {
 	return list
 }
 
-// divide adds the operators that number the parts, and the operators that pick them.
+// divide adds the operators that assign rows to parts, and the operators that pick the rows of
+// the parts.
 func divide(op string, rows *engine.Dataset, d division) []Fold {
 	b := rows.Builder()
 	list := make([]Fold, max(d.parts, 1))
@@ -154,32 +157,34 @@ func divide(op string, rows *engine.Dataset, d division) []Fold {
 	return list
 }
 
-// testPart is the number of the test part of rows that are divided by proportion. The other
-// part is 0.
+// testPart is the number of the part to test on, if rows are divided by proportion. The part to
+// train on is 0.
 const testPart = 1
 
-// division says how rows are divided: into parts, or, where parts is 0, by the proportion
-// test into part 0 and testPart.
+// division says how rows are divided. If parts is not 0, they are divided into that number of
+// parts. Otherwise the share test of the rows is assigned to testPart, and the rest to part 0.
 type division struct {
 	stratify string
-	column   int // of the classes; -1: all rows are of one class
+	column   int // index of the column stratify; -1: all rows are in one class
 	parts    int
 	test     float64
 	seed     uint64
-	purpose  string // of the draws
+	purpose  string // purpose of the random draws
 }
 
-// maxClasses bounds the number of classes: every subtask holds their counts for every shard.
+// maxClasses is the largest number of classes. It is limited because every subtask holds the
+// counts of all classes for every shard.
 const maxClasses = 10_000
 
-// classCount is how many rows of a class a shard has.
+// classCount has the number of rows of a class in a shard.
 type classCount struct {
 	Class string `column:"class"`
 	Shard int64  `column:"shard"`
 	Rows  int64  `column:"rows"`
 }
 
-// classOf appends text that identifies the class of a row. Nulls are a class of their own.
+// classOf appends a text that identifies the class of a row. Rows with a null form a separate
+// class.
 func classOf(dst []byte, p *batch.Printer, row int) []byte {
 	if p.Null(row) {
 		return append(dst, "null"...)
@@ -187,7 +192,7 @@ func classOf(dst []byte, p *batch.Printer, row int) []byte {
 	return p.Append(append(dst, '='), row)
 }
 
-// classCounter counts the classes of each shard.
+// classCounter counts the rows of each class in each shard.
 type classCounter struct {
 	engine.BaseOperator
 	division
@@ -237,19 +242,19 @@ func (o *classCounter) EndShard(c *engine.Context, shard int, out engine.Output)
 	return arrowrows.Emit(c.Allocator, out, shard, list)
 }
 
-// divider gives every row the number of its part.
+// divider adds to every row the number of its part.
 type divider struct {
 	engine.BaseOperator
 	division
 	schema *arrow.Schema
 
 	ids    map[string]int
-	starts map[int][]int64 // by shard: how many rows of each class stand before it
-	orders []permutation   // of each class
-	offset []int64         // added to the places of a class, so that sizes even out
-	tests  []int64         // number of rows of each class to test on
+	starts map[int][]int64 // by shard: number of rows of each class in earlier shards
+	orders []permutation   // by class: the order of its rows
+	offset []int64         // by class: number of rows of earlier classes; balances the sizes of parts
+	tests  []int64         // by class: number of rows to test on
 
-	next []int64 // in the shard at hand
+	next []int64 // by class: number of rows before the next row
 	text []byte
 }
 
@@ -288,7 +293,8 @@ func (o *divider) Open(c *engine.Context) error {
 	return nil
 }
 
-// plan says for each class, in ascending order, where its rows go.
+// plan sets ids, orders, offset and tests for the classes names, which ascend. rows has the
+// number of rows of each class, and total the number of all rows.
 func (o *divider) plan(names []string, rows map[string]int64, total int64) {
 	o.ids = make(map[string]int, len(names))
 	tests := int64(math.Round(float64(o.test * float64(total))))
@@ -335,7 +341,7 @@ func (o *divider) Process(c *engine.Context, _, shard int, in engine.Batch, out 
 	return out.Emit(shard, arrowrows.Batch(made))
 }
 
-// part returns the part of the i-th row of a class.
+// part returns the number of the part of the i-th row of a class.
 func (o *divider) part(class int, i int64) int32 {
 	place := o.orders[class].at(i)
 	if o.parts > 0 {
@@ -352,8 +358,8 @@ func (o *divider) EndShard(*engine.Context, int, engine.Output) error {
 	return nil
 }
 
-// partOperator keeps the rows of a part, or of all other parts, and drops the column of part
-// numbers.
+// partOperator keeps the rows of a part or, with others, of all other parts. It drops the
+// column of part numbers.
 type partOperator struct {
 	engine.BaseOperator
 	schema *arrow.Schema

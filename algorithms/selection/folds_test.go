@@ -23,8 +23,8 @@ type labelled struct {
 	Part  float64
 }
 
-// labelledRows are n rows. Every third is of class a, every eleventh has no class, and the
-// others are of class b.
+// labelledRows returns n rows. Every third row is of class a, every eleventh has no class, and
+// the other rows are of class b.
 func labelledRows(n int) []labelled {
 	a, b := "a", "b"
 	rows := make([]labelled, n)
@@ -98,7 +98,7 @@ func TestFoldsDivideTheRows(t *testing.T) {
 			var all []int64
 			for i := range test {
 				all = append(all, ids(test[i])...)
-				require.True(t, slices.IsSorted(ids(test[i])) && slices.IsSorted(ids(train[i])), "rows keep their order")
+				require.True(t, slices.IsSorted(ids(test[i])) && slices.IsSorted(ids(train[i])), "rows must keep their order")
 				both := append(ids(train[i]), ids(test[i])...)
 				slices.Sort(both)
 				require.Equal(t, ids(rows), both)
@@ -118,7 +118,8 @@ func TestFoldsDivideTheRows(t *testing.T) {
 	}
 }
 
-// The fold of a row depends only on the seed and on the place of the row.
+// TestFoldsAreTheSameEverywhere requires that the fold of a row depends only on the seed and on
+// the position of the row in the dataset.
 func TestFoldsAreTheSameEverywhere(t *testing.T) {
 	rows := labelledRows(120)
 	divide := func(seed uint64) func(*engine.Dataset) []selection.Fold {
@@ -192,7 +193,8 @@ func TestFoldsRefuseWhatTheyCannotDivide(t *testing.T) {
 	}, "has more than 10000 distinct values")
 }
 
-// A column may have the same name as the internal column of part numbers.
+// TestFoldsKeepAllColumns requires that a column may have the same name as the internal column
+// of part numbers.
 func TestFoldsKeepAllColumns(t *testing.T) {
 	train, _ := divided(t, labelledRows(9), func(d *engine.Dataset) []selection.Fold { return selection.KFold(d, 3, 0) })
 	for _, r := range train[1] {

@@ -7,19 +7,19 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// Candidate is a way to train: an estimator with its parameters, or a whole pipeline.
+// Candidate is an estimator with its parameters, or a pipeline, to be compared with others.
 type Candidate struct {
 	Name  string // unique among the candidates
 	Stage model.Stage
 }
 
-// Axis is a parameter and the values that it takes. Over makes one.
+// Axis is a parameter and the values that it takes in a grid. Over returns an Axis.
 type Axis[P any] struct {
 	name   string
 	values []func(p *P) string // each sets a value and returns its text
 }
 
-// Over returns an axis. set stores a value in parameters.
+// Over returns an Axis with the given name. set stores a value in parameters.
 func Over[P, V any](name string, set func(p *P, value V), values ...V) Axis[P] {
 	a := Axis[P]{name: name}
 	for _, v := range values {
@@ -32,14 +32,14 @@ func Over[P, V any](name string, set func(p *P, value V), values ...V) Axis[P] {
 }
 
 // Grid returns a candidate for every combination of the values of the axes; the last axis
-// changes fastest. Other parameters are as in base. stage makes a stage of parameters.
-// Candidates are named after their values, such as "k=3 seed=1".
+// changes fastest. Other parameters are as in base. stage returns the stage with the given
+// parameters. The name of a candidate consists of its values, such as "k=3 seed=1".
 //
 //	selection.Grid(kmeans.Params{VectorCol: "x"}, stageOf,
 //		selection.Over("k", func(p *kmeans.Params, k int) { p.K = k }, 2, 3, 4),
 //		selection.Over("init", func(p *kmeans.Params, i kmeans.Init) { p.Init = i }, kmeans.KMeansParallel, kmeans.Random))
 //
-// An axis without values makes a grid without candidates.
+// If an axis has no values, the grid has no candidates.
 func Grid[P any](base P, stage func(p P) model.Stage, axes ...Axis[P]) []Candidate {
 	count := 1
 	for _, a := range axes {
@@ -48,7 +48,7 @@ func Grid[P any](base P, stage func(p P) model.Stage, axes ...Axis[P]) []Candida
 	list := make([]Candidate, 0, count)
 	for i := range count {
 		p, names, block := base, make([]string, len(axes)), count
-		for j, a := range axes { // in the order given, as one may build on another
+		for j, a := range axes { // in the order of axes, as the set of an axis may use values of earlier axes
 			n := len(a.values)
 			block /= n
 			names[j] = a.name + "=" + a.values[i/block%n](&p)

@@ -11,24 +11,24 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Metric is a number that says how good predictions are.
+// Metric is a measure of the quality of predictions.
 type Metric struct {
-	Name string // of the metric and of its column in the row of Evaluation
+	Name string // name of the metric and of its column in the result of Evaluation
 	// LessIsBetter means that lower values are better; otherwise higher values are.
 	LessIsBetter bool
 	Evaluation   *Evaluation
 }
 
-// Evaluation computes metrics. Metrics that share one, by pointer, are computed together.
+// Evaluation computes metrics. Metrics with the same pointer to an Evaluation are computed
+// together.
 type Evaluation struct {
-	// Evaluate takes rows with the columns that a model has added. It returns a dataset of
-	// one row, with a number column for each metric, as the functions of package evaluate
-	// do.
+	// Evaluate is passed rows with the columns that a model has added. It returns a dataset of
+	// one row with a float64 column for each metric, as the functions of package evaluate do.
 	Evaluate func(applied *engine.Dataset) *engine.Dataset
 }
 
-// metricNames has the metrics of each evaluation of package evaluate: first those where
-// higher is better, then those where lower is better.
+// metricNames has the metrics of each kind of evaluation of package evaluate: first the metrics
+// for which higher values are better, then the metrics for which lower values are better.
 var metricNames = map[string][2][]string{
 	"binary":     {{"auc", "pr_auc", "ks", "accuracy", "precision", "recall", "specificity", "f1", "mcc"}, {"log_loss", "brier"}},
 	"multiclass": {{"accuracy", "precision_macro", "recall_macro", "f1_macro", "precision_micro", "recall_micro", "f1_micro", "precision_weighted", "recall_weighted", "f1_weighted", "kappa", "top_k_accuracy"}, {"log_loss"}},
@@ -37,8 +37,8 @@ var metricNames = map[string][2][]string{
 	"ranking":    {{"ndcg", "map", "mrr", "precision", "recall"}, nil},
 }
 
-// metricsOf returns the named metrics of an evaluation. An unknown metric has no evaluation,
-// which CrossValidate reports.
+// metricsOf returns the named metrics of a kind of evaluation. An unknown metric gets no
+// Evaluation and an error message as its name; CrossValidate reports it.
 func metricsOf(kind string, names []string, evaluate func(*engine.Dataset) *engine.Dataset) []Metric {
 	known := metricNames[kind]
 	shared := &Evaluation{Evaluate: evaluate}
@@ -57,17 +57,17 @@ func metricsOf(kind string, names []string, evaluate func(*engine.Dataset) *engi
 	return list
 }
 
-// Binary returns metrics of scores of two classes by name, such as "auc" and "log_loss".
+// Binary returns the named metrics of scores of two classes, such as "auc" and "log_loss".
 func Binary(o evaluate.BinaryOptions, names ...string) []Metric {
 	return metricsOf("binary", names, func(d *engine.Dataset) *engine.Dataset { return evaluate.Binary(d, o) })
 }
 
-// Multiclass returns metrics of predicted classes by name, such as "accuracy".
+// Multiclass returns the named metrics of predicted classes, such as "accuracy".
 func Multiclass(o evaluate.MulticlassOptions, names ...string) []Metric {
 	return metricsOf("multiclass", names, func(d *engine.Dataset) *engine.Dataset { return evaluate.Multiclass(d, o) })
 }
 
-// Regression returns metrics of predicted numbers by name, such as "rmse" and "r2". Rows are
+// Regression returns the named metrics of predicted numbers, such as "rmse" and "r2". Rows are
 // sorted only if a metric needs it.
 func Regression(o evaluate.RegressionOptions, names ...string) []Metric {
 	o.NoMedian = !slices.ContainsFunc(names, func(name string) bool {
@@ -76,19 +76,19 @@ func Regression(o evaluate.RegressionOptions, names ...string) []Metric {
 	return metricsOf("regression", names, func(d *engine.Dataset) *engine.Dataset { return evaluate.Regression(d, o) })
 }
 
-// Clustering returns metrics of clusters by name, such as "silhouette".
-// "exact_silhouette" needs no Exact.
+// Clustering returns the named metrics of clusters, such as "silhouette". The option Exact is
+// set if "exact_silhouette" is named, and only then.
 func Clustering(o evaluate.ClusteringOptions, names ...string) []Metric {
 	o.Exact = slices.Contains(names, "exact_silhouette")
 	return metricsOf("clustering", names, func(d *engine.Dataset) *engine.Dataset { return evaluate.Clustering(d, o) })
 }
 
-// Ranking returns metrics of ranked lists by name, such as "ndcg".
+// Ranking returns the named metrics of ranked lists, such as "ndcg".
 func Ranking(o evaluate.RankingOptions, names ...string) []Metric {
 	return metricsOf("ranking", names, func(d *engine.Dataset) *engine.Dataset { return evaluate.Ranking(d, o) })
 }
 
-// check returns what is wrong with a metric.
+// check returns an error if the metric is not valid.
 func (m Metric) check() error {
 	switch {
 	case m.Evaluation == nil:
@@ -101,7 +101,8 @@ func (m Metric) check() error {
 	return nil
 }
 
-// columnOf returns the place of the metric's column in the row of its evaluation.
+// columnOf returns the index of the metric's column in the result of its evaluation, which has
+// the schema row.
 func (m Metric) columnOf(row *arrow.Schema) (int, error) {
 	at := row.FieldIndices(m.Name)
 	if len(at) != 1 || row.Field(at[0]).Type.ID() != arrow.FLOAT64 {

@@ -12,25 +12,27 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// classed is a row of one of many small classes. Because classes are small, a class and a part
-// of it have mostly the same rows in their first places.
+// classed is a row of one of many small classes. Since classes are small, the i-th row of a
+// class in a part of the dataset is often also the i-th row of the class in the dataset. So
+// draws that depended on this position alone would be correlated.
 type classed struct {
 	ID    int64
 	Class int64
 }
 
-// TestDivisionsAreIndependent compares a division with two others that must be independent of
-// it. One divides a part of the first with the same seed. The other divides the same rows with
-// another function. Classes have four rows. The first division holds out each row with
-// probability 1/4. The second holds out each of the three remaining rows with probability 1/3.
+// TestDivisionsAreIndependent compares an outer division, by Split, with two divisions that
+// must be independent of it. The inner division divides the training rows of the outer division
+// with the same seed. The third division divides the same rows with Stratified. Classes have
+// four rows. The outer division holds out each row with probability 1/4, and the inner division
+// holds out each of the three remaining rows with probability 1/3.
 func TestDivisionsAreIndependent(t *testing.T) {
 	const classes, seeds = 100, 40
 	rows := make([]classed, 4*classes)
 	for i := range rows {
 		rows[i] = classed{int64(i), int64(i / 4)}
 	}
-	// nested[i][j] counts how often the first division held out the row at place i of its
-	// class, and the second division the row at place j.
+	// nested[i][j] counts how often the outer division held out row i of a class, and the inner
+	// division held out row j of the same class.
 	var nested [4][4]float64
 	var alike, both float64
 	for seed := range uint64(seeds) {
@@ -68,7 +70,7 @@ func TestDivisionsAreIndependent(t *testing.T) {
 	}
 	chi := 0.0
 	for first, row := range nested {
-		require.Zero(t, row[first], "a row is held out twice")
+		require.Zero(t, row[first], "a row must not be held out by both divisions")
 		sum := row[0] + row[1] + row[2] + row[3]
 		for second, n := range row {
 			if second != first {
@@ -76,6 +78,6 @@ func TestDivisionsAreIndependent(t *testing.T) {
 			}
 		}
 	}
-	require.Less(t, chi, 40.0, "chi-square with 8 degrees of freedom, which exceeds 40 in three cases of a million: %v", nested)
-	require.Less(t, math.Pow(alike-both/4, 2)/(both*3/16), 20.5, "%v of %v rows are held out by two functions", alike, both)
+	require.Less(t, chi, 40.0, "chi-square with 8 degrees of freedom, which exceeds 40 with probability 3e-6: %v", nested)
+	require.Less(t, math.Pow(alike-both/4, 2)/(both*3/16), 20.5, "of the rows that Stratified holds out, Split holds out %v of %v, want about a quarter", alike, both)
 }

@@ -20,7 +20,8 @@ func TestPermutationIsOne(t *testing.T) {
 	}
 }
 
-// Every row is equally likely at every place, and so is every pair of rows.
+// TestPermutationIsUniform requires that every row is equally likely at every position, and
+// that rows 0 and 1 are equally likely in either order.
 func TestPermutationIsUniform(t *testing.T) {
 	const n, draws = 6, 12_000
 	var place [n][n]float64

@@ -6,28 +6,29 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// permutation is a random order of 0..n-1 that computes each place by itself. It is a
-// Feistel network (Luby and Rackoff, SIAM Journal on Computing 17, 1988) over the least
-// square of a power of two that holds n. It is applied again until the value is below n
-// (Black and Rogaway, CT-RSA 2002). Its round functions are draws of a counter-based
-// generator.
+// permutation is a random permutation of 0..n-1 whose values can be computed independently of
+// each other. It is a Feistel network (Luby and Rackoff, SIAM Journal on Computing 17, 1988) on
+// 0..2^(2·half)-1, the smallest such range that contains 0..n-1. The network is applied
+// repeatedly until the value is below n (Black and Rogaway, CT-RSA 2002). The round functions
+// are draws of a counter-based generator.
 type permutation struct {
 	n    uint64
-	half uint // bits of each half
+	half uint // number of bits of each half
 	r    sharding.Random
 }
 
-// permutationRounds is more than the four rounds that theory asks for, as halves have only a
-// bit or two for small n.
+// permutationRounds is larger than the four rounds that theory requires, because for small n
+// each half has only one or two bits.
 const permutationRounds = 8
 
-// newPermutation returns the order of n rows for a purpose and a class of rows.
+// newPermutation returns a permutation of 0..n-1. It is a function of the seed, the purpose and
+// the number of the class.
 func newPermutation(seed uint64, purpose string, class int, n int64) permutation {
 	width := uint(bits.Len64(uint64(max(n, 1) - 1)))
 	return permutation{n: uint64(n), half: max((width+1)/2, 1), r: sharding.NewRandom(seed, purpose, -1, class)}
 }
 
-// at returns the place of i, which must be in 0..n-1.
+// at returns the value of the permutation for i, which must be in 0..n-1.
 func (p *permutation) at(i int64) int64 {
 	mask := uint64(1)<<p.half - 1
 	x := uint64(i)
@@ -42,8 +43,8 @@ func (p *permutation) at(i int64) int64 {
 	}
 }
 
-// share returns t·upTo/n, rounded, for upTo at most n. It is how many of t rows belong to
-// the first upTo of n.
+// share returns t·upTo/n, rounded, for upTo ≤ n. If t rows are distributed evenly over n, this
+// is the number of them among the first upTo.
 func share(t, upTo, n int64) int64 {
 	hi, lo := bits.Mul64(uint64(t), uint64(upTo))
 	lo, carry := bits.Add64(lo, uint64(n)/2, 0)

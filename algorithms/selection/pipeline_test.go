@@ -16,7 +16,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// The candidates are whole pipelines. The model of the best one is applied in the same job.
+// TestCrossValidationOfPipelines compares pipelines, and applies the model of the best pipeline
+// in the same job.
 func TestCrossValidationOfPipelines(t *testing.T) {
 	rows := iris(t)
 	stageOf := func(p logistic.Params) model.Stage {

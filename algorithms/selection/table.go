@@ -9,11 +9,11 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Score is a row of a comparison: the value of a metric for a candidate in a fold, and its
-// summary over all folds.
+// Score is a row of a comparison: the value of a metric for a candidate in a fold, and
+// statistics of the metric over all folds.
 type Score struct {
 	Candidate string  `column:"candidate" json:"candidate"`
-	Index     int64   `column:"index" json:"index"` // of the candidate, from 0
+	Index     int64   `column:"index" json:"index"` // index of the candidate, from 0
 	Metric    string  `column:"metric" json:"metric"`
 	Fold      int64   `column:"fold" json:"fold"` // from 0
 	Value     float64 `column:"value" json:"value"`
@@ -21,14 +21,14 @@ type Score struct {
 	// divides by the number of folds.
 	Mean float64 `column:"mean" json:"mean"`
 	Std  float64 `column:"std" json:"std"`
-	// Rank is 1 plus the number of candidates with a better mean of this metric. A mean that
-	// is NaN is worse than all others.
+	// Rank is 1 plus the number of candidates with a better mean of this metric. A mean that is
+	// NaN is worse than any other mean.
 	Rank int64 `column:"rank" json:"rank"`
 }
 
-// Table is a comparison.
+// Table is the result of a comparison.
 type Table struct {
-	// Scores are by candidate, then by metric, then by fold.
+	// Scores are sorted by candidate, then by metric, then by fold.
 	Scores []Score
 }
 
@@ -44,8 +44,8 @@ func TableOf(result *engine.Result, name string) (*Table, error) {
 	return &Table{Scores: rows}, nil
 }
 
-// Best returns the first score of the candidate that is best by the first metric. It is nil
-// where all means are NaN.
+// Best returns the first score of the candidate that is best by the first metric. It returns
+// nil if all means are NaN.
 func (t *Table) Best() *Score {
 	for i, s := range t.Scores {
 		if s.Rank == 1 && s.Metric == t.Scores[0].Metric && !math.IsNaN(s.Mean) {
@@ -55,8 +55,8 @@ func (t *Table) Best() *Score {
 	return nil
 }
 
-// String returns a line for each candidate, with the mean and deviation of each metric, and
-// the rank by the first.
+// String returns a text with a line for each candidate. A line has the mean and the standard
+// deviation of each metric, and the rank by the first metric.
 func (t *Table) String() string {
 	rows := [][]string{{"rank", "candidate"}}
 	for _, s := range t.Scores {
@@ -94,7 +94,7 @@ func (t *Table) String() string {
 
 func shortNumber(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 
-// scores makes the rows of a comparison. values are by candidate, metric and fold.
+// scores returns the rows of a comparison. values are indexed by candidate, metric and fold.
 func scores(candidates []string, metrics []Metric, values [][][]float64) []Score {
 	means, deviations := make([][]float64, len(candidates)), make([][]float64, len(candidates))
 	for i := range candidates {
@@ -123,7 +123,7 @@ func scores(candidates []string, metrics []Metric, values [][][]float64) []Score
 	return rows
 }
 
-// better reports whether mean a is better than mean b.
+// better reports whether mean a is better than mean b. If less is set, lower values are better.
 func better(a, b float64, less bool) bool {
 	switch {
 	case math.IsNaN(a):

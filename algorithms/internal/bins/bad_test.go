@@ -172,7 +172,7 @@ func TestEvaluationSetsThatDoNotFit(t *testing.T) {
 	}, `column "v" is sparse[2], and in the training rows it is sparse[3]`)
 }
 
-// evaluate opens a dataset by the cuts of another.
+// evaluate adds a queue that bins the rows of other by the cuts of train.
 func evaluate(b *engine.Builder, train, other arrow.Record, c bins.Columns, label bins.LabelKind) {
 	a, err := bins.Check("bins.Test", dataset(train)(b), c, label, bins.Options{})
 	if err == nil {
@@ -202,7 +202,7 @@ func TestSparseIndicesThatCannotBe(t *testing.T) {
 	}
 }
 
-// wrongSource emits an invalid batch that no operator here would make.
+// wrongSource emits an invalid batch, which no operator of this module would emit.
 type wrongSource struct{ rec arrow.Record }
 
 func (s *wrongSource) Open(*engine.Context) error { return nil }
@@ -211,7 +211,7 @@ func (s *wrongSource) ReadShard(_ *engine.Context, shard int, out engine.Output)
 	return out.Emit(shard, arrowrows.Batch(s.rec))
 }
 
-// wrongSparse is one sparse row with indices that NewSparseArray would refuse.
+// wrongSparse returns one sparse row with indices that NewSparseArray would refuse.
 func wrongSparse(size int, indices []int32) arrow.Record {
 	sparse, err := batch.SparseType(size)
 	if err != nil {

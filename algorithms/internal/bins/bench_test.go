@@ -7,7 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// gaussian returns n×d sums of uniform numbers, which look normal.
+// gaussian returns n×d numbers whose distribution is close to normal. Each is a sum of uniform
+// numbers.
 func gaussian(n, d int) []float64 {
 	x := make([]float64, n*d)
 	r := sharding.NewRandom(3, "bench", 0, 0)
@@ -17,7 +18,7 @@ func gaussian(n, d int) []float64 {
 	return x
 }
 
-// BenchmarkCuts finds the cuts of a million rows of 28 features.
+// BenchmarkCuts measures the search for the cuts of a million rows of 28 features.
 func BenchmarkCuts(b *testing.B) {
 	const n, d = 1_000_000, 28
 	x := gaussian(n, d)
@@ -53,7 +54,7 @@ func BenchmarkCuts(b *testing.B) {
 	}
 }
 
-// BenchmarkBins bins the same rows.
+// BenchmarkBins measures the binning of a million rows of 28 features.
 func BenchmarkBins(b *testing.B) {
 	const n, d = 1_000_000, 28
 	x := gaussian(n, d)
@@ -74,7 +75,7 @@ func BenchmarkBins(b *testing.B) {
 	}
 }
 
-// BenchmarkSort sorts a million keys.
+// BenchmarkSort measures sorting of a million keys.
 func BenchmarkSort(b *testing.B) {
 	x := gaussian(1_000_000, 1)
 	keys, spare := make([]uint32, len(x)), make([]uint32, len(x))

@@ -2,26 +2,28 @@ package bins
 
 import "math/bits"
 
-// binner finds the bins of a feature's values fast. A table is indexed by the leading bits of
-// key − key of the first cut, and has the lowest bin of these keys. Most often that is the bin;
-// else few cuts are left to compare.
+// binner finds the bins of a feature's values fast. It looks up a table by the leading bits of
+// the difference between the key of the value and the key of the first cut. The entry of the
+// table is the lowest bin of all keys with these leading bits. In most cases this is the bin of
+// the value; otherwise the key is compared with the next few cuts.
 type binner struct {
 	feature *Feature
-	keys    []uint32 // of the cuts, then one above all
-	shift   uint     // low bits of a key that the index of the table leaves out
-	table   []uint8  // number of cuts not above the least key of the entry
+	keys    []uint32 // keys of the cuts, and then the largest uint32
+	shift   uint     // number of low bits that the index of the table leaves out
+	table   []uint8  // number of cuts that are at most the least key of the entry
 	missing uint8
 }
 
-// The largest size of the table, in bits, and the least that pays. Cuts are as dense as values,
-// so most of the frequent entries have no cut inside.
+// The table has at most 2^tableBits entries. If it would have fewer than 2^leastBits, no table
+// is made, as it would not pay. Cuts are dense where values are dense, so for most values the
+// entry has no cut inside its range of keys.
 const (
 	tableBits = 16
 	leastBits = 8
 )
 
-// newBinner makes the binner of a feature. values is about the number of values to bin: for few
-// of them it makes no table.
+// newBinner returns a binner for a feature. values is roughly the number of values that will be
+// binned. For few values, newBinner makes no table, as it would not pay.
 func newBinner(f *Feature, values int) *binner {
 	b := &binner{feature: f, missing: uint8(f.Bins)}
 	most := min(tableBits, bits.Len(uint(values))-2)
@@ -49,14 +51,14 @@ func newBinner(f *Feature, values int) *binner {
 	return b
 }
 
-// bin returns the bin of a value that Single gave.
+// bin returns the bin of a value that Single returned.
 func (b *binner) bin(x float32) uint8 {
 	var one [1]byte
 	b.fill(one[:], 1, []float32{x})
 	return one[0]
 }
 
-// fill writes the bins of values to to[0], to[stride], ….
+// fill sets to[i*stride] to the bin of values[i], for each i.
 func (b *binner) fill(to []byte, stride int, values []float32) {
 	if len(values) == 0 {
 		return

@@ -25,8 +25,8 @@ var (
 	inf = math.Inf(1)
 )
 
-// columnsRecord makes a batch of columns of float64, int64, bool, string, float32, or
-// pointers to these, where nil is null.
+// columnsRecord returns a batch with the given columns: slices of numbers, bools, strings or
+// vectors. In strings, "-" is null; in vectors, nil is null.
 func columnsRecord(names []string, columns ...any) arrow.Record {
 	mem := memory.NewGoAllocator()
 	var fields []arrow.Field
@@ -61,7 +61,7 @@ func columnsRecord(names []string, columns ...any) arrow.Record {
 				}
 			}
 			a = b.NewArray()
-		case [][]float64: // vectors of any lengths; nil is null
+		case [][]float64: // vectors, possibly of different lengths; nil is null
 			b := array.NewListBuilderWithField(mem, arrow.Field{Name: "item", Type: arrow.PrimitiveTypes.Float64})
 			for _, v := range c {
 				b.Append(v != nil)
@@ -80,17 +80,17 @@ func dataset(rec arrow.Record) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset { return arrowbridge.FromRecords(b, []arrow.Record{rec}) }
 }
 
-// requireRouted asserts that, at every cut, a value goes the same way by its bin, as in
-// training, and by the threshold, as in prediction.
+// requireRouted requires that, at every cut, the value x goes to the same side by its bin, as
+// in training, and by comparison with the threshold, as in prediction.
 func requireRouted(t *testing.T, f *bins.Feature, bin int, x float64) {
 	t.Helper()
 	if math.IsNaN(x) {
-		require.Equal(t, f.Bins, bin, "%s: NaN", f.Name)
+		require.Equal(t, f.Bins, bin, "%s: NaN must be in the bin of missing values", f.Name)
 		return
 	}
 	for b, cut := range f.Cuts {
 		if left := float32(x) < cut; left != (bin <= b) || bin >= f.Bins || math.IsInf(float64(cut), 0) {
-			require.Failf(t, "another way", "%s: %v is in bin %d; cut %d is %v", f.Name, x, bin, b, cut)
+			require.Failf(t, "bin and threshold disagree", "%s: %v is in bin %d; cut %d is %v", f.Name, x, bin, b, cut)
 		}
 	}
 }
@@ -107,7 +107,7 @@ func TestRowsGoAsTheirBinsDo(t *testing.T) {
 		case u < 0.09:
 			wild.X[i] = -inf
 		case u < 0.1:
-			wild.X[i] = 1e300 // beyond float32
+			wild.X[i] = 1e300 // beyond the range of float32
 		case u < 0.2:
 			wild.X[i] = 0
 		case u < 0.22:
@@ -120,7 +120,7 @@ func TestRowsGoAsTheirBinsDo(t *testing.T) {
 		name string
 		o    bins.Options
 		data func(b *engine.Builder) *engine.Dataset
-		of   func(x float64) float64 // the value that an entry stands for
+		of   func(x float64) float64 // the value that binning must use for x; nil: x itself
 	}{
 		{name: "dense", data: wild.Dataset},
 		{name: "few bins", data: wild.Dataset, o: bins.Options{MaxBins: 4}},
@@ -166,7 +166,7 @@ func TestRowsGoAsTheirBinsDo(t *testing.T) {
 	}
 }
 
-// ragged returns a table as vectors whose type does not tell the length.
+// ragged returns the features of a table as vectors whose type has no length.
 func ragged(t trial.Table) arrow.Record {
 	var all [][]float64
 	for i := range t.N {
@@ -175,7 +175,7 @@ func ragged(t trial.Table) arrow.Record {
 	return columnsRecord([]string{"features"}, all)
 }
 
-// singles returns a table as vectors of float32.
+// singles returns the features of a table as vectors of float32.
 func singles(t trial.Table) arrow.Record {
 	b := array.NewFixedSizeListBuilder(memory.NewGoAllocator(), int32(t.D), arrow.PrimitiveTypes.Float32)
 	for i := range t.N {
@@ -199,7 +199,7 @@ func TestSameBits(t *testing.T) {
 	r := sharding.NewRandom(4, "thin", 0, 0)
 	for i := range thin.X {
 		if i%30 < 20 && r.Float64() < 0.95 || i%30 >= 20 && i%10 != (i/30)%10 {
-			thin.X[i] = 0 // some features occur together in some rows, some never
+			thin.X[i] = 0 // some features never occur in the same row, others do
 		}
 	}
 	thin.Sparse = true
@@ -326,7 +326,7 @@ func TestRowsOfAGroupStandTogether(t *testing.T) {
 	trial.SameBitsOfState(t, build)
 	s := collect(t, trial.Run(t, build, engine.Parallelism(3), engine.BatchRows(5)))
 	require.Len(t, s.Rows, n)
-	where := map[int64]string{} // shard and group of a key
+	where := map[int64]string{} // by value of q: the shard and the group of its rows
 	keys := map[string]int64{}
 	last := map[int64]float64{}
 	for _, row := range s.Rows {
@@ -334,7 +334,7 @@ func TestRowsOfAGroupStandTogether(t *testing.T) {
 		place := fmt.Sprint(row.Shard, row.Group)
 		if at, ok := where[key]; ok {
 			require.Equal(t, at, place)
-			require.Greater(t, row.Label, last[key], "rows of a group keep their order")
+			require.Greater(t, row.Label, last[key], "rows of a group must keep their order")
 		} else {
 			_, taken := keys[place]
 			require.False(t, taken)
@@ -361,7 +361,7 @@ func TestEvaluationRowsAreBinnedByTheCutsOfTraining(t *testing.T) {
 	s := collect(t, r)
 	require.Len(t, s.Rows, 3)
 	require.Equal(t, []int{0, 0, 1}, s.Rows[0].Bins)
-	require.Equal(t, []int{2, 3, 2}, s.Rows[1].Bins) // a value at the cut is right of it; an unseen category is missing
+	require.Equal(t, []int{2, 3, 2}, s.Rows[1].Bins) // 2.5 is a cut, so it is in the bin above; the categories violet and 70,000 are unseen, so they are missing
 	require.Equal(t, []int{4, 3, 2}, s.Rows[2].Bins)
 	require.Equal(t, []float64{1, 1, 0}, []float64{s.Rows[0].Label, s.Rows[1].Label, s.Rows[2].Label})
 	require.EqualValues(t, 4, s.Facts.Rows)

@@ -5,36 +5,38 @@ import (
 	"sort"
 )
 
-// bundler finds which sparse features share a column. Features may share one if no row of the
-// job stores two of them. This is checked over all rows, not over a sample, so bundling loses
-// nothing (it is the conflict-free case of exclusive feature bundling: Ke et al., LightGBM,
-// NIPS 2017). A bit matrix has the pairs of features that conflict, that is, are stored in the
-// same row; subtasks combine it by or. It grows with the square of the features, so it is made
-// for one window of features at a time. The features of a window are sorted by the number of
-// rows that store them, most first. Each goes into the first bundle that has room and no
-// feature in conflict: greedy graph colouring.
+// bundler decides which sparse features share a column. Features may share a column if no row
+// of the job stores two of them. This is checked over all rows, not over a sample, so bundling
+// loses no information (it is the conflict-free case of exclusive feature bundling: Ke et al.,
+// LightGBM, NIPS 2017). Two features conflict if some row stores both. A bit matrix has the
+// pairs of features that conflict; an AllReduce combines the matrices of the subtasks by
+// bitwise OR. The matrix grows with the square of the number of features, so it is computed for
+// one window of features at a time. The features of a window are sorted by the number of rows
+// that store them, largest first. Each feature is added to the first bundle that has room and
+// contains no conflicting feature. This is greedy graph colouring.
 type bundler struct {
 	plan     *plan
 	features []Feature
-	missing  []int64 // by feature: rows in which it is missing
+	missing  []int64 // by feature: number of rows in which it is missing
 	parts    []packed
-	rows     int64 // of the job
+	rows     int64 // number of rows of the job
 
-	stored     []int64 // by feature: rows that store it
+	stored     []int64 // by feature: number of rows that store it
 	candidates []int   // indices of the features that may share a column
 	next       int     // the first candidate of the window
 	bundles    [][]int // features of each bundle; some have only one
 }
 
 const (
-	// windowFeatures bounds the matrix of a window: 2 MB.
+	// windowFeatures is the largest number of features in a window. The matrix of a window then
+	// takes at most 2 MB.
 	windowFeatures = 4096
-	// openBundles is the number of bundles with room that are tried for a feature.
+	// openBundles is the largest number of bundles that are tried for a feature.
 	openBundles = 256
-	// A column, with a byte for each row, pays if at least one row in denseShare stores
-	// something: an entry of Sparse takes 4 bytes.
+	// A column takes one byte per row, and an entry of Sparse takes 4 bytes. So a column is
+	// used if at least one of denseShare rows stores something in it.
 	denseShare = 4
-	// meetRows is the number of rows in a chunk.
+	// meetRows is the number of rows that meet reads at a time, which it calls a chunk.
 	meetRows = 1 << 10
 )
 
@@ -58,7 +60,7 @@ func (b *bundler) countLength() int {
 	return len(b.features)
 }
 
-// count adds, for each feature, the number of own rows that store it.
+// count adds, for each feature, the number of the subtask's rows that store it to out.
 func (b *bundler) count(out []int64) {
 	for i := range out {
 		f := &b.features[i]
@@ -74,7 +76,7 @@ func (b *bundler) count(out []int64) {
 	}
 }
 
-// splits tells whether a feature can split rows.
+// splits reports whether feature i can split rows.
 func (b *bundler) splits(i int) bool {
 	f := &b.features[i]
 	if f.Implicit >= 0 {
@@ -83,10 +85,10 @@ func (b *bundler) splits(i int) bool {
 	return f.Bins > 1 || f.Bins == 1 && b.missing[i] > 0
 }
 
-// wide tells whether the bins of a feature do not fit in a byte.
+// wide reports whether the bins of feature i do not fit in a byte.
 func (b *bundler) wide(i int) bool { return b.features[i].Bins > MaxBins }
 
-// choose chooses the candidates, given the sums of count over all subtasks.
+// choose sets the candidates. sums has the results of count, summed over all subtasks.
 func (b *bundler) choose(sums []int64) {
 	if b.plan.kind != sparseRows {
 		return
@@ -108,22 +110,22 @@ func (b *bundler) window() []int {
 	return b.candidates[b.next:min(b.next+windowFeatures, len(b.candidates))]
 }
 
-// words is the number of words of a row of the matrix of n features.
+// words returns the number of words that a row of the matrix of n features takes.
 func words(n int) int { return (n + 63) / 64 }
 
 func (b *bundler) done() bool { return b.next >= len(b.candidates) }
 
-// meetLength is the length of the matrix of the window.
+// meetLength returns the length of the matrix of the window, in words.
 func (b *bundler) meetLength() int { return len(b.window()) * words(len(b.window())) }
 
-// meet sets the bits of the pairs of features that some own row stores.
+// meet sets in out the bits of the pairs of features that some row of the subtask stores.
 func (b *bundler) meet(out []int64) {
 	if len(out) == 0 {
 		return
 	}
 	window := b.window()
 	width := words(len(window))
-	rows := make([]uint64, meetRows*width) // by row of the chunk: bitset of the features that it stores
+	rows := make([]uint64, meetRows*width) // by row of the chunk: bitset of the features that the row stores
 	var seen []uint64                      // (feature, row) pairs that the chunk stores
 	for k := range b.parts {
 		p := &b.parts[k]
@@ -149,9 +151,9 @@ func (b *bundler) meet(out []int64) {
 	}
 }
 
-// storedIn appends, for each entry in the window with a row below hi, the feature in the upper
-// half and the row in the lower one. from has the first entry of each feature that is still to
-// be read.
+// storedIn appends to dst a word for each stored entry of a feature of the window in a row
+// below hi, with the feature in the upper half and the row in the lower half. from[i] is the
+// first entry of feature i that has not been read yet; storedIn advances it.
 func (b *bundler) storedIn(p *packed, from []int32, hi int32, dst []uint64) []uint64 {
 	for i, number := range b.window() {
 		f := &b.features[number]
@@ -168,8 +170,8 @@ func (b *bundler) storedIn(p *packed, from []int32, hi int32, dst []uint64) []ui
 	return dst
 }
 
-// bundle bundles the features of the window, given the matrix of all subtasks, and advances to
-// the next window.
+// bundle assigns the features of the window to bundles and advances to the next window. matrix
+// is the bitwise OR of the matrices of all subtasks.
 func (b *bundler) bundle(matrix []int64) {
 	window := b.window()
 	width := words(len(window))
@@ -202,7 +204,7 @@ func (b *bundler) bundle(matrix []int64) {
 		if at < 0 {
 			at = len(all)
 			if at == openBundles {
-				copy(all, all[1:]) // the oldest bundle is closed
+				copy(all, all[1:]) // the oldest bundle is not tried any more
 				at--
 				all = all[:at]
 			}

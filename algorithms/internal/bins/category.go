@@ -5,8 +5,9 @@ import (
 	"sort"
 )
 
-// setCategories gives a categorical feature its bins: the categories of rows with a weight. For
-// text that is missing in every row, Names is empty but not nil.
+// setCategories sets the bins of a categorical feature: one for each category that occurs in a
+// row of positive weight. For a text feature that is missing in every row, Names is empty but
+// not nil.
 func (f *Feature) setCategories(d dictionary, text bool) {
 	if text {
 		f.Names = []string{}
@@ -25,12 +26,12 @@ func (f *Feature) setCategories(d dictionary, text bool) {
 	}
 }
 
-// tooManyCategories is the error about a column of too many categories.
+// tooManyCategories returns the error about a column with too many categories.
 func tooManyCategories(column string) error {
 	return fmt.Errorf("%s: there are more than %d categories, too many to learn from: leave the column out, or group them", column, MaxCategories)
 }
 
-// Category returns the code of a category of a text column. It is −1 for text without a bin.
+// Category returns the code of a category of a text column, or −1 if the text has no bin.
 func (f *Feature) Category(text string) int {
 	i := sort.SearchStrings(f.Names, text)
 	if i < len(f.Names) && f.Names[i] == text {

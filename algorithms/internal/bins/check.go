@@ -11,19 +11,21 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Table describes a checked dataset; it is complete when the job is built.
+// Table describes a checked dataset, as far as it is known when the job is built.
 type Table struct {
-	// Rows has the checked rows, Facts the facts about the training rows.
+	// Rows is the dataset of the checked rows. Facts is the dataset of the facts about the
+	// training rows.
 	Rows, Facts *engine.Dataset
-	// Whether rows are sparse, and whether there are weights, margins and groups.
+	// Sparse, Weighted and Grouped report whether rows are sparse, have weights and have
+	// groups.
 	Sparse, Weighted, Grouped bool
 	Label                     LabelKind
-	// State, if set, returns the heap bytes that training keeps for each row; they count in the
-	// memory budget.
+	// State, if set, returns how many bytes training keeps on the heap for each row. They are
+	// charged to the memory budget.
 	State func(f *Facts) int64
 
 	plan *plan
-	name string // of an evaluation set; "" for the training rows
+	name string // name of the evaluation set; "" for the training rows
 	rows comqueue.PartitionedData
 	data shared.Key[*Data]
 }
@@ -34,10 +36,11 @@ var (
 	decodedFacts = shared.Scratch[*known]("decoded facts of the features")
 )
 
-// Check adds to a job the operator that checks the rows and packs those of each shard. It also
-// adds the queue that finds the facts about all rows, such as the cuts and the layout of the
-// binned rows. op, such as "gbdt.Train", names that queue. Check returns errors about the
-// columns, without op. Errors about rows fail the run.
+// Check adds to a job the operator that checks the rows and packs the rows of each shard. It
+// also adds the queue that computes the facts about all rows, such as the cuts and the layout
+// of the binned rows. op is the name of the algorithm, such as "gbdt.Train"; the queue is named
+// after it. Check returns an error for mistakes in the columns, without op in its text.
+// Mistakes in rows make the run fail.
 func Check(op string, d *engine.Dataset, c Columns, label LabelKind, o Options) (Table, error) {
 	t := Table{Rows: d, Facts: d, Label: label}
 	if d.Poisoned() {
@@ -53,11 +56,12 @@ func Check(op string, d *engine.Dataset, c Columns, label LabelKind, o Options) 
 	return t, nil
 }
 
-// Other checks an evaluation set, whose rows are binned by the cuts of t. name is unique within
-// a queue. The set must have all the columns of t, with the same names and types, except that
-// the widths of numbers may differ. Categories that t does not have are missing values,
-// whatever their codes. Classes that t does not have are an error. skip leaves out rows whose
-// label or weight is missing, even if t does not skip rows.
+// Other checks an evaluation set d, whose rows will be binned by the cuts of t. name must be
+// unique within a queue. The set must have all the columns of t, with the same names and types,
+// except that numeric features may have other number types, and dense vectors another
+// precision. Categories that t does not have are missing values, even if their codes are
+// invalid. Classes that t does not have are an error. skip leaves out rows with an unusable
+// label, weight, margin or group, even if t does not skip rows.
 func (t Table) Other(name string, d *engine.Dataset, skip bool) (Table, error) {
 	o := Table{Rows: d, Facts: t.Facts, Label: t.Label}
 	if d.Poisoned() || t.plan == nil {
@@ -90,7 +94,8 @@ func newTable(name string, p *plan) Table {
 	}
 }
 
-// match returns an error if the rows of another plan cannot be binned like those of p.
+// match returns an error if the rows of the plan o cannot be binned by the cuts of the rows of
+// p.
 func (p *plan) match(o *plan) error {
 	if p.kind != separate {
 		dense := func(k layoutKind) bool { return k == denseRows || k == raggedRows }
@@ -128,15 +133,15 @@ func pack(d *engine.Dataset, p *plan) *engine.Dataset {
 	})
 }
 
-// Dim returns the number of features if the columns' types tell it, else 0.
+// Dim returns the number of features if it is known from the columns, else 0.
 func (t Table) Dim() int {
-	if t.plan == nil { // t is of a dataset that could not be built
+	if t.plan == nil { // the dataset of t is poisoned
 		return 0
 	}
 	return t.plan.dim
 }
 
-// Vector returns the name of the vector column; "" if each feature is a column.
+// Vector returns the name of the vector column, or "" if each feature has its own column.
 func (t Table) Vector() string {
 	if t.plan == nil || t.plan.kind == separate {
 		return ""
@@ -144,7 +149,8 @@ func (t Table) Vector() string {
 	return t.plan.schema.Field(t.plan.vector).Name
 }
 
-// labelType returns the type of the label column of a ClassLabel, as schemas print it.
+// labelType returns the type of the label column as schemas print it, or "" if the label is not
+// a ClassLabel.
 func (p *plan) labelType() string {
 	if p.label != ClassLabel {
 		return ""
@@ -152,8 +158,9 @@ func (p *plan) labelType() string {
 	return batch.TypeName(p.schema.Field(p.labelAt).Type)
 }
 
-// Init gives a queue the rows of t. If they are the training rows, it also gives it the facts.
-// So a queue with rows of Other must also be given those of the table that Other was called on.
+// Init adds the rows of t to the input of queue q, and returns q. If t has the training rows,
+// Init also adds the facts. So a queue that reads an evaluation set must also be passed to Init
+// of the table whose Other returned the set.
 func (t Table) Init(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
 	q = q.InitWithPartitionedData(t.rows.WithState(t.state), t.Rows)
 	if t.name == "" {

@@ -12,21 +12,21 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// skippedSetRows is the counter of rows of evaluation sets left out.
+// skippedSetRows is the name of the counter of rows that were left out of evaluation sets.
 const skippedSetRows = "rows of evaluation sets skipped"
 
 // checker is the operator that checks the rows of one subtask and packs them, a shard at a
-// time. It keeps a shard's batches until the shard ends, so that packed columns are allocated
-// at their length.
+// time. It holds a shard's batches until the shard ends, so that it can allocate packed columns
+// at their final length.
 type checker struct {
 	plan  *plan
 	check rows.Checker
 
 	rows    int            // rows of the current shard so far
 	batches []arrow.Record // batches of the shard, retained
-	skip    [][]bool       // by batch, then row: true for rows to leave out; nil: none
+	skip    [][]bool       // skip[b][i] reports whether row i of batch b is left out; skip[b] is nil if no row is
 	skipped int64
-	width   int // size of the shard's ragged vectors, −1 before the first
+	width   int // length of the shard's ragged vectors; −1 before the first vector
 }
 
 func newChecker(p *plan) *checker {
@@ -83,7 +83,7 @@ func (o *checker) Process(_ *engine.Context, _, _ int, in engine.Batch, _ engine
 	return o.check.Err()
 }
 
-// EndShard packs the shard's rows.
+// EndShard packs the shard's rows and emits them.
 func (o *checker) EndShard(c *engine.Context, shard int, out engine.Output) error {
 	defer o.drop()
 	if o.skipped > 0 {
@@ -104,8 +104,8 @@ func (o *checker) EndShard(c *engine.Context, shard int, out engine.Output) erro
 	return out.Emit(shard, arrowrows.Batch(rec))
 }
 
-// checkLabels checks labels beyond package rows: intervals, and with Skip also numbers, by
-// CheckLabel.
+// checkLabels makes the checks of labels that package rows does not make: that intervals are
+// not empty and, with Skip, that CheckLabel accepts the numbers.
 func (o *checker) checkLabels(rec arrow.Record) {
 	p := o.plan
 	switch {
@@ -131,8 +131,8 @@ func (o *checker) checkLabels(rec arrow.Record) {
 	}
 }
 
-// checkVectors checks vectors beyond package rows: that ragged ones have one size, and the
-// codes of categories.
+// checkVectors makes the checks of vectors that package rows does not make: that ragged vectors
+// have one length, and that codes of categories are valid.
 func (o *checker) checkVectors(column arrow.Array) {
 	coded, ragged := o.plan.categories(), o.plan.kind == raggedRows
 	if len(coded) == 0 && !ragged {
@@ -166,7 +166,8 @@ func (o *checker) checkVectors(column arrow.Array) {
 	}
 }
 
-// checkCode checks a component of a vector that is the code of a category.
+// checkCode checks that v, the component of a vector with index feature, is the code of a
+// category.
 func (o *checker) checkCode(row, feature int, v float64) {
 	if !o.plan.lenient && v == v && !codes.Has(v) {
 		o.check.Refuse(row, "%s: the category is %v; %s", o.plan.describe(feature), v, codes.Want)

@@ -5,16 +5,15 @@ import (
 	"sort"
 )
 
-// column has the sorted values of one feature on a subtask, for the search of its cuts. Missing
-// values, and rows without weight, are left out.
+// column has the sorted values of one feature on a subtask, from which its cuts are found.
+// Missing values and rows of weight 0 are left out.
 type column struct {
-	keys []uint32 // ascending, equal ones repeated
-	// cum[i] is the weight of the first i keys; nil where each weighs 1.
+	keys []uint32 // keys of the values, ascending, with repetitions
+	// cum[i] is the weight of the first i keys. cum is nil if each key weighs 1.
 	cum []int64
-	// absent is the weight of the rows that do not store the feature, where absent values are
-	// 0.
+	// absent is the weight of the rows that do not store the feature, if absent values are 0.
 	absent  int64
-	missing int64 // rows without a value, of any weight
+	missing int64 // number of rows without a value, including rows of weight 0
 }
 
 // upTo returns the weight of the first i keys.
@@ -28,7 +27,8 @@ func (c *column) upTo(i int) int64 {
 // total returns the weight of all values.
 func (c *column) total() int64 { return c.upTo(len(c.keys)) + c.absent }
 
-// lowerBound returns the index of the first key in [lo, hi) that is not below key, or hi.
+// lowerBound returns the first index in [lo, hi) whose key is not below key, or hi if there is
+// none.
 func (c *column) lowerBound(lo, hi int, key uint32) int {
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
@@ -41,8 +41,8 @@ func (c *column) lowerBound(lo, hi int, key uint32) int {
 	return lo
 }
 
-// distinct appends the distinct values to dst in ascending order. If there are more than limit,
-// it returns dst unchanged and false.
+// distinct appends the keys of the distinct values to dst in ascending order, and returns true.
+// If there are more than limit distinct values, it returns dst unchanged and false.
 func (c *column) distinct(dst []uint32, limit int) ([]uint32, bool) {
 	own := len(dst)
 	zero := c.absent > 0
@@ -69,7 +69,7 @@ func (c *column) distinct(dst []uint32, limit int) ([]uint32, bool) {
 	return dst, true
 }
 
-// after returns the index of the first key after i that is above k, the key at i.
+// after returns the first index after i whose key is above k, which is the key at i.
 func (c *column) after(i int, k uint32) int {
 	step := 1
 	for i+step < len(c.keys) && c.keys[i+step] == k {
@@ -80,8 +80,8 @@ func (c *column) after(i int, k uint32) int {
 	return i + sort.Search(hi-i, func(j int) bool { return c.keys[i+j] > k })
 }
 
-// neighbours returns the largest value below key, or −1, and the smallest value that is not
-// below key, or 1<<32.
+// neighbours returns in a the largest key below key, or −1 if there is none, and in b the
+// smallest key that is not below key, or 1<<32 if there is none.
 func (c *column) neighbours(key uint32) (a, b int64) {
 	i := c.lowerBound(0, len(c.keys), key)
 	a, b = -1, 1<<32
@@ -101,25 +101,25 @@ func (c *column) neighbours(key uint32) (a, b int64) {
 	return a, b
 }
 
-// search finds roundBits bits of a key in each round.
+// Each round of a search finds roundBits bits of a key.
 const (
 	roundBits = 4
 	fanOut    = 1 << roundBits
 	rounds    = 32 / roundBits
 )
 
-// search finds the values at some positions in the cumulative weight of a column, over all
-// subtasks. The value at position t is the smallest value such that it and the values below it
-// weigh more than t. It is a radix selection: each round sums, for every current prefix of
-// keys, the weight of each continuation by roundBits bits. All fields but lo and hi are the
-// same on every subtask.
+// search finds the values at given positions in the cumulative weight of a column, over all
+// subtasks. The value at position t is the smallest value v such that all values up to and
+// including v together weigh more than t. The search is a radix selection: each round sums, for
+// every current prefix of keys, the weight of each continuation of the prefix by roundBits
+// bits. All fields except lo and hi are the same on every subtask.
 type search struct {
 	at     []int64  // positions, ascending, from 0 to below the total
-	prefix []uint32 // the known leading bits of the values, the others 0
-	below  []int64  // weight of the values below the prefix
-	weight []int64  // weight of the values with the prefix
-	lo, hi []int32  // range of the own keys with the prefix
-	shift  int      // bits that are not known yet
+	prefix []uint32 // the known leading bits of the keys; the other bits are 0
+	below  []int64  // weight of the keys below the prefix
+	weight []int64  // weight of the keys with the prefix
+	lo, hi []int32  // range [lo, hi) of the subtask's keys with the prefix
+	shift  int      // number of bits that are not known yet
 }
 
 // newSearch returns a search for the values at the given positions.
@@ -132,10 +132,10 @@ func newSearch(at []int64, c *column) *search {
 	return s
 }
 
-// begins tells whether position i has another prefix than the position before it.
+// begins reports whether position i is the first position with its prefix.
 func (s *search) begins(i int) bool { return i == 0 || s.prefix[i] != s.prefix[i-1] }
 
-// width is the number of sums of the next round.
+// width returns the number of sums of the next round.
 func (s *search) width() int {
 	n := 0
 	for i := range s.at {
@@ -146,7 +146,7 @@ func (s *search) width() int {
 	return n
 }
 
-// probe adds the weight of each continuation in the own part of the column.
+// probe adds to out the weight of each continuation of each prefix in column c.
 func (s *search) probe(c *column, out []int64) {
 	shift := s.shift - roundBits
 	for i := range s.at {
@@ -171,8 +171,8 @@ func (s *search) probe(c *column, out []int64) {
 	}
 }
 
-// narrow extends each prefix to the continuation in which its position lies, given the sums
-// over all subtasks.
+// narrow extends each prefix by the continuation that contains its position. sums has the
+// results of probe, summed over all subtasks.
 func (s *search) narrow(c *column, sums []int64) {
 	shift := s.shift - roundBits
 	of := -fanOut
@@ -203,7 +203,7 @@ func share(i, w, n int64) int64 {
 	return int64(q)
 }
 
-// shareRest is share with the remainder of the division.
+// shareRest returns the quotient share(i, w, n) and the remainder of the division.
 func shareRest(i, w, n int64) (q, rest int64) {
 	hi, lo := bits.Mul64(uint64(i), uint64(w))
 	a, b := bits.Div64(hi, lo, uint64(n))

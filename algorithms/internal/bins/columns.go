@@ -13,18 +13,18 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// layoutKind is the kind of columns in which a dataset has its features.
+// layoutKind says how a dataset has its features: in which number and type of columns.
 type layoutKind = rows.Layout
 
 const (
-	separate   = rows.SeparateColumns // of numbers and text
-	denseRows  = rows.DenseRows       // vector[d], vector32[d]
-	raggedRows = rows.RaggedRows      // vector, vector32
+	separate   = rows.SeparateColumns // columns of numbers and text
+	denseRows  = rows.DenseRows       // type vector[d] or vector32[d]
+	raggedRows = rows.RaggedRows      // type vector or vector32
 	sparseRows = rows.SparseRows
 )
 
-// plan says which columns of a dataset are read, and as what. It is made when the job is built,
-// and does not change.
+// plan says which columns of a dataset are read, and what each is used for. It is created when
+// the job is built, and does not change.
 type plan struct {
 	columns Columns
 	options Options
@@ -32,22 +32,22 @@ type plan struct {
 	schema  *arrow.Schema
 
 	kind     layoutKind
-	vector   int   // number of the vector's column
-	features []int // of the separate columns
+	vector   int   // index of the vector column
+	features []int // indices of the separate columns
 	text     []bool
-	coded    []bool // by feature; nil for vectors, which use codedAt
+	coded    []bool // by feature: whether its values are integer codes; nil for vectors, for which codedAt is used
 	codedAt  map[int]bool
-	dim      int // 0 if only the data tell it
+	dim      int // number of features; 0 if it is known only from the data
 
 	labelAt, upperAt, weightAt, groupAt int // −1: none
 	marginsAt                           []int
-	lenient                             bool // evaluation set: invalid codes are missing values
+	lenient                             bool // for an evaluation set: invalid codes are missing values
 
-	reads []rows.Column // all of these columns whose values are checked
+	reads []rows.Column // the columns whose values a rows.Checker checks
 }
 
-// newPlan resolves the names. lenient is for evaluation sets: an invalid code of a category is
-// a missing value.
+// newPlan finds the columns in schema. lenient is set for evaluation sets: an invalid code of a
+// category is then a missing value instead of an error.
 func newPlan(schema *arrow.Schema, c Columns, label LabelKind, o Options, lenient bool) (*plan, error) {
 	if o.MaxBins == 0 {
 		o.MaxBins = MaxBins
@@ -65,7 +65,7 @@ func newPlan(schema *arrow.Schema, c Columns, label LabelKind, o Options, lenien
 	return p, p.findScalars()
 }
 
-// scalars returns the columns besides the features that are read.
+// scalars returns the columns that are read in addition to the features.
 func (c Columns) scalars(label LabelKind) []rows.Column {
 	var all []rows.Column
 	if label != NoLabel {
@@ -141,7 +141,7 @@ var codes = rows.Range{
 	Want: fmt.Sprintf("codes of categories are the integers from 0 to %d; use text for other categories", MaxCategory),
 }
 
-// findSeparate finds the columns of features where each is a column.
+// findSeparate finds the columns of the features if each feature has its own column.
 func (p *plan) findSeparate() error {
 	p.kind, p.dim = separate, len(p.columns.Features)
 	for _, name := range p.columns.Features {
@@ -172,7 +172,7 @@ func (p *plan) findSeparate() error {
 	return nil
 }
 
-// findScalars finds the columns besides the features.
+// findScalars finds the columns that are read in addition to the features.
 func (p *plan) findScalars() error {
 	var errs []error
 	for _, c := range p.columns.scalars(p.label) {
@@ -194,7 +194,8 @@ func (p *plan) findScalars() error {
 	return errors.Join(errs...)
 }
 
-// categorical tells whether a feature is categorical, and whether it is text.
+// categorical returns two booleans: whether a feature is categorical, and whether it is a text
+// column.
 func (p *plan) categorical(feature int) (is, text bool) {
 	if p.kind == separate {
 		return p.text[feature] || p.coded[feature], p.text[feature]
@@ -228,7 +229,8 @@ func (p *plan) nameOf(feature int) string {
 	return fmt.Sprintf("f%d", feature)
 }
 
-// describe returns the place of a feature's value for messages about a row.
+// describe returns the column, and for a vector the component, of a feature, as messages about
+// a row name it.
 func (p *plan) describe(feature int) string {
 	if p.kind == separate {
 		return fmt.Sprintf("column %q", p.columns.Features[feature])
@@ -236,7 +238,7 @@ func (p *plan) describe(feature int) string {
 	return fmt.Sprintf("column %q: component %d", p.schema.Field(p.vector).Name, feature)
 }
 
-// attrs returns what the plan of the job shows.
+// attrs returns the attributes that the printed plan of the job shows for the operator.
 func (p *plan) attrs() []engine.Attr {
 	c := p.columns
 	features := strings.Join(c.Features, " ")

@@ -1,8 +1,8 @@
 package bins
 
-// Dense bins n rows of d features, row-major, in memory and without a job. It is for tests and
-// benchmarks of the growth of trees. The result is the same as that of a job with these rows as
-// one shard. It does not refer to x.
+// Dense bins n rows of d features without a job. x has the rows, row-major. Dense is meant for
+// tests and benchmarks of the growth of trees. The result equals that of a job with these rows
+// as one shard, and does not refer to x.
 func Dense(x []float64, n, d int, o Options) *Data {
 	p := &plan{kind: denseRows, dim: d, options: o, vector: -1, labelAt: -1, upperAt: -1, weightAt: -1, groupAt: -1}
 	if p.options.MaxBins < 2 || p.options.MaxBins > MaxBins {
@@ -17,12 +17,13 @@ func Dense(x []float64, n, d int, o Options) *Data {
 	facts := &Facts{Declared: d, Rows: int64(n), Weighing: int64(n), Weight: float64(n), Missing: f.missing, ShardRows: []int64{int64(n)}}
 	data := &Data{Facts: facts, Layout: &layout, Rows: n, Shards: []Span{{Rows: n}}}
 	if err := data.bin(onHeap, p, parts); err != nil {
-		panic(err) // neither onHeap nor filling in dense rows returns errors
+		panic(err) // with onHeap and dense rows, bin returns no error
 	}
 	return data
 }
 
-// alone drives a finder whose subtask is the only one.
+// alone runs all steps of a finder in a job with one subtask, where the subtask's own sums are
+// the sums over all subtasks.
 func (f *finder) alone() {
 	search := func() {
 		for f.searching() {

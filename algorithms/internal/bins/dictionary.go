@@ -11,10 +11,12 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 )
 
-// dictionary has the distinct values of a column. For text, Texts is the same as Keys.
+// dictionary has the distinct values of a column. For text, Texts is nil, since the keys are
+// the texts.
 type dictionary = rows.Dictionary
 
-// collector numbers the distinct values of a shard in the order of their first rows.
+// collector assigns numbers 0, 1, … to the distinct values of a column of a shard, in the order
+// of their first rows.
 type collector struct {
 	byText map[string]int32
 	byCode map[uint64]int32
@@ -26,13 +28,13 @@ func newCollector() *collector {
 	return &collector{byText: map[string]int32{}, byCode: map[uint64]int32{}}
 }
 
-// number returns the number of the value of a row, which is not null.
+// number returns the number of the value in row i, which must not be null.
 func (c *collector) number(column arrow.Array, i int) int32 {
 	if text, ok := column.(*array.String); ok {
 		key := text.Value(i)
 		at, ok := c.byText[key]
 		if !ok {
-			key = string([]byte(key)) // key was a view of the column's memory
+			key = string([]byte(key)) // a copy, as key is a view of the column's memory
 			at = int32(len(c.keys))
 			c.byText[key] = at
 			c.keys = append(c.keys, key)
@@ -51,7 +53,8 @@ func (c *collector) number(column arrow.Array, i int) int32 {
 	return at
 }
 
-// sorted returns the dictionary, without weights, and the index in it for each number.
+// sorted returns the dictionary of the values, without weights and with counts of 0. place[n]
+// is the index in it of the value with number n.
 func (c *collector) sorted() (d dictionary, place []int32) {
 	order := make([]int, len(c.keys))
 	for i := range order {
@@ -70,17 +73,17 @@ func (c *collector) sorted() (d dictionary, place []int32) {
 	return d, place
 }
 
-// codeKey is the key of an integer category.
+// codeKey returns the dictionary key of an integer category.
 func codeKey(code int32) string {
 	var key [4]byte
 	binary.BigEndian.PutUint32(key[:], uint32(code))
 	return string(key[:])
 }
 
-// codeOf is the inverse of codeKey.
+// codeOf returns the code whose key codeKey returned.
 func codeOf(key string) int32 { return int32(binary.BigEndian.Uint32([]byte(key))) }
 
-// numberAt returns a value of a number column as float64, NaN for a null.
+// numberAt returns value i of a number column as float64, or NaN for a null.
 func numberAt(column arrow.Array, i int) float64 {
 	if column.IsNull(i) {
 		return math.NaN()

@@ -10,8 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// A queue reads houses as bins: their areas are cut into three bins, and their colours are
-// categories.
+// A queue opens binned rows about houses: areas have three bins, and colours are categories.
 func Example() {
 	type house struct {
 		Area   *float64

@@ -5,9 +5,9 @@ import (
 	"math/bits"
 )
 
-// finder finds the cuts of features on one subtask, a group of features at a time. Its steps
-// are local. Between them the caller reduces, over all subtasks, the numbers that one step
-// gives and the next one takes:
+// finder finds the cuts of features, a group of features at a time. Each subtask has a finder.
+// The methods do not communicate. Between two of them, the caller reduces the numbers that one
+// method returns over all subtasks, and passes the result to the next method:
 //
 //	for f.load() {
 //		f.merge(all subtasks' f.distinct())
@@ -15,6 +15,7 @@ import (
 //		for f.searching() { f.narrow(Σ f.probe) }
 //		f.divide()
 //		for f.searching() { f.narrow(Σ f.probe) }
+//		f.settle()
 //		f.finish(max of f.neighbours)
 //	}
 //
@@ -23,46 +24,46 @@ import (
 type finder struct {
 	plan     *plan
 	features []Feature
-	missing  []int64 // by feature
-	expect   []int64 // by feature: expected entries of a subtask
+	missing  []int64 // by feature: number of rows of the job in which it is missing
+	expect   []int64 // by feature: expected number of values on a subtask
 	parts    []packed
-	weights  [][]uint32 // by part; nil where every row weighs 1
-	weight   int64      // total of the parts' rows
+	weights  [][]uint32 // by part and row; nil if every row weighs 1
+	weight   int64      // total weight of the parts' rows
 	rows     int64
 
 	next         int // the first feature of the next group
 	work         []work
 	pairs, other []uint64 // buffers for sorting
 	spare        []uint32
-	free         []column // columns whose memory is reused
+	free         []column // columns whose memory newColumn reuses
 }
 
-// work is the state of a feature in the current group. Only column, search.lo and search.hi
-// differ between subtasks.
+// work is the state of the search for the cuts of one feature of the current group. Only
+// column, search.lo and search.hi differ between subtasks.
 type work struct {
 	feature  int
 	column   column
-	values   []uint32 // the distinct values, if they are few enough
-	many     bool     // there are too many distinct values
+	values   []uint32 // keys of the distinct values, if there are at most MaxBins
+	many     bool     // there are more than MaxBins distinct values
 	total    int64
-	search   *search // nil where there is nothing to search for
+	search   *search // nil if there is nothing to search for
 	division division
 	cuts     []uint32
 }
 
 // Sizes of groups.
 const (
-	// groupEntries is about the number of values that a subtask sorts for a group. groupLeast
-	// is the least number of features in a group, so that the passes over the rows are few.
-	// With weights, which take more memory, both are divided by 4. groupMost is the largest
-	// number of features in a group.
+	// groupEntries is roughly the number of values that a subtask sorts for a group. groupLeast
+	// is the least number of features in a group; it limits the number of passes over the rows.
+	// With weights, which take more memory, groupEntries and groupLeast are divided by 4.
+	// groupMost is the largest number of features in a group.
 	groupEntries = 8 << 20
 	groupLeast   = 8
 	groupMost    = 256
 )
 
-// load takes the next group of features and sorts their own values. It returns false if no
-// feature is left.
+// load begins the next group of features and sorts the subtask's values of each. It returns
+// false if no feature is left.
 func (f *finder) load() bool {
 	f.work = f.work[:0]
 	least, room := groupLeast, int64(groupEntries)
@@ -83,14 +84,14 @@ func (f *finder) load() bool {
 	f.extract()
 	for i := range f.work {
 		if f.features[f.work[i].feature].Categorical {
-			f.work[i].column.keys = f.work[i].column.keys[:0] // only missing values are counted
+			f.work[i].column.keys = f.work[i].column.keys[:0] // for a categorical feature, only missing values are counted
 			f.work[i].column.absent = 0
 		}
 	}
 	return true
 }
 
-// extract makes the columns of the group.
+// extract sets work.column, the sorted values, for each feature of the group.
 func (f *finder) extract() {
 	if f.weights != nil {
 		f.extractWeighted()
@@ -112,8 +113,8 @@ func (f *finder) extract() {
 	}
 }
 
-// newColumn returns a column with capacity for n keys. It reuses a free one if one is large
-// enough.
+// newColumn returns a column with capacity for n keys. It reuses the memory of a free column if
+// that is large enough.
 func (f *finder) newColumn(n int) column {
 	for i, c := range f.free {
 		if cap(c.keys) >= n {
@@ -125,7 +126,7 @@ func (f *finder) newColumn(n int) column {
 	return column{keys: make([]uint32, 0, n)}
 }
 
-// room returns a slice with capacity for n elements; it reuses s if that is large enough.
+// room returns a slice with capacity for n elements. It reuses s if s is large enough.
 func room[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)
@@ -133,7 +134,7 @@ func room[T any](s []T, n int) []T {
 	return s[:cap(s)]
 }
 
-// extractDense reads the columns of a group of dense features.
+// extractDense reads the values of a group of dense features.
 func (f *finder) extractDense() {
 	for i := range f.work {
 		f.work[i].column = f.newColumn(int(f.rows))
@@ -157,11 +158,11 @@ func (f *finder) extractDense() {
 	}
 }
 
-// rawRows is the number of rows that are read together, feature by feature, so that they stay
-// in the cache.
+// rawRows is the number of rows that are read together, one feature after the other. It is
+// small, so that these rows stay in the cache.
 const rawRows = 256
 
-// extractRaw reads the columns of a group from raw rows.
+// extractRaw reads the values of a group of features from packed.raw.
 func (f *finder) extractRaw(p packed) {
 	first := f.work[0].feature
 	for lo := 0; lo < p.n; lo += rawRows {
@@ -180,7 +181,7 @@ func (f *finder) extractRaw(p packed) {
 	}
 }
 
-// extractSparse reads a sparse feature.
+// extractSparse reads the values of a sparse feature.
 func (f *finder) extractSparse(w *work) {
 	number := int32(f.features[w.feature].Number)
 	entries, nans := 0, 0
@@ -208,7 +209,7 @@ func (f *finder) extractSparse(w *work) {
 	}
 }
 
-// extractWeighted makes the columns of a group of weighted rows. Rows of weight 0 are left out.
+// extractWeighted does what extract does, if rows have weights. Rows of weight 0 are left out.
 func (f *finder) extractWeighted() {
 	for i := range f.work {
 		w := &f.work[i]
@@ -247,8 +248,8 @@ func (f *finder) extractWeighted() {
 	}
 }
 
-// pair appends a value and its weight to the pairs if the weight is not 0. It returns 1 for a
-// value and 0 for NaN. The pairs must have capacity.
+// pair appends the key of x and its weight to f.pairs, unless x is NaN or the weight is 0. It
+// returns 0 if x is NaN and 1 otherwise. f.pairs must have the capacity.
 func (f *finder) pair(x float32, weight uint32) int64 {
 	if x != x {
 		return 0
@@ -261,7 +262,7 @@ func (f *finder) pair(x float32, weight uint32) int64 {
 	return 1
 }
 
-// cumulate sorts the pairs and makes a column of them.
+// cumulate sorts the pairs and sets c.keys and c.cum from them.
 func (f *finder) cumulate(c *column) {
 	f.other = room(f.other, len(f.pairs))
 	sorted, rest := sortPairs(f.pairs, f.other[:len(f.pairs)])
@@ -276,13 +277,14 @@ func (f *finder) cumulate(c *column) {
 	f.pairs, f.other = sorted, rest
 }
 
-// weightBits is the number of bits of the largest weight when weights are rounded for the cuts.
+// weightBits is the number of bits of the largest weight after weights were rounded for the
+// cuts.
 const weightBits = 32
 
-// setWeights rounds the weights of the parts' rows, half to even, to integers below 2^32. The
-// scale is a power of two on which the largest weight of the job has 32 bits, or fewer with
-// 2^30 rows or more, so that sums stay exact. A weight of at most 2^−33 of the largest counts
-// as 0.
+// setWeights rounds the weights of the parts' rows, half to even, to integers below 2^32.
+// Weights are first scaled by a power of two, such that the largest weight of the job has 32
+// bits. With 2^30 rows or more it has fewer bits, so that sums do not overflow. A weight of at
+// most 2^−33 of the largest weight is rounded to 0.
 func (f *finder) setWeights(largest float64, rows int64) {
 	_, exponent := math.Frexp(largest)
 	scale := min(weightBits, 62-bits.Len64(uint64(rows))) - exponent
@@ -298,8 +300,9 @@ func (f *finder) setWeights(largest float64, rows int64) {
 	}
 }
 
-// distinct returns, for each feature of the group, the number of own distinct values and then
-// these values; only −1 if there are too many.
+// distinct returns, for each feature of the group, the number of distinct values on the
+// subtask, followed by the keys of these values. If there are more than MaxBins values, it
+// returns −1 instead.
 func (f *finder) distinct() []int32 {
 	var all []int32
 	var values []uint32
@@ -319,7 +322,8 @@ func (f *finder) distinct() []int32 {
 	return all
 }
 
-// merge merges the results of distinct of all subtasks, concatenated.
+// merge sets the distinct values of the features. all has the results of distinct of all
+// subtasks, concatenated.
 func (f *finder) merge(all []int32) {
 	for len(all) > 0 {
 		for i := range f.work {
@@ -344,11 +348,11 @@ func (f *finder) merge(all []int32) {
 	}
 }
 
-// countsLength is the number of sums that begin takes.
+// countsLength returns the number of sums that begin takes.
 func (f *finder) countsLength() int { return 2 * len(f.work) }
 
-// counts adds, for each feature, the weight of its own values and the number of own rows that
-// miss it.
+// counts adds to out, for each feature of the group, the weight of its values on the subtask
+// and the number of the subtask's rows in which it is missing.
 func (f *finder) counts(out []int64) {
 	for i := range f.work {
 		out[2*i] += f.work[i].column.total()
@@ -356,7 +360,8 @@ func (f *finder) counts(out []int64) {
 	}
 }
 
-// begin begins the search for the cuts of features with many values.
+// begin starts the first search of each feature with more than MaxBins distinct values. sums
+// has the results of counts, summed over all subtasks.
 func (f *finder) begin(sums []int64) {
 	for i := range f.work {
 		w := &f.work[i]
@@ -368,7 +373,7 @@ func (f *finder) begin(sums []int64) {
 	}
 }
 
-// searching tells whether any search has not ended.
+// searching reports whether any search has not ended.
 func (f *finder) searching() bool {
 	for i := range f.work {
 		if s := f.work[i].search; s != nil && s.shift > 0 {
@@ -378,7 +383,7 @@ func (f *finder) searching() bool {
 	return false
 }
 
-// probeLength is the number of sums that narrow takes.
+// probeLength returns the number of sums that narrow takes.
 func (f *finder) probeLength() int {
 	n := 0
 	for i := range f.work {
@@ -389,7 +394,7 @@ func (f *finder) probeLength() int {
 	return n
 }
 
-// probe adds the weights that the searches need of the own values.
+// probe adds to out the weights of the subtask's values that the searches need.
 func (f *finder) probe(out []int64) {
 	for i := range f.work {
 		if s := f.work[i].search; s != nil && s.shift > 0 {
@@ -399,7 +404,8 @@ func (f *finder) probe(out []int64) {
 	}
 }
 
-// narrow advances the searches by one round.
+// narrow advances the searches by one round. sums has the results of probe, summed over all
+// subtasks.
 func (f *finder) narrow(sums []int64) {
 	for i := range f.work {
 		if s := f.work[i].search; s != nil && s.shift > 0 {
@@ -410,7 +416,8 @@ func (f *finder) narrow(sums []int64) {
 	}
 }
 
-// divide starts the second search of each feature, given the result of the first.
+// divide ends the first search of each feature and starts the second search, where one is
+// needed.
 func (f *finder) divide() {
 	for i := range f.work {
 		w := &f.work[i]
@@ -425,7 +432,7 @@ func (f *finder) divide() {
 	}
 }
 
-// settle makes the cuts from the result of the second search.
+// settle computes provisional cuts from the results of both searches.
 func (f *finder) settle() {
 	for i := range f.work {
 		w := &f.work[i]
@@ -438,7 +445,7 @@ func (f *finder) settle() {
 	}
 }
 
-// neighboursLength is the number of maxima that finish takes.
+// neighboursLength returns the number of maxima that finish takes.
 func (f *finder) neighboursLength() int {
 	n := 0
 	for i := range f.work {
@@ -447,8 +454,8 @@ func (f *finder) neighboursLength() int {
 	return n
 }
 
-// neighbours sets, for each cut, the largest own value below it and the negative of the
-// smallest own value that is not.
+// neighbours raises out, for each cut, to the key of the subtask's largest value below the cut,
+// and to the negative key of its smallest value that is not below the cut.
 func (f *finder) neighbours(out []int64) {
 	for i := range f.work {
 		w := &f.work[i]
@@ -460,7 +467,8 @@ func (f *finder) neighbours(out []int64) {
 	}
 }
 
-// finish sets the cuts of the features of the group, given the maxima over all subtasks.
+// finish sets the cuts of the features of the group. extremes has the results of neighbours, as
+// maxima over all subtasks.
 func (f *finder) finish(extremes []int64) {
 	for i := range f.work {
 		w := &f.work[i]

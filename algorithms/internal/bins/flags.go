@@ -6,7 +6,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// Flags are the flags of all estimators that make trees from binned rows.
+// Flags are the command-line flags that are common to all estimators that grow trees on binned
+// rows.
 var Flags = slices.Concat([]model.Flag{
 	{Name: "categories", Param: "CategoricalCols", Tag: `placeholder:"COLUMN,..." help:"Columns whose whole numbers, 0 to 65,535, are categories. Text columns are always categorical; they may have up to 65,535 categories."`},
 	{Name: "categories-at", Param: "CategoricalAt", Tag: `want:"0..2147483647" placeholder:"N" help:"The same for files whose features have no names, such as LibSVM: numbers of the components, from 0."`},

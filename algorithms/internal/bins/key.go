@@ -5,19 +5,20 @@ import (
 	"slices"
 )
 
-// Keys are float32 values as unsigned integers of the same order. The key of a positive number
-// is its bits with the sign bit set; that of a negative one is its bits inverted.
+// A key is a float32 value mapped to a uint32, such that keys have the order of the values. The
+// key of a positive number is its bits with the sign bit set. The key of a negative number is
+// its bits inverted.
 
 // zeroKey is the key of 0.
 const zeroKey = 1 << 31
 
-// keyOf returns the key of a value that Single gave and that is not NaN.
+// keyOf returns the key of a value that Single returned. The value must not be NaN.
 func keyOf(x float32) uint32 {
 	b := math.Float32bits(x)
 	return b ^ (uint32(int32(b)>>31) | 1<<31)
 }
 
-// valueOf is the inverse of keyOf.
+// valueOf returns the value that has the given key.
 func valueOf(key uint32) float32 {
 	if key&(1<<31) != 0 {
 		return math.Float32frombits(key &^ (1 << 31))
@@ -25,7 +26,7 @@ func valueOf(key uint32) float32 {
 	return math.Float32frombits(^key)
 }
 
-// between returns a float32 above a and at most b, for a < b: their mean, or b if the mean
+// between returns a float32 m with a < m ≤ b, for a < b: the mean of a and b, or b if the mean
 // rounds to a.
 func between(a, b float32) float32 {
 	m := float32((float64(a) + float64(b)) / 2)
@@ -35,17 +36,17 @@ func between(a, b float32) float32 {
 	return b
 }
 
-// Digits of the radix sort: three of 11 bits cover 32 bits.
+// The radix sort sorts by three digits of 11 bits each, which cover 32 bits.
 const (
 	digitBits = 11
 	digits    = 3
 	radix     = 1 << digitBits
-	// radixFrom is the number of keys from which on radix sort is faster than slices.Sort.
+	// With at least radixFrom keys, radix sort is faster than slices.Sort.
 	radixFrom = 1 << 10
 )
 
-// sortKeys sorts keys in ascending order. spare is as long as keys. The result is in sorted,
-// which is one of the two slices; rest is the other.
+// sortKeys sorts keys in ascending order. spare must have the capacity of keys. Of the two
+// slices keys and spare, sorted is the one with the result, and rest is the other one.
 func sortKeys(keys, spare []uint32) (sorted, rest []uint32) {
 	if len(keys) < radixFrom {
 		slices.Sort(keys)
@@ -75,7 +76,7 @@ func sortKeys(keys, spare []uint32) (sorted, rest []uint32) {
 	return keys, spare
 }
 
-// sortPairs is sortKeys for keys in the upper halves of words.
+// sortPairs does what sortKeys does, for words with a key in the upper half.
 func sortPairs(pairs, spare []uint64) (sorted, rest []uint64) {
 	if len(pairs) < radixFrom {
 		slices.Sort(pairs)
@@ -106,7 +107,7 @@ func sortPairs(pairs, spare []uint64) (sorted, rest []uint64) {
 	return pairs, spare
 }
 
-// starts turns counts into their exclusive prefix sums.
+// starts replaces counts by their exclusive prefix sums.
 func starts(count *[radix]uint32) {
 	var at uint32
 	for i, n := range count {

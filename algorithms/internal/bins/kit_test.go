@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// seen has the facts, the layout and the rows that a queue opened, over all subtasks in order.
+// seen has the facts, the layout and the rows of all shards, in order, that a queue opened.
 type seen struct {
 	Facts  bins.Facts
 	Layout bins.Layout
@@ -27,17 +27,17 @@ type seenRow struct {
 	Label, Weight float64
 	Upper         string
 	Margins       []float64
-	Group         int // the number of the group within the shard, −1 for none
+	Group         int // the number of the group within the shard; −1 if there are no groups
 }
 
-// shardView is the row that the queue returns for a shard.
+// shardView is what the queue of open outputs for a shard, as JSON.
 type shardView struct {
 	Facts  *bins.Facts  `json:",omitempty"`
 	Layout *bins.Layout `json:",omitempty"`
 	Rows   []seenRow
 }
 
-// viewShard returns the view of one shard of a subtask.
+// viewShard returns the shardView of one shard of a subtask.
 func viewShard(d *bins.Data, shard int) shardView {
 	var v shardView
 	if shard == 0 {
@@ -80,7 +80,7 @@ func viewShard(d *bins.Data, shard int) shardView {
 	return v
 }
 
-// open adds a queue that opens the last of the tables and returns a shardView for each shard.
+// open adds a queue that opens the last of the tables and outputs a shardView for each shard.
 func open(b *engine.Builder, tables ...bins.Table) *engine.Dataset {
 	q := comqueue.New(b, "open")
 	for _, t := range tables {
@@ -101,7 +101,7 @@ func open(b *engine.Builder, tables ...bins.Table) *engine.Dataset {
 		Exec()
 }
 
-// check calls Check and open, and reports errors as algorithms do.
+// check calls Check and open. It reports an error of Check as algorithms do.
 func check(b *engine.Builder, d *engine.Dataset, c bins.Columns, label bins.LabelKind, o bins.Options) *engine.Dataset {
 	t, err := bins.Check("bins.Test", d, c, label, o)
 	if err != nil {
@@ -111,7 +111,7 @@ func check(b *engine.Builder, d *engine.Dataset, c bins.Columns, label bins.Labe
 	return open(b, t)
 }
 
-// collect joins the views of all shards.
+// collect returns the joined views of all shards of a result.
 func collect(t testing.TB, r *engine.Result) seen {
 	texts, err := engine.Rows[string](r, "seen")
 	require.NoError(t, err)
@@ -127,7 +127,7 @@ func collect(t testing.TB, r *engine.Result) seen {
 	return all
 }
 
-// look runs check and returns the result.
+// look runs a job with check and returns what its queue opened.
 func look(t testing.TB, data func(b *engine.Builder) *engine.Dataset, c bins.Columns, label bins.LabelKind, o bins.Options, options ...engine.Option) seen {
 	t.Helper()
 	return collect(t, trial.Run(t, func(b *engine.Builder) {

@@ -11,20 +11,21 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// known is the result of the queue of the facts.
+// known is the result of the queue that computes the facts.
 type known struct {
 	Facts  Facts
 	Layout Layout
-	Keys   [][]byte // of the classes
+	Keys   [][]byte // Dictionary.Keys of the classes
 }
 
-// knownRow is the row of that dataset.
+// knownRow is the only row of the dataset that the queue outputs. It holds a knownFile.
 type knownRow struct {
 	Facts []byte `column:"facts"`
 }
 
-// knownFile is the content of its cell: known, with the cuts of all features in one piece of
-// bytes, as there may be millions.
+// knownFile is the encoding of known. The cuts of all features are in one byte slice, and so
+// are the codes, since there may be millions. HowMany and HowCodes have the numbers of cuts and
+// of codes of each feature.
 type knownFile struct {
 	Known    known
 	Cuts     []byte
@@ -35,7 +36,7 @@ type knownFile struct {
 
 var knownCodec = shared.Msgpack[knownFile]()
 
-// encode returns the row.
+// encode returns the row that holds k.
 func (k known) encode() (knownRow, error) {
 	file := knownFile{Known: k}
 	features := append([]Feature(nil), k.Layout.Features...)
@@ -52,7 +53,7 @@ func (k known) encode() (knownRow, error) {
 	return knownRow{data}, err
 }
 
-// decodeKnown decodes the row of the dataset.
+// decodeKnown decodes the row that encode returned.
 func decodeKnown(frame *comqueue.Frame) (*known, error) {
 	if frame.Rows() != 1 {
 		return nil, fmt.Errorf("there are %d rows of facts about the features, want one", frame.Rows())
@@ -78,7 +79,7 @@ func decodeKnown(frame *comqueue.Frame) (*known, error) {
 	return &k, nil
 }
 
-// classes returns the dictionary of the classes.
+// classes returns the classes as a dictionary.
 func (k *known) classes() dictionary {
 	d := dictionary{Texts: k.Facts.Classes}
 	for _, key := range k.Keys {

@@ -2,11 +2,11 @@ package bins
 
 import "slices"
 
-// blockColumns is the largest number of columns of a block: a row of it is at most half a cache
-// line.
+// blockColumns is the largest number of columns of a block. A row of a block then takes at most
+// half a cache line.
 const blockColumns = 32
 
-// layout decides where each feature is stored in rows and in histograms.
+// layout assigns each feature its place in the rows and its slots in histograms.
 func (b *bundler) layout() Layout {
 	l := Layout{Features: b.features}
 	if b.plan.kind != sparseRows {
@@ -55,14 +55,14 @@ func (b *bundler) layout() Layout {
 	return l
 }
 
-// column gives a feature a column of its own.
+// column adds a column for feature i alone.
 func (l *Layout) column(i int) {
 	f := &l.Features[i]
 	f.Column, f.Slot = len(l.Columns), l.ColumnSlots
 	l.add(Column{Width: f.Bins + 1, Features: []int{i}})
 }
 
-// widen gives the wide features their slots, after those of the columns of bytes.
+// widen assigns slots to the wide features, after the slots of the columns of bytes.
 func (l *Layout) widen() {
 	slices.Sort(l.Wide)
 	for _, i := range l.Wide {
@@ -72,7 +72,8 @@ func (l *Layout) widen() {
 	}
 }
 
-// WideColumn returns the index in Wide of a feature; −1 if it has no column of two bytes.
+// WideColumn returns the index in Wide of a feature, or −1 if the feature has no column of two
+// bytes.
 func (l *Layout) WideColumn(feature int) int {
 	if at, ok := slices.BinarySearch(l.Wide, feature); ok {
 		return at
@@ -80,7 +81,7 @@ func (l *Layout) WideColumn(feature int) int {
 	return -1
 }
 
-// bundle gives several features a column.
+// bundle adds a column that several features share.
 func (l *Layout) bundle(members []int) {
 	slices.Sort(members)
 	c := Column{Width: 1, Features: members}
@@ -98,7 +99,7 @@ func (l *Layout) add(c Column) {
 	l.Columns = append(l.Columns, c)
 }
 
-// blocks puts the columns side by side in blocks of about the same width.
+// blocks distributes the columns over blocks of about the same width.
 func (l *Layout) blocks() {
 	for b, width := range l.Strides() {
 		first := 0

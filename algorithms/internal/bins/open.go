@@ -7,8 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 )
 
-// Open returns the binned rows of the subtask. Later calls in a queue return the result of the
-// first.
+// Open returns the binned rows of the subtask. Later calls in the same queue return the result
+// of the first call.
 func (t Table) Open(ctx *comqueue.ComContext) (*Data, error) {
 	if d, ok := t.data.Lookup(ctx); ok {
 		return d, nil
@@ -48,11 +48,11 @@ func (t Table) Open(ctx *comqueue.ComContext) (*Data, error) {
 	return d, nil
 }
 
-// state returns the heap bytes that Open and the training keep for the rows of a shard.
+// state returns how many bytes Open and training keep on the heap for the rows of a shard.
 func (t Table) state(ctx *comqueue.ComContext, rows *comqueue.Frame) int64 {
 	n, entries, err := sizesOf(rows)
 	if err != nil {
-		return 0 // Open fails
+		return 0 // Open returns this error
 	}
 	p := t.plan
 	each := 8 * int64(len(p.marginsAt))
@@ -61,7 +61,7 @@ func (t Table) state(ctx *comqueue.ComContext, rows *comqueue.Frame) int64 {
 			each += 8
 		}
 	}
-	if k, err := t.known(ctx); err == nil { // else Open fails
+	if k, err := t.known(ctx); err == nil { // Open returns the error
 		each += 2 * int64(len(k.Layout.Wide))
 		if k.Layout.Slots > k.Layout.ColumnSlots {
 			each += 8
@@ -75,11 +75,11 @@ func (t Table) state(ctx *comqueue.ComContext, rows *comqueue.Frame) int64 {
 	return each*int64(n) + entryBytes*int64(entries)
 }
 
-// entryBytes is the heap memory of an entry of a sparse row: its slot, and its row and bin for
-// lookups by feature.
+// entryBytes is the heap memory for an entry of a sparse row: 4 bytes for its slot, 4 for its
+// row and 1 for its bin. Row and bin are for lookups by feature.
 const entryBytes = 4 + 4 + 1
 
-// setScalars joins labels, weights, margins and groups of the shards.
+// setScalars joins the labels, weights, margins and groups of the subtask's shards.
 func (d *Data) setScalars(t Table, k *known, parts []packed) error {
 	p := t.plan
 	join := func(wanted bool, width int, of func(p *packed) []float64) []float64 {
@@ -127,11 +127,11 @@ func (d *Data) setScalars(t Table, k *known, parts []packed) error {
 	return nil
 }
 
-// holder makes a block of zeroed bytes and calls fill for each piece of it; see
-// comqueue.ComContext.HoldBlock.
+// holder is the type of comqueue.ComContext.HoldBlock. It allocates a block of zeroed bytes and
+// calls fill for each piece of it. pieces has the lengths of the pieces.
 type holder func(what string, pieces []int, fill func(piece int, b []byte) error) (block []byte, onDisk bool, err error)
 
-// onHeap is the holder used without a queue.
+// onHeap is a holder that allocates on the heap and needs no queue.
 func onHeap(_ string, pieces []int, fill func(piece int, b []byte) error) ([]byte, bool, error) {
 	var all []byte
 	for i, size := range pieces {
@@ -143,7 +143,8 @@ func onHeap(_ string, pieces []int, fill func(piece int, b []byte) error) ([]byt
 	return all, false, nil
 }
 
-// bin makes the bins of all rows. A block has a piece for each shard.
+// bin computes the bins of all rows. Each block of columns has a piece of memory for each
+// shard.
 func (d *Data) bin(hold holder, p *plan, parts []packed) error {
 	first, size := 0, 0
 	var pieces []int
@@ -184,14 +185,15 @@ func (d *Data) bin(hold holder, p *plan, parts []packed) error {
 	return nil
 }
 
-// blockBytes is the size of a block, rounded up to whole cache lines.
+// blockBytes returns the size of a block, rounded up to whole cache lines.
 func blockBytes(rows, stride int) int { return (rows*stride + 63) &^ 63 }
 
-// binRows is the number of rows that are binned together, column by column, so that the block's
-// rows stay in the cache.
+// binRows is the number of rows that are binned together, one column after the other. It is
+// small, so that these rows of the block stay in the cache.
 const binRows = 256
 
-// denseFiller returns the function that makes the bins of a block for a part of dense rows.
+// denseFiller returns a function that fills the slice to with the bins of block number block,
+// for the rows of parts[part], which are dense.
 func (d *Data) denseFiller(p *plan, parts []packed) func(block, part int, to []byte) {
 	binners := make([]*binner, len(d.Layout.Columns))
 	for c := range binners {
@@ -207,7 +209,8 @@ func (d *Data) denseFiller(p *plan, parts []packed) func(block, part int, to []b
 	}
 }
 
-// fillPart makes the bins of the rows of a shard.
+// fillPart fills the slice all with the bins of the rows of a shard. codes has, for each text
+// column, the bins of the shard's own categories.
 func (b *Block) fillPart(all []byte, part *packed, columns []*binner, codes [][]uint8) {
 	var values [binRows]float32
 	for lo := 0; lo < part.n; lo += binRows {
@@ -232,7 +235,8 @@ func (b *Block) fillPart(all []byte, part *packed, columns []*binner, codes [][]
 	}
 }
 
-// fillText is fill for values that are numbers of a shard's own categories; bin has their bins.
+// fillText does what fill does, for values that are numbers of a shard's own categories. bin
+// has the bin of each of these.
 func (b *binner) fillText(to []byte, stride int, values []float32, bin []uint8) {
 	for i, x := range values {
 		if x != x {
@@ -243,7 +247,8 @@ func (b *binner) fillText(to []byte, stride int, values []float32, bin []uint8) 
 	}
 }
 
-// textBins returns, for each text feature, the bins of a shard's own categories.
+// textBins returns, for each column, the bins of a shard's own categories if the feature is
+// text, else nil.
 func (p *plan) textBins(part *packed, binners []*binner) [][]uint8 {
 	all := make([][]uint8, len(binners))
 	for c, one := range binners {
@@ -262,7 +267,7 @@ func (p *plan) textBins(part *packed, binners []*binner) [][]uint8 {
 	return all
 }
 
-// textDictionary returns the index of the dictionary of a text feature.
+// textDictionary returns the index in packed.dictionaries of the dictionary of a text feature.
 func (p *plan) textDictionary(feature int) int {
 	n := 0
 	if p.label == ClassLabel {
@@ -276,10 +281,11 @@ func (p *plan) textDictionary(feature int) int {
 	return n
 }
 
-// sparseFiller returns the function that makes the bins of a block for a part of sparse rows.
+// sparseFiller returns a function that fills the slice to with the bins of block number block,
+// for the rows of parts[part], which are sparse.
 func (d *Data) sparseFiller(p *plan, parts []packed) func(block, part int, to []byte) {
-	of := -1                // the block that binners are for
-	var binners [][]*binner // by column and feature
+	of := -1                // the block whose features binners has
+	var binners [][]*binner // by column, then by feature in the column
 	return func(block, part int, to []byte) {
 		b := &d.Blocks[block]
 		if block != of {
@@ -297,7 +303,7 @@ func (d *Data) sparseFiller(p *plan, parts []packed) func(block, part int, to []
 	}
 }
 
-// fillSparse makes the bins of a column for the rows of a shard.
+// fillSparse sets to[0], to[stride], … to the bytes of a column for the rows of a shard.
 func (d *Data) fillSparse(to []byte, stride int, column *Column, p *plan, part *packed, binners []*binner) {
 	if f := binners[0].feature; len(column.Features) == 1 {
 		absent := byte(f.Bins)
@@ -319,7 +325,7 @@ func (d *Data) fillSparse(to []byte, stride int, column *Column, p *plan, part *
 	}
 }
 
-// entriesIn returns the number of entries of a sparse feature.
+// entriesIn returns the number of entries of a sparse feature in all parts.
 func entriesIn(f *Feature, parts []packed) (n int) {
 	for k := range parts {
 		_, _, values := parts[k].entries(int32(f.Number))
@@ -328,11 +334,11 @@ func entriesIn(f *Feature, parts []packed) (n int) {
 	return n
 }
 
-// list makes Sparse, the slots of the features without a column. It first makes the bins of all
-// entries, feature by feature. It then makes the slots, shard by shard, so that the rows of a
-// shard stay in the cache.
+// list sets d.Sparse, the slots of the features without a column. It first computes the bins of
+// all entries, feature by feature. It then writes the slots, shard by shard, so that the rows
+// of a shard stay in the cache.
 func (d *Data) list(p *plan, parts []packed) {
-	var loose []*Feature // in the order of their slots
+	var loose []*Feature // the features without a column, in the order of their slots
 	for i := range d.Layout.Features {
 		if f := &d.Layout.Features[i]; f.Slot >= d.Layout.ColumnSlots {
 			loose = append(loose, f)

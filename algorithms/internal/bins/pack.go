@@ -12,11 +12,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// run says that rows [from, to) of a batch become the packed rows from out on.
+// run says that the rows [from, to) of a batch are packed as the rows [out, out+to−from) of the
+// shard.
 type run struct{ batch, from, to, out int }
 
-// pack returns the shard's rows as a packed batch, which the caller owns. Its values are
-// allocated from mem.
+// pack returns the shard's rows as a batch of packedSchema, which the caller owns. Arrays of
+// feature values are allocated from mem.
 func (o *checker) pack(mem memory.Allocator) (arrow.Record, error) {
 	p := o.plan
 	k := &packer{plan: p, batches: o.batches, mem: mem}
@@ -48,7 +49,7 @@ func (o *checker) pack(mem memory.Allocator) (arrow.Record, error) {
 	return k.out.record(raw)
 }
 
-// runsOf returns the runs of the rows that are kept.
+// runsOf returns the runs of the rows that are kept: all rows without skip[batch][row].
 func runsOf(batches []arrow.Record, skip [][]bool) []run {
 	var all []run
 	out := 0
@@ -75,19 +76,19 @@ func runsOf(batches []arrow.Record, skip [][]bool) []run {
 type packer struct {
 	plan    *plan
 	batches []arrow.Record
-	mem     memory.Allocator // for arrays of rows × features
+	mem     memory.Allocator // for arrays whose size is rows × features
 	runs    []run
-	whole   bool // all rows are kept, in their order
+	whole   bool // all rows are kept, in their original order
 	out     packed
 }
 
-// makeValues allocates n values.
+// makeValues allocates out.values with n elements.
 func (k *packer) makeValues(n int) {
 	k.out.ofValues = newBuffer(k.mem, 4*n)
 	k.out.values = arrow.Float32Traits.CastFromBytes(k.out.ofValues.Bytes())
 }
 
-// makeRows allocates the rows of n entries.
+// makeRows allocates out.row with n elements.
 func (k *packer) makeRows(n int) {
 	k.out.ofRow = newBuffer(k.mem, 4*n)
 	k.out.row = arrow.Int32Traits.CastFromBytes(k.out.ofRow.Bytes())
@@ -99,7 +100,7 @@ func newBuffer(mem memory.Allocator, n int) *memory.Buffer {
 	return b
 }
 
-// release releases the packer's buffers; the packed batch has references of its own.
+// release releases the packer's buffers. The packed batch has its own references to them.
 func (k *packer) release() {
 	for _, b := range []*memory.Buffer{k.out.ofValues, k.out.ofRow} {
 		if b != nil {
@@ -108,7 +109,7 @@ func (k *packer) release() {
 	}
 }
 
-// count is the number of rows in the runs so far.
+// count returns the number of rows in the runs so far.
 func (k *packer) count() int {
 	if len(k.runs) == 0 {
 		return 0
@@ -117,15 +118,16 @@ func (k *packer) count() int {
 	return last.out + last.to - last.from
 }
 
-// each calls f with the rows of each run.
+// each calls f for each run, with the column of the run's batch and the run's fields from, to
+// and out.
 func (k *packer) each(column int, f func(arr arrow.Array, from, to, out int)) {
 	for _, r := range k.runs {
 		f(k.batches[r.batch].Column(column), r.from, r.to, r.out)
 	}
 }
 
-// group reorders rows so that those of a group are together. Rows keep their order within a
-// group; groups are ordered by their first rows.
+// group reorders the rows so that the rows of each group are adjacent. Rows keep their order
+// within a group, and groups are ordered by their first rows.
 func (k *packer) group() error {
 	number := map[string]int32{}
 	of := make([]int32, k.out.n)
@@ -158,8 +160,9 @@ func (k *packer) group() error {
 	return nil
 }
 
-// reorder returns the runs of the same rows, sorted stably by group, and whether the order has
-// changed. of has the group of each row. Rows of group g go to places from start[g] on.
+// reorder returns runs of the same rows, sorted stably by group, and whether their order
+// differs from the original order. of[i] is the group of row i. Group g begins at row start[g]
+// of the result.
 func reorder(runs []run, of, start []int32) ([]run, bool) {
 	type place struct{ batch, row int32 }
 	next := append([]int32(nil), start...)
@@ -232,7 +235,8 @@ func (k *packer) weightOf(row int) float64 {
 	return k.out.weight[row]
 }
 
-// numbers writes a number column to to[row*stride+offset], and returns to.
+// numbers sets to[row*stride+offset] to the value of a number column, for each row, and returns
+// the slice to.
 func (k *packer) numbers(column int, to []float64, stride, offset int) []float64 {
 	k.each(column, func(arr arrow.Array, from, end, out int) {
 		for i := from; i < end; i++ {
@@ -242,8 +246,9 @@ func (k *packer) numbers(column int, to []float64, stride, offset int) []float64
 	return to
 }
 
-// dictionary numbers the values of a column, −1 for nulls, and counts the values of rows with a
-// weight. More than limit values are an error.
+// dictionary returns the distinct values of a column, with the number of rows of positive
+// weight that have each value. It sets numbers[i] to the index of the value of row i, or −1 for
+// a null. More than limit distinct values are an error.
 func (k *packer) dictionary(column int, numbers []int32, limit int) (dictionary, error) {
 	c := newCollector()
 	k.each(column, func(arr arrow.Array, from, to, out int) {
@@ -271,8 +276,8 @@ func (k *packer) dictionary(column int, numbers []int32, limit int) (dictionary,
 	return d, nil
 }
 
-// features packs the features. If they are used in place, it returns the array that has them,
-// which the caller owns. width is the size of ragged vectors.
+// features packs the features. If they are not copied, it returns the array that has them,
+// which the caller owns; otherwise it returns nil. width is the length of ragged vectors.
 func (k *packer) features(width int) (raw arrow.Array, err error) {
 	p := k.plan
 	k.out.d = p.dim
@@ -311,7 +316,8 @@ func (k *packer) column(feature int) []float32 {
 	return k.out.values[feature*k.out.n : (feature+1)*k.out.n : (feature+1)*k.out.n]
 }
 
-// separate packs features that are separate columns. Text becomes numbers of its dictionary.
+// separate packs features that are separate columns. Texts are packed as their indices in a
+// dictionary.
 func (k *packer) separate() error {
 	k.makeValues(k.out.n * k.out.d)
 	var numbers []int32
@@ -348,8 +354,9 @@ func (k *packer) separate() error {
 	return nil
 }
 
-// inOnePiece returns the values of dense rows, which the caller owns, and sets out.raw, if all
-// batches are contiguous in memory, like slices of one batch. Otherwise it returns nil.
+// inOnePiece sets out.raw and returns the array of the values of dense rows, which the caller
+// owns, if all batches are contiguous in memory, like slices of one batch. Otherwise it returns
+// nil.
 func (k *packer) inOnePiece() arrow.Array {
 	if !k.whole || k.plan.kind != denseRows || k.out.d == 0 {
 		return nil
@@ -383,11 +390,11 @@ func (k *packer) inOnePiece() arrow.Array {
 	return joined
 }
 
-// tile is the number of rows that are transposed at a time: the number of float32 in a cache
-// line.
+// tile is the number of rows that are transposed at a time. It equals the number of float32 in
+// a cache line.
 const tile = 16
 
-// transpose packs dense rows by feature.
+// transpose copies the values of dense rows to out.values, by feature.
 func (k *packer) transpose() {
 	n, d := k.out.n, k.out.d
 	k.makeValues(n * d)
@@ -409,7 +416,8 @@ func (k *packer) transpose() {
 	})
 }
 
-// transposeTile transposes rows rows of d values; feature j goes to to[j*n:].
+// transposeTile transposes a number of rows with d values each. Feature j is copied into
+// to[j*n:j*n+rows].
 func transposeTile(from []float64, rows, d int, to []float32, n int) {
 	for j := range d {
 		line := to[j*n : j*n+rows]

@@ -18,7 +18,7 @@ func (k *packer) sparse() error {
 	if entries > math.MaxInt32/4 {
 		return fmt.Errorf("a shard has %d entries: cut the data into more shards", entries)
 	}
-	at := make([]uint64, 0, entries) // feature in the upper half, number of the entry in the lower
+	at := make([]uint64, 0, entries) // feature in the upper half, index of the entry in the lower half
 	rowOf := make([]int32, 0, entries)
 	values := make([]float32, 0, entries)
 	k.each(k.plan.vector, func(arr arrow.Array, from, to, out int) {
@@ -64,7 +64,7 @@ func entriesOf(column arrow.Array, from, to int) int {
 	return n
 }
 
-// codes counts the categories of features that are codes.
+// codes appends a dictionary for each feature that is categorical and not text.
 func (k *packer) codes() error {
 	for _, feature := range k.plan.categories() {
 		if _, text := k.plan.categorical(feature); text || k.plan.lenient {
@@ -91,7 +91,8 @@ func (k *packer) codes() error {
 	return nil
 }
 
-// zeroCodes counts the rows that do not store a feature as category 0, if absent values are 0.
+// zeroCodes counts the rows that do not store a feature as rows of category 0, if absent values
+// are 0.
 func (k *packer) zeroCodes(feature int, count []int64, seen []bool) {
 	if k.plan.kind != sparseRows || !k.plan.options.AbsentIsZero {
 		return
@@ -108,7 +109,8 @@ func (k *packer) zeroCodes(feature int, count []int64, seen []bool) {
 	}
 }
 
-// codeDictionary returns the dictionary of the codes that were seen.
+// codeDictionary returns the dictionary of the codes for which seen[code] is true, with their
+// counts.
 func codeDictionary(count []int64, seen []bool) dictionary {
 	d := dictionary{}
 	for code, ok := range seen {
@@ -120,7 +122,7 @@ func codeDictionary(count []int64, seen []bool) dictionary {
 	return d
 }
 
-// column calls f for each row that stores a feature, with its value.
+// column calls f for each row that stores a feature, with the value of the feature.
 func (p *packed) column(kind layoutKind, feature int, f func(row int, x float32)) {
 	switch {
 	case kind == sparseRows:
@@ -139,7 +141,8 @@ func (p *packed) column(kind layoutKind, feature int, f func(row int, x float32)
 	}
 }
 
-// entries returns the entries of a feature of sparse rows, and its index in p.feature.
+// entries returns the rows and the values of the entries of a feature of sparse rows. at is the
+// index of the feature in p.feature, or −1 if it has no entries.
 func (p *packed) entries(feature int32) (at int, rows []int32, values []float32) {
 	lo, hi := 0, len(p.feature)
 	for lo < hi {

@@ -13,7 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// batches returns batches of two features: slices of one batch, or separate ones.
+// batches returns batches of the given sizes with two features, and their values. With
+// together, the batches are slices of one batch; otherwise each has its own memory.
 func batches(t *testing.T, together bool, sizes ...int) (all []arrow.Record, values []float64) {
 	n := 0
 	for _, size := range sizes {
@@ -86,10 +87,11 @@ func TestADictionaryIsLimited(t *testing.T) {
 	_, err = k.dictionary(0, numbers, 2)
 	require.ErrorContains(t, err, "there are more than 2 different values")
 	whole := d.Merge(dictionary{Keys: []string{"a", "b"}, Texts: []string{"a", "b"}, Count: []int64{5, 6}}, 3)
-	require.Len(t, whole.Keys, 4, "one more than the limit shows that there are too many")
+	require.Len(t, whole.Keys, 4, "Merge must keep limit+1 values, so that the excess is seen")
 }
 
-// TestBinnersAreTheDefinition compares the tables of binners with the search of Feature.Bin.
+// TestBinnersAreTheDefinition compares bins that a binner looks up in its table with bins that
+// Feature.Bin finds by binary search.
 func TestBinnersAreTheDefinition(t *testing.T) {
 	for _, cuts := range [][]float32{
 		{0}, {-math.MaxFloat32 / 2, math.MaxFloat32}, {1, math.Nextafter32(1, 2)}, {-1, 0, 1, 1e-40, 3}, {-3e38, -1e-45, 1e-45, 3e38},
@@ -112,7 +114,7 @@ func TestBinnersAreTheDefinition(t *testing.T) {
 			try = append(try, Single(float64(math.Float32frombits(uint32(i)*2147483))))
 		}
 		for _, x := range try {
-			require.Equal(t, f.Bin(x), int(b.bin(x)), "%v among %v", x, cuts)
+			require.Equal(t, f.Bin(x), int(b.bin(x)), "bin of %v by the cuts %v", x, cuts)
 		}
 	}
 }

@@ -14,26 +14,27 @@ import (
 )
 
 // packed has the checked rows of a shard. In the dataset it is one row, whose cells are whole
-// columns. So values are stored by feature, as cutting and binning read them, and the number of
-// features need not be known when the job is built.
+// columns. So values can be stored by feature, as the search for cuts and the binning read
+// them. The number of features need not be known when the job is built.
 //
-// Features are stored in one of three ways. raw is the original rows, row-major float64: a view
-// of the dataset's memory, if that has a shard's rows in one piece. Otherwise values has
-// float32 values by feature. For sparse rows it has only the entries, and row their rows.
+// Features are stored in one of three ways. If the dataset has a shard's dense rows contiguous
+// in memory, raw is a view of that memory, row-major. Other dense rows are stored in values, by
+// feature. For sparse rows, values has the values of the entries by feature, and row has the
+// row of each entry.
 type packed struct {
 	n, d   int
 	raw    []float64 // n×d
-	values []float32 // d×n, or the entries
+	values []float32 // d×n by feature, or the values of the entries
 
-	ofValues, ofRow *memory.Buffer // while rows are packed: the buffers of values and row
+	ofValues, ofRow *memory.Buffer // the buffers of values and row; set only by the packer
 
 	feature []int32 // sparse rows: the features that occur, ascending
 	start   []int32 // first entry of each feature, then the number of entries
 	row     []int32 // row of each entry, ascending within a feature
 
-	label, upper, weight []float64 // nil where there are none
+	label, upper, weight []float64 // each is nil if there is no such column
 	margins              []float64 // n×outputs
-	groups               []int32   // first row of each group, then n; nil where there are none
+	groups               []int32   // first row of each group, then n; nil if there are no groups
 	dictionaries         []dictionary
 }
 
@@ -68,12 +69,12 @@ var packedSchema = arrow.NewSchema([]arrow.Field{
 	{Name: "dictionaries", Type: arrow.BinaryTypes.Binary},
 }, nil)
 
-// dictionariesCodec writes the dictionaries of a shard.
+// dictionariesCodec encodes the dictionaries of a shard.
 var dictionariesCodec = shared.Msgpack[[]dictionary]()
 
-// record returns the packed rows as a batch, which the caller owns and which refers to their
-// memory. raw, unless nil, is the array that p.raw is a view of. No cell has more than 2^31
-// bytes or values, as the packer has checked.
+// record returns the packed rows as a batch, which the caller owns. The batch refers to the
+// memory of p. raw is the array of which p.raw is a view, or nil. The packer has checked that
+// no cell has more than 2^31 bytes or values.
 func (p *packed) record(raw arrow.Array) (arrow.Record, error) {
 	var texts []byte
 	if p.dictionaries != nil {
@@ -106,7 +107,7 @@ func (p *packed) record(raw arrow.Array) (arrow.Record, error) {
 	return rec, nil
 }
 
-// sizesOf returns the number of rows in a frame, and of values other than raw ones.
+// sizesOf returns the number of rows in a frame and the length of packed.values.
 func sizesOf(f *comqueue.Frame) (rows, values int, err error) {
 	if f.Rows() == 0 {
 		return 0, 0, nil
@@ -115,8 +116,8 @@ func sizesOf(f *comqueue.Frame) (rows, values int, err error) {
 	return p.n, len(p.values), err
 }
 
-// unpack returns the packed rows in a frame, as views. A shard without rows gives the zero
-// value.
+// unpack returns the packed rows in a frame, as views of its memory. For a shard without rows,
+// it returns the zero value.
 func unpack(f *comqueue.Frame) (packed, error) {
 	if f.Rows() == 0 {
 		return packed{}, nil
@@ -158,7 +159,7 @@ func unpack(f *comqueue.Frame) (packed, error) {
 	return p, nil
 }
 
-// listCell returns an array of one list, with all of values. It retains values.
+// listCell returns an array with one list, which has all elements of values. It retains values.
 func listCell(values arrow.Array) arrow.Array {
 	dt := arrow.DataType(batch.VariableVectorType())
 	if values.DataType().ID() == arrow.FLOAT32 {
@@ -170,14 +171,15 @@ func listCell(values arrow.Array) arrow.Array {
 	return array.MakeFromData(data)
 }
 
-// doublesCell returns an array of one list, which refers to values.
+// doublesCell returns an array with one list, which refers to the memory of values.
 func doublesCell(values []float64) arrow.Array {
 	child := plain(arrow.PrimitiveTypes.Float64, len(values), memory.NewBufferBytes(arrow.Float64Traits.CastToBytes(values)))
 	defer child.Release()
 	return listCell(child)
 }
 
-// singlesCell is doublesCell for float32. of, unless nil, is the buffer of values.
+// singlesCell does what doublesCell does, for float32. of is the buffer that holds values, or
+// nil.
 func singlesCell(values []float32, of *memory.Buffer) arrow.Array {
 	if of == nil {
 		of = memory.NewBufferBytes(arrow.Float32Traits.CastToBytes(values))
@@ -187,8 +189,8 @@ func singlesCell(values []float32, of *memory.Buffer) arrow.Array {
 	return listCell(child)
 }
 
-// bytesCell returns an array of one binary cell, which refers to b. of, if given and not nil,
-// is the buffer of b.
+// bytesCell returns an array with one binary value, which refers to the memory of b. of[0], if
+// given and not nil, is the buffer that holds b.
 func bytesCell(b []byte, of ...*memory.Buffer) arrow.Array {
 	data := memory.NewBufferBytes(b)
 	if len(of) > 0 && of[0] != nil {
@@ -200,7 +202,7 @@ func bytesCell(b []byte, of ...*memory.Buffer) arrow.Array {
 	return array.MakeFromData(cell)
 }
 
-// plain returns an array of n numbers of fixed size.
+// plain returns an array of n numbers of the type dt, without nulls.
 func plain(dt arrow.DataType, n int, values *memory.Buffer) arrow.Array {
 	data := array.NewData(dt, n, []*memory.Buffer{nil, values}, nil, 0, 0)
 	defer data.Release()

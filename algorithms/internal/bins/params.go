@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 )
 
-// Validate returns all errors about the columns that parameters name.
+// Validate returns all errors in the choice of columns. It does not look at a dataset.
 func (c Columns) Validate(label LabelKind) (errs []error) {
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
 	if c.Label == "" && label != NoLabel {
@@ -43,8 +43,8 @@ func CheckClassWeights(weights map[string]float64) error {
 	return errors.Join(errs...)
 }
 
-// CheckClasses returns an error if nothing can be learnt from the classes of a column, or if
-// weights name a class that it does not have.
+// CheckClasses returns an error if nothing can be learnt from the classes of a column, or if a
+// key of weights is not one of these classes.
 func (f *Facts) CheckClasses(column string, weights map[string]float64) error {
 	if err := cmp.Or(rows.TwoClasses(column, f.Classes), rows.Weighty(f.Classes, f.ClassWeights)); err != nil {
 		return err
@@ -57,8 +57,9 @@ func (f *Facts) CheckClasses(column string, weights map[string]float64) error {
 	return nil
 }
 
-// ClassFactors returns the factor of the weights of rows for each class: the given one, or else
-// 1. With balanced, the factors give all classes the same total weight.
+// ClassFactors returns, for each class, the factor by which the weights of its rows are
+// multiplied. It is weights[class] if given. Otherwise it is 1 or, with balanced, the factor
+// that gives each class an equal share of the total weight.
 func (f *Facts) ClassFactors(weights map[string]float64, balanced bool) []float64 {
 	factors := make([]float64, len(f.Classes))
 	for c, name := range f.Classes {
@@ -72,7 +73,7 @@ func (f *Facts) ClassFactors(weights map[string]float64, balanced bool) []float6
 	return factors
 }
 
-// Listed formats names, at most 8 of them.
+// Listed formats at most 8 of the names, and how many more there are.
 func Listed(names []string) string {
 	if len(names) > 8 {
 		return fmt.Sprintf("%q and %d more", names[:8], len(names)-8)

@@ -16,8 +16,9 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// mixed returns rows with these features: each row has exactly one of 0–9; 10–19 are rare and
-// occur together in some rows; 20 is in nearly every row; 21 is in none; 22 is always 1.
+// mixed returns n sparse rows of 23 features. Each row has exactly one of the features 0–9.
+// Features 10–19 are rare, and some rows have several of them. Feature 20 is in nearly every
+// row, feature 21 is in none, and feature 22 is 1 in every row.
 func mixed(n int) trial.Table {
 	t := trial.Table{N: n, D: 23, Sparse: true}
 	r := sharding.NewRandom(6, "mixed", 0, 0)
@@ -46,11 +47,11 @@ func TestExclusiveFeaturesShareAColumn(t *testing.T) {
 		column := l.Features[0].Column
 		stored := 3
 		if absentIsZero {
-			stored = 4 // the bins of 1, 2, 3 and missing; that of 0 is implicit
+			stored = 4 // the bins of 1, 2, 3 and missing values; the bin of 0 is implicit
 		}
 		for j := range 10 {
 			f := l.Features[j]
-			require.Equal(t, column, f.Column, "one of 0 to 9 is in every row")
+			require.Equal(t, column, f.Column, "features 0 to 9 never meet in a row and must share a column")
 			require.Equal(t, stored, f.Stored())
 		}
 		require.Equal(t, l.Columns[column].Features, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9})
@@ -61,14 +62,14 @@ func TestExclusiveFeaturesShareAColumn(t *testing.T) {
 		}
 		require.Equal(t, -1, l.Features[20].Implicit)
 		require.NotEqual(t, column, l.Features[20].Column)
-		require.Equal(t, -1, l.Features[21].Slot, "no row has it")
-		require.Equal(t, -1, l.Features[22].Slot, "every row has the same")
+		require.Equal(t, -1, l.Features[21].Slot, "a feature that no row has needs no slot")
+		require.Equal(t, -1, l.Features[22].Slot, "a constant feature needs no slot")
 		require.Len(t, l.Columns, 2)
 		requireSlots(t, l)
 
 		s = look(t, table.Dataset, bins.Columns{}, bins.NoLabel, bins.Options{AbsentIsZero: absentIsZero, NoBundling: true})
 		for j := range 10 {
-			require.Equal(t, -1, s.Layout.Features[j].Column, "too thin for a column of its own")
+			require.Equal(t, -1, s.Layout.Features[j].Column, "without bundling, too few rows store the feature for a column")
 		}
 		requireSlots(t, s.Layout)
 	}
@@ -76,7 +77,7 @@ func TestExclusiveFeaturesShareAColumn(t *testing.T) {
 
 func TestAColumnHasAtMost256Slots(t *testing.T) {
 	table := trial.Table{N: 960, D: 12, Sparse: true}
-	for i := range table.N { // one of 12 features in each row, with 40 values
+	for i := range table.N { // each row has one of 12 features; each feature has 40 distinct values
 		row := make([]float64, table.D)
 		row[i%12] = 1 + float64(i/12%40)
 		table.X = append(table.X, row...)
@@ -95,7 +96,7 @@ func TestAColumnHasAtMost256Slots(t *testing.T) {
 	}
 }
 
-// requireSlots asserts that every slot is used once, and that BinOfSlot is the inverse of
+// requireSlots requires that no two bins share a slot, and that BinOfSlot is the inverse of
 // SlotOf.
 func requireSlots(t *testing.T, l bins.Layout) {
 	t.Helper()
@@ -125,7 +126,7 @@ func requireSlots(t *testing.T, l bins.Layout) {
 	}
 }
 
-// sparseRecord returns sparse rows of the given indices and values.
+// sparseRecord returns sparse rows with the given indices and values.
 func sparseRecord(size int, rows [][]int32, values [][]float64) arrow.Record {
 	csr := batch.CSR{Size: size, Indptr: []int32{0}}
 	for i := range rows {
@@ -193,6 +194,6 @@ func TestABlockHasAtMost32Columns(t *testing.T) {
 			}
 		}
 		s := look(t, table.Dataset, bins.Columns{}, bins.NoLabel, bins.Options{MaxBins: 5})
-		require.Equal(t, *data.Layout, s.Layout, "in memory as in a job")
+		require.Equal(t, *data.Layout, s.Layout, "bins.Dense and a job must give the same layout")
 	}
 }

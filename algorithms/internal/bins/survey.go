@@ -11,33 +11,34 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// The queue of the facts has one superstep:
+// The queue that computes the facts has one superstep with these stages:
 //
 //	look                 per shard: rows, features, weights, labels, classes, categories
 //	merge                up the tree over shards
 //	agree                the features, and the scale of the weights
 //	then, for each group of features (see finder):
-//	  sort values        those of the subtask
-//	  AllGather          the distinct values, where they are few
-//	  count values       their weight, and the rows without one
+//	  sort values        the subtask's own values
+//	  AllGather          the distinct values, if there are few
+//	  count values       per feature: the weight of its values, and the rows without a value
 //	  AllReduce
 //	  begin
 //	  8 × probe, AllReduce, narrow     values at equal steps of the weight
-//	  divide             heavy values get bins of their own
-//	  8 × probe, AllReduce, narrow     values at equal steps of the light weight
+//	  divide             values that weigh more than a bin get their own bins
+//	  8 × probe, AllReduce, narrow     values at equal steps of the weight of the others
+//	  settle             cuts from the results of the two searches
 //	  next to cuts       the values on both sides of each cut
 //	  AllReduce
 //	  finish
-//	count entries        the stored ones of each sparse feature
+//	count entries        per sparse feature: the number of rows that store it
 //	AllReduce
 //	then, for each window of sparse features (see bundler):
-//	  meetings           pairs of features that some row stores
+//	  meetings           pairs of features that some row stores both of
 //	  AllReduce
 //	  bundle
 //	lay out
 //
-// All reductions are of integers, whose sums do not depend on the order. So each takes all
-// shards of a subtask at once.
+// All reductions but merge are of integers, whose sums do not depend on the order. So a subtask
+// contributes one buffer for all its shards (see once).
 
 // Objects of the queue.
 var (
@@ -53,29 +54,29 @@ var (
 	meetings   = shared.Scratch[[]int64]("meetings")
 	surveyor   = shared.Scratch[*survey]("survey of features")
 
-	// found is the result of the queue. It is kept with shard 0, which subtask 0 owns at any
-	// parallelism, because the queue may end at another parallelism.
+	// found is the row that the queue outputs. It is an object of shard 0, which subtask 0 owns
+	// at any parallelism, because the parallelism may change before the queue is closed.
 	found = shared.PerShard("facts", shared.Msgpack[knownRow]())
 )
 
-// look has the facts that one scan of a shard gives.
+// look has the facts about a shard, or about a range of shards, that one scan gives.
 type look struct {
-	Shards       []int32 // with rows
+	Shards       []int32 // the shards that have rows
 	ShardRows    []int64
 	Rows         int64
 	Weighing     int64
-	Least, Most  int // features of a row; for sparse rows, Most is the largest index plus 1
+	Least, Most  int // least and largest number of features of a row; for sparse rows, the largest index plus 1
 	Weight       float64
 	MaxWeight    float64
 	Label        rows.Moments
 	Min, Max     float64
 	Groups       int64
 	Dictionaries []dictionary
-	Feature      []int32 // sparse rows: the features that occur, ascending,
-	Entries      []int64 // and their numbers of entries
+	Feature      []int32 // sparse rows: the features that occur, ascending
+	Entries      []int64 // number of entries of each of Feature
 }
 
-// merge returns the look of two neighbouring ranges of shards.
+// merge returns the look of the union of two ranges of shards, where o comes right after l.
 func (l look) merge(o look) look {
 	m := look{
 		Shards: append(append([]int32{}, l.Shards...), o.Shards...), ShardRows: append(append([]int64{}, l.ShardRows...), o.ShardRows...),
@@ -93,7 +94,8 @@ func (l look) merge(o look) look {
 // dictionaryLimit is the largest number of values of any dictionary.
 const dictionaryLimit = max(rows.MaxClasses, MaxCategories)
 
-// mergeEntries merges the entries of sparse features.
+// mergeEntries returns the union of the features in l and o, and the sums of their numbers of
+// entries.
 func mergeEntries(l, o look) (feature []int32, entries []int64) {
 	i, j := 0, 0
 	for i < len(l.Feature) || j < len(o.Feature) {
@@ -112,16 +114,17 @@ func mergeEntries(l, o look) (feature []int32, entries []int64) {
 	return feature, entries
 }
 
-// survey is the state of the queue on one subtask.
+// survey is the state of the queue of the facts on one subtask.
 type survey struct {
 	table  Table
 	finder finder
 	bundle bundler
 	known  known
-	handed bool // the subtask's sums have been written to a buffer
+	handed bool // whether the sums of the current stage of once have been written to a buffer
 }
 
-// survey adds the queue.
+// survey adds the queue of the facts to b and returns its output. op is the first word of its
+// name.
 func (t Table) survey(b *engine.Builder, op string) *engine.Dataset {
 	or := comqueue.CommutativeOperator("or", int64(0), func(dst, src []int64) {
 		for i, v := range src[:len(dst)] {
@@ -168,8 +171,8 @@ func (t Table) survey(b *engine.Builder, op string) *engine.Dataset {
 		Exec().Named("facts")
 }
 
-// once returns a stage in which each subtask fills one buffer with the sums of all its shards,
-// in place of a buffer for each shard.
+// once returns a stage in which each subtask fills one buffer with the sums over all its
+// shards, instead of one buffer for each shard.
 func once(name string, key shared.Key[[]int64], fill func(s *survey, out []int64)) comqueue.Stage {
 	hand := func(ctx *comqueue.ComContext, out []int64) {
 		if s := surveyor.Get(ctx); !s.handed {
@@ -188,7 +191,7 @@ func once(name string, key shared.Key[[]int64], fill func(s *survey, out []int64
 		})))
 }
 
-// expect makes the buffer of n sums for the next stage of once.
+// expect provides the buffer of n sums for the next stage of once.
 func (s *survey) expect(ctx *comqueue.ComContext, key shared.Key[[]int64], n int) {
 	s.handed = false
 	if buffer, ok := key.Lookup(ctx); !ok || len(buffer) != n {
@@ -196,7 +199,7 @@ func (s *survey) expect(ctx *comqueue.ComContext, key shared.Key[[]int64], n int
 	}
 }
 
-// look unpacks the shards and scans each.
+// look unpacks the shards and stores a look for each.
 func (t Table) look(ctx *comqueue.ComContext) error {
 	s := &survey{table: t}
 	s.finder.plan = t.plan
@@ -216,7 +219,7 @@ func (t Table) look(ctx *comqueue.ComContext) error {
 	})
 }
 
-// look scans a shard.
+// look scans a shard and returns its look.
 func (p *plan) look(shard int, part *packed) look {
 	l := look{
 		Shards: []int32{int32(shard)}, ShardRows: []int64{int64(part.n)}, Rows: int64(part.n), Weighing: int64(part.n),
@@ -236,7 +239,7 @@ func (p *plan) look(shard int, part *packed) look {
 	if p.label == NumberLabel {
 		y := part.label
 		if p.upperAt >= 0 {
-			y = make([]float64, len(y)) // 0 where the lower end is infinite
+			y = make([]float64, len(y)) // an infinite lower end counts as 0
 			for i, v := range part.label {
 				if !math.IsInf(v, 0) {
 					y[i] = v
@@ -255,11 +258,11 @@ func (p *plan) look(shard int, part *packed) look {
 	return l
 }
 
-// compactFrom is a number of declared features. From it on, only the features that occur in
-// sparse rows are listed.
+// If sparse rows declare more than compactFrom features and at most half of them occur, only
+// the features that occur are listed.
 const compactFrom = 1 << 16
 
-// agree makes the facts from the looks of all shards, or returns an error if the rows are
+// agree computes facts from the merged look of all shards, or returns an error if the rows are
 // unusable.
 func (t Table) agree(ctx *comqueue.ComContext) error {
 	s := surveyor.Get(ctx)
@@ -350,8 +353,8 @@ func (p *plan) usable(all look) error {
 	return nil
 }
 
-// list makes the features. declared is the number of declared features, and occur are those
-// that occur in sparse rows.
+// list returns the features, without bins. declared is the number of declared features, and
+// occur has the features that occur in sparse rows.
 func (p *plan) list(declared int, occur []int32) []Feature {
 	var all []Feature
 	add := func(number int) {
@@ -370,13 +373,13 @@ func (p *plan) list(declared int, occur []int32) []Feature {
 	return all
 }
 
-// setCategories gives the categorical features their codes.
+// setCategories sets the bins of the categorical features from their dictionaries.
 func (p *plan) setCategories(features []Feature, dictionaries []dictionary) error {
 	at := map[int]*Feature{}
 	for i := range features {
 		at[features[i].Number] = &features[i]
 	}
-	for _, wanted := range []bool{true, false} { // dictionaries of text come first
+	for _, wanted := range []bool{true, false} { // the dictionaries of text columns come first
 		for _, number := range p.categories() {
 			if _, text := p.categorical(number); text != wanted {
 				continue
@@ -394,7 +397,7 @@ func (p *plan) setCategories(features []Feature, dictionaries []dictionary) erro
 	return nil
 }
 
-// once for each group of features
+// The following stages run once for each group of features.
 
 func lastGroup(ctx *comqueue.ComContext) (bool, error) {
 	f := &surveyor.Get(ctx).finder
@@ -449,7 +452,7 @@ func finish(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// for sparse features
+// The following stages bundle sparse features and finish the queue.
 
 func lookAtEntries(ctx *comqueue.ComContext) error {
 	s := surveyor.Get(ctx)

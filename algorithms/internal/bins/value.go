@@ -2,10 +2,10 @@ package bins
 
 import "math"
 
-// Single returns the float32 by which a feature is binned: rounded to nearest, with +0 for −0.
-// Values beyond float32, and infinities, are clamped to the largest float32 of their sign. As
-// every threshold is above the smallest float32 and at most the largest, a comparison with it
-// is the same whether the value was clamped or not. NaN stays NaN.
+// Single returns the float32 by which a feature value is binned: x rounded to nearest, with +0
+// for −0. Infinities and values beyond the range of float32 are clamped to the largest float32
+// of their sign. Every threshold is above −math.MaxFloat32 and at most math.MaxFloat32, so
+// clamping does not change the result of comparisons with thresholds. NaN stays NaN.
 func Single(x float64) float32 {
 	y := float32(x) + 0
 	if math.Float32bits(y)<<1 < 0xff<<24 {
@@ -14,7 +14,7 @@ func Single(x float64) float32 {
 	return clamped(y)
 }
 
-// clamped is Single of an infinity or NaN.
+// clamped returns the result of Single if y, the converted value, is infinite or NaN.
 func clamped(y float32) float32 {
 	switch {
 	case y > 0:
@@ -25,8 +25,8 @@ func clamped(y float32) float32 {
 	return y
 }
 
-// Bin returns the bin of a value. NaN is missing; for a categorical feature, so is a value that
-// is not the code of a bin.
+// Bin returns the bin of a value that Single returned. NaN is missing. For a categorical
+// feature, a value that is not the code of a category with a bin is missing too.
 func (f *Feature) Bin(x float32) int {
 	if x != x {
 		return f.Bins
@@ -43,11 +43,11 @@ func (f *Feature) Bin(x float32) int {
 			hi = mid
 		}
 	}
-	return min(lo, f.Bins) // a feature that was always missing has only this bin
+	return min(lo, f.Bins) // if the feature is missing in every training row, Bins is 0
 }
 
-// implicit tests whether values are in a feature's implicit bin. For most features two
-// comparisons suffice.
+// implicit tests whether values are in a feature's implicit bin. If that bin is a range of
+// numbers, the test takes two comparisons.
 type implicit struct {
 	feature *Feature
 	lo, hi  float32 // the implicit bin has the values v with lo ≤ v < hi
@@ -66,10 +66,10 @@ func newImplicit(f *Feature) implicit {
 	return b
 }
 
-// has tells whether a value that Single gave is in the implicit bin.
+// has reports whether a value that Single returned is in the implicit bin.
 func (b *implicit) has(x float32) bool {
 	if b.ranged {
-		return x >= b.lo && x < b.hi // NaN is not
+		return x >= b.lo && x < b.hi // false for NaN
 	}
 	return b.feature.Bin(x) == b.feature.Implicit
 }
@@ -94,8 +94,8 @@ func (f *Feature) categoryBin(x float32) int {
 	return f.Bins
 }
 
-// Bin returns the bin of a feature in a row; feature is its index in Layout.Features. It is
-// slow, for tests and for few rows.
+// Bin returns the bin of a feature in a row. feature is its index in Layout.Features. Bin is
+// slow: it is meant for tests and for few rows.
 func (d *Data) Bin(row, feature int) int {
 	f := &d.Layout.Features[feature]
 	if wide := d.Layout.WideColumn(feature); wide >= 0 {
@@ -110,7 +110,7 @@ func (d *Data) Bin(row, feature int) int {
 			return f.Implicit
 		}
 		return f.BinOfSlot(slot)
-	case f.Slot < 0: // the same in all rows
+	case f.Slot < 0: // not stored, since all rows have the same bin
 		return max(f.Implicit, 0)
 	}
 	lo, hi := d.Sparse.RowPtr[row], d.Sparse.RowPtr[row+1]

@@ -1,10 +1,10 @@
 package bins
 
-// The bins of a feature of many categories do not fit in a byte. Such a feature has a column of
-// its own, of two bytes a row, for dense and sparse rows alike. It has a slot of a histogram
-// for each category.
+// The bins of a feature of many categories do not fit in a byte. Such a feature has its own
+// column with two bytes per row, for dense and sparse rows alike. In a histogram it has a slot
+// for each bin.
 
-// fillWide makes the columns of two bytes.
+// fillWide sets d.Wide, the columns of two bytes.
 func (d *Data) fillWide(p *plan, parts []packed) {
 	for _, i := range d.Layout.Wide {
 		f := &d.Layout.Features[i]
@@ -50,7 +50,7 @@ func (f *Feature) binsOfCodes() []uint16 {
 	return of
 }
 
-// binsOfNames returns the bins of a shard's categories.
+// binsOfNames returns the bins of a shard's own categories, which are in its dictionary d.
 func (f *Feature) binsOfNames(d dictionary) []uint16 {
 	of := make([]uint16, len(d.Keys))
 	for i, key := range d.Keys {

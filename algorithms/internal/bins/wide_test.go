@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// manyCategories returns n codes below limit, some of them once and others often, and the
-// distinct ones in ascending order.
+// manyCategories returns n codes below limit, of which some occur once and others often.
+// distinct has the distinct codes in ascending order.
 func manyCategories(n, limit int) (codes []int64, distinct []int32) {
 	for i := range n {
 		c := i * 7919 % limit
@@ -28,7 +28,8 @@ func manyCategories(n, limit int) (codes []int64, distinct []int32) {
 	return codes, slices.Compact(distinct)
 }
 
-// TestManyCategories: every category has a bin, however many there are and whatever MaxBins is.
+// TestManyCategories requires that every category has a bin, even if there are more categories
+// than MaxBins and than a byte can number.
 func TestManyCategories(t *testing.T) {
 	codes, distinct := manyCategories(900, 5000)
 	require.Greater(t, len(distinct), 500)
@@ -64,8 +65,9 @@ func TestManyCategories(t *testing.T) {
 	require.Equal(t, []int64{2, 0, 0}, s.Facts.Missing)
 }
 
-// TestManyCategoriesInVectors is the same for components of dense and sparse vectors; absent
-// values are category 0 or missing.
+// TestManyCategoriesInVectors requires that every category of a component of dense or sparse
+// vectors has a bin, even if there are more categories than a byte can number. Absent values
+// must be category 0 with AbsentIsZero, and missing without it.
 func TestManyCategoriesInVectors(t *testing.T) {
 	codes, distinct := manyCategories(1200, bins.MaxCategory+1)
 	for _, sparse := range []bool{false, true} {
@@ -77,7 +79,7 @@ func TestManyCategoriesInVectors(t *testing.T) {
 			s := look(t, table.Dataset, bins.Columns{CategoricalAt: []int{1}}, bins.NoLabel, bins.Options{AbsentIsZero: absentIsZero}, engine.Parallelism(2))
 			own := distinct
 			if sparse && !absentIsZero {
-				own = distinct[1:] // sparse rows do not have the zeros
+				own = distinct[1:] // sparse rows do not store zeros, so category 0 does not occur
 			}
 			require.Equal(t, own, s.Layout.Features[1].Codes)
 			require.Equal(t, []int{1}, s.Layout.Wide)
@@ -94,8 +96,8 @@ func TestManyCategoriesInVectors(t *testing.T) {
 	}
 }
 
-// TestManyCategoriesOfEvaluationRows: categories that training has not seen, and invalid codes,
-// are missing values.
+// TestManyCategoriesOfEvaluationRows requires that categories that training has not seen, and
+// invalid codes, are missing values in evaluation rows.
 func TestManyCategoriesOfEvaluationRows(t *testing.T) {
 	codes, distinct := manyCategories(900, 5000)
 	var words []string
@@ -124,14 +126,15 @@ func TestManyCategoriesOfEvaluationRows(t *testing.T) {
 	for _, row := range s.Rows[2:] {
 		require.Equal(t, []int{f[0].Bins, f[1].Bins}, row.Bins)
 	}
-	// Columns of other number types may have codes, as in files that are read again.
+	// An evaluation set may have the codes in a column of another number type, such as one that
+	// was read from a text file.
 	reals := make([]float64, len(other))
 	for i, c := range other {
 		reals[i] = float64(c)
 	}
 	s = evaluated(t, train, columnsRecord([]string{"word", "code"}, names, reals), c, bins.Options{})
 	require.Equal(t, []int{3, f[1].Bins - 1, f[1].Bins}, []int{s.Rows[0].Bins[1], s.Rows[1].Bins[1], s.Rows[2].Bins[1]})
-	// In vectors there may be fractions.
+	// Components of vectors may be fractions, which are not codes.
 	var vectors [][]float64
 	for _, c := range codes {
 		vectors = append(vectors, []float64{float64(c), 1})
@@ -148,7 +151,7 @@ func TestManyCategoriesOfEvaluationRows(t *testing.T) {
 	}
 }
 
-// evaluated opens an evaluation set and returns its rows.
+// evaluated returns the rows of held, binned as an evaluation set by the cuts of train.
 func evaluated(t *testing.T, train, held arrow.Record, c bins.Columns, o bins.Options) seen {
 	return collect(t, trial.Run(t, func(b *engine.Builder) {
 		a, err := bins.Check("bins.Test", dataset(train)(b), c, bins.NoLabel, o)

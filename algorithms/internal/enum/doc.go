@@ -1,5 +1,5 @@
-// Package enum gives names to the constants of parameters. The names appear in texts, in
-// models' files, and in error messages about values that are not constants.
+// Package enum gives names to the constants of enumerated parameter types. The names appear in
+// printed values, in models' files and in error messages.
 //
 //	var tasks = enum.Names[Task]{Type: "Task", What: "task", Names: []string{"regression", "classification"}}
 //

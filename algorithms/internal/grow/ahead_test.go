@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSplitsAhead grows trees leaf by leaf. Several subtasks split speculatively and undo
-// splits; a single one splits only leaves that are certain. Both give the same trees and rows,
-// and those of the single one are compared with the reference.
+// TestSplitsAhead requires that growth leaf by leaf gives the same trees and rows on several
+// subtasks, which split speculatively and undo splits, as on one subtask, which does not
+// speculate. The trees of one subtask are compared with the reference builder.
 func TestSplitsAhead(t *testing.T) {
 	for seed := range uint64(4) {
 		rng := rand.New(rand.NewPCG(seed, 51))

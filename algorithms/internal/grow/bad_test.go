@@ -14,7 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// plainProblem has n rows of one numeric feature with four bins.
+// plainProblem returns a problem of n rows with one numeric feature of four bins, and its
+// layout.
 func plainProblem(n int) (*problem, *bins.Layout) {
 	x := &problem{trees: 1, bag: make([][]int32, 1), g: [][]float64{make([]float64, n)}, h: [][]float64{make([]float64, n)}}
 	x.features = []bins.Feature{{Name: "age", Bins: 4, Cuts: []float32{1, 2, 3}, Column: -1, Slot: -1, Implicit: -1}}
@@ -25,7 +26,7 @@ func plainProblem(n int) (*problem, *bins.Layout) {
 	return x, x.layout(rand.New(rand.NewPCG(1, 1)), []int{asColumn})
 }
 
-// try runs a problem that must fail, and returns the error.
+// try runs a problem, which must fail, and returns the error.
 func (x *problem) try(t *testing.T, params Params, l *bins.Layout, p int) error {
 	t.Helper()
 	g := New(params)
@@ -54,7 +55,8 @@ func (x *problem) try(t *testing.T, params Params, l *bins.Layout, p int) error 
 	return err
 }
 
-// TestBadTargets: a target that no tree can be grown on is an error that names the tree.
+// TestBadTargets requires that a target on which no tree can be grown is an error that names
+// the tree.
 func TestBadTargets(t *testing.T) {
 	for name, c := range map[string]struct {
 		params Params
@@ -77,7 +79,7 @@ func TestBadTargets(t *testing.T) {
 	require.ErrorContains(t, x.try(t, Params{Monotone: []int8{1}}, l, 1), `feature "age" is categorical and has a monotone constraint`)
 }
 
-// TestBadRow: a bag with a row that the subtask does not have.
+// TestBadRow requires an error if a bag has a row that the subtask does not have.
 func TestBadRow(t *testing.T) {
 	g := New(Params{})
 	x, l := plainProblem(10)
@@ -102,7 +104,7 @@ func TestBadRow(t *testing.T) {
 	}
 }
 
-// TestLonely: without a possible split a tree is one leaf.
+// TestLonely requires that a tree is a single leaf if no split is possible.
 func TestLonely(t *testing.T) {
 	for name, c := range map[string]struct {
 		rows   int
@@ -135,7 +137,8 @@ func (x *problem) same(bin int) {
 	}
 }
 
-// TestNoFeatures: without a feature, or with one that is missing everywhere, a tree is a leaf.
+// TestNoFeatures requires that a tree is a single leaf if there is no feature, or only a
+// feature that is missing in every row.
 func TestNoFeatures(t *testing.T) {
 	for _, features := range [][]bins.Feature{nil, {{Name: "gone", Column: -1, Slot: -1, Implicit: -1}}} {
 		x, _ := plainProblem(10)
@@ -151,8 +154,8 @@ func TestNoFeatures(t *testing.T) {
 	}
 }
 
-// TestOneValueMissing: where all rows have the same value or none, the split is between these.
-// Any other value goes with the value.
+// TestOneValueMissing requires that a feature with one value, which is missing in some rows, is
+// split into this value and missing values. Any other value must go to the side of the value.
 func TestOneValueMissing(t *testing.T) {
 	x, l := plainProblem(10)
 	for r := range x.bins {

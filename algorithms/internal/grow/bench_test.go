@@ -19,7 +19,8 @@ import (
 )
 
 // BenchmarkBoost grows trees for the logistic loss on 1,000,000 rows of 28 features with 255
-// bins, and reports the time of a round: gradients, tree, and margins.
+// bins. It reports the time of a boosting round, which computes gradients, a tree and new
+// margins.
 func BenchmarkBoost(b *testing.B) {
 	const n, d = 1_000_000, 28
 	x, label := boostRows(n, d)
@@ -36,7 +37,8 @@ func BenchmarkBoost(b *testing.B) {
 	}
 }
 
-// boostRows draws bins and labels that depend on some of them.
+// boostRows returns n rows of d features with random bins, and labels that depend on some of
+// the features.
 func boostRows(n, d int) (*bins.Data, []float64) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	l := &bins.Layout{Slots: d * 256, ColumnSlots: d * 256}
@@ -126,9 +128,9 @@ func boost(b testing.TB, params Params, data *bins.Data, label []float64, p, rou
 	return all
 }
 
-// TestPackedPairsLoseNothing compares the loss after some rounds with packed pairs and with
-// fine ones. They choose different splits only where two are nearly as good, which changes the
-// loss far less than sampling does.
+// TestPackedPairsLoseNothing compares the loss after some rounds with packed pairs with the
+// loss with fine pairs. The two choose different splits only if these are nearly equally good,
+// which changes the loss far less than sampling does.
 func TestPackedPairsLoseNothing(t *testing.T) {
 	x, label := boostRows(12_000, 21)
 	loss := func(packedFrom int64) (sum float64) {
@@ -140,13 +142,13 @@ func TestPackedPairsLoseNothing(t *testing.T) {
 	}
 	packed, fine := loss(0), loss(math.MaxInt64)
 	t.Logf("loss %.12f with packed pairs, %.12f with fine ones", packed, fine)
-	require.Less(t, fine, 0.65, "boosting has learnt something")
-	require.NotEqual(t, fine, packed, "the two are told apart")
+	require.Less(t, fine, 0.65, "boosting must have reduced the loss below its first value")
+	require.NotEqual(t, fine, packed, "packed pairs and fine pairs must give different bits, or the test compares nothing")
 	require.InEpsilon(t, fine, packed, 1e-4)
 }
 
 // BenchmarkRoute reports the time to route 1,000,000 rows of 28 features through a tree of
-// depth 6, and through one of 255 leaves.
+// depth 6, and through a tree of 255 leaves.
 func BenchmarkRoute(b *testing.B) {
 	data, _ := boostRows(1_000_000, 28)
 	for _, leaves := range []int{64, 255} {
@@ -160,8 +162,8 @@ func BenchmarkRoute(b *testing.B) {
 	}
 }
 
-// randomTree returns a tree that splits random features at the middle of their bins, breadth
-// first.
+// randomTree returns a tree with the given number of leaves. It grows breadth first and splits
+// random features at the middle of their bins.
 func randomTree(data *bins.Data, leaves int) *grown {
 	rng := rand.New(rand.NewPCG(5, 6))
 	n := 2*leaves - 1

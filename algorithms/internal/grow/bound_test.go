@@ -11,9 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 )
 
-// extremeProblem has n rows, all with the largest gradient and hessian. There is a feature in a
-// column of bytes, one in a column of two bytes, and a sparse one. In the second target the
-// gradients depend on the first feature.
+// extremeProblem returns a problem with n rows, which all have the largest absolute gradient
+// and hessian. It has a feature in a column of bytes, a feature in a column of two bytes and a
+// sparse feature. In the second target, the signs of gradients depend on the first feature.
 func extremeProblem(n int) *problem {
 	x := &problem{trees: 2, bag: make([][]int32, 2), g: make([][]float64, 2), h: make([][]float64, 2)}
 	for f := range 3 {
@@ -28,15 +28,15 @@ func extremeProblem(n int) *problem {
 	return x
 }
 
-// TestSumsAtTheBound: if all rows have the largest gradient and hessian, sums are at most 2^62,
-// and exactly that if the number of rows is a power of two. They are right in roots,
-// histograms, children and leaves.
+// TestSumsAtTheBound requires that sums do not overflow if all rows have the largest gradient
+// and hessian. The sums are then at most 2^62, and equal to it if the number of rows is a power
+// of two. They must be right in roots, histograms, children and leaves.
 func TestSumsAtTheBound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(51, 52))
 	for _, n := range []int{1, 2, 3, 4, 5, 64, 65, 1000, 1024, 1 << 14} {
 		x := extremeProblem(n)
 		for i, params := range []Params{{MaxDepth: 2}, {MaxDepth: 2, MinRows: 2}} {
-			x.large = n == 1<<14 // where pairs from float32 have the most bits
+			x.large = n == 1<<14 // the most rows with which fine pairs of float32 have largeBits bits
 			l := x.layout(rng, []int{asColumn, asWide, asSparse})
 			got, _ := x.run(t, params, l, 1+i%2, 1)
 			for k, tree := range got.trees {
@@ -60,7 +60,7 @@ func TestSumsAtTheBound(t *testing.T) {
 	}
 }
 
-// TestBitsOfPairs: integers are as fine as their sums allow.
+// TestBitsOfPairs requires that fine pairs have as many bits as their sums allow.
 func TestBitsOfPairs(t *testing.T) {
 	most := new(big.Int).Lsh(big.NewInt(1), 62)
 	for _, n := range []int64{1, 2, 3, 4, 1 << 16, 1<<16 + 1, 1_000_000, 1 << 40} {

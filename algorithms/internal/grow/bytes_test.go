@@ -9,10 +9,10 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// TestBytes compares the bytes that a run reports as moved with the formula. Histograms are
-// made of the root, and of the smaller child of each node with a child to search. Each of p
-// subtasks sends all of a histogram but its own block, (p−1)/p of the bytes on average. To each
-// other subtask it sends a record for each node that is searched.
+// TestBytes compares the bytes that a run reports as moved with a formula. Histograms are
+// computed for the root, and for the smaller child of each node with a child to search. Each of
+// p subtasks sends all of a histogram except its own block, on average (p−1)/p of the bytes. It
+// sends one record per searched node to each other subtask.
 func TestBytes(t *testing.T) {
 	const depth, width, rounds = 4, 2, 2
 	for _, p := range []int{1, 2, 3, 5} {
@@ -56,10 +56,11 @@ func TestBytes(t *testing.T) {
 		}
 		passes := calls[`AllGather "grow.found"`] / int64(p)
 		require.Equal(t, rounds*8*others*histograms*int64(l.Slots)*width, bytes[`ReduceScatter "grow.sums"`])
-		// AllGather sends lengths first, one word to each other subtask.
+		// AllGather first sends lengths: one word to each other subtask.
 		require.Equal(t, 8*others*int64(p)*(rounds*looked*(recordWords+4+width)+passes), bytes[`AllGather "grow.found"`])
 		require.LessOrEqual(t, passes, int64(rounds*(depth+2)))
-		// The rows in the left child of each split, and the sums of the root.
+		// AllReduce moves the number of rows in the left child of each split, and the sums of
+		// the root.
 		counted := int64(rounds) * (int64(len(got.trees[0].Nodes)-1)/2 + width + 1)
 		require.Equal(t, 8*others*counted, bytes[`AllReduceSend "grow.counts"`])
 		require.Equal(t, 8*others*counted, bytes[`AllReduceRecv "grow.counts"`])

@@ -8,17 +8,18 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 )
 
-// Categories that no row of a node has go to the child of the larger weight, whose mean is
-// closer to that of the node. Missing values, and categories that training has not seen, do the
-// same where no row of the node misses the feature.
+// Categories that no row of a node has go to the child with the larger sum of hessians, whose
+// mean is closer to the mean of the node. If the feature is missing in no row of the node,
+// missing values and categories that training has not seen go there too.
 
-// binSet is a bitset of bins, 64 to a word. The words are int64, as in the records of splits.
+// binSet is a bitset of bins, 64 to a word. The words are int64, since records of splits are
+// slices of int64.
 type binSet []int64
 
 func (s binSet) has(bin int) bool { return uint64(s[bin>>6])>>(bin&63)&1 == 1 }
 
-// setWords is the number of words of a bitset of a layout's bins. It is at least the number for
-// one-byte bins.
+// setWords returns the number of words of a bitset for the bins of any feature of a layout. It
+// is at least the number of words for MaxBins bins.
 func setWords(l *bins.Layout) int {
 	most := bins.MaxBins
 	for _, f := range l.Wide {
@@ -27,8 +28,9 @@ func setWords(l *bins.Layout) int {
 	return (most + 63) / 64
 }
 
-// setOf sets the bitset of the best split, which is by f. present are the bins that rows of the
-// node have, and left are those of them that go left. some says that values are missing.
+// setOf sets the bitset of the best split, which is a split by f. present has the bins that
+// rows of the node have, and left has the bins of present that go left. The parameter some
+// reports whether the feature is missing in a row of the node.
 func (s *searcher) setOf(f *bins.Feature, left, present []int32, some bool) {
 	b := &s.best
 	b.set = sized(b.set, s.words)
@@ -70,8 +72,8 @@ func (s *searcher) oneHot(f *bins.Feature, number int32, sums []int64) {
 	}
 }
 
-// bothWays offers a split with missing values on the left, if there are any, and one with them
-// on the right. It tells whether one of the two was taken.
+// bothWays offers the split with missing values on the left, if some is set, and the split with
+// missing values on the right. It reports whether one of the two became the best split.
 func (s *searcher) bothWays(left, missing []int64, some bool, candidate split) (taken bool) {
 	if some {
 		candidate.missingLeft = true
@@ -81,9 +83,9 @@ func (s *searcher) bothWays(left, missing []int64, some bool, candidate split) (
 	return s.offer(left, candidate) || taken
 }
 
-// sorted sorts the categories of the node by gradient/hessian and tries all cuts of this order
-// in two. For a convex loss the best of all subsets is among these (Fisher, "On Grouping for
-// Maximum Homogeneity", JASA 1958).
+// sorted sorts the categories of the node by gradient/hessian and tries all cuts of the sorted
+// sequence in two. For a convex loss, the best split into any two subsets is among these cuts
+// (Fisher, "On Grouping for Maximum Homogeneity", JASA 1958).
 func (s *searcher) sorted(f *bins.Feature, number int32, sums []int64) {
 	if s.soften = s.p.LearnCategories; s.soften && !s.shrink(f, sums) {
 		return
@@ -93,7 +95,7 @@ func (s *searcher) sorted(f *bins.Feature, number int32, sums []int64) {
 	s.scorer.lambda, s.soften = s.p.Lambda, false
 }
 
-// cuts sorts categories and tries all cuts.
+// cuts sorts the categories by their keys and tries all cuts.
 func (s *searcher) cuts(f *bins.Feature, number int32, sums []int64) {
 	w := s.scorer.width
 	s.order, s.keys = s.order[:0], sized(s.keys, f.Bins)
@@ -115,7 +117,7 @@ func (s *searcher) cuts(f *bins.Feature, number int32, sums []int64) {
 	most := s.p.maxCategories(f.Bins)
 	clear(s.acc)
 	candidate := split{feature: number, categorical: true}
-	taken := 0 // number of categories left of the best cut
+	taken := 0 // number of categories left of the last cut that became the best split
 	group, soft := 0.0, 0.0
 	for i, b := range s.order {
 		bin := sums[int(b)*w:][:w]
@@ -144,9 +146,9 @@ func (s *searcher) cuts(f *bins.Feature, number int32, sums []int64) {
 	}
 }
 
-// enough tells whether the categories since the last cut that was tried, and those right of the
-// current one, have at least MinCategoryRows rows. group is the weight since the last cut. Rows
-// are estimated by weight.
+// enough reports whether the categories between the last cut that was tried and the current cut
+// have at least MinCategoryRows rows, and the categories right of the current cut too. Numbers
+// of rows are estimated from hessians. group is the sum of hessians since the last cut.
 func (s *searcher) enough(group float64) bool {
 	if s.p.MinCategoryRows <= 0 {
 		return true
@@ -156,8 +158,8 @@ func (s *searcher) enough(group float64) bool {
 	return group >= least && all-left >= least
 }
 
-// bothSoft is bothWays for the categories in s.acc, with the shrunk gradient soft in place of
-// their own.
+// bothSoft does what bothWays does, for a left child with the categories summed in s.acc. soft
+// is their shrunk gradient, which replaces their own gradient.
 func (s *searcher) bothSoft(f *bins.Feature, missing []int64, some bool, soft float64, candidate split) (taken bool) {
 	node := float64(s.node[0])
 	offer := func(left []int64, soft float64) bool {
@@ -175,8 +177,8 @@ func (s *searcher) bothSoft(f *bins.Feature, missing []int64, some bool, soft fl
 	return offer(s.acc, soft) || taken
 }
 
-// maxCategories is the largest number of categories on the smaller side of a cut; 0 means no
-// limit. all is the number of categories of the feature.
+// maxCategories returns the largest number of categories on the smaller side of a cut; 0 means
+// no limit. all is the number of categories of the feature.
 func (p *Params) maxCategories(all int) int {
 	if p.RootOfCategories && p.MaxCategories > 0 {
 		return max(p.MaxCategories, int(2*math.Sqrt(float64(all))))
@@ -184,7 +186,7 @@ func (p *Params) maxCategories(all int) int {
 	return p.MaxCategories
 }
 
-// key is the sort key of a category.
+// key returns the sort key of the category with bin b and the sums bin.
 func (s *searcher) key(b int, bin []int64) float64 {
 	if s.soften {
 		if h := float64(bin[1]); h > 0 {

@@ -7,13 +7,13 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Draws of a tree are a function of the seed, the number of the tree, and the level or the
-// node. A node is identified by its path from the root: 1 is the root, and 2i and 2i+1 are the
-// children of i. Each draw is a word of sharding.Random mixed by the finaliser of splitmix64
-// (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014), which
-// is cheap enough for each feature of each node.
+// A draw is a random word. It is a function of the seed, the number of the tree, and the level
+// or the node. A node is identified by its path from the root: 1 is the root, and 2i and 2i+1
+// are the children of i. Draws are computed from words of sharding.Random by the finaliser of
+// splitmix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA
+// 2014), which is cheap enough to be called for each feature of each node.
 
-// golden is 2^64 over the golden ratio, the increment of splitmix64.
+// golden is 2^64 divided by the golden ratio. It is the increment of splitmix64.
 const golden = 0x9e3779b97f4a7c15
 
 func mix(x uint64) uint64 {
@@ -22,10 +22,10 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// draws has the words from which the draws of one tree are made.
+// draws has the words from which the draws for the levels and nodes of one tree are computed.
 type draws struct{ levels, nodes uint64 }
 
-// treeDraws returns the draws of a tree, and the draw for its features.
+// treeDraws returns the draws of a tree, and the draw for the features of the tree itself.
 func treeDraws(seed uint64, tree int) (draws, uint64) {
 	r := sharding.NewRandom(seed, "grow", -1, tree)
 	return draws{r.At(0), r.At(1)}, r.At(3)
@@ -34,7 +34,7 @@ func treeDraws(seed uint64, tree int) (draws, uint64) {
 func (d draws) level(depth int32) uint64 { return mix(d.levels + golden*uint64(depth+1)) }
 func (d draws) node(path uint64) uint64  { return mix(d.nodes + golden*path) }
 
-// share is the number of features in a share of m features.
+// share returns the number of features in the share part of m features.
 func share(part float64, m int) int {
 	if part == 0 {
 		return m
@@ -45,11 +45,12 @@ func share(part float64, m int) int {
 // chooser draws features.
 type chooser struct{ keys []uint64 }
 
-// maxFeatures bounds the number of features, as the low 24 bits of a key hold the index of the
-// feature.
+// maxFeatures is the largest number of features, as the low 24 bits of a key in chooser hold
+// the index of the feature.
 const maxFeatures = 1 << 24
 
-// take returns in out, in ascending order, the k features whose draws are smallest.
+// take returns, in ascending order, the k features with the smallest mixes of draw and feature.
+// It reuses the memory of out.
 func (c *chooser) take(features []int32, k int, draw uint64, out []int32) []int32 {
 	if k >= len(features) {
 		return append(out[:0], features...)

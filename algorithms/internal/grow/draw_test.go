@@ -13,12 +13,12 @@ func TestShare(t *testing.T) {
 		part float64
 		m, k int
 	}{{0, 7, 7}, {1, 7, 7}, {0.5, 7, 3}, {0.1, 7, 1}, {0.99, 100, 99}, {0.5, 0, 0}, {0, 0, 0}} {
-		require.Equal(t, c.k, share(c.part, c.m), "%v of %d", c.part, c.m)
+		require.Equal(t, c.k, share(c.part, c.m), "share %v of %d features", c.part, c.m)
 	}
 }
 
-// TestTake: every feature is taken about as often as any other. All sets are strictly
-// ascending. Draws of trees, levels and nodes are independent.
+// TestTake requires that all features are taken about equally often, that sets are strictly
+// ascending, and that draws of trees, levels and nodes are independent.
 func TestTake(t *testing.T) {
 	const m, k, trees = 10, 3, 4000
 	features := make([]int32, m)
@@ -44,13 +44,14 @@ func TestTake(t *testing.T) {
 	}
 	require.Len(t, sets, 5*trees)
 	for _, f := range features {
-		// The standard deviation is 29.
+		// The standard deviation of seen[f] is 29.
 		require.InDelta(t, trees*k/m, seen[f], 120, "feature %d", f)
 	}
 	require.Equal(t, features, c.take(features, m, 1, out))
 }
 
-// TestLargeProblem has more rows than packed sums take at once, against the reference.
+// TestLargeProblem compares trees with the reference builder on more rows than a packed sum can
+// hold at once.
 func TestLargeProblem(t *testing.T) {
 	rng := rand.New(rand.NewPCG(17, 17))
 	for _, minRows := range []int{0, 40} {

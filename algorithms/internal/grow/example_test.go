@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// One regression tree for six rows of one feature: with gradients −y and hessians 1 the
-// value of a leaf is the mean of its labels.
+// The example grows one regression tree on six rows of one feature. The gradient of a row with
+// label y is −y and its hessian is 1, so the value of a leaf is the mean of its labels.
 func Example() {
 	data := bins.Dense([]float64{1, 2, 3, 4, 5, 6}, 6, 1, bins.Options{})
 	labels := []float64{10, 10, 10, 20, 20, 26}

@@ -35,7 +35,8 @@ func (s *State) featuresOf(j *job, n int32) []int32 {
 	return features
 }
 
-// meeting appends the features that may interact with all features on the path to a node.
+// meeting appends to out those of features that may interact with all features on the path to
+// node n.
 func (s *State) meeting(j *job, n int32, features, out []int32) []int32 {
 	for _, f := range features {
 		if s.mayMeet(j, n, f) {
@@ -45,8 +46,8 @@ func (s *State) meeting(j *job, n int32, features, out []int32) []int32 {
 	return out
 }
 
-// mayMeet tells whether some group has both f and all features on the path to the node, or
-// there is no other feature than f on this path.
+// mayMeet reports whether some interaction group contains f and all features on the path to
+// node n, or f is the only feature on this path.
 func (s *State) mayMeet(j *job, n, f int32) bool {
 	inGroup := func(member []bool) bool {
 		if member != nil && !member[f] {

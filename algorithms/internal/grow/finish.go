@@ -7,19 +7,19 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// grown is a finished tree, with the rules that route binned rows through it. It is the same on
-// every subtask.
+// grown holds a finished tree and the rules that route binned rows through it. It is the same
+// on every subtask.
 type grown struct {
 	// Tree has the splits, the values of all nodes, gains, covers and counts. Its weight is 1
-	// and its output 0; the caller may set others.
+	// and its output is 0; the caller may change both.
 	Tree tree.Tree
 
 	rules   []rule
-	numbers []int32 // of the tree's nodes, in job.nodes
+	numbers []int32 // by node of the tree: its index in job.nodes
 }
 
-// sumLeaves sums the fine pairs of the subtask's rows in the leaves. Where histograms have fine
-// sums, the leaf sums are known already.
+// sumLeaves computes the sums of the fine pairs of the subtask's rows in each leaf. It skips
+// trees whose histograms use fine pairs, as their leaf sums are known already.
 func (s *State) sumLeaves() {
 	out := s.buffers.leaves[:0]
 	for _, j := range s.active() {
@@ -38,7 +38,7 @@ func (s *State) sumLeaves() {
 	s.buffers.leaves = out
 }
 
-// finish makes the trees, given the leaf sums of all subtasks.
+// finish builds the trees. all has the results of sumLeaves, summed over all subtasks.
 func (s *State) finish(all []int64) {
 	for _, j := range s.active() {
 		unit := j.unit
@@ -53,7 +53,8 @@ func (s *State) finish(all []int64) {
 	}
 }
 
-// takeLeaves replaces the sums of leaves by fine ones, and then those of the nodes above them.
+// takeLeaves replaces the sums of leaves by sums of fine pairs, which it takes from the front
+// of all. It recomputes the sums of inner nodes from them, and returns the rest of all.
 func (s *State) takeLeaves(j *job, all []int64) []int64 {
 	for n := range j.nodes {
 		sums := j.total(int32(n), s.width)
@@ -71,7 +72,7 @@ func (s *State) takeLeaves(j *job, all []int64) []int64 {
 	return all
 }
 
-// make writes the tree of a job.
+// make builds the tree of a job. unit has the units of the job's sums.
 func (s *State) make(j *job, unit scale) {
 	g := &j.grown
 	g.numbers = s.numbering(j, g.numbers[:0])
@@ -79,7 +80,7 @@ func (s *State) make(j *job, unit scale) {
 	for i, n := range g.numbers {
 		place[n] = int32(i)
 	}
-	// The caller may keep the nodes after the batch.
+	// The nodes get new memory, as the caller may keep them after the batch.
 	g.Tree = tree.Tree{Nodes: make([]tree.Node, len(g.numbers)), Weight: 1}
 	g.rules = make([]rule, len(g.numbers))
 	for i, n := range g.numbers {
@@ -102,7 +103,7 @@ func (s *State) make(j *job, unit scale) {
 	}
 }
 
-// describe writes a split in the form of package tree.
+// describe sets the fields of a node of package tree that describe split p.
 func (s *State) describe(to *tree.Node, t *tree.Tree, p *split) {
 	f := &s.data.Layout.Features[p.feature]
 	to.Feature = int32(f.Number)
@@ -126,9 +127,10 @@ func (s *State) describe(to *tree.Node, t *tree.Tree, p *split) {
 	}
 }
 
-// numbering lists the nodes in the order that they have in the tree: level by level, or, leaf
-// by leaf, in pairs by the order of the splits. Leaf by leaf, it also undoes splits that are
-// not part of the tree.
+// numbering appends the nodes to out in the order that they have in the tree. Trees that grew
+// level by level are listed level by level. In trees that grew leaf by leaf, pairs of children
+// are in the order of the splits of their parents; numbering then also undoes speculative
+// splits that are not part of the tree.
 func (s *State) numbering(j *job, out []int32) []int32 {
 	out = append(out, 0)
 	if !s.p.LeafWise {
@@ -158,7 +160,7 @@ func (s *State) numbering(j *job, out []int32) []int32 {
 	}
 }
 
-// undo makes a node a leaf again, with its rows in ascending order.
+// undo turns node n into a leaf again, and merges its rows into ascending order.
 func (s *State) undo(j *job, n int32) {
 	v := &j.nodes[n]
 	if v.left == 0 {
@@ -184,8 +186,9 @@ func (s *State) undo(j *job, n int32) {
 // of its nodes.
 func (s *State) Tree(k int) *tree.Tree { return &s.active()[k].grown.Tree }
 
-// EachLeaf calls f for each leaf of tree k with the subtask's rows in the bag that end there,
-// in ascending order. f must not keep or change rows.
+// EachLeaf calls f for each leaf of tree k. node is the index of the leaf in the tree, and rows
+// has the subtask's rows in the bag that end in this leaf, in ascending order. f must not keep
+// or modify rows.
 func (s *State) EachLeaf(k int, f func(node int32, rows []int32)) {
 	j := s.active()[k]
 	s.listRows(j)
@@ -196,8 +199,8 @@ func (s *State) EachLeaf(k int, f func(node int32, rows []int32)) {
 	}
 }
 
-// Leaves writes to out the node of tree k where each row of the subtask ends, in the bag or
-// not. It grows out as needed.
+// Leaves writes to out[r] the leaf of tree k in which row r of the subtask ends, for rows in
+// the bag and others. It returns out, which it reallocates if it is too short.
 func (s *State) Leaves(k int, out []int32) []int32 {
 	j := s.active()[k]
 	out = sized(out, s.data.Rows)
@@ -217,8 +220,9 @@ func (s *State) Leaves(k int, out []int32) []int32 {
 	return out
 }
 
-// spread routes rows of the subtask down from a node, and reorders them. It partitions all rows
-// by one split at a time, which reads columns and is faster than routing row by row.
+// spread routes rows of the subtask from a node down to the leaves, and reorders rows. It
+// partitions all rows by one split at a time. This reads columns and is faster than routing row
+// by row.
 func (s *State) spread(g *grown, node int32, rows, out []int32) {
 	v := &g.Tree.Nodes[node]
 	if v.Left == 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 )
 
-// TestReference grows trees of random problems with random options at several parallelisms. It
-// compares every field of every node, and the leaf of every row, with the reference builder.
+// TestReference grows trees for random problems with random parameters at several parallelisms.
+// It compares every field of every node, and the leaf of every row, with the reference builder.
 func TestReference(t *testing.T) {
 	for seed := range uint64(referenceProblems) {
 		checkReference(t, seed)
@@ -49,7 +49,8 @@ func checkReference(t *testing.T, seed uint64) {
 	x.compare(t, params, l, p, 1+rng.IntN(2), what)
 }
 
-// compare grows the trees of a problem and compares them with those of the reference builder.
+// compare grows the trees of a problem, and compares them with the trees of the reference
+// builder.
 func (x *problem) compare(t *testing.T, params Params, l *bins.Layout, p, rounds int, what string) {
 	n := len(x.bins)
 	got, _ := x.run(t, params, l, p, rounds)
@@ -78,8 +79,8 @@ func (x *problem) compare(t *testing.T, params Params, l *bins.Layout, p, rounds
 	}
 }
 
-// TestManyCategories is TestReference for a feature of hundreds of categories beside a number,
-// so that sets and places do not fit in a byte.
+// TestManyCategories compares trees with the reference builder on a numeric feature and a
+// feature of hundreds of categories, whose bins and places do not fit in a byte.
 func TestManyCategories(t *testing.T) {
 	for seed := range uint64(3) {
 		rng := rand.New(rand.NewPCG(seed, 7))

@@ -4,8 +4,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// histogram makes the sums of the subtask's rows of a node, for all slots. The sum of a slot
-// that subtask o owns is at out[base(o)+slot*width].
+// histogram computes the sums of the subtask's rows of node n, for all slots. The sum of a slot
+// that subtask o owns is written to out[base(o)+slot*width:][:width].
 func (s *State) histogram(j *job, n int32, out []int64, base func(owner int) int) {
 	rows, all := []int32(nil), !j.listed
 	if !all {
@@ -22,7 +22,8 @@ func (s *State) histogram(j *job, n int32, out []int64, base func(owner int) int
 	}
 }
 
-// blockHistogram makes the histogram of the columns of a block.
+// blockHistogram computes the histogram of the columns of a block over rows, or over all rows
+// of the subtask if all is set.
 func (s *State) blockHistogram(j *job, block int, rows []int32, all bool, out []int64, base func(owner int) int) {
 	t, stride, bytes := &j.target, s.data.Blocks[block].Stride, s.data.Blocks[block].Bins
 	n := len(rows)
@@ -63,7 +64,9 @@ func (s *State) blockHistogram(j *job, block int, rows []int32, all bool, out []
 	}
 }
 
-// fold adds the sums of a block to out; with first it sets them.
+// fold adds the sums in work, of the columns of a block, to out. With first, it sets out to
+// these sums. words is the number of words of a sum in work, and wide reports whether they are
+// sums of fine pairs.
 func (s *State) fold(block int, work []int64, words int, wide, first bool, out []int64, base func(owner int) int) {
 	for _, r := range s.slots.runs {
 		if r.block != block {
@@ -94,14 +97,15 @@ func (s *State) fold(block int, work []int64, words int, wide, first bool, out [
 	}
 }
 
-// makeOnes makes a pair of value 1 for each row, for counting rows.
+// makeOnes sets s.ones to a packed pair of value 1 for each row. Sums of these pairs count
+// rows.
 func (s *State) makeOnes() {
 	for len(s.ones) < s.data.Rows {
 		s.ones = append(s.ones, 1)
 	}
 }
 
-// countRows adds the row counts of a block to the sums in out.
+// countRows adds the row counts of the bins of a block to the sums in out.
 func (s *State) countRows(block int, rows []int32, all bool, out []int64, base func(owner int) int) {
 	stride, bytes := s.data.Blocks[block].Stride, s.data.Blocks[block].Bins
 	s.makeOnes()
@@ -122,7 +126,7 @@ func (s *State) countRows(block int, rows []int32, all bool, out []int64, base f
 	}
 }
 
-// sparseHistogram makes the sums of the sparse features.
+// sparseHistogram computes the sums of the sparse features for node n.
 func (s *State) sparseHistogram(j *job, n int32, out []int64, base func(owner int) int) {
 	s.listRows(j)
 	rows := j.list(n)

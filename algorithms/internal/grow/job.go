@@ -2,55 +2,58 @@ package grow
 
 import "math"
 
-// node is a node of a growing tree. All fields are the same on every subtask, except first and
-// rows, and sums, which are over the features that the subtask owns.
+// node is a node of a growing tree. All fields are the same on every subtask, except first,
+// rows and sums.
 type node struct {
 	parent int32
-	left   int32 // number of the left child; the right one is left+1; 0 at leaves
+	left   int32 // index of the left child, or 0 for a leaf; the right child is left+1
 	depth  int32
-	// path is 1 for the root, 2i and 2i+1 for the children of i, modulo 2^64.
+	// path identifies the path from the root: it is 1 for the root, and 2i and 2i+1 for the
+	// children of i, modulo 2^64.
 	path uint64
 	// The subtask's rows are job.rows[first:first+rows]; count is the number of rows of all
 	// subtasks.
 	first, rows int
 	count       int64
-	squares     int64   // g²/h of these rows, where categories are learnt
-	lo, hi      float64 // bounds of its value
+	squares     int64   // sum of g²/h of the rows of all subtasks; set if State.learns
+	lo, hi      float64 // bounds of the node's value
 	worth, gain float64
 	split       split   // the best split, if one was found
-	open        bool    // the node was searched and may be split
-	sums        []int64 // nil where they are not kept
+	open        bool    // the node is a leaf, and its best split was found
+	sums        []int64 // histogram of the features that the subtask owns; nil if it is not kept
 }
 
 // job is a growing tree.
 type job struct {
-	number int // within the ensemble
+	number int // number of the tree within the ensemble
 	target Target
-	unit   scale // of its sums
+	unit   scale // units of totals and node.sums
 	nodes  []node
-	totals []int64 // width sums of each node
+	totals []int64 // the sums of each node over its rows, State.width words per node
 	leaves int
 
-	rows   []int32 // rows of the subtask in the bag, by node; nil: all rows, in order
+	rows   []int32 // the subtask's rows in the bag; grouped by node if listed
 	bagged bool    // SetRows was called
-	listed bool    // rows is set, grouped by node
+	listed bool    // whether rows is set and grouped by node
 
-	// Leaf by leaf: the nodes that wait for their turn, split or open, and the number of turns
-	// so far.
+	// Growth leaf by leaf splits one leaf per turn, in the order of the queue. queue has the
+	// nodes whose turn has not come; some of them may have been split ahead of their turn.
+	// turns is the number of turns so far. last is set once every split of the tree has been
+	// made or will be made by the current pass.
 	queue Queue[int32]
 	turns int
-	last  bool // all splits of the tree are made
+	last  bool
 
 	draws    draws
-	features []int32   // of the tree
-	levels   [][]int32 // of each level; nil: those of the tree
+	features []int32   // drawn for the tree
+	levels   [][]int32 // drawn for each level; empty if all levels have the tree's features
 
 	grown grown
 }
 
-// takeTurns gives the nodes at the head of the queue that are split already their turns, as
-// long as the tree may have more leaves. Then the head of the queue, if there is one, is still
-// to be split.
+// takeTurns advances the turn past all nodes at the head of the queue that were split already,
+// as long as the tree may have more leaves. Afterwards the head of the queue, if there is one,
+// has not been split.
 func (j *job) takeTurns(maxLeaves int) {
 	q := &j.queue
 	if len(q.Nodes) == 0 && j.turns == 0 && (j.nodes[0].open || j.nodes[0].left != 0) {
@@ -69,8 +72,8 @@ func newJob() *job {
 	return j
 }
 
-// before tells whether x is split before y: the one of larger gain first, then the one further
-// up, then the one further left.
+// before reports whether node x is split before node y. The node with the larger gain comes
+// first; ties are broken by the smaller depth, then by the position further left.
 func (j *job) before(x, y int32) bool {
 	a, b := &j.nodes[x], &j.nodes[y]
 	switch {
@@ -108,16 +111,16 @@ func (j *job) add(parent int32, depth int32, path uint64, width int) int32 {
 	return int32(n)
 }
 
-// total returns the sums of a node.
+// total returns the sums of node n over its rows.
 func (j *job) total(n int32, width int) []int64 { return j.totals[int(n)*width:][:width] }
 
-// list returns the subtask's rows of a node, which must be listed.
+// list returns the subtask's rows of node n. The rows of the job must be listed.
 func (j *job) list(n int32) []int32 {
 	v := &j.nodes[n]
 	return j.rows[v.first : v.first+v.rows]
 }
 
-// splits returns an upper bound of the splits in the future subtree of an open leaf.
+// splits returns an upper bound of the number of splits in the future subtree of open leaf n.
 func (j *job) splits(n int32, p *Params) int64 {
 	v := &j.nodes[n]
 	most := v.count/int64(p.minRows()) - 1
@@ -129,7 +132,7 @@ func (j *job) splits(n int32, p *Params) int64 {
 	return max(most, 1)
 }
 
-// follow pushes the children of a split node that are split or open.
+// follow pushes those children of the split node n that are split or open.
 func (j *job) follow(q *Queue[int32], n int32) {
 	left := j.nodes[n].left
 	for c := left; c <= left+1; c++ {

@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Kinds of storage of a feature.
+// The kinds of storage of a feature.
 const (
 	asColumn = iota
 	asBundle
@@ -25,8 +25,8 @@ const (
 	asWide
 )
 
-// randomProblem draws rows whose features have few bins, many ties, missing values, and
-// gradients that repeat, so that equal gains are common.
+// randomProblem returns a random problem of n rows and the storage of each feature. Features
+// have few bins and missing values, and gradients repeat, so that equal gains are common.
 func randomProblem(rng *rand.Rand, n int) (*problem, []int) {
 	x := &problem{bins: make([][]int, n), trees: 1 + rng.IntN(3), first: rng.IntN(5), large: rng.IntN(2) == 0, tight: rng.IntN(4) == 0}
 	count := 1 + rng.IntN(7)
@@ -55,7 +55,7 @@ func randomProblem(rng *rand.Rand, n int) (*problem, []int) {
 		}
 		x.features = append(x.features, feature)
 	}
-	missing := rng.IntN(3) // none, some, many
+	missing := rng.IntN(3) // 0: no missing values, 1: some, 2: many
 	for r := range n {
 		x.bins[r] = make([]int, count)
 		bundled := false
@@ -114,7 +114,7 @@ func randomTargets(rng *rand.Rand, x *problem, n int) {
 	}
 }
 
-// layout places the features of a problem in columns, bundles and sparse slots.
+// layout returns a layout that stores the features of a problem as kinds says.
 func (x *problem) layout(rng *rand.Rand, kinds []int) *bins.Layout {
 	l := &bins.Layout{Features: x.features}
 	x.wide = map[int]bool{}
@@ -162,7 +162,7 @@ func (x *problem) layout(rng *rand.Rand, kinds []int) *bins.Layout {
 	return l
 }
 
-// data returns the data of a subtask with the rows from lo up to hi.
+// data returns the data of a subtask with the rows [lo, hi).
 func (x *problem) data(l *bins.Layout, lo, hi int) *bins.Data {
 	d := &bins.Data{Facts: &bins.Facts{Rows: int64(len(x.bins))}, Layout: l, Rows: hi - lo}
 	for c := range l.Columns {
@@ -206,8 +206,8 @@ func (x *problem) data(l *bins.Layout, lo, hi int) *bins.Data {
 	return d
 }
 
-// outcome is the result of a run: trees, the node in which each row ended, and the rows in the
-// bag that each leaf has.
+// outcome is the result of a run. leaves and routed have, for each tree, the leaf of each row,
+// from State.Leaves and State.Route. bags has, for each tree, the rows in the bag of each leaf.
 type outcome struct {
 	trees  []tree.Tree
 	leaves [][]int32
@@ -215,7 +215,8 @@ type outcome struct {
 	bags   []map[int32][]int32
 }
 
-// run grows the trees of a problem at parallelism p.
+// run grows the trees of a problem at parallelism p, in each of a number of supersteps, and
+// returns those of the last one.
 func (x *problem) run(t *testing.T, params Params, l *bins.Layout, p int, rounds int, options ...engine.Option) (outcome, *engine.Result) {
 	t.Helper()
 	g := New(params)
@@ -286,7 +287,7 @@ func (x *problem) run(t *testing.T, params Params, l *bins.Layout, p int, rounds
 	return out, result
 }
 
-// begin begins the batch on a subtask with the rows in own.
+// begin begins the batch on a subtask with the rows in own, and sets its targets and bags.
 func (x *problem) begin(s *State, own sharding.Range) {
 	s.Begin(x.first, x.trees)
 	for k := range x.trees {
@@ -317,7 +318,7 @@ func sameTree(a, b *tree.Tree) error {
 	return nil
 }
 
-// randomParams draws every option.
+// randomParams returns random parameters.
 func randomParams(rng *rand.Rand) Params {
 	some := func(v float64) float64 {
 		if rng.IntN(3) == 0 {

@@ -1,64 +1,68 @@
 package grow
 
-// Params say how trees grow. Splits are chosen by the second-order gain of gradients and
-// hessians; the score of a node is G²/(H+Lambda). Each field says what its zero value means.
-// The caller must refuse values that make no sense.
+// Params are the parameters of the growth of trees. Splits are chosen by the second-order gain:
+// the score of a node with gradient sum G and hessian sum H is G²/(H+Lambda). The caller must
+// validate the values.
 type Params struct {
-	// LeafWise splits the leaf with the largest gain next, one at a time, rather than all
-	// nodes of a level.
+	// LeafWise splits one leaf at a time, always the leaf with the largest gain. Otherwise, all
+	// nodes of a level are split together.
 	LeafWise bool
-	// MaxDepth is the largest number of splits above a leaf. 0 gives a single leaf; a negative
-	// number means no limit.
+	// MaxDepth is the largest number of splits between the root and a leaf. With 0, a tree is a
+	// single leaf; a negative number means no limit.
 	MaxDepth int
-	// MaxLeaves is the largest number of leaves; 0 does not limit it. Where a level has
-	// more nodes to split than leaves are left, those of larger gain go first.
+	// MaxLeaves is the largest number of leaves; 0 means no limit. If splitting all nodes of a
+	// level would exceed MaxLeaves, the nodes with the largest gains are split.
 	MaxLeaves int
 
-	// Lambda and Alpha are the penalties of the squared and of the absolute leaf value.
+	// Lambda is the L2 penalty of leaf values, and Alpha is the L1 penalty.
 	Lambda, Alpha float64
 	// Gamma is the least gain of a split.
 	Gamma float64
-	// MaxDeltaStep is the largest absolute leaf value; 0 does not limit it.
+	// MaxDeltaStep is the largest absolute leaf value; 0 means no limit.
 	MaxDeltaStep float64
 	// MinChildWeight is the least sum of hessians in a child.
 	MinChildWeight float64
-	// MinRows is the least number of rows in a child; 0 stands for 1.
+	// MinRows is the least number of rows in a child; 0 means 1.
 	MinRows int
 
-	// ByTree is the share of the features that are drawn for a tree, ByLevel the share of these
-	// for a level, and ByNode the share of those for a node; 0 stands for 1. A share of m
-	// features is max(1, ⌊share·m⌋) of them.
+	// ByTree is the share of all features that is drawn for a tree. ByLevel is the share of the
+	// tree's features that is drawn for a level. ByNode is the share of the level's features
+	// that is drawn for a node. 0 means 1. A share of m features has max(1, ⌊share·m⌋)
+	// features.
 	ByTree, ByLevel, ByNode float64
 
-	// Monotone has, by the number of the feature, 1 where the prediction must not fall as the
-	// feature rises, −1 where it must not rise, else 0. nil means no constraint.
+	// Monotone has the constraint of each feature, by the number of the feature: 1 if the
+	// prediction must not fall when the feature rises, −1 if it must not rise when the feature
+	// rises, and 0 for no constraint. nil means no constraints.
 	Monotone []int8
-	// Interaction has groups of features that may be on one path from the root. A feature in no
-	// group is on a path with no other. nil means no constraint.
+	// Interaction has groups of feature numbers. Different features may be on one path from the
+	// root only if some group contains them all. So a feature in no group is the only feature
+	// on its paths. nil means no constraint.
 	Interaction [][]int
 
-	// MaxOneHot is the largest number of categories of a feature that is split one category
-	// against the others; 0 stands for 4. With more, categories are sorted by
-	// G/(H+CategorySmooth) and cut in two.
+	// MaxOneHot is the largest number of categories with which a feature is split into one
+	// category and all others; 0 means 4. With more categories, they are sorted by
+	// G/(H+CategorySmooth), and the sorted sequence is cut in two.
 	MaxOneHot int
-	// MaxCategories is the largest number of categories on the smaller side of such a cut;
-	// 0 stands for no limit.
+	// MaxCategories is the largest number of categories on the smaller side of such a cut; 0
+	// means no limit.
 	MaxCategories int
 	// RootOfCategories raises MaxCategories for a feature to twice the square root of its
-	// number of categories, where that is more.
+	// number of categories, if that is larger.
 	RootOfCategories bool
-	// LearnCategories shrinks the gradients of sorted categories by how far these differ by
-	// more than chance; see variance.go. CategorySmooth is ignored then.
+	// LearnCategories shrinks the gradients of sorted categories towards each other, the more
+	// so the less they differ beyond chance; see variance.go. CategorySmooth is then ignored.
 	LearnCategories bool
-	// MinCategoryRows is the least number of rows, estimated by weight, in the categories
-	// between one cut that is tried and the next, and in those on the right.
+	// MinCategoryRows is the least number of rows in the categories between one cut that is
+	// tried and the next, and in the categories right of a cut. Numbers of rows are estimated
+	// from sums of hessians.
 	MinCategoryRows int
-	// CategorySmooth is added to the hessian of each category where they are sorted.
+	// CategorySmooth is added to the hessian sum of each category for sorting.
 	CategorySmooth float64
-	// CategoryLambda is added to Lambda at splits of sorted categories.
+	// CategoryLambda is added to Lambda for splits of sorted categories.
 	CategoryLambda float64
 
-	// Seed seeds the draws of features. They depend only on it and on the number of the tree,
-	// the level and the node.
+	// Seed seeds the draws of features. A draw depends only on Seed and on the number of the
+	// tree, the level and the node.
 	Seed uint64
 }

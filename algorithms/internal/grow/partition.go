@@ -14,13 +14,13 @@ type rule struct {
 	set         binSet
 }
 
-// rule returns the rule of the split. The two share the set.
+// rule returns the rule of the split, which shares its set.
 func (p *split) rule() rule {
 	return rule{p.feature, p.place, p.missingLeft, p.categorical, p.set}
 }
 
-// left tells whether a bin goes left. bins is the number of bins for values; bin number bins is
-// for missing values.
+// left reports whether a bin goes left. bins is the number of bins for values; the bin with
+// this number is the bin of missing values.
 func (r *rule) left(bin, bins int) bool {
 	switch {
 	case bin == bins:
@@ -31,7 +31,8 @@ func (r *rule) left(bin, bins int) bool {
 	return bin <= int(r.place)
 }
 
-// table returns 1 for the bytes of the feature's column that go left, else 0.
+// table returns, for each byte value of the feature's column, 1 if rows with this byte go left,
+// else 0.
 func (r *rule) table(l *bins.Layout) (t [256]byte) {
 	f := &l.Features[r.feature]
 	slot := l.Columns[f.Column].Slot
@@ -48,7 +49,7 @@ func (r *rule) table(l *bins.Layout) (t [256]byte) {
 	return t
 }
 
-// binTable returns 1 for the bins that go left, else 0; bins as in left.
+// binTable returns, for each bin, 1 if it goes left, else 0. bins is as in left.
 func (r *rule) binTable(bins int) (t [256]byte) {
 	for bin := range bins + 1 {
 		if r.left(bin, bins) {
@@ -58,8 +59,8 @@ func (r *rule) binTable(bins int) (t [256]byte) {
 	return t
 }
 
-// partition moves rows that go left before those that go right, and returns how many go left.
-// It is stable.
+// partition reorders rows so that the rows that go left come first, and returns the number of
+// these rows. The partition is stable.
 func (s *State) partition(r *rule, rows []int32) int {
 	if len(rows) == 0 {
 		return 0
@@ -81,8 +82,8 @@ func (s *State) partition(r *rule, rows []int32) int {
 	return left
 }
 
-// partitionWide partitions rows by a column of two bytes: it moves those that go left to the
-// front of rows, and the others to spare. It returns how many go left; bins as in left.
+// partitionWide partitions rows by a column of two bytes: it moves the rows that go left to the
+// front of rows, and the others to spare. It returns how many rows go left. bins is as in left.
 func (r *rule) partitionWide(rows []int32, column []uint16, bins int, spare []int32) (left int) {
 	right := spare[:0]
 	for _, row := range rows {
@@ -96,12 +97,14 @@ func (r *rule) partitionWide(rows []int32, column []uint16, bins int, spare []in
 	return left
 }
 
-// copiedBytes bounds the size of copies of columns; the size of the blocks bounds it too.
+// copiedBytes is the largest total size of the copies of columns. The copies are never larger
+// than the blocks.
 const copiedBytes = 512 << 20
 
-// column returns the bytes of a column and their stride. Once a column has been read for more
-// rows than the subtask has, it gets a contiguous copy, so that further splits read one byte a
-// row and not one cache line. Where the blocks are on disk, no column is copied.
+// column returns the bytes of a column and their stride. rows is the number of rows for which
+// the caller will read it. Once a column has been read for more rows than the subtask has,
+// column makes a contiguous copy of it, so that further splits read one byte per row instead of
+// one cache line. If the blocks are on disk, no column is copied.
 func (s *State) column(number, rows int) ([]byte, int) {
 	c := &s.data.Layout.Columns[number]
 	if s.copies == nil {
@@ -124,8 +127,8 @@ func (s *State) column(number, rows int) ([]byte, int) {
 	return own, 1
 }
 
-// listRows sets job.rows to the rows of the subtask in the bag, as those of the root, unless
-// they are listed already.
+// listRows sets job.rows to all rows of the subtask, as the rows of the root, unless rows are
+// listed already or SetRows was called.
 func (s *State) listRows(j *job) {
 	if !j.listed && !j.bagged {
 		j.rows = sized(j.rows, s.data.Rows)

@@ -7,27 +7,29 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// A pass makes some histograms, exchanges them (reduce-scatter), searches the best splits of
-// their nodes, gathers these, splits nodes, and counts the rows of the children. It is cut into
-// functions; subtasks communicate between them.
+// A pass computes the histograms of some nodes, exchanges them by ReduceScatter, searches the
+// best splits of these nodes, exchanges the splits by AllGather, splits nodes, and counts the
+// rows of the children. Each step is a function, and subtasks communicate between the
+// functions.
 
 const (
-	// passBytes bounds the histograms of a pass. keptBytes bounds those that are kept from pass
-	// to pass.
+	// passBytes is the largest size of the histograms of a pass. keptBytes is the largest size
+	// of the histograms that are kept from pass to pass.
 	passBytes = 128 << 20
 	keptBytes = 1 << 30
 )
 
-// mostOf returns the number of nodes whose histograms fit in a number of bytes. It is the same
-// on every subtask.
+// mostOf returns the number of nodes whose histograms fit in the given number of bytes, at
+// least 1. It is the same on every subtask.
 func (s *State) mostOf(bytes int) int {
 	return max(1, bytes/max(1, 8*s.width*s.data.Layout.Slots))
 }
 
-// alone tells whether this is the only subtask.
+// alone reports whether this is the only subtask.
 func (s *State) alone() bool { return s.tasks == 1 }
 
-// makeHistograms makes the histograms of the next nodes.
+// makeHistograms computes the histograms of the next nodes of pending, as many as a pass may
+// have.
 func (s *State) makeHistograms() {
 	n := min(len(s.pending), s.mostOf(s.passBytes))
 	s.building = append(s.building[:0], s.pending[:n]...)
@@ -53,8 +55,8 @@ func (s *State) makeHistograms() {
 	}
 }
 
-// takeSums sets the nodes' sums from the subtask's block of the histograms, which is summed
-// over all subtasks.
+// takeSums sets the histograms of the nodes. block has the histograms of the features that the
+// subtask owns, summed over all subtasks.
 func (s *State) takeSums(block []int64) {
 	size := s.slots.size(s.task) * s.width
 	for m, b := range s.building {
@@ -64,8 +66,9 @@ func (s *State) takeSums(block []int64) {
 	}
 }
 
-// lookFor finds the best split by the subtask's features of each node whose histogram was made,
-// and of its sibling. It appends their records.
+// lookFor finds the best split, among the features that the subtask owns, of each node whose
+// histogram was computed and of its sibling. It appends the records of the splits to
+// buffers.found.
 func (s *State) lookFor() {
 	s.buffers.found = s.buffers.found[:0]
 	for _, b := range s.building {
@@ -82,8 +85,8 @@ func (s *State) lookFor() {
 	}
 }
 
-// subtract computes the sums of the sibling, parent minus node, in place of those of the
-// parent.
+// subtract computes the histogram of the sibling as the histogram of the parent minus that of
+// the node. It does so in the memory of the parent's histogram.
 func (s *State) subtract(j *job, b build) {
 	own, other := &j.nodes[b.node], &j.nodes[b.sibling]
 	parent := &j.nodes[own.parent]
@@ -91,7 +94,7 @@ func (s *State) subtract(j *job, b build) {
 	kernel.SubtractIntegers(other.sums, own.sums)
 }
 
-// lookAt finds the best split of a node and appends its record.
+// lookAt finds the best split of node n and appends its record to buffers.found.
 func (s *State) lookAt(j *job, n int32) {
 	v := &j.nodes[n]
 	s.search.begin(s.scorerOf(j, v), j.total(n, s.width))
@@ -111,10 +114,11 @@ func (s *State) lookAt(j *job, n int32) {
 	s.buffers.found = appendRecord(s.buffers.found, &s.search.best, s.search.words, s.width)
 }
 
-// recordWords is the length of a record without set and sums.
+// recordWords is the number of words of a record without the set and the sums.
 const recordWords = 4
 
-// appendRecord writes a split as integers; words is the length of its set.
+// appendRecord appends the record of a split to out. words is the length of its set, and width
+// is the length of its sums.
 func appendRecord(out []int64, b *split, words, width int) []int64 {
 	if !b.found {
 		for range recordWords + words + width {
@@ -140,7 +144,7 @@ func appendRecord(out []int64, b *split, words, width int) []int64 {
 	return append(out, b.left[:width]...)
 }
 
-// readRecord reads what appendRecord wrote. The split's set and sums alias the record.
+// readRecord returns the split whose record is in. The split's set and sums alias the record.
 func readRecord(in []int64, words, width int) (b split) {
 	b.found = in[0]&1 == 1
 	b.missingLeft, b.categorical = in[0]&2 != 0, in[0]&4 != 0
@@ -151,8 +155,8 @@ func readRecord(in []int64, words, width int) (b split) {
 	return b
 }
 
-// choose takes, for each node that was searched, the best of the splits that the subtasks
-// found. records has the records of all subtasks, in the order of the subtasks.
+// choose sets, for each node that was searched, the best of the splits that the subtasks found.
+// records has the records of all subtasks, in the order of the subtasks.
 func (s *State) choose(records []int64) {
 	size := recordWords + s.search.words + s.width
 	n := len(records) / size / s.tasks
@@ -170,7 +174,7 @@ func (s *State) choose(records []int64) {
 			best.copyTo(&v.split)
 			v.gain, v.open = best.score-v.worth, true
 			if s.kept++; s.kept > s.mostOf(s.keptBytes) {
-				s.release(v) // the histograms of both children are then made from rows
+				s.release(v) // the histograms of both children are then computed from rows
 			}
 			return
 		}
@@ -190,15 +194,16 @@ func (s *State) choose(records []int64) {
 	s.building = s.building[:0]
 }
 
-// close marks an open leaf as one that will not be split.
+// close marks that an open leaf will not be split.
 func (s *State) close(v *node) {
 	v.open = false
 	s.kept--
 	s.release(v)
 }
 
-// splitNodes splits the open leaves that are next, once all leaves are searched, and counts the
-// subtask's rows of their children. In the first pass it sums up the roots instead.
+// splitNodes splits the open leaves whose turn it is, if all leaves have been searched, and
+// counts the subtask's rows of their left children. In the first pass it computes the sums of
+// the roots instead.
 func (s *State) splitNodes() error {
 	s.splits, s.buffers.counts = s.splits[:0], s.buffers.counts[:0]
 	if s.phase == starting {
@@ -252,13 +257,14 @@ func (s *State) pick(j *job) {
 	slices.Sort(s.picked)
 }
 
-// pickFirst picks the next leaf of a growth that splits one leaf at a time, the one of largest
-// gain. It also picks the leaves after it that are certain to be split: they are within
-// MaxLeaves even if the subtrees of all leaves before them become as large as they can. With
-// several subtasks a pass costs a round of communication. So it then also speculates: it picks
-// leaves that are next if no child of an earlier leaf has a larger gain, within a share of the
-// splits left. The tree is always that of one leaf at a time: children wait for the turn of
-// their parent, and splits that get no turn are undone (see numbering).
+// pickFirst picks leaves for a growth that splits one leaf at a time: first the leaf with the
+// largest gain. It also picks the following leaves if they are certain to be split, which means
+// that they are within MaxLeaves even if the subtrees of all leaves before them become as large
+// as possible. With several subtasks, a pass costs a round of communication. So pickFirst then
+// also speculates: for a share of the remaining splits, it picks the leaves that come next if
+// no child of an earlier leaf has a larger gain. The resulting tree is the same as without
+// speculation: children wait for the turn of their parent, and splits whose turn never comes
+// are undone (see numbering).
 func (s *State) pickFirst(j *job) {
 	j.takeTurns(s.p.MaxLeaves)
 	budget := int64(s.p.MaxLeaves - 1 - j.turns)
@@ -267,7 +273,9 @@ func (s *State) pickFirst(j *job) {
 		ahead = min(budget/aheadShare, int64(s.mostOf(aheadBytes)))
 	}
 	q := Queue[int32]{append(s.looked[:0], j.queue.Nodes...), j.queue.Before}
-	need, certain := int64(0), int64(0) // splits that may come first, and splits that are certain to be in the tree
+	// need is the number of splits that may come before the next leaf. certain is the number of
+	// splits that are certain to be in the tree.
+	need, certain := int64(0), int64(0)
 	for turn := int64(0); len(q.Nodes) > 0 && (need < budget || turn < ahead); turn++ {
 		if need < budget {
 			certain++
@@ -287,15 +295,15 @@ func (s *State) pickFirst(j *job) {
 }
 
 const (
-	// aheadShare is a divisor: in a pass, 1/aheadShare of the splits left are made
-	// speculatively. More speculation means fewer passes, and more splits that are undone.
+	// In a pass, up to 1/aheadShare of the remaining splits are made speculatively. More
+	// speculation means fewer passes, but more splits that are undone.
 	aheadShare = 4
-	// aheadBytes bounds the histograms of speculative splits. Larger ones would cost more than
-	// the passes they save.
+	// aheadBytes is the largest size of the histograms of speculative splits. Larger histograms
+	// would cost more than the saved passes.
 	aheadBytes = 4 << 20
 )
 
-// split gives a node its children and partitions its rows among them.
+// split adds the children of node n and partitions its rows among them.
 func (s *State) split(j *job, n int32) {
 	s.listRows(j)
 	v := &j.nodes[n]
@@ -340,8 +348,8 @@ func (s *State) bound(j *job, v, l, r *node) {
 	}
 }
 
-// counted takes the row counts of the children over all subtasks, and lists the histograms to
-// make.
+// counted sets the row counts of the children and appends the histograms to compute to pending.
+// all has the counts of splitNodes, summed over all subtasks.
 func (s *State) counted(all []int64) error {
 	if s.phase == starting {
 		return s.plantRoots(all)
@@ -388,7 +396,9 @@ func (s *State) endIfDone() {
 	s.phase = grownUp
 }
 
-// plan appends the histograms that the children of a node need.
+// plan appends to pending the histograms that the children of a node need. If both are needed
+// and the parent's histogram was kept, only the histogram of the child with fewer rows is
+// computed from rows.
 func (s *State) plan(t task) {
 	j := s.jobs[t.job]
 	v := &j.nodes[t.node]
@@ -411,7 +421,7 @@ func (s *State) plan(t task) {
 	}
 }
 
-// worthLooking tells whether the limits allow a split of a new leaf.
+// worthLooking reports whether the limits allow a split of the new leaf n.
 func (s *State) worthLooking(j *job, n int32) bool {
 	v := &j.nodes[n]
 	if s.p.MaxDepth >= 0 && int(v.depth) >= s.p.MaxDepth || v.count < 2*int64(s.p.minRows()) {

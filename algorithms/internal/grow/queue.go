@@ -1,6 +1,6 @@
 package grow
 
-// A Queue has the nodes that wait to be split: it is a heap ordered by Before, or a stack if
+// A Queue holds the nodes that wait to be split. It is a heap ordered by Before, or a stack if
 // Before is nil.
 type Queue[T any] struct {
 	Nodes  []T
@@ -20,7 +20,8 @@ func (q *Queue[T]) Push(n T) {
 	}
 }
 
-// Pop removes and returns the first node by Before, or the last pushed one of a stack.
+// Pop removes a node and returns it: the first node in the order of Before, or for a stack the
+// node that was pushed last.
 func (q *Queue[T]) Pop() T {
 	last := len(q.Nodes) - 1
 	top := q.Nodes[0]

@@ -10,23 +10,23 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// The reference builder reads every row for every split, sums in big integers, and grows one
-// leaf at a time. It shares only the draws with the code under test.
+// The reference builder reads every row for every split, adds big integers, and splits one leaf
+// at a time. Of the code under test it uses only the draws.
 
-// problem is training data in plain slices.
+// problem holds training data in plain slices.
 type problem struct {
-	features []bins.Feature // names, cuts or codes, bins; the layout sets columns and slots
-	bins     [][]int        // of each row and feature
-	g, h     [][]float64    // of each target and row
-	bag      [][]int32      // rows of each tree; nil for all
+	features []bins.Feature // names, cuts or codes, and numbers of bins; layout sets columns and slots
+	bins     [][]int        // by row and feature
+	g, h     [][]float64    // by target and row
+	bag      [][]int32      // bag of each tree; nil if it has all rows
 	trees    int
 	first    int
 	wide     map[int]bool // features in columns of two bytes
-	large    bool         // packed pairs
-	tight    bool         // little memory for histograms
+	large    bool         // whether the job counts as large, so that packed pairs may be used
+	tight    bool         // whether passes and kept histograms have little memory
 }
 
-// exact has exact sums.
+// exact has the sums of a node as big integers.
 type exact []*big.Int
 
 func (e exact) float(i int) float64 {
@@ -45,8 +45,8 @@ func (e exact) isZero() bool {
 	return true
 }
 
-// unitOf is the unit of integers of a number of bits for values of at most m: 2^(e-bits), where
-// 2^e is the smallest power that is not below m.
+// unitOf returns the unit with which values of at most m are rounded to integers of at most
+// 2^bits: 2^(e-bits), where 2^e is the smallest power of two that is not below m.
 func unitOf(m float64, bits int) float64 {
 	e := -900
 	for m > math.Ldexp(1, e) {
@@ -55,7 +55,7 @@ func unitOf(m float64, bits int) float64 {
 	return math.Ldexp(1, e-bits)
 }
 
-// rounded is x/unit rounded half to even.
+// rounded returns x/unit, rounded half to even.
 func rounded(x, unit float64) *big.Int {
 	q := new(big.Rat).Quo(new(big.Rat).SetFloat64(x), new(big.Rat).SetFloat64(unit))
 	twice := new(big.Rat).Mul(q, big.NewRat(2, 1))
@@ -75,7 +75,7 @@ type builder struct {
 	p            *Params
 	x            *problem
 	rows         []int32
-	coarse, fine []exact // of each row
+	coarse, fine []exact // by row
 	unit, fines  [2]float64
 	draws        draws
 	features     []int32
@@ -103,13 +103,13 @@ type refSplit struct {
 	score          float64
 	sums           exact
 	// With LearnCategories: the shrunk gradients, the categories on the left in sorted order,
-	// and whether some rows miss the feature.
+	// and whether the feature is missing in some rows.
 	soft   map[int]float64
 	sorted []int
 	some   bool
 }
 
-// prepare rounds the values of all rows to integers.
+// prepare rounds the gradients and hessians of all rows to integers.
 func (b *builder) prepare(target int) {
 	x, n := b.x, len(b.x.bins)
 	b.target = target
@@ -171,8 +171,8 @@ func (b *builder) sum(of []exact, rows []int32, keep func(row int32) bool) exact
 
 func always(int32) bool { return true }
 
-// value and score are computed by definition: the leaf value minimises the penalised
-// second-order loss within its bounds.
+// value returns the leaf value by its definition: it minimises the penalised second-order loss
+// within the bounds.
 func (b *builder) value(g, h, lambda, lo, hi float64) float64 {
 	if h+lambda <= 0 {
 		return min(max(0, lo), hi)
@@ -192,7 +192,7 @@ func (b *builder) score(e exact, lambda, lo, hi float64) float64 {
 	return b.scoreOf(e.float(0)*b.unit[0], e.float(1)*b.unit[1], lambda, lo, hi)
 }
 
-// scoreOf is score for gradients and hessians.
+// scoreOf returns the score of a node with gradient sum g and hessian sum h.
 func (b *builder) scoreOf(g, h, lambda, lo, hi float64) float64 {
 	if h+lambda <= 0 {
 		return 0
@@ -205,7 +205,7 @@ func (b *builder) scoreOf(g, h, lambda, lo, hi float64) float64 {
 	return -(2*float64(g*w) + float64(float64((h+lambda)*w)*w) + 2*float64(b.p.Alpha*math.Abs(w)))
 }
 
-// weightOf is the sum of hessians.
+// weightOf returns the sum of hessians.
 func (b *builder) weightOf(e exact) float64 { return e.float(1) * b.unit[1] }
 
 func (b *builder) childOK(e exact, lambda float64) bool {
@@ -215,7 +215,7 @@ func (b *builder) childOK(e exact, lambda float64) bool {
 	return !e[:2].isZero() && b.weightOf(e)+lambda > 0
 }
 
-// place adds a node and looks for its best split.
+// place adds a node, finds its best split if the depth allows one, and returns its index.
 func (b *builder) place(v *refNode) int {
 	v.sums = b.sum(b.coarse, v.rows, always)
 	b.nodes = append(b.nodes, v)
@@ -225,7 +225,7 @@ func (b *builder) place(v *refNode) int {
 	return len(b.nodes) - 1
 }
 
-// grow splits one leaf after the other.
+// grow grows the tree with the given number in the batch, one leaf after the other.
 func (b *builder) grow(tree int) {
 	var draw uint64
 	b.draws, draw = treeDraws(b.p.Seed, b.x.first+tree)
@@ -250,7 +250,7 @@ func (b *builder) grow(tree int) {
 	}
 }
 
-// earlier tells whether v is split before w.
+// earlier reports whether v is split before w.
 func (b *builder) earlier(v, w *refNode) bool {
 	if !b.p.LeafWise && v.depth != w.depth {
 		return v.depth < w.depth
@@ -289,14 +289,14 @@ func (b *builder) split(n int) {
 	b.place(r)
 }
 
-// coarseValue is the value of a child within the bounds of its parent.
+// coarseValue returns the value of a child within the bounds of its parent.
 func (b *builder) coarseValue(child, parent *refNode) float64 {
 	sums := b.sum(b.coarse, child.rows, always)
 	return b.value(sums.float(0)*b.unit[0], sums.float(1)*b.unit[1], b.p.Lambda, parent.lo, parent.hi)
 }
 
-// tree returns the tree, level by level or in the order of splits, and the leaf of each row in
-// the bag.
+// tree returns the tree, with nodes level by level or in the order of splits, and the leaf of
+// each row in the bag.
 func (b *builder) tree() (tree.Tree, map[int32]int32) {
 	order := []int{0}
 	if b.p.LeafWise {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// try scores a split of a node.
+// try makes s the best split of node v if it is allowed and better than the best so far.
 func (b *builder) try(v *refNode, s refSplit) {
 	missing := b.x.features[s.feature].Bins
 	s.sums = b.sum(b.coarse, v.rows, func(r int32) bool {
@@ -61,8 +61,8 @@ func (b *builder) try(v *refNode, s refSplit) {
 	}
 }
 
-// elsewhere sends categories that no row of the node has, and missing values if there are none,
-// to the side of the larger weight.
+// elsewhere sends categories that no row of the node has to the side of the larger weight. It
+// does the same with missing values if the feature is missing in no row of the node.
 func (b *builder) elsewhere(v *refNode, s *refSplit) {
 	if 2*b.weightOf(s.sums) <= b.weightOf(v.sums) {
 		return
@@ -99,7 +99,7 @@ func (b *builder) oneHot() int {
 	return b.p.MaxOneHot
 }
 
-// search tries all splits of a node by a feature.
+// search tries all splits of node v by a feature.
 func (b *builder) search(v *refNode, feature int) {
 	f := &b.x.features[feature]
 	sums := map[int]exact{}
@@ -215,7 +215,7 @@ func (b *builder) categories(v *refNode, feature int, sums map[int]exact, ways [
 	}
 }
 
-// drawn sorts features by their draws.
+// drawn returns the features sorted by their draws.
 func drawn(features []int32, draw uint64) []int32 {
 	out := slices.Clone(features)
 	key := func(f int32) uint64 { return mix(draw+golden*uint64(f+1)) >> 24 }
@@ -233,7 +233,7 @@ func part(features []int32, share float64, draw uint64) []int32 {
 	return out
 }
 
-// look finds the best split of a node.
+// look finds the best split of node v, and opens v if there is one.
 func (b *builder) look(v *refNode) {
 	features := part(b.features, b.p.ByLevel, b.draws.level(int32(v.depth)))
 	if b.p.Interaction != nil {

@@ -5,10 +5,10 @@ import (
 	"math/big"
 )
 
-// soften returns the shrunk gradients of the categories of a node, and of missing values: the
-// best linear unbiased predictions of z = g/h with weight h. The variances are estimated by the
-// moments of the analysis of variance over single rows. It returns nil if categories differ by
-// no more than chance.
+// soften returns the shrunk gradients of the categories of a node, and of missing values. They
+// are the best linear unbiased predictions of z = g/h with weight h, where the variances are
+// estimated by the moments of the analysis of variance over single rows. soften returns nil if
+// categories differ by no more than chance.
 func (b *builder) soften(v *refNode, missing int, sums map[int]exact) map[int]float64 {
 	k, ok := b.ratio(v, missing, sums)
 	if !ok {
@@ -39,8 +39,8 @@ func (b *builder) soften(v *refNode, missing int, sums map[int]exact) map[int]fl
 	return soft
 }
 
-// ratio is the variance within categories divided by that among them; false if the latter is
-// not positive.
+// ratio returns the variance within categories divided by the variance among categories. It
+// returns false if the variance among categories is not positive.
 func (b *builder) ratio(v *refNode, missing int, sums map[int]exact) (float64, bool) {
 	var between, squares float64
 	for bin := range missing + 1 {
@@ -64,7 +64,8 @@ func (b *builder) ratio(v *refNode, missing int, sums map[int]exact) (float64, b
 	return float64(within*spread) / among, among > 0 && spread > 0
 }
 
-// squares is Σ g²/h over rows. Each term is rounded so that the sum over all rows is exact.
+// squares returns Σ g²/h over rows. Each term is rounded to a multiple of a unit, so that the
+// sum over all rows is exact.
 func (b *builder) squares(rows []int32) float64 {
 	all := len(b.coarse)
 	var most [2]float64

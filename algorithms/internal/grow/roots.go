@@ -6,7 +6,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// sumRoots sums the pairs of the subtask's rows in the bag of each tree, and counts these rows.
+// sumRoots sums the pairs (gradient, hessian) of the subtask's rows in the bag of each tree,
+// and counts these rows.
 func (s *State) sumRoots() error {
 	for i, j := range s.active() {
 		t := &j.target
@@ -50,8 +51,8 @@ func (s *State) sumRoots() error {
 	return nil
 }
 
-// rootWords is the number of integers for a root: its sums, its row count, and its sum of
-// squares if needed.
+// rootWords returns the number of words for a root: its sums, its number of rows and, if the
+// State learns categories, its sum of squares.
 func (s *State) rootWords() int {
 	if s.learns {
 		return s.width + 2
@@ -59,8 +60,8 @@ func (s *State) rootWords() int {
 	return s.width + 1
 }
 
-// sumSquares sums the squares of the subtask's rows of a tree. It skips rows out of range;
-// addRow reports them.
+// sumSquares returns the sum of the squares of the subtask's rows in the bag. It skips rows
+// that are out of range; addRow returns an error for them.
 func (j *job) sumSquares() int64 {
 	if !j.bagged {
 		return total(j.target.squares)
@@ -74,7 +75,7 @@ func (j *job) sumSquares() int64 {
 	return sum
 }
 
-// sumPacked sums packed pairs.
+// sumPacked returns the sums of packed pairs.
 func sumPacked(pairs []int64) (g, h int64) {
 	for len(pairs) > 0 {
 		n := min(len(pairs), kernel.PackedRows)
@@ -84,7 +85,8 @@ func sumPacked(pairs []int64) (g, h int64) {
 	return g, h
 }
 
-// addRow adds the pair of a row to out.
+// addRow adds the pair of a row to out. It returns an error if the subtask does not have the
+// row.
 func (s *State) addRow(j *job, row int32, out []int64) error {
 	if row < 0 || int(row) >= s.data.Rows {
 		return fmt.Errorf("grow: row %d is in the bag of tree %d, and the subtask has %d", row, j.number, s.data.Rows)
@@ -95,7 +97,8 @@ func (s *State) addRow(j *job, row int32, out []int64) error {
 	return nil
 }
 
-// plantRoots makes the roots, given the sums of all subtasks.
+// plantRoots adds the root of each tree. all has the results of sumRoots, summed over all
+// subtasks.
 func (s *State) plantRoots(all []int64) error {
 	s.phase = growing
 	for k, j := range s.active() {

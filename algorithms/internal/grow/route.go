@@ -5,28 +5,28 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// Route writes to out the node of tree k where each row of d ends. It grows out as needed. d
-// must have been binned like the training data.
+// Route writes to out[r] the leaf of tree k in which row r of d ends. It returns out, which it
+// reallocates if it is too short. d must have been binned by the cuts of the training data.
 func (s *State) Route(k int, d *bins.Data, out []int32) []int32 {
 	return s.router.route(&s.active()[k].grown, d, out)
 }
 
 const (
-	// routeRows is the number of rows that go down a tree together; they fit in the cache.
+	// routeRows is the number of rows that are routed through a tree together. Their indices
+	// fit in the cache.
 	routeRows = 1 << 14
-	// fewRouted is a number of rows. Below it, making a node's table takes longer than it
-	// saves.
+	// For up to fewRouted rows, computing a node's table takes longer than the table saves.
 	fewRouted = 32
 )
 
 // router routes rows through a tree. It partitions all rows by one split at a time, which is
-// faster than row by row. Its memory is reused from tree to tree.
+// faster than routing row by row. It reuses its memory from tree to tree.
 type router struct {
 	g           *grown
 	data        *bins.Data
 	columns     [][]byte    // see Walker.Columns
-	numbers     []int32     // of the nodes' tables, from 1; 0: not made yet
-	tables      [][256]byte // 1 for the bytes that go left
+	numbers     []int32     // by node: 1 + the index of its table in tables; 0 if there is no table yet
+	tables      [][256]byte // see rule.table and rule.binTable
 	rows, spare []int32
 	out         []int32
 }
@@ -39,7 +39,7 @@ func (r *router) begin(g *grown, d *bins.Data, out []int32) {
 	r.rows, r.spare = sized(r.rows, min(d.Rows, routeRows)), sized(r.spare, min(d.Rows, routeRows))
 }
 
-// route is Route for a tree.
+// route does what State.Route does, for the tree g.
 func (r *router) route(g *grown, d *bins.Data, out []int32) []int32 {
 	r.begin(g, d, out)
 	for first := 0; first < d.Rows; first += routeRows {
@@ -52,7 +52,7 @@ func (r *router) route(g *grown, d *bins.Data, out []int32) []int32 {
 	return r.out
 }
 
-// send routes rows down from a node, and reorders them.
+// send routes rows from node at down to the leaves, and reorders rows.
 func (r *router) send(at int32, rows []int32) {
 	node := &r.g.Tree.Nodes[at]
 	if node.Left == 0 || len(rows) == 0 {
@@ -75,7 +75,7 @@ func (r *router) send(at int32, rows []int32) {
 	r.send(node.Right, rows[left:])
 }
 
-// column returns the bytes of a feature and their stride; nil if it has no column of bytes.
+// column returns the bytes of a feature and their stride, or nil if it has no column of bytes.
 func (r *router) column(feature int32, f *bins.Feature) (bytes []byte, stride int) {
 	if f.Column >= 0 {
 		c := &r.data.Layout.Columns[f.Column]
@@ -88,7 +88,7 @@ func (r *router) column(feature int32, f *bins.Feature) (bytes []byte, stride in
 	return r.columns[feature], 1
 }
 
-// table returns the table of a node; the first call makes it.
+// table returns the table of a node. The first call computes it.
 func (r *router) table(at int32, f *bins.Feature) *[256]byte {
 	if r.numbers[at] == 0 {
 		if f.Column >= 0 {
@@ -102,7 +102,7 @@ func (r *router) table(at int32, f *bins.Feature) *[256]byte {
 }
 
 // partition moves the rows that go left to the front of rows, and the others to spare. It
-// returns how many go left. The feature may be in any kind of storage.
+// returns how many rows go left. It works for every kind of storage, but is slow.
 func (r *rule) partition(rows []int32, f *bins.Feature, d *bins.Data, spare []int32) (left int) {
 	right := spare[:0]
 	for _, row := range rows {

@@ -2,14 +2,15 @@ package grow
 
 import "math"
 
-// scorer computes scores and values from the sums of a node. Sums are width integers: gradient,
-// hessian and, where rows are counted, their number.
+// scorer computes scores and values from the sums of a node. A sum has width words: gradient,
+// hessian and, if rows are counted, their number.
 type scorer struct {
 	p     *Params
 	unit  scale
 	width int
-	// lo and hi bound the children's values under monotone constraints. direction is the
-	// constraint of the feature. lambda is the penalty, with CategoryLambda where it applies.
+	// lo and hi are the bounds of the children's values under monotone constraints. direction
+	// is the monotone constraint of the feature. lambda is Params.Lambda, plus CategoryLambda
+	// for splits of sorted categories.
 	lo, hi    float64
 	direction int8
 	lambda    float64
@@ -19,7 +20,7 @@ func newScorer(p *Params, unit scale, width int) scorer {
 	return scorer{p: p, unit: unit, width: width, lambda: p.Lambda, lo: math.Inf(-1), hi: math.Inf(1)}
 }
 
-// weight is the sum of hessians.
+// weight returns the sum of hessians in v.
 func (s *scorer) weight(v []int64) float64 { return float64(float64(v[1]) * s.unit.h) }
 
 func total(v []int64) (sum int64) {
@@ -29,14 +30,15 @@ func total(v []int64) (sum int64) {
 	return sum
 }
 
-// score is the score of a node: twice the reduction of the loss by its value.
+// score returns the score of a node with the sums v: twice the reduction of the loss if its
+// rows get the node's value.
 func (s *scorer) score(v []int64) float64 {
 	g, h := float64(float64(v[0])*s.unit.g), float64(float64(v[1])*s.unit.h)
 	return s.newton(g, h, s.value(g, h))
 }
 
-// threshold is soft thresholding: it reduces the absolute value of a gradient by alpha, at most
-// to 0.
+// threshold is soft thresholding: it returns g with its absolute value reduced by alpha, but
+// not below 0.
 func threshold(g, alpha float64) float64 {
 	switch {
 	case g > alpha:
@@ -47,8 +49,8 @@ func threshold(g, alpha float64) float64 {
 	return 0
 }
 
-// value is the value of a leaf with sums g and h: the w that minimises g·w + (h+λ)w²/2 + α|w|
-// within the bounds.
+// value returns the value of a leaf with gradient sum g and hessian sum h: the w within the
+// bounds that minimises g·w + (h+λ)w²/2 + α|w|.
 func (s *scorer) value(g, h float64) float64 {
 	h += s.lambda
 	if !(h > 0) {
@@ -61,8 +63,8 @@ func (s *scorer) value(g, h float64) float64 {
 	return min(max(w, s.lo), s.hi)
 }
 
-// newton is −2(g·w + (h+λ)w²/2 + α|w|). At the unbounded minimum it is T²/(h+λ), where T is the
-// thresholded gradient.
+// newton returns −2(g·w + (h+λ)w²/2 + α|w|). At the unbounded minimum this is T²/(h+λ), where T
+// is the thresholded gradient.
 func (s *scorer) newton(g, h, w float64) float64 {
 	h += s.lambda
 	if !(h > 0) {
@@ -75,7 +77,8 @@ func (s *scorer) newton(g, h, w float64) float64 {
 	return -(float64(2*float64(g*w)) + float64(float64(h*w)*w) + float64(2*float64(s.p.Alpha*math.Abs(w))))
 }
 
-// child tells whether a node with these sums may be a child.
+// child reports whether MinRows, MinChildWeight and positive curvature allow a child with the
+// sums v.
 func (s *scorer) child(v []int64) bool {
 	if s.width > 2 && v[2] < int64(s.p.minRows()) {
 		return false
@@ -84,8 +87,8 @@ func (s *scorer) child(v []int64) bool {
 	return (v[0] != 0 || v[1] != 0) && h >= s.p.MinChildWeight && h+s.lambda > 0
 }
 
-// pair returns the sum of the scores of two children, whose gradients are gl and gr. It returns
-// false where constraints forbid the split.
+// pair returns the sum of the scores of two children with the sums left and right, where gl and
+// gr replace the gradients of the sums. It returns false if constraints forbid the split.
 func (s *scorer) pair(left, right []int64, gl, gr float64) (float64, bool) {
 	if !s.child(left) || !s.child(right) {
 		return 0, false
@@ -99,12 +102,12 @@ func (s *scorer) pair(left, right []int64, gl, gr float64) (float64, bool) {
 	return s.newton(gl, hl, wl) + s.newton(gr, hr, wr), true
 }
 
-// minRows is the least number of rows in a child.
+// minRows returns the least number of rows in a child.
 func (p *Params) minRows() int { return max(p.MinRows, 1) }
 
-// gain returns the gain of a split, given the sum of the children's scores and the score of the
-// node. It also tells whether the gain is enough: at least Gamma, and more than rounding
-// errors.
+// gain returns the gain of a split. children is the sum of the children's scores, and node is
+// the score of the node. The second result reports whether the gain is large enough: at least
+// Gamma, and larger than rounding errors.
 func (p *Params) gain(children, node float64) (float64, bool) {
 	g := children - node
 	return g, g >= p.Gamma && g > max(math.Abs(children), math.Abs(node))*0x1p-40

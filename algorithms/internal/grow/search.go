@@ -7,21 +7,21 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// split is a way to split a node.
+// split describes a split of a node.
 type split struct {
 	found   bool
-	feature int32 // number within the layout
-	// place, for numbers, is the last bin that goes left; −1 means that only missing values do.
-	// For categories it is the rank of the split in the order of trial.
+	feature int32 // index in Layout.Features
+	// For numbers, place is the last bin that goes left, or −1 if only missing values go left.
+	// For categories, it is the position of the split in the order in which splits are tried.
 	place       int32
 	missingLeft bool
 	categorical bool
-	set         binSet  // the categories that go left; the split's own copy
-	score       float64 // of both children
-	left        []int64 // sums of the left child; the split's own copy
+	set         binSet  // the categories that go left; owned by the split
+	score       float64 // sum of the children's scores
+	left        []int64 // sums of the left child; owned by the split
 }
 
-// better tells whether a split is chosen over another of the same node.
+// better reports whether s is chosen over o, another split of the same node.
 func (s *split) better(o *split) bool {
 	switch {
 	case s.found != o.found:
@@ -36,7 +36,7 @@ func (s *split) better(o *split) bool {
 	return s.missingLeft && !o.missingLeft
 }
 
-// copyTo copies a split, with the sums and the set.
+// copyTo copies s to o, including the sums and the set.
 func (s *split) copyTo(o *split) {
 	left, set := append(o.left[:0], s.left...), o.set[:0]
 	if s.categorical {
@@ -46,27 +46,27 @@ func (s *split) copyTo(o *split) {
 	o.left, o.set = left, set
 }
 
-// searcher finds the best split of a node by the features of one subtask.
+// searcher finds the best split of a node among the features that the subtask owns.
 type searcher struct {
 	p      *Params
 	layout *bins.Layout
 	words  int // length of a bitset of bins
 	scorer scorer
 	node   []int64 // sums of the node
-	rows   int64   // of the node
-	// squares is the sum of g²/h of the node's rows, in units of the sums; used with
-	// LearnCategories.
+	rows   int64   // number of rows of the node
+	// squares is the sum of g²/h of the node's rows, computed from the integers; it is used
+	// with LearnCategories.
 	squares float64
 	worth   float64 // score of the node
 
 	best       split
-	sums       []int64 // of all bins of a feature with an implicit bin
-	acc, other []int64 // of the left child and of the right one
+	sums       []int64 // buffer: sums of all bins of a feature with an implicit bin
+	acc, other []int64 // buffers: sums of the left child and of the right child
 	lefts      [2][]int64
-	order      []int32 // categories
+	order      []int32 // buffer: categories in sorted order
 	keys       []float64
-	soft       []float64 // shrunk gradients, see shrink
-	soften     bool      // soft is used
+	soft       []float64 // buffer: shrunk gradients, see shrink
+	soften     bool      // whether soft replaces the gradients
 }
 
 func newSearcher(p *Params, l *bins.Layout) *searcher {
@@ -83,7 +83,8 @@ func (s *searcher) begin(sc scorer, node []int64) {
 	s.best.left = sized(s.best.left, sc.width)
 }
 
-// feature tries all splits by a feature. stored has the sums of its slots.
+// feature tries all splits by the feature with index number in the layout. stored has the sums
+// of its slots.
 func (s *searcher) feature(number int32, stored []int64) {
 	f := &s.layout.Features[number]
 	if !f.Categorical && s.plain(number) {
@@ -101,7 +102,8 @@ func (s *searcher) feature(number int32, stored []int64) {
 	}
 }
 
-// plain tells whether scores are G²/(H+λ), without alpha, bounds, row counts or constraints.
+// plain reports whether scores by a feature are G²/(H+λ), without alpha, bounds, row counts or
+// constraints.
 func (s *searcher) plain(number int32) bool {
 	return s.p.Alpha == 0 && s.p.MaxDeltaStep == 0 && s.scorer.width == 2 &&
 		math.IsInf(s.scorer.lo, -1) && math.IsInf(s.scorer.hi, 1) && s.directionOf(number) == 0
@@ -121,7 +123,8 @@ func (p *Params) maxOneHot() int {
 	return p.MaxOneHot
 }
 
-// bins returns the sums of all bins of a feature; the bin of missing values is last.
+// bins returns the sums of all bins of a feature, including the implicit bin. The bin of
+// missing values is last. stored has the sums of the slots.
 func (s *searcher) bins(f *bins.Feature, stored []int64) []int64 {
 	if f.Implicit < 0 {
 		return stored
@@ -150,8 +153,9 @@ func zero(v []int64) bool {
 	return true
 }
 
-// offer makes a split, given the sums of its left child, the best if it is better than the best
-// so far. It returns whether it did. For a split by categories the caller then sets the set.
+// offer sets s.best to candidate if that is better than the best split so far, and reports
+// whether it did. left has the sums of the left child. For a split by categories, the caller
+// then sets s.best.set.
 func (s *searcher) offer(left []int64, candidate split) bool {
 	for k, v := range s.node {
 		s.other[k] = v - left[k]
@@ -159,8 +163,8 @@ func (s *searcher) offer(left []int64, candidate split) bool {
 	return s.take(left, float64(left[0]), float64(s.other[0]), candidate)
 }
 
-// take is offer with given gradients gl and gr of the children; s.other has the sums of the
-// right child.
+// take does what offer does, with the gradients gl and gr in place of the children's own
+// gradients. s.other must have the sums of the right child.
 func (s *searcher) take(left []int64, gl, gr float64, candidate split) bool {
 	score, ok := s.scorer.pair(left, s.other, gl, gr)
 	if !ok {
@@ -178,7 +182,7 @@ func (s *searcher) take(left []int64, gl, gr float64, candidate split) bool {
 	return true
 }
 
-// plus sets out to the sums a + b.
+// plus sets out to a + b, element by element, and returns it.
 func plus(out, a, b []int64) []int64 {
 	out, b = out[:len(a)], b[:len(a)]
 	for k, v := range a {
@@ -187,7 +191,8 @@ func plus(out, a, b []int64) []int64 {
 	return out
 }
 
-// numbers tries all thresholds, and the split of missing values from all others.
+// numbers tries all thresholds of a numeric feature, and the split that sends only missing
+// values left.
 func (s *searcher) numbers(f *bins.Feature, number int32, sums []int64) {
 	w := s.scorer.width
 	missing := sums[f.Bins*w:][:w]
@@ -201,7 +206,7 @@ func (s *searcher) numbers(f *bins.Feature, number int32, sums []int64) {
 	for b := range max(f.Bins-1, 0) {
 		bin := sums[b*w:][:w]
 		if zero(bin) {
-			continue // the threshold before it is as good, and lower
+			continue // the threshold before this bin gives the same split and has a lower place
 		}
 		plus(s.acc, s.acc, bin)
 		candidate.place, candidate.missingLeft = int32(b), true
@@ -214,13 +219,14 @@ func (s *searcher) numbers(f *bins.Feature, number int32, sums []int64) {
 	s.scorer.direction = 0
 }
 
-// plainNumbers is numbers for plain scores. It reads the stored sums and gives the same bits.
+// plainNumbers does what numbers does, for plain scores. It reads the sums of the slots
+// directly, and its results are bit-identical.
 func (s *searcher) plainNumbers(f *bins.Feature, number int32, stored []int64) {
 	p := plainSums{implicit: f.Implicit, stored: stored}
 	if p.implicit >= 0 {
 		g, h, some := kernel.SumPairs(stored)
 		if !some {
-			return // all rows are in that bin
+			return // all rows are in the implicit bin
 		}
 		p.rest = [2]int64{s.node[0] - g, s.node[1] - h}
 	}
@@ -233,10 +239,10 @@ func (s *searcher) plainNumbers(f *bins.Feature, number int32, stored []int64) {
 		Lambda: s.scorer.lambda, Least: s.p.MinChildWeight, Score: math.Inf(-1), Place: -2,
 	}
 	if b := &s.best; b.found && b.feature < number {
-		t.Score = b.score // a tie is not better
+		t.Score = b.score // an equal score is then not better
 	}
-	// Missing values go left in the first scan and, if there are any, right in the second. So
-	// on a tie of the same threshold, left wins.
+	// Missing values go left in the first scan. If there are any, they go right in the second
+	// scan. So if both sides give the same score for a threshold, left is chosen.
 	right := t
 	if missing != [2]int64{} {
 		t.Add(missing[0], missing[1], -1)
@@ -267,11 +273,11 @@ func (s *searcher) plainNumbers(f *bins.Feature, number int32, stored []int64) {
 	s.best = candidate
 }
 
-// plainSums has the sums of the bins of a feature, as pairs.
+// plainSums has the sums of the bins of a feature, as pairs of gradient and hessian.
 type plainSums struct {
-	implicit int // the bin that is not stored, −1 for none
+	implicit int // the bin that is not stored; −1 if every bin is stored
 	stored   []int64
-	rest     [2]int64 // of the implicit bin
+	rest     [2]int64 // sums of the implicit bin
 }
 
 // scan tries the thresholds after each of the first n bins.
@@ -286,7 +292,7 @@ func (p *plainSums) scan(t *kernel.Thresholds, n int) {
 	t.Scan(p.stored[2*p.implicit:2*(n-1)], p.implicit+1)
 }
 
-// upTo returns the sums of the bins up to one.
+// upTo returns the sums over the bins 0 to bin.
 func (p *plainSums) upTo(bin int) (g, h int64) {
 	if p.implicit < 0 || bin < p.implicit {
 		g, h, _ = kernel.SumPairs(p.stored[:2*(bin+1)])

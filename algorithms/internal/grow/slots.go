@@ -7,38 +7,38 @@ import (
 )
 
 // slots says which subtask owns which features, and where the sums of a slot are in the buffer
-// of the reduce-scatter. The buffer is ordered by subtask, then by node, then by slot, with
-// width words a slot.
+// of ReduceScatter. The buffer is ordered by subtask, then by node, then by slot, with
+// State.width words per slot.
 type slots struct {
 	layout *bins.Layout
-	// cut has the first slot of each subtask's range, then the number of slots.
+	// cut has the first slot of each subtask's range, and then the number of slots.
 	cut []int
-	// own has the indices in the layout of the features that the subtask owns.
+	// own has the indices in Layout.Features of the features that the subtask owns.
 	own []int32
-	// runs has the pieces of byte columns; each lies within the range of one subtask.
+	// runs has pieces of the columns of bytes. The slots of a piece belong to one subtask.
 	runs []run
-	// wide has the owners of the layout's wide features.
+	// wide has the owner of each of Layout.Wide.
 	wide []int
 }
 
 // run is a range of slots of a column.
 type run struct {
-	block, column int // the block, and the column's place within it
+	block, column int // the block, and the column's index within the block
 	from          int // first byte value
-	slot, n       int // first slot, and how many
+	slot, n       int // first slot, and number of slots
 	owner         int
 }
 
 // newSlots divides the slots of a layout among subtasks, in ranges of about equal size. A range
-// begins with the first slot of a feature or column.
+// begins with the first slot of a feature or column. task is the subtask for which own is set.
 func newSlots(l *bins.Layout, tasks, task int) *slots {
 	starts := []int{0}
 	for _, c := range l.Columns {
 		starts = append(starts, c.Slot)
 	}
 	for i := range l.Features {
-		// A feature that shares a column begins after the byte value that means that none is
-		// stored.
+		// If several features share a column, the first slot of the column is for rows that
+		// store none of them. It belongs to the owner of the first feature.
 		if f := &l.Features[i]; f.Slot >= 0 && (f.Column < 0 || f.Slot > l.Columns[f.Column].Slot+1) {
 			starts = append(starts, f.Slot)
 		}
@@ -84,12 +84,12 @@ func newSlots(l *bins.Layout, tasks, task int) *slots {
 	return s
 }
 
-// place returns the index of a slot of subtask owner, for node m of nodes, in a buffer with one
-// word a sum.
+// place returns the index of a slot of subtask owner, for node m of a number of nodes, in a
+// buffer with one word per slot.
 func (s *slots) place(owner, slot, m, nodes int) int {
 	lo, hi := s.cut[owner], s.cut[owner+1]
 	return nodes*lo + m*(hi-lo) + slot - lo
 }
 
-// size is the number of slots that a subtask owns.
+// size returns the number of slots that a subtask owns.
 func (s *slots) size(task int) int { return s.cut[task+1] - s.cut[task] }

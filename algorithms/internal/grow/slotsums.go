@@ -4,17 +4,17 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// slotSums collects the sums of the slots of sparse features as packed pairs. A slot that is
-// stored in at most kernel.PackedRows rows cannot overflow. The other slots are called crowded,
-// and are unpacked every kernel.PackedRows rows.
+// slotSums accumulates the sums of the slots of sparse features as packed pairs. The sum of a
+// slot that is stored in at most kernel.PackedRows rows cannot overflow. Other slots are called
+// crowded. Their sums are unpacked and reset every kernel.PackedRows rows.
 type slotSums struct {
 	rows    *kernel.SlotRows
-	crowded []int32 // numbers of slots, less that of the first
-	sums    []int64 // of the crowded slots, two of each
-	work    []int64 // packed sums of all slots; zeros between histograms
+	crowded []int32 // the crowded slots, counted from the first sparse slot
+	sums    []int64 // gradient and hessian sums of the crowded slots
+	work    []int64 // packed sums of all sparse slots; all 0 between histograms
 }
 
-// slotSums returns the collector of the sums of slots; the first call makes it.
+// slotSums returns the slotSums of the subtask; the first call creates it.
 func (s *State) slotSums() *slotSums {
 	c := &s.slotted
 	if c.rows != nil {
@@ -36,7 +36,8 @@ func (s *State) slotSums() *slotSums {
 	return c
 }
 
-// packedSlots makes the sums of sparse features from packed pairs.
+// packedSlots computes the sums of sparse features over rows from packed pairs. out and base
+// are as in histogram.
 func (s *State) packedSlots(j *job, rows []int32, out []int64, base func(owner int) int) {
 	c := s.slotSums()
 	clear(c.sums)
@@ -77,7 +78,8 @@ func (c *slotSums) unpackCrowded() {
 	}
 }
 
-// countSlots sets the row counts in the sums of sparse features.
+// countSlots sets the row counts in the sums of sparse features over rows. out and base are as
+// in histogram.
 func (s *State) countSlots(rows []int32, out []int64, base func(owner int) int) {
 	c := s.slotSums()
 	s.makeOnes()
@@ -91,8 +93,9 @@ func (s *State) countSlots(rows []int32, out []int64, base func(owner int) int) 
 	})
 }
 
-// eachOwned calls f for each subtask that owns sparse features, with the part of out that has
-// their sums. first is the number of their first slot, counted from the first sparse slot.
+// eachOwned calls f for each subtask that owns sparse features. to is the part of out that has
+// the sums of these features, and first is the number of their first slot, counted from the
+// first sparse slot. out and base are as in histogram.
 func (s *State) eachOwned(out []int64, base func(owner int) int, f func(first int, to []int64)) {
 	sparse := s.data.Layout.ColumnSlots
 	for o := range s.tasks {

@@ -11,8 +11,8 @@ import (
 )
 
 // TestCrowdedSlots grows trees on gradients of one sign, so that packed sums over all rows of a
-// slot would overflow. It compares the trees of sparse features with those of the same features
-// in columns.
+// slot would overflow. It requires that sparse features give the same trees as the same
+// features in columns.
 func TestCrowdedSlots(t *testing.T) {
 	const n = 17_000
 	rng := rand.New(rand.NewPCG(41, 42))

@@ -7,27 +7,27 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// byFeature has the entries of sparse rows by feature: the rows with a stored bin of the
-// feature, in ascending order, and these bins.
+// byFeature has the entries of sparse rows by feature. For each feature it has the rows that
+// store a bin of the feature, in ascending order, and these bins.
 type byFeature struct {
-	start []int64 // first entry of each feature of the layout, then the number of entries
+	start []int64 // first entry of each feature of the layout, and then the total number of entries
 	rows  []int32
 	bins  []byte
-	dense []byte // of one feature, for all rows
+	dense []byte // buffer: the bins of one feature in all rows
 	table [256]byte
 }
 
-// fewRows is the number of rows, of all rows, below which a binary search for each is faster
-// than filling in a feature's bins for all rows.
+// fewRows returns the number of rows up to which a binary search per row is faster than
+// expanding a feature's bins for all rows of the subtask.
 func fewRows(all int) int { return all / 64 }
 
-// entries returns the entries of sparse rows by feature; the first call makes them.
+// entries returns the entries of sparse rows by feature. The first call computes them.
 func (s *State) entries() *byFeature {
 	if s.sparse != nil {
 		return s.sparse
 	}
 	d := s.data
-	owner := make([]int32, d.Layout.Slots-d.Layout.ColumnSlots) // the feature of a slot
+	owner := make([]int32, d.Layout.Slots-d.Layout.ColumnSlots) // by slot, from the first sparse slot: its feature
 	for f := range d.Layout.Features {
 		feature := &d.Layout.Features[f]
 		if feature.Slot >= d.Layout.ColumnSlots {
@@ -56,8 +56,8 @@ func (s *State) entries() *byFeature {
 	return e
 }
 
-// partitionSparse partitions rows by a sparse feature: it moves those that go left to the front
-// of rows, and the others to s.spare. It returns how many go left.
+// partitionSparse partitions rows by a sparse feature: it moves the rows that go left to the
+// front of rows, and the others to s.spare. It returns how many rows go left.
 func (s *State) partitionSparse(r *rule, rows []int32) (left int) {
 	d := s.data
 	f := &d.Layout.Features[r.feature]
@@ -75,7 +75,7 @@ func (s *State) partitionSparse(r *rule, rows []int32) (left int) {
 	return kernel.PartitionRows(rows, e.dense, 1, &e.table, rows, s.spare)
 }
 
-// fill sets all bytes.
+// fill sets all bytes of b to v.
 func fill(b []byte, v byte) {
 	if len(b) == 0 {
 		return

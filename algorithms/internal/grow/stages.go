@@ -6,8 +6,9 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 )
 
-// Stages returns the stages that grow the batch of a superstep. They go after the stage that
-// calls Begin and sets the targets, and before those that use the trees.
+// Stages returns the stages that grow the batch of a superstep. The caller adds them to a queue
+// after the stage that calls Begin and sets the targets, and before the stages that use the
+// trees.
 func (g *Grower) Stages() []comqueue.Stage {
 	named := func(name string, f func(s *State, ctx *comqueue.ComContext) error) comqueue.Stage {
 		return comqueue.Named(name, comqueue.Do(func(ctx *comqueue.ComContext) error { return f(states.Get(ctx), ctx) }))
@@ -35,11 +36,11 @@ func (g *Grower) Stages() []comqueue.Stage {
 	}
 }
 
-// maxPasses is more than any growth takes, as every pass but the last splits a node or makes
-// histograms.
+// maxPasses is larger than the number of passes of any growth, as every pass except the last
+// splits a node or computes histograms.
 const maxPasses = 1 << 30
 
-// put puts the buffers for the communicate stages.
+// put stores the buffers as the objects that the communicating stages use.
 func (s *State) put(ctx *comqueue.ComContext) {
 	sums.Put(ctx, s.buffers.sums)
 	blocks.Put(ctx, s.buffers.blocks)
@@ -75,7 +76,8 @@ func (s *State) takeSpreads(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// histogramStage makes histograms. On the only subtask it does all passes.
+// histogramStage computes the histograms of a pass. If there is only one subtask, it runs all
+// steps of all passes, and the other stages of a pass do nothing.
 func (s *State) histogramStage(ctx *comqueue.ComContext) error {
 	if !s.alone() {
 		s.makeHistograms()

@@ -10,12 +10,13 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Grower adds the growth of trees to a queue. It is immutable and shared by all subtasks.
+// Grower adds the stages that grow trees to a queue. It is immutable and shared by all
+// subtasks.
 type Grower struct {
 	p          Params
-	packedFrom int64 // least rows of the job for histograms of packed pairs
-	passBytes  int   // see the constants in pass.go
-	keptBytes  int   // of those kept from pass to pass
+	packedFrom int64 // least number of rows of the job for packed pairs in histograms
+	passBytes  int   // largest size of the histograms of a pass, see pass.go
+	keptBytes  int   // largest size of the histograms kept from pass to pass
 }
 
 // New returns a Grower.
@@ -40,40 +41,40 @@ type State struct {
 	p                    Params
 	data                 *bins.Data
 	slots                *slots
-	all                  int64 // rows of the job
-	large                bool  // all is enough for packed pairs
+	all                  int64 // number of rows of the job
+	large                bool  // all is large enough for packed pairs
 	passBytes, keptBytes int
 	task                 int
 	tasks                int
-	width                int  // integers of a sum: gradient, hessian and, where rows are counted, their number
-	learns               bool // LearnCategories applies: nodes have sums of squares
+	width                int  // words of a sum: gradient, hessian and, if rows are counted, their number
+	learns               bool // LearnCategories is set and applies to a feature, so nodes have sums of squares
 	usable               []int32
 
 	jobs  []*job
-	trees int // the first trees of jobs are the batch
+	trees int // the batch is jobs[:trees]
 	phase phase
 
-	pending  []build // histograms to make, in order
-	building []build // those of this pass
+	pending  []build // histograms to compute in later passes, in order
+	building []build // histograms of this pass
 	splits   []task  // nodes that were split in this pass
-	kept     int     // number of nodes of all jobs whose sums are kept
+	kept     int     // number of open leaves of all jobs, which limits how many keep their histograms
 	free     [][]int64
 
 	search  *searcher
 	chooser chooser
-	looked  []int32 // features of a node
+	looked  []int32 // buffer: features of a node
 	allowed []int32
-	groups  [][]bool // interaction groups by feature number of the layout
+	groups  [][]bool // by interaction group, then by index in Layout.Features: whether the feature is in the group
 
-	work    []int64 // sums of a block
+	work    []int64 // buffer: sums of a block
 	ones    []int64
 	spare   []int32
 	sparse  *byFeature
 	slotted slotSums
 	router  router
-	copies  [][]byte // of columns
-	copied  int      // their bytes
-	read    []int    // rows split by each column
+	copies  [][]byte // contiguous copies of columns, see column
+	copied  int      // size of copies in bytes
+	read    []int    // by column: number of rows that were partitioned by it
 	picked  []int32
 	routed  []int32
 	maxima  []float64
@@ -84,11 +85,11 @@ type State struct {
 	}
 }
 
-// phase is the phase of the growth of a batch.
+// phase is a phase of the growth of a batch.
 type phase int
 
 const (
-	starting phase = iota // the roots' sums are not known
+	starting phase = iota // the sums of the roots are not known yet
 	growing
 	grownUp
 )
@@ -96,15 +97,15 @@ const (
 // task is a node of a job.
 type task struct{ job, node int32 }
 
-// build is a histogram of a node to make. The sums of sibling are then those of the parent
-// minus this histogram; −1 means no sibling.
+// build says that the histogram of a node must be computed. The histogram of sibling, if it is
+// not −1, is then the histogram of the parent minus this one.
 type build struct {
 	task
 	sibling int32
-	search  bool // the node itself is to be searched
+	search  bool // whether to search the best split of the node itself
 }
 
-// Open makes the state of a subtask for its rows. Every subtask calls it once.
+// Open creates the state of a subtask for its rows. Every subtask calls Open once.
 func (g *Grower) Open(ctx *comqueue.ComContext, data *bins.Data) (*State, error) {
 	if err := g.fits(data); err != nil {
 		return nil, err
@@ -159,15 +160,15 @@ func (g *Grower) fits(data *bins.Data) error {
 	return nil
 }
 
-// Lookup returns the state of the subtask, if Open has made it.
+// Lookup returns the state of the subtask, if Open has been called.
 func (g *Grower) Lookup(ctx *comqueue.ComContext) (*State, bool) { return states.Lookup(ctx) }
 
-// State returns the state of the subtask, which Open has made.
+// State returns the state of the subtask. Open must have been called.
 func (g *Grower) State(ctx *comqueue.ComContext) *State { return states.Get(ctx) }
 
-// Begin starts a batch of trees, and discards the batch before. Every subtask begins the same
-// batches. first is the number of the first tree in the whole ensemble: draws depend on the
-// trees' numbers, not on their batches.
+// Begin starts a batch of trees and discards the previous batch. All subtasks must begin the
+// same batches. first is the number of the batch's first tree in the ensemble. Draws of
+// features depend on the number of a tree, not on its batch.
 func (s *State) Begin(first, trees int) {
 	if trees < 1 {
 		panic(fmt.Sprintf("grow: a batch of %d trees", trees))
@@ -191,11 +192,11 @@ func (s *State) Begin(first, trees int) {
 	s.phase = starting
 }
 
-// Target returns the target of tree k of the batch.
+// Target returns the gradients and hessians of tree k of the batch, to be set by the caller.
 func (s *State) Target(k int) *Target { return &s.active()[k].target }
 
-// SetRows sets the rows of the subtask that are in the bag of tree k: ascending, each once. It
-// copies rows. Without a call every row is in the bag.
+// SetRows sets the bag of tree k on this subtask: the rows on which the tree grows. rows must
+// be strictly ascending. SetRows copies rows. If it is not called, every row is in the bag.
 func (s *State) SetRows(k int, rows []int32) {
 	j := s.active()[k]
 	j.rows = append(j.rows[:0], rows...)
@@ -205,10 +206,10 @@ func (s *State) SetRows(k int, rows []int32) {
 // active returns the jobs of the batch.
 func (s *State) active() []*job { return s.jobs[:s.trees] }
 
-// countsRows tells whether sums include the number of rows.
+// countsRows reports whether sums include the number of rows.
 func (s *State) countsRows() bool { return s.width > 2 }
 
-// sumsOf returns memory for the sums of the subtask's features.
+// sumsOf returns memory for a histogram of the features that the subtask owns.
 func (s *State) sumsOf() []int64 {
 	n := s.slots.size(s.task) * s.width
 	if k := len(s.free); k > 0 {
@@ -219,7 +220,7 @@ func (s *State) sumsOf() []int64 {
 	return make([]int64, n)
 }
 
-// release frees the sums of a node for sumsOf.
+// release returns the memory of a node's histogram to sumsOf.
 func (s *State) release(v *node) {
 	if v.sums != nil {
 		s.free = append(s.free, v.sums)

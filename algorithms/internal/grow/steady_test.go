@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector allocates too, which would distort the counts.
+// The race detector allocates memory too, which would distort the counts.
 
 package grow
 
@@ -19,8 +19,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// TestTreesAllocateThemselves: a superstep allocates a few slices for each tree, and nothing
-// for each row, node, level or histogram.
+// TestTreesAllocateThemselves requires that a superstep allocates only a few slices for each
+// tree, and nothing for each row, node, level or histogram.
 func TestTreesAllocateThemselves(t *testing.T) {
 	const few, many = 5, 25
 	for _, leafWise := range []bool{false, true} {

@@ -9,62 +9,66 @@ import (
 )
 
 const (
-	// packedFrom is the least number of rows of the job for histograms of packed pairs. Smaller
-	// jobs use fine pairs, so that results that can be exact are.
+	// packedFrom is the least number of rows of the job for packed pairs in histograms. Smaller
+	// jobs use fine pairs, so that results that can be represented exactly are exact.
 	packedFrom = 1 << 16
-	// packedBits is the number of bits of the absolute value of each half of a packed pair.
+	// packedBits is the number of bits of the absolute value of each value of a packed pair.
 	packedBits = 17
-	// packedSpread bounds the ratio of the largest absolute gradient (or hessian) to the mean
-	// one; above it, packed pairs are not used. A row of mean size then has at least 2^17/1024
-	// = 128 units, so that the rounding error of a sum over rows is less than 1/400 of its
+	// Packed pairs are used only if the ratio of the largest to the mean absolute gradient, and
+	// of the largest to the mean hessian, is at most packedSpread. The mean is then at least
+	// 2^17/1024 = 128 units, so the rounding error of a sum over rows is less than 1/400 of its
 	// sampling error.
 	packedSpread = 1 << 10
-	// sumBits is the exponent of the bound of sums of fine pairs, 2^sumBits. The largest value
-	// of n rows becomes an integer of at most 2^(sumBits − ⌈log2 n⌉), and no sum has more than
-	// n terms: a root sums the rows of a bag, at most n, and the sums of bins, leaves and
-	// subtasks have some of the terms of a root. So every sum, and every sum of the absolute
-	// values of its terms, is at most 2^62. The same holds for a sum minus one of a part of its
-	// terms. int64 holds them all.
+	// Sums of fine pairs are at most 2^sumBits. The largest value of n rows is rounded to an
+	// integer of at most 2^(sumBits − ⌈log2 n⌉), and no sum has more than n terms: a root sums
+	// the rows of a bag, which has at most n rows, and the terms of the sums of bins, leaves
+	// and subtasks are a subset of the terms of a root. So every sum of absolute values of
+	// terms is at most 2^62. The same holds for a sum minus the sum of a subset of its terms.
+	// All these sums fit in int64.
 	sumBits = 62
-	// largeBits bounds the bits of fine pairs that come from float32, as roundHalfEven takes
-	// values below 2^51. float32 has fewer significant bits anyway.
+	// largeBits is the largest number of bits of fine pairs in large jobs, as roundHalfEven can
+	// round only values below 2^51. The values are float32, which has fewer significant bits.
 	largeBits = 48
-	// leastExponent bounds scales from below, so that their inverses are finite.
+	// leastExponent is the least exponent for scales, so that their inverses are finite.
 	leastExponent = -900
 )
 
-// A Target has the gradient and the hessian of each row of the subtask for one tree. It belongs
-// to the State, which reuses its memory in the next batch.
+// A Target holds the gradient and the hessian of each row of the subtask for one tree. It
+// belongs to the State, which reuses its memory in the next batch. A pair is the gradient and
+// the hessian of a row as integers. Fine pairs have as many bits as sums allow. Packed pairs
+// have packedBits bits per value, and both values are in one word.
 type Target struct {
 	rows  int
-	large bool // the job has packedFrom rows or more
-	// Gradients and hessians as they were set: float32 in large jobs, where the rounding is
-	// negligible in sums of many rows, else float64.
+	large bool // the job has at least packedFrom rows
+	// Gradients and hessians as they were set. In large jobs they are float32, whose rounding
+	// is negligible in sums of many rows; otherwise they are float64.
 	g32, h32 []float32
 	g64, h64 []float64
-	// Largest absolute gradient and hessian, first of this subtask, later of all; NaN if a
-	// value is NaN.
+	// max has the largest absolute gradient and the largest hessian. Set computes them over the
+	// subtask's rows, and quantise replaces them by the maxima over all subtasks. max[0] is NaN
+	// if a value is not finite or too large.
 	max [2]float64
 
-	packed []int64 // one for each row
-	wide   []int64 // two for each row, where pairs are not packed
-	// The units of the integers: of fine pairs, and of the pairs in histograms.
+	packed []int64 // packed pairs, one word per row
+	wide   []int64 // fine pairs, two words per row; set if isWide
+	// fine has the units of fine pairs, and coarse has the units of the pairs in histograms.
+	// isWide reports whether histograms use fine pairs.
 	fine, coarse scale
 	isWide       bool
-	// g²/h of each row, in units of the integers of histograms, times bySquare; used with
-	// LearnCategories, see square.
+	// squares has g²/h of each row, computed from the integers of histograms and multiplied by
+	// bySquare. It is set only with LearnCategories; see square.
 	squares  []int64
 	bySquare float64
-	// Sums of absolute values of packed pairs over the rows, first of this subtask, later of
-	// all.
+	// Sums over the subtask's rows of the absolute values of packed pairs.
 	spread [2]int64
 }
 
-// scale has the units of the integers, a power of two for gradients (g) and one for hessians
-// (h), and their inverses (byG, byH).
+// scale has the units of the integers: g is the power of two that one unit of an integer
+// gradient stands for, h the same for hessians, and byG and byH are 1/g and 1/h.
 type scale struct{ g, h, byG, byH float64 }
 
-// exponentsOf returns the scale for values of at most max as integers of a number of bits.
+// exponentsOf returns the scale with which values of at most max are rounded to integers of at
+// most 2^bits.
 func exponentsOf(max [2]float64, bits int) scale {
 	unit := func(m float64) float64 {
 		_, e := math.Frexp(m) // m < 2^e
@@ -80,10 +84,10 @@ func exponentsOf(max [2]float64, bits int) scale {
 	return scale{g, h, 1 / g, 1 / h}
 }
 
-// quantise rounds x·by to an integer, half to even. |x·by| is at most 2^62.
+// quantise rounds x·by to an integer, half to even. |x·by| must be at most 2^62.
 func quantise(x, by float64) int64 { return int64(math.RoundToEven(x * by)) }
 
-// reset makes room for n rows, and discards the values that were set.
+// reset discards the values that were set, and prepares the target for n rows.
 func (t *Target) reset(n int, large bool) {
 	t.rows, t.large, t.isWide = n, large, !large
 	t.max, t.spread = [2]float64{}, [2]int64{}
@@ -94,7 +98,7 @@ func (t *Target) reset(n int, large bool) {
 	}
 }
 
-// sized returns a slice of n elements with arbitrary contents; it reuses s if that has the
+// sized returns a slice of n elements with arbitrary contents. It reuses s if s has the
 // capacity.
 func sized[T any](s []T, n int) []T {
 	if cap(s) < n {
@@ -103,9 +107,9 @@ func sized[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// Set stores the gradients and hessians of rows first, first+1, … of the subtask. Every row
+// Set stores the gradients g and hessians h of the subtask's rows first, first+1, …. Every row
 // must be set once in a batch, in any number of calls. Hessians must be 0 or more. A gradient
-// or hessian that is not finite is an error of the batch.
+// or hessian that is not finite makes the batch fail.
 func (t *Target) Set(first int, g, h []float64) {
 	h = h[:len(g)]
 	maxG, maxH := t.max[0], t.max[1]
@@ -144,12 +148,13 @@ func (t *Target) Set(first int, g, h []float64) {
 	}
 }
 
-// Finite tells whether the gradients and hessians that were set on this subtask are usable. If
-// they are not, the batch fails.
+// Finite reports whether all gradients and hessians that were set on this subtask are finite
+// and not too large. If not, the batch fails.
 func (t *Target) Finite() bool { return t.max[0] == t.max[0] }
 
-// quantise rounds the values that were set to integers, given the maxima over all subtasks and
-// the number of rows of the job. It fails, on every subtask alike, if a maximum is not finite.
+// quantise rounds the values that were set to integers. max has the maxima over all subtasks,
+// and rows is the number of rows of the job. If a maximum is not finite, quantise returns an
+// error on every subtask.
 func (t *Target) quantise(max [2]float64, rows int64) error {
 	if !(max[0] <= math.MaxFloat64) || !(max[1] <= math.MaxFloat64) {
 		return errors.New("a gradient or hessian is not finite or too large")
@@ -169,14 +174,15 @@ func (t *Target) quantise(max [2]float64, rows int64) error {
 	return nil
 }
 
-// roundHalfEven is 1.5·2^52. Adding a float64 of magnitude below 2^51 to it rounds that half to
-// even, and the low bits of the sum are the integer.
+// roundHalfEven is 1.5·2^52. Adding it to a float64 of magnitude below 2^51 rounds the float64
+// to an integer, half to even. The integer is the difference between the bits of the sum and
+// roundBits.
 const (
 	roundHalfEven = 3 << 51
 	roundBits     = int64(0x4338000000000000) // the bits of roundHalfEven
 )
 
-// pack makes packed pairs, and sums their absolute values into spread.
+// pack computes the packed pairs, and sets spread to the sums of their absolute values.
 func (t *Target) pack() {
 	t.packed = sized(t.packed, t.rows)
 	byG, byH := t.coarse.byG, t.coarse.byH
@@ -193,7 +199,7 @@ func (t *Target) pack() {
 	t.spread = [2]int64{sumG, sumH}
 }
 
-// widen makes fine pairs.
+// widen computes the fine pairs, for use in histograms.
 func (t *Target) widen() {
 	t.isWide, t.coarse = true, t.fine
 	t.wide = sized(t.wide, 2*t.rows)
@@ -210,7 +216,7 @@ func (t *Target) pair(row int32) (g, h int64) {
 	return quantise(t.g64[row], t.fine.byG), quantise(t.h64[row], t.fine.byH)
 }
 
-// histogramPair returns the pair of a row as histograms use it.
+// histogramPair returns the pair of a row that histograms use, fine or packed.
 func (t *Target) histogramPair(row int32) (g, h int64) {
 	if t.isWide {
 		return t.wide[2*int(row)], t.wide[2*int(row)+1]
@@ -218,7 +224,7 @@ func (t *Target) histogramPair(row int32) (g, h int64) {
 	return kernel.Unpack(t.packed[row])
 }
 
-// sumPairs sums the fine pairs of rows; it is for large jobs.
+// sumPairs returns the sums of the fine pairs of rows. It works in large jobs only.
 func (t *Target) sumPairs(rows []int32) (g, h int64) {
 	byG, byH, h32 := t.fine.byG, t.fine.byH, t.h32[:len(t.g32)]
 	for _, r := range rows {
@@ -228,8 +234,9 @@ func (t *Target) sumPairs(rows []int32) (g, h int64) {
 	return g, h
 }
 
-// uneven tells whether packed pairs are too coarse, as the largest gradient or hessian is too
-// far above the mean. spread and rows are those of all subtasks.
+// uneven reports whether packed pairs are too coarse because the largest gradient or hessian is
+// too far above the mean. spread has the sums over all subtasks, and rows is the number of rows
+// of the job.
 func (t *Target) uneven(spread [2]int64, rows int64) bool {
 	if !t.large {
 		return false

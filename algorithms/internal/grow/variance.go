@@ -7,19 +7,21 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 )
 
-// The mean of a category of few rows is mostly chance. Among thousands of uninformative
-// categories, those of the largest and the least mean look worth a split, the more so the fewer
-// rows each has. The rows show how much is chance. Let z = g/h of a row and h its weight: the
-// variance of z within categories is chance alone, and that of the means of categories is
-// chance plus true differences. The moments of both (one-way analysis of variance; DerSimonian
-// and Laird, "Meta-analysis in clinical trials", Controlled Clinical Trials 1986) estimate the
-// variances within and among categories. The mean of a category of weight H is then shrunk: it
-// counts with H/(H + within/among), and the mean of the others with the rest (best linear
-// unbiased prediction; Robinson, "That BLUP is a good thing", Statistical Science 1991). Where
-// categories differ by no more than chance they are not split at all.
+// The mean gradient of a category with few rows is mostly chance. Among thousands of
+// uninformative categories, the categories with the largest and the smallest means look worth a
+// split, the more so the fewer rows each has. The rows show how much of the differences is
+// chance. Let a row have the value z = g/h and the weight h. The variance of z within
+// categories is due to chance alone; the variance of the means of categories is due to chance
+// and to true differences. The variances within and among categories are estimated by the
+// method of moments (one-way analysis of variance; DerSimonian and Laird, "Meta-analysis in
+// clinical trials", Controlled Clinical Trials 1986). The mean of a category of weight H is
+// then shrunk towards the mean of all categories: its own mean gets the weight H/(H +
+// within/among), and the common mean gets the rest (best linear unbiased prediction; Robinson,
+// "That BLUP is a good thing", Statistical Science 1991). If the means of the categories differ
+// by no more than chance, the node is not split by the feature.
 
-// learnsCategories tells whether gradients of categories are shrunk, so that nodes need sums of
-// squares.
+// learnsCategories reports whether gradients of categories are shrunk for a feature of the
+// layout, so that nodes need sums of squares.
 func (g *Grower) learnsCategories(l *bins.Layout) bool {
 	if !g.p.LearnCategories {
 		return false
@@ -32,12 +34,12 @@ func (g *Grower) learnsCategories(l *bins.Layout) bool {
 	return false
 }
 
-// leastHessian is a share of the largest hessian. Squares are divided by no less than this, so
-// that no single row of tiny weight dominates.
+// The divisor in g²/h is at least leastHessian times the largest hessian, so that no single row
+// of tiny weight dominates a sum of squares.
 const leastHessian = 0x1p-10
 
-// square sets squares to g²/h of each row, as integers whose sums over the job's rows are
-// exact.
+// square sets t.squares to g²/h of each row, rounded to integers whose sums over the rows of
+// the job cannot overflow. rows is the number of rows of the job.
 func (t *Target) square(rows int64) {
 	mostG, least := t.max[0]*t.coarse.byG, t.max[1]*t.coarse.byH*leastHessian
 	t.bySquare, t.squares = 1, sized(t.squares, t.rows)
@@ -45,7 +47,7 @@ func (t *Target) square(rows int64) {
 		_, e := math.Frexp(most)
 		t.bySquare = math.Ldexp(1, sumBits-bits.Len64(uint64(rows-1))-e)
 	} else {
-		clear(t.squares) // all gradients or all hessians are 0: there is nothing to learn
+		clear(t.squares) // if all gradients or all hessians are 0, there is nothing to learn
 		return
 	}
 	for i := range t.squares {
@@ -55,7 +57,7 @@ func (t *Target) square(rows int64) {
 	}
 }
 
-// sumSquares sums the squares of rows.
+// sumSquares returns the sum of the squares of rows.
 func (t *Target) sumSquares(rows []int32) (sum int64) {
 	for _, r := range rows {
 		sum += t.squares[r]
@@ -63,14 +65,15 @@ func (t *Target) sumSquares(rows []int32) (sum int64) {
 	return sum
 }
 
-// certainty is the number of standard deviations, under chance alone, that are subtracted from
-// the spread of means. It makes up for the choice of the best of many splits.
+// certainty is the number of standard deviations that are subtracted from the sum of squares
+// between categories. It compensates for the fact that the best of many splits is chosen. The
+// standard deviation is computed under the hypothesis that all differences are due to chance.
 const certainty = 2
 
-// shrink fills s.soft with the gradients of the categories of a node, then that of missing
-// values, shrunk towards each other as far as they differ by chance. Their sum stays the same.
-// It returns false if they differ by no more than chance. Gradients, hessians and squares are
-// in units of the integers, which cancel out.
+// shrink sets s.soft to the shrunk gradients of the categories of a node, followed by the
+// shrunk gradient of missing values. The sum of the gradients does not change. shrink returns
+// false if the categories differ by no more than chance. Gradients, hessians and squares are
+// computed from the integers; the units cancel out.
 func (s *searcher) shrink(f *bins.Feature, sums []int64) bool {
 	w := s.scorer.width
 	groups, between, squares := 0, 0.0, 0.0
@@ -88,11 +91,10 @@ func (s *searcher) shrink(f *bins.Feature, sums []int64) bool {
 	g, h := float64(s.node[0]), float64(s.node[1])
 	free := s.rows - int64(groups)
 	if free < 1 || !(h > 0) {
-		return false // each row is a category
+		return false // each row has its own category, or no row has a weight
 	}
-	// Under chance alone, the share of the means in the total sum of squares has the beta
-	// distribution with parameters a/2 and b/2. certainty of its standard deviations are
-	// subtracted.
+	// Under chance alone, between/all has the beta distribution with parameters a/2 and b/2.
+	// deviation is the standard deviation of that distribution.
 	mean := float64(g*g) / h
 	between -= mean
 	all := max(s.squares-mean, between)
@@ -109,11 +111,12 @@ func (s *searcher) shrink(f *bins.Feature, sums []int64) bool {
 	return true
 }
 
-// draw fills s.soft. k is within/among: a category of weight k counts half with its own mean.
+// draw sets s.soft. k is within/among: for a category of weight k, its own mean and the common
+// mean count equally.
 func (s *searcher) draw(f *bins.Feature, sums []int64, k float64) {
 	w := s.scorer.width
 	s.soft = sized(s.soft, f.Bins+1)
-	var freeG, freeH float64 // the parts that are shared among categories
+	var freeG, freeH float64 // gradients and weights that determine the common mean
 	for b := range f.Bins + 1 {
 		g, h := float64(sums[b*w]), float64(sums[b*w+1])
 		if s.soft[b] = g; h > 0 {

@@ -9,21 +9,21 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// A Walker routes binned rows through trees that are not in a State, such as those of earlier
-// batches. Rows end where they ended when the trees grew. Only one goroutine may use a Walker.
-// Its memory is reused from tree to tree.
+// A Walker routes binned rows through trees that are not in a State, such as the trees of
+// earlier batches. Rows end in the same leaves as when the trees grew. Only one goroutine may
+// use a Walker. A Walker reuses its memory from tree to tree.
 type Walker struct {
-	// Columns has the bins of sparse features, a byte for each row, by index in the layout.
-	// Where it has nil, the sparse rows are searched.
+	// Columns[i] has the bins of the sparse feature Layout.Features[i], one byte per row. If
+	// Columns[i] or Columns is nil, the bins are searched in the sparse rows.
 	Columns [][]byte
 
 	layout *bins.Layout
-	places map[int32]int32 // index in the layout, by number of the feature
+	places map[int32]int32 // index in Layout.Features, by number of the feature
 	grown  grown
 	router router
 }
 
-// NewWalker returns a Walker for trees that grew on rows of a layout.
+// NewWalker returns a Walker for trees that grew on rows with layout l.
 func NewWalker(l *bins.Layout) *Walker {
 	w := &Walker{layout: l, places: make(map[int32]int32, len(l.Features))}
 	for i := range l.Features {
@@ -49,15 +49,15 @@ func (w *Walker) Open(t *tree.Tree) error {
 	return nil
 }
 
-// Route writes to out the node where each row of d ends. It grows out as needed. d must have
-// been binned like the training data.
+// Route writes to out[r] the leaf in which row r of d ends. It returns out, which it
+// reallocates if it is too short. d must have been binned by the cuts of the training data.
 func (w *Walker) Route(d *bins.Data, out []int32) []int32 {
 	w.router.columns = w.Columns
 	return w.router.route(&w.grown, d, out)
 }
 
-// RouteRows is Route for some of the rows. It reorders rows, and leaves the entries of other
-// rows in out as they are.
+// RouteRows does what Route does, for some of the rows of d. It reorders rows, and does not
+// change the elements of out for other rows.
 func (w *Walker) RouteRows(d *bins.Data, rows, out []int32) []int32 {
 	r := &w.router
 	r.columns = w.Columns
@@ -70,7 +70,8 @@ func (w *Walker) RouteRows(d *bins.Data, rows, out []int32) []int32 {
 	return r.out
 }
 
-// rule returns the rule of a node: the inverse of State.describe.
+// rule returns the rule of a node of t. It is the inverse of State.describe. It returns an
+// error if the node does not fit the layout.
 func (w *Walker) rule(t *tree.Tree, node int) (r rule, err error) {
 	n := &t.Nodes[node]
 	if n.Leaf() {

@@ -13,9 +13,9 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestWalker: rows go down trees of random problems to the nodes where they ended during
-// growth; the Walker has only the trees. And trees of a later superstep are the same if the
-// State is dropped before it.
+// TestWalker requires that a Walker, which has only the trees, routes rows to the leaves in
+// which they ended during growth. It also requires that the trees of a later superstep do not
+// change if the State is discarded before it.
 func TestWalker(t *testing.T) {
 	for seed := range uint64(referenceProblems) {
 		rng := rand.New(rand.NewPCG(seed, 12))
@@ -41,7 +41,8 @@ func TestWalker(t *testing.T) {
 	}
 }
 
-// TestWalkerRefuses: trees that cannot have grown on the rows are errors.
+// TestWalkerRefuses requires that Open returns an error for trees that cannot have grown on
+// rows of the layout.
 func TestWalkerRefuses(t *testing.T) {
 	l := &bins.Layout{Features: []bins.Feature{
 		{Name: "age", Number: 3, Bins: 2, Cuts: []float32{1.5}, Slot: 0, Implicit: -1},

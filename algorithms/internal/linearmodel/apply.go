@@ -17,15 +17,16 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Prediction is the usual name of the column of predictions.
+// Prediction is the default name of the column of predictions.
 const Prediction = "prediction"
 
-// PredictOptions has the fields of the PredictOptions of estimators that predict numbers, so
-// that those convert to it. VectorCol, FeatureCols and OffsetCol name the columns to read;
-// empty means the columns of training. PredictionCol names the column of predictions; empty
-// means Prediction. Replace lets new columns replace those of the same names, which otherwise
-// are an error. Skip predicts null for rows with a NaN or an infinity among their features,
-// which otherwise fail the run. For rows with nulls the prediction is null in either case.
+// PredictOptions has the same fields as the PredictOptions of the estimators that predict
+// numbers, so that these can be converted to it. VectorCol, FeatureCols and OffsetCol name the
+// columns to read; empty means the columns of training. PredictionCol names the column of
+// predictions; empty means Prediction. If Replace is set, new columns replace existing columns
+// of the same names; otherwise such columns are an error. If Skip is set, the prediction is
+// null for rows with a NaN or an infinity among their features; otherwise such rows make the
+// run fail. For rows with nulls the prediction is null with and without Skip.
 type PredictOptions struct {
 	VectorCol     string
 	FeatureCols   []string
@@ -35,20 +36,22 @@ type PredictOptions struct {
 	Skip          bool
 }
 
-// score appends a row to the builders of the outputs, given its margins.
+// score appends to the builders of the output columns the values of a row with the given
+// margins.
 type score func(b *batch.RecordBuilder, margins []float64) error
 
-// estimated is a pointer to a struct that embeds a Model.
+// estimated is implemented by pointers to structs that embed a Model.
 type estimated interface{ base() *Model }
 
 func (m *Model) base() *Model { return m }
 
-// Same returns the margin. It is for models that predict the margin itself.
+// Same returns margin. It is for models that predict the margin itself.
 func Same[M any](_ M, margin float64) float64 { return margin }
 
-// PredictNumber adds to rows the number that of returns for the model's only margin. made is a
-// dataset of one row with the model. Messages begin with caller, such as "linear.Predict".
-// Plans name the operator op.
+// PredictNumber adds a column to the dataset d. Its value for a row is of(m, margin), where m
+// is the decoded model and margin is the only margin of the row. made is a dataset of one row
+// with the model. Messages begin with caller, such as "linear.Predict". op is the name of the
+// operator in plans.
 func PredictNumber[M estimated](caller, op string, d, made *engine.Dataset, o PredictOptions, decode func(file []byte) (M, error), of func(m M, margin float64) float64) *engine.Dataset {
 	return o.apply(caller, op, d, made, signature.Outputs(nil, cmp.Or(o.PredictionCol, Prediction), ""), func(file []byte) (*Model, score, error) {
 		m, err := decode(file)
@@ -62,9 +65,9 @@ func PredictNumber[M estimated](caller, op string, d, made *engine.Dataset, o Pr
 	})
 }
 
-// PredictClass adds two columns to rows: the predicted classes, and vectors in a column named
-// vector. of returns the classes, and a function from a row's margins to its class and its
-// vector.
+// PredictClass adds two columns to the dataset d: the predicted classes, and a column of
+// vectors named vector. of(m) returns the classes of the model m, and a function that computes
+// the class and the vector of a row from its margins.
 func PredictClass[M estimated](caller, op string, d, made *engine.Dataset, o PredictOptions, vector string, decode func(file []byte) (M, error),
 	of func(m M) (Classes, func(margins []float64) (class int, vector []float64)),
 ) *engine.Dataset {
@@ -88,8 +91,8 @@ func PredictClass[M estimated](caller, op string, d, made *engine.Dataset, o Pre
 	})
 }
 
-// apply adds the operator that receives a model by broadcast and adds its columns to rows. open
-// decodes the model's file, once for each subtask. Margins have the same bits as those of
+// apply adds the operator that receives a model by broadcast and adds the columns outputs to d.
+// open decodes the model's file, once for each subtask. Margins have the same bits as those of
 // MarginsTo and SparseMarginsTo. An offset is added to the first margin.
 func (o PredictOptions) apply(caller, op string, d, made *engine.Dataset, outputs []arrow.Field, open func(file []byte) (*Model, score, error)) *engine.Dataset {
 	if err := (signature.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols}).Check(); err != nil {
@@ -108,7 +111,7 @@ func (o PredictOptions) apply(caller, op string, d, made *engine.Dataset, output
 	})
 }
 
-// applied computes the columns for batches. Only one goroutine at a time may use it.
+// applied computes the added columns for batches. Only one goroutine at a time may use it.
 type applied struct {
 	o      PredictOptions
 	m      *Model
@@ -118,9 +121,9 @@ type applied struct {
 	vector  int   // index of the vector column, if columns is nil
 	columns []int // indices of the columns to join
 	names   []string
-	offset  int // -1: none
+	offset  int // index of the offset column; −1 if there is none
 
-	x       []float64 // rows from join or widen
+	x       []float64 // the rows that join or widen wrote
 	margins []float64
 	valid   []bool
 }
@@ -171,7 +174,7 @@ func (p *applied) find(schema *arrow.Schema) error {
 	return nil
 }
 
-// compute is a model.Compute.
+// compute implements model.Compute.
 func (p *applied) compute(c *engine.Context, first int, in engine.Batch) ([]columnar.Values, error) {
 	rec := arrowrows.Record(in)
 	n, k := int(rec.NumRows()), p.m.Margins()

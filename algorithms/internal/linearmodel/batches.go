@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// fill computes the margins of a batch without offsets. It clears p.valid of rows that have no
-// margins.
+// fill computes the margins of a batch, without offsets. It sets p.valid[i] to false for rows
+// that have no margins.
 func (p *applied) fill(first int, rec arrow.Record, n int) error {
 	if p.columns != nil {
 		p.join(rec, n)
@@ -48,8 +48,8 @@ func (p *applied) fill(first int, rec arrow.Record, n int) error {
 	return nil
 }
 
-// dense computes the margins of n dense rows. The kernels give each row the same bits as
-// kernel.Dot.
+// dense computes the margins of n dense rows. The kernels give the same bits as kernel.Dot for
+// each row.
 func (p *applied) dense(x []float64, n int) {
 	m := p.m
 	k, d := m.Margins(), m.Dim
@@ -75,7 +75,8 @@ func (p *applied) dense(x []float64, n int) {
 	}
 }
 
-// sparse computes the margins of sparse rows.
+// sparse computes the margins of n sparse rows. first is the number of the first row in its
+// shard.
 func (p *applied) sparse(first int, column arrow.Array, n int) error {
 	k := p.m.Margins()
 	vectors := batch.VectorsOf(column)
@@ -101,8 +102,8 @@ func (p *applied) sparse(first int, column arrow.Array, n int) error {
 	return nil
 }
 
-// checkDense returns an error for a row that holds a NaN or an infinity. With Skip it clears
-// p.valid of the row instead.
+// checkDense returns an error for a row that has a NaN or an infinity. With Skip it sets
+// p.valid[i] of such a row to false instead. joined reports whether x was joined from columns.
 func (p *applied) checkDense(first int, x []float64, n int, joined bool) error {
 	d := p.m.Dim
 	for i := range n {
@@ -110,7 +111,7 @@ func (p *applied) checkDense(first int, x []float64, n int, joined bool) error {
 			continue
 		}
 		row := x[i*d : (i+1)*d]
-		var sum float64 // of v−v: NaN if any is NaN or infinite
+		var sum float64 // sum of v−v: NaN if any v is NaN or infinite
 		for _, v := range row {
 			sum += v - v
 		}
@@ -134,7 +135,7 @@ func (p *applied) checkDense(first int, x []float64, n int, joined bool) error {
 	return nil
 }
 
-// component names a component of joined columns.
+// component returns the name of component j of joined columns, for messages.
 func (p *applied) component(j int) string {
 	if len(p.names) == p.m.Dim {
 		return fmt.Sprintf("column %q", p.names[j])
@@ -142,7 +143,8 @@ func (p *applied) component(j int) string {
 	return fmt.Sprintf("feature %d", j)
 }
 
-// join writes the columns of numbers, and of vectors of a fixed size, to p.x row by row.
+// join writes the feature columns, which have numbers or vectors of a fixed size, to p.x row by
+// row.
 func (p *applied) join(rec arrow.Record, n int) {
 	d := p.m.Dim
 	p.x = grow(p.x, n*d)
@@ -169,7 +171,7 @@ func (p *applied) join(rec arrow.Record, n int) {
 	}
 }
 
-// widen copies vectors of varying size or single precision to p.x.
+// widen copies vectors of variable length, or of float32, to p.x.
 func (p *applied) widen(first int, column arrow.Array, n int) error {
 	d := p.m.Dim
 	p.x = grow(p.x, n*d)

@@ -8,11 +8,11 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// binding reads the margins of rows of cells. Any number of goroutines may use one.
+// binding computes the margins of rows of cells. Any number of goroutines may use it.
 type binding struct {
 	m      *Model
 	in     *signature.Reader
-	offset int // -1: none
+	offset int // cell of the offset; −1 if there is none
 }
 
 // bind finds the columns that the model reads in a layout.
@@ -30,7 +30,8 @@ func (m *Model) bind(l *model.Layout) (*binding, error) {
 }
 
 // BindNumber returns the step of a model that predicts a number from its only margin. The step
-// adds a column; an empty name means Prediction.
+// adds the column with the given name; an empty name means Prediction. The prediction for a row
+// is of(m, margin).
 func BindNumber[M estimated](m M, l *model.Layout, column string, of func(m M, margin float64) float64) (model.Step, error) {
 	in, err := m.base().bind(l)
 	if err != nil {
@@ -51,9 +52,10 @@ func BindNumber[M estimated](m M, l *model.Layout, column string, of func(m M, m
 	}, nil
 }
 
-// BindClass returns the step of a classifier. The step adds a column of classes and a column of
-// vectors with size values. of gets such a vector with the row's margins at its start. It
-// writes the values of the column to it, and returns the class, or −1 for none.
+// BindClass returns the step of a classifier. The step adds two columns: column has classes,
+// and vector has vectors with size values. The step calls of(dst) with such a vector, which
+// begins with the margins of the row. The function overwrites dst with the values of the
+// column, and returns the class, or −1 for no class.
 func BindClass(m *Model, l *model.Layout, c Classes, column, vector string, size int, of func(dst []float64) int) (model.Step, error) {
 	in, err := m.bind(l)
 	if err != nil {
@@ -79,9 +81,9 @@ func BindClass(m *Model, l *model.Layout, c Classes, column, vector string, size
 	}, nil
 }
 
-// marginsTo writes the margins of a row to dst, which has a value for each. The offset is added
-// to the first. It returns false if a cell that it reads is null. It allocates nothing. The
-// error names the column.
+// marginsTo writes the margins of a row to dst, whose length is the number of margins. It adds
+// the offset to the first margin. It returns false if a cell that it reads is null. It does not
+// allocate memory. Errors name the column.
 func (b *binding) marginsTo(row []model.Cell, dst []float64) (ok bool, err error) {
 	var offset float64
 	if b.offset >= 0 {

@@ -2,10 +2,10 @@ package linearmodel
 
 import "github.com/superstep-ml/superstep/algorithms/internal/signature"
 
-// Classes are the classes of a classifier as texts, in the order of their values, and the type
-// of the labels' column.
+// Classes has the classes of a classifier as text, in the order of their values, and the type
+// of the label column.
 type Classes = signature.Classes
 
-// LabelColumn names a column of the dataset that training a classifier returns. The column has
-// the type of the labels. It is null, because the model is in model.Column.
+// LabelColumn is the name of a column of the dataset that the training of a classifier returns.
+// The column's type is the type of the labels. Its value is null; the model is in model.Column.
 const LabelColumn = signature.LabelColumn

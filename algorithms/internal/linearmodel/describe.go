@@ -7,8 +7,8 @@ func (m *Model) Describe(feature func(i int) string) model.Description {
 	return m.DescribeClasses(nil, feature)
 }
 
-// DescribeClasses describes a model with one margin, or one for each class. The description has
-// the coefficients, and standard errors if there are any.
+// DescribeClasses describes a model with one margin, or with one margin for each class. The
+// description has the coefficients, and standard errors if the summary has them.
 func (m *Model) DescribeClasses(classes []string, feature func(i int) string) (d model.Description) {
 	name := model.Chosen(m.Columns, feature)
 	table := m.Summary.Inference
@@ -28,7 +28,7 @@ func (m *Model) DescribeClasses(classes []string, feature func(i int) string) (d
 			row, t.StdError = []any{called, term.Estimate, term.StdError, term.Statistic, term.PValue}, term.StdError
 		}
 		rows = append(rows, row)
-		if ofFeature { // the intercept has another scale than the coefficients
+		if ofFeature { // terms has no intercept, whose unit differs from those of the coefficients
 			terms = append(terms, t)
 		}
 	}

@@ -1,7 +1,7 @@
-// Package linearmodel has what the estimators of linear models share: parameters, the queue
-// that trains them, coefficients for unscaled features, and summaries with tables of standard
-// errors and p values. It predicts batch by batch and row by row with the same bits, and gives
-// classes in the type of the labels' column.
+// Package linearmodel has the code that all estimators of linear models share: parameters, the
+// queue that trains a model, the conversion of coefficients to unscaled features, and summaries
+// with tables of standard errors and p values. Prediction batch by batch and prediction row by
+// row give the same bits. Predicted classes have the type of the label column.
 //
 //	made := linearmodel.Training{
 //		Op: "linear.Train", Params: p.common(), Loss: objective.Squared{},
@@ -10,6 +10,6 @@
 //	...
 //	linearmodel.PredictNumber("linear.Predict", "LinearPredict", rows, made, linearmodel.PredictOptions(o), Decode, linearmodel.Same)
 //
-// The models of the estimators embed the Model of this package. Their files hold its Payload
-// and their own fields.
+// The model types of the estimators embed the Model of this package. Their files hold the
+// Payload of this package and their own fields.
 package linearmodel

@@ -5,22 +5,23 @@ import (
 	"slices"
 )
 
-// collinearTol decides whether a feature is determined by the features before it. It is, if the
-// part of its squared length that they do not explain is at most this.
+// A feature counts as determined by the features before it if these explain all but a share of
+// at most collinearTol of its squared length.
 const collinearTol = 1e-11
 
-// sharingTol decides whether a feature shares its coefficient with one that it helps to
-// determine. It does, if its part in the other feature is longer than this share of the other's
-// length. The value is above the rounding that collinearTol allows.
+// A feature counts as helping to determine another feature if its part in the other feature is
+// longer than sharingTol times the length of the other feature. The two then share their
+// coefficients. sharingTol is larger than the rounding errors that collinearTol allows.
 const sharingTol = 1e-4
 
-// covariance returns the inverse of a symmetric matrix of n rows. Both are lower triangles, row
-// by row. Rows are taken in the given order. A row that the rows before it determine is left
-// out, with its column, and the inverse is 0 there. kept tells which rows are not left out, and
-// alone which of these do not help to determine another. The method is Gaussian elimination by
+// covariance returns the inverse of a symmetric matrix of n rows. The matrix and the inverse
+// are lower triangles, stored row by row. Rows are processed in the given order. A row that is
+// determined by the rows before it is left out, together with its column; the inverse is 0
+// there. The slice kept reports which rows are not left out. The slice alone reports which of
+// the kept rows do not help to determine another row. The method is Gaussian elimination by
 // sweeps (Goodnight, A tutorial on the SWEEP operator, The American Statistician 33, 1979). A
-// pivot that has nearly vanished is not swept; its column then has the coefficients of its row
-// in the kept rows.
+// row whose pivot is nearly 0 is not swept. Its column then has the coefficients that express
+// the row by the kept rows.
 func covariance(packed []float64, n int, order []int) (inverse []float64, kept, alone []bool) {
 	full, first := make([]float64, n*n), make([]float64, n)
 	for a := range n {
@@ -51,8 +52,8 @@ func covariance(packed []float64, n int, order []int) (inverse []float64, kept, 
 	for a := range n {
 		for b := range a + 1 {
 			if kept[a] && kept[b] {
-				// The sweeps of all kept rows give the negative inverse; its halves differ by
-				// roundings.
+				// The sweeps of all kept rows give the negative inverse. Its two triangles
+				// differ by rounding errors.
 				inverse[a*(a+1)/2+b] = -0.5 * (full[a*n+b] + full[b*n+a])
 			}
 		}
@@ -86,13 +87,14 @@ func sweep(full []float64, n, k int) {
 	own[k] = -1 / pivot
 }
 
-// inference makes the table of a fit with one margin. scale returns the factor from the inverse
-// of the mean second derivatives to the covariance, given the residual degrees of freedom. tail
-// returns the p value of a statistic.
+// inference returns the table of a fit with one margin. statistic is its name, "t" or "z".
+// scale returns the factor by which the inverse of the mean second derivatives is multiplied to
+// get the covariance; freedom is the residual degrees of freedom. tail returns the p value of a
+// statistic.
 func (f *Fit) inference(statistic string, scale func(freedom float64) float64, tail func(statistic, freedom float64) float64) (*Inference, error) {
 	n, d := len(f.Result.Parameters), f.Facts.Dim()
-	// The intercept goes first, so that a constant feature is determined by it and not the
-	// other way around.
+	// The intercept goes first, so that a constant feature counts as determined by the
+	// intercept, and not the intercept by the feature.
 	var order []int
 	if n > d {
 		order = append(order, d)
@@ -104,7 +106,8 @@ func (f *Fit) inference(statistic string, scale func(freedom float64) float64, t
 	}
 	inverse, kept, alone := covariance(f.Result.Information, n, order)
 	if n > d && !slices.Equal(kept, alone) {
-		// Features are centred, so the intercept depends on how they share their coefficients.
+		// Features are centred, so the intercept depends on how collinear features share their
+		// coefficients.
 		alone[d] = false
 	}
 	table := &Inference{Statistic: statistic}
@@ -140,15 +143,15 @@ func (f *Fit) inference(statistic string, scale func(freedom float64) float64, t
 	return table, nil
 }
 
-// TTable makes the table of a least squares fit without a penalty; the residual variance is
-// estimated from the rows. It is nil where it is not defined. Without residual degrees of
-// freedom it only has the estimates.
+// TTable returns the table of a least squares fit without a penalty. The residual variance is
+// estimated from the rows. The result is nil if the table is not defined. Without residual
+// degrees of freedom the table has only the estimates.
 func (f *Fit) TTable() (*Inference, error) {
 	if !f.tabled() {
 		return nil, nil
 	}
 	t, err := f.inference("t", func(freedom float64) float64 {
-		// σ²/W·H⁻¹, with σ² = 2·W·loss/freedom.
+		// The covariance is σ²/W·H⁻¹, where W is the total weight and σ² = 2·W·loss/freedom.
 		return 2 * f.Model.Summary.Loss / freedom
 	}, StudentTail)
 	if err != nil || t.Freedom > 0 {
@@ -160,8 +163,9 @@ func (f *Fit) TTable() (*Inference, error) {
 	return t, nil
 }
 
-// ZTable makes the table of a maximum likelihood fit without a penalty. It is nil where it is
-// not defined. dispersion multiplies the variances; nil means 1, as in logistic regression.
+// ZTable returns the table of a maximum likelihood fit without a penalty. The result is nil if
+// the table is not defined. dispersion returns a factor for the variances; nil means the factor
+// 1, as in logistic regression.
 func (f *Fit) ZTable(dispersion func(freedom float64) float64) (*Inference, error) {
 	if !f.tabled() {
 		return nil, nil

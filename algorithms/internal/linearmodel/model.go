@@ -11,24 +11,25 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// Model is the part that the models of all linear estimators have in common. It is used by
-// pointer and not changed once it predicts; any number of goroutines may use one.
+// Model is the part that the models of all linear estimators have in common. It must not be
+// copied, nor changed after its first prediction. Any number of goroutines may use a Model.
 type Model struct {
 	// Reads are the columns of the features: one column of vectors, or columns of numbers and
 	// vectors of a fixed size, which are joined in this order.
 	Reads []model.Input
-	// OffsetCol names the column that is added to the margin of a row. Empty means no offset.
+	// OffsetCol names the column whose value is added to the margin of a row. It is empty if
+	// there is no offset.
 	OffsetCol string
 	// Dim is the number of features.
 	Dim int
 	// Columns are the indices of the features that have coefficients, ascending; nil means all.
-	// Where there are very many features, those that do not occur in training have no
-	// coefficients and do not change predictions.
+	// If there are very many features, those that do not occur in the training rows have no
+	// coefficients and do not influence predictions.
 	Columns []int32
-	// Coefficients has a row for each margin, with a value for each feature, or for each of
-	// Columns. They are for unscaled features.
+	// Coefficients[a] has the coefficients of margin a: one for each feature, or one for each
+	// of Columns. They are for unscaled features.
 	Coefficients [][]float64
-	// Intercepts has a value for each margin, 0 without an intercept.
+	// Intercepts has a value for each margin; it is 0 if the model has no intercept.
 	Intercepts []float64
 	// Summary describes the training.
 	Summary Summary
@@ -40,7 +41,7 @@ type Model struct {
 // layout has the coefficients in the form that predictions use.
 type layout struct {
 	flat    []float64      // margins × columns
-	packed  *kernel.Packed // only for several margins
+	packed  *kernel.Packed // set only if there are several margins
 	columns rows.Occurring
 }
 
@@ -55,7 +56,7 @@ func (m *Model) width() int {
 	return m.Dim
 }
 
-// prepare fills the layout, on the first call only.
+// prepare computes the layout on the first call, and returns it.
 func (m *Model) prepare() *layout {
 	m.once.Do(func() {
 		f := &m.fast
@@ -75,8 +76,8 @@ func (m *Model) prepare() *layout {
 }
 
 // Margin returns the margin of a row, for a model with one margin: the sum over the features,
-// in their order, plus the intercept. The caller adds the offset. A row with other than Dim
-// features gives NaN. Only the model's first prediction allocates.
+// in their order, plus the intercept. The caller adds the offset. For a row that does not have
+// Dim features, Margin returns NaN. Only the first prediction of a model allocates memory.
 func (m *Model) Margin(x []float64) float64 {
 	var one [1]float64
 	if len(m.Coefficients) != 1 || !m.MarginsTo(x, one[:]) {
@@ -85,9 +86,9 @@ func (m *Model) Margin(x []float64) float64 {
 	return one[0]
 }
 
-// MarginsTo writes the margins of a row to dst, which must have Margins values. It returns
-// false, and leaves dst as it is, for a dst of another length and for a row with other than Dim
-// features.
+// MarginsTo writes the margins of a row to dst, whose length must be Margins(). If dst has
+// another length, or the row does not have Dim features, MarginsTo returns false and does not
+// change dst.
 func (m *Model) MarginsTo(x, dst []float64) bool {
 	m.prepare()
 	if len(x) != m.Dim || len(dst) != len(m.Coefficients) {
@@ -99,8 +100,8 @@ func (m *Model) MarginsTo(x, dst []float64) bool {
 	return true
 }
 
-// SparseMargin is Margin for a sparse row: its entries that are not 0, and their indices in
-// ascending order. The bits are the same.
+// SparseMargin does what Margin does, for a sparse row, with the same bits. values has the
+// entries of the row that are not 0, and indices has their indices in ascending order.
 func (m *Model) SparseMargin(indices []int32, values []float64) float64 {
 	var one [1]float64
 	if len(m.Coefficients) != 1 || !m.SparseMarginsTo(indices, values, one[:]) {
@@ -109,8 +110,8 @@ func (m *Model) SparseMargin(indices []int32, values []float64) float64 {
 	return one[0]
 }
 
-// SparseMarginsTo is MarginsTo for a sparse row. Indices that do not ascend or lie outside
-// 0..Dim-1 give false.
+// SparseMarginsTo does what MarginsTo does, for a sparse row. It returns false for indices that
+// do not ascend or are outside 0..Dim-1.
 func (m *Model) SparseMarginsTo(indices []int32, values, dst []float64) bool {
 	f := m.prepare()
 	if len(dst) != len(m.Coefficients) || !signature.Sparse(indices, values).Fits(m.Dim) {
@@ -131,7 +132,8 @@ func (m *Model) Inputs() []model.Input {
 	return in
 }
 
-// Payload is the part of a model's file that is for a Model. Payloads of estimators embed it.
+// Payload is the part of a model's file that describes a Model. The payload types of the
+// estimators embed it.
 type Payload struct {
 	Features     int         `json:"features"`
 	Columns      *[]int32    `json:"columns,omitempty"`
@@ -140,7 +142,7 @@ type Payload struct {
 	OffsetCol    string      `json:"offset_column,omitempty"`
 }
 
-// Payload returns the part of the file that is for the model.
+// Payload returns the part of the model's file that describes m.
 func (m *Model) Payload() Payload {
 	p := Payload{Features: m.Dim, Coefficients: m.Coefficients, Intercepts: m.Intercepts, OffsetCol: m.OffsetCol}
 	if m.Columns != nil {
@@ -182,7 +184,8 @@ func (m *Model) Check() error {
 	return nil
 }
 
-// Fill fills m from a file with this payload. Call Check afterwards.
+// Fill sets the fields of m from the file f with the payload p. The caller must then call
+// Check.
 func (m *Model) Fill(f *model.File, p Payload) error {
 	m.Dim, m.Coefficients, m.Intercepts, m.OffsetCol, m.Reads = p.Features, p.Coefficients, p.Intercepts, p.OffsetCol, f.Inputs
 	if p.Columns != nil {
@@ -203,14 +206,13 @@ func (m *Model) Fill(f *model.File, p Payload) error {
 	return nil
 }
 
-// Encode returns the file of a model that m is part of. problem is the result of the model's
-// check.
+// Encode returns the file of a model that embeds m. problem is the result of the model's check.
 func Encode(problem error, kind string, version int, m *Model, payload any) ([]byte, error) {
 	return model.EncodeWhole(problem, kind, version, m.Inputs(), m.Summary, payload)
 }
 
-// Decode reads a file of a kind into payload, a pointer, and fills m from own, which points to
-// the Payload embedded there.
+// Decode decodes the payload of a file of the given kind into payload, which is a pointer. It
+// then fills m from own, which points to the Payload that is embedded in *payload.
 func Decode(file []byte, kind string, newest int, payload any, own *Payload, m *Model) error {
 	f, err := model.Decode(file, kind, newest)
 	if err != nil {
@@ -224,16 +226,16 @@ func Decode(file []byte, kind string, newest int, payload any, own *Payload, m *
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// Take sets m to the model that a training found. (A Model must not be copied, because it has a
-// sync.Once.)
+// Take sets the fields of m to those of from, which a training returned. A Model cannot be
+// assigned, because it contains a sync.Once.
 func (m *Model) Take(from *Model) {
 	m.Reads, m.OffsetCol, m.Dim, m.Columns = from.Reads, from.OffsetCol, from.Dim, from.Columns
 	m.Coefficients, m.Intercepts, m.Summary = from.Coefficients, from.Intercepts, from.Summary
 }
 
-// Largest returns the index of the largest margin of a row, and of the first if several are
-// equal. It returns −1 for a row with other than Dim features, and if all margins are NaN. It
-// allocates nothing.
+// Largest returns the index of the largest margin of a row, or the first such index if several
+// margins are equal. It returns −1 if the row does not have Dim features or all margins are
+// NaN. After the first prediction of the model, it does not allocate memory.
 func (m *Model) Largest(x []float64) int {
 	m.prepare()
 	if len(x) != m.Dim {
@@ -248,7 +250,7 @@ func (m *Model) Largest(x []float64) int {
 	return at
 }
 
-// SparseLargest is Largest for a sparse row.
+// SparseLargest does what Largest does, for a sparse row.
 func (m *Model) SparseLargest(indices []int32, values []float64) int {
 	f := m.prepare()
 	if !signature.Sparse(indices, values).Fits(m.Dim) {

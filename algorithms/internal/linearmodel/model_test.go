@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// fileOf returns the checked file of a payload.
+// fileOf encodes a model and returns the decoded file.
 func fileOf(t *testing.T, m *linearmodel.Model) *model.File {
 	t.Helper()
 	file, err := model.Encode("some", 1, m.Inputs(), m.Summary, m.Payload())
@@ -22,7 +22,7 @@ func fileOf(t *testing.T, m *linearmodel.Model) *model.File {
 	return f
 }
 
-// sample returns a model with coefficients for a few of many features.
+// sample returns a model that has coefficients for only a few of its features.
 func sample() *linearmodel.Model {
 	return &linearmodel.Model{
 		Reads: []model.Input{{Column: "x", Type: "sparse[200]"}}, OffsetCol: "o", Dim: 200, Columns: []int32{0, 63, 64, 130, 199},
@@ -30,7 +30,8 @@ func sample() *linearmodel.Model {
 	}
 }
 
-// TestMarginsOfFewColumns compares the margins with the plain sum over all features.
+// TestMarginsOfFewColumns compares the margins of a model with few coefficients with a sum over
+// all features.
 func TestMarginsOfFewColumns(t *testing.T) {
 	m := sample()
 	full := make([][]float64, 2)
@@ -71,7 +72,7 @@ func TestMarginsOfFewColumns(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(10, func() { m.SparseMarginsTo([]int32{63, 199}, []float64{1, 2}, got) }))
 	require.False(t, m.MarginsTo(make([]float64, 200), got[:1]))
 	require.Equal(t, -1, m.Largest(nil))
-	require.True(t, math.IsNaN(m.Margin(make([]float64, 200))), "a model of two margins has no one margin")
+	require.True(t, math.IsNaN(m.Margin(make([]float64, 200))), "Margin must be NaN for a model of two margins")
 	require.Equal(t, "x[130]", m.FeatureName(3))
 }
 
@@ -100,7 +101,7 @@ func TestPayloadRoundTrip(t *testing.T) {
 	require.EqualValues(t, 1, back.Margin(make([]float64, 70000)))
 }
 
-// TestFillRefuses: Fill or Check refuses payloads that are not valid.
+// TestFillRefuses requires that Fill or Check returns an error for invalid payloads.
 func TestFillRefuses(t *testing.T) {
 	good := sample()
 	f := fileOf(t, good)

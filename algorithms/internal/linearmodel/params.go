@@ -21,9 +21,10 @@ type Params struct {
 
 	NoIntercept   bool
 	NoStandardize bool
-	// L1 and L2 are the strengths of the penalty on the mean of the weighted losses.
+	// L1 and L2 are the strengths of the penalties that are added to the weighted mean of the
+	// losses.
 	L1, L2 float64
-	// Inference asks for the table of standard errors.
+	// Inference requests the table of standard errors.
 	Inference bool
 
 	Method     optim.Method

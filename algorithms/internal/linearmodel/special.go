@@ -6,15 +6,16 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// The tails of distributions, for p values. Their relative error is below 1e-10 up to a million
-// degrees of freedom. They only use elementary functions that have the same bits everywhere.
-// DLMF is the NIST Digital Library of Mathematical Functions.
+// The functions below return tail probabilities of distributions, for p values. Their relative
+// error is below 1e-10 up to a million degrees of freedom. They use only elementary functions
+// that give the same bits on every platform. DLMF is the NIST Digital Library of Mathematical
+// Functions.
 
 // stirling are the coefficients B(2k)/(2k(2k−1)) of the asymptotic series of log Γ
 // (DLMF 5.11.1).
 var stirling = [...]float64{1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680, 1.0 / 1188, -691.0 / 360360, 1.0 / 156}
 
-// asymptotic is the least z at which the series is exact nearly to the last bit.
+// asymptotic is the least z for which the series is accurate to nearly full precision.
 const asymptotic = 10
 
 const halfLog2Pi = 0.91893853320467274178
@@ -30,8 +31,9 @@ func stirlingRest(z float64) float64 {
 	return float64(sum * inverse)
 }
 
-// LogGamma returns log Γ(z) for z > 0. Where this is small, its absolute error is near 1e-15.
-// The recurrence takes a small z to where the series holds.
+// LogGamma returns log Γ(z) for z > 0. If log Γ(z) is near 0, the absolute error is about
+// 1e-15. For z < asymptotic, the recurrence Γ(z) = Γ(z+1)/z leads to an argument for which the
+// series is accurate.
 func LogGamma(z float64) float64 {
 	if !(z > 0) || math.IsInf(z, 1) {
 		return math.Inf(1)
@@ -44,8 +46,8 @@ func LogGamma(z float64) float64 {
 	return (float64((z-0.5)*kernel.Log(z)) - z + halfLog2Pi + stirlingRest(z)) - kernel.Log(product)
 }
 
-// logRatio returns log Γ(a+b) − log Γ(a), without the cancellation of two large
-// logarithms where a is large.
+// logRatio returns log Γ(a+b) − log Γ(a). If a is large, it avoids the cancellation of two
+// large logarithms.
 func logRatio(a, b float64) float64 {
 	if a < asymptotic {
 		return LogGamma(a+b) - LogGamma(a)
@@ -53,12 +55,12 @@ func logRatio(a, b float64) float64 {
 	return float64((a-0.5)*kernel.Log1p(b/a)) + float64(b*(kernel.Log(a+b)-1)) + (stirlingRest(a+b) - stirlingRest(a))
 }
 
-// fractionSteps bounds the terms of continued fractions and series. The number that they need
-// is about the square root of the parameters.
+// fractionSteps is the largest number of terms of continued fractions and series. They need
+// about as many terms as the square root of their parameters.
 const fractionSteps = 100_000
 
-// incompleteBeta returns I_x(a, b) (DLMF 8.17). The caller gives both x and y = 1−x, computed
-// without cancellation.
+// incompleteBeta returns the regularised incomplete beta function I_x(a, b) (DLMF 8.17). The
+// caller passes both x and y = 1−x, each computed without cancellation.
 func incompleteBeta(a, b, x, y float64) float64 {
 	switch {
 	case math.IsNaN(x) || math.IsNaN(y):
@@ -73,8 +75,8 @@ func incompleteBeta(a, b, x, y float64) float64 {
 	return betaFraction(a, b, x, y)
 }
 
-// betaFraction is incompleteBeta by its continued fraction (DLMF 8.17.22), for x below
-// about a/(a+b), evaluated by the modified method of Lentz.
+// betaFraction computes incompleteBeta for x below about a/(a+b) by the continued fraction DLMF
+// 8.17.22, which it evaluates by the modified method of Lentz.
 func betaFraction(a, b, x, y float64) float64 {
 	large, small := max(a, b), min(a, b)
 	logBeta := LogGamma(small) - logRatio(large, small)
@@ -121,7 +123,7 @@ func logOf(x, y float64) float64 {
 	return kernel.Log(x)
 }
 
-// GammaTail returns Q(a, x) = Γ(a, x)/Γ(a) (DLMF 8.2), the chance that a gamma variable of
+// GammaTail returns Q(a, x) = Γ(a, x)/Γ(a) (DLMF 8.2): the probability that a gamma variable of
 // shape a exceeds x.
 func GammaTail(a, x float64) float64 {
 	switch {
@@ -134,7 +136,7 @@ func GammaTail(a, x float64) float64 {
 	}
 	front := gammaFront(a, x)
 	if x < a+1 {
-		// P by the series DLMF 8.7.1.
+		// The result is 1 − P(a, x), and P is computed by the series DLMF 8.7.1.
 		sum, term := 1/a, 1/a
 		for k := 1; k <= fractionSteps; k++ {
 			term = float64(term * (x / (a + float64(k))))
@@ -145,7 +147,8 @@ func GammaTail(a, x float64) float64 {
 		}
 		return max(0, 1-float64(front*sum))
 	}
-	// The continued fraction DLMF 8.9.2 in its even form, by the method of Lentz.
+	// Q is computed by the even form of the continued fraction DLMF 8.9.2, evaluated by the
+	// method of Lentz.
 	const tiny = 1e-300
 	b := x + 1 - a
 	c, d := 1/tiny, 1/b
@@ -177,17 +180,17 @@ func gammaFront(a, x float64) float64 {
 	if a < asymptotic {
 		return kernel.Exp(float64(a*kernel.Log(x)) - x - LogGamma(a))
 	}
-	// With x = a·(1+u) the large parts cancel: a·(u − log(1+u)) is left.
+	// With x = a·(1+u), the large terms of the exponent cancel, and −a·(u − log(1+u)) remains.
 	u := (x - a) / a
 	return kernel.Exp(-float64(a*(u-kernel.Log1p(u)))-stirlingRest(a)) * math.Sqrt(a) * 0.39894228040143267794
 }
 
-// NormalTail returns the chance that a standard normal variable exceeds |z| in absolute
-// value.
+// NormalTail returns the probability that the absolute value of a standard normal variable
+// exceeds |z|.
 func NormalTail(z float64) float64 { return GammaTail(0.5, 0.5*float64(z*z)) }
 
-// StudentTail returns the chance that a variable of Student's distribution exceeds |t| in
-// absolute value.
+// StudentTail returns the probability that the absolute value of a variable of Student's t
+// distribution exceeds |t|. freedom is the number of degrees of freedom.
 func StudentTail(t, freedom float64) float64 {
 	if !(freedom > 0) {
 		return math.NaN()
@@ -200,7 +203,8 @@ func StudentTail(t, freedom float64) float64 {
 	return incompleteBeta(freedom/2, 0.5, freedom/sum, square/sum)
 }
 
-// FTail returns the chance that a variable of the F distribution exceeds f.
+// FTail returns the probability that a variable of the F distribution exceeds f. above and
+// below are the degrees of freedom of the numerator and the denominator.
 func FTail(f, above, below float64) float64 {
 	if !(above > 0) || !(below > 0) || math.IsNaN(f) {
 		return math.NaN()

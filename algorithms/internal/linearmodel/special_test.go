@@ -10,14 +10,14 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 )
 
-// near asserts a relative error of at most 1e-10.
+// near requires that got has a relative error of at most 1e-10.
 func near(t *testing.T, want, got float64, what string) {
 	t.Helper()
-	require.LessOrEqual(t, math.Abs(got-want), 1e-10*math.Abs(want), "%s: %v, want %v", what, got, want)
+	require.LessOrEqual(t, math.Abs(got-want), 1e-10*math.Abs(want), "%s is %v, want %v", what, got, want)
 }
 
-// The values of the tests below are from scipy 1.17: special.erfc, 2·stats.t.sf, stats.f.sf,
-// special.gammaincc and special.gammaln.
+// The expected values in the tests below are from scipy 1.17: special.erfc, 2·stats.t.sf,
+// stats.f.sf, special.gammaincc and special.gammaln.
 
 func TestNormalTail(t *testing.T) {
 	for _, c := range [][2]float64{

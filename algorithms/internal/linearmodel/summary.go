@@ -11,7 +11,7 @@ import (
 // JSON.
 type Summary struct {
 	Rows int64 `json:"rows"`
-	// Weight is the total weight of the rows, with class weights.
+	// Weight is the total weight of the rows, including class weights.
 	Weight float64 `json:"weight"`
 	// Method is the optimiser that was used.
 	Method     string `json:"method"`
@@ -19,8 +19,8 @@ type Summary struct {
 	Converged  bool   `json:"converged"`
 	// Reason says why training ended.
 	Reason optim.Reason `json:"reason"`
-	// Loss is the mean weighted loss. Objective is Loss plus the penalty. GradientNorm is the
-	// largest component of the gradient of Objective.
+	// Loss is the weighted mean of the losses. Objective is Loss plus the penalty. GradientNorm
+	// is the largest absolute component of the gradient of Objective.
 	Loss         float64 `json:"loss"`
 	Objective    float64 `json:"objective"`
 	GradientNorm float64 `json:"gradient_norm"`
@@ -30,7 +30,7 @@ type Summary struct {
 	Record []optim.Iteration `json:"record"`
 	// Measures are the measures of fit that are defined for the model.
 	Measures []Measure `json:"measures,omitempty"`
-	// Inference is the table of standard errors. It is nil if it was not asked for or is not
+	// Inference is the table of standard errors. It is nil if it was not requested or is not
 	// defined.
 	Inference *Inference `json:"inference,omitempty"`
 }
@@ -41,14 +41,15 @@ type Measure struct {
 	Value float64 `json:"value"`
 }
 
-// Note adds a measure, unless its value is not finite.
+// Note adds a measure if its value is finite.
 func (s *Summary) Note(name string, value float64) {
 	if finite(value) {
 		s.Measures = append(s.Measures, Measure{name, value})
 	}
 }
 
-// Measure returns the measure of a name. ok is false where it is not defined for the model.
+// Measure returns the value of the measure with a name. ok is false if the measure is not
+// defined for the model.
 func (s *Summary) Measure(name string) (value float64, ok bool) {
 	for _, m := range s.Measures {
 		if m.Name == name {
@@ -67,15 +68,16 @@ type Inference struct {
 	// Freedom is the residual degrees of freedom, rows less Rank.
 	Freedom float64 `json:"residual_df"`
 	// Collinear are the features that are determined by the features before them and the
-	// intercept, such as constant ones. Neither these features nor those that determine them
-	// have standard errors, because the rows do not tell how they share their coefficients. If
-	// features share coefficients, the intercept has no standard error either.
+	// intercept, such as constant features. These features, and the features that determine
+	// them, have no standard errors, because the rows do not determine how the effect is
+	// divided among their coefficients. If there are such features that determine others, the
+	// intercept has no standard error either.
 	Collinear []int `json:"collinear,omitempty"`
 	// Terms has an entry for each coefficient, then one for the intercept if there is one.
 	Terms []Term `json:"terms"`
 }
 
-// Term is a line of the table. Unless Defined is true, it only has the name and the estimate.
+// Term is a row of the table. If Defined is false, only Name and Estimate are set.
 type Term struct {
 	Name      string  `json:"name"`
 	Estimate  float64 `json:"estimate"`
@@ -85,7 +87,8 @@ type Term struct {
 	PValue    float64 `json:"p_value"`
 }
 
-// summaryOf returns the summary of a result.
+// summaryOf returns the summary of a result of the optimiser. penalty is the penalty at its
+// parameters.
 func summaryOf(r *optim.Result, rows int64, weight, penalty float64) Summary {
 	return Summary{
 		Rows: rows, Weight: weight, Method: r.Method.String(), Iterations: r.Iterations, Converged: r.Converged, Reason: r.Reason,

@@ -20,63 +20,65 @@ import (
 
 // Training describes the training that an estimator adds to a job.
 type Training struct {
-	Op     string // such as "logistic.Train", for messages
+	Op     string // name of the training in messages, such as "logistic.Train"
 	Queue  string // name of the queue, such as "logistic"
 	Params Params
-	// Loss is the loss of the objective. If the loss depends on the rows, LossOf returns it,
-	// and Loss must have the same kind of label.
+	// Loss is the loss of the objective. If the loss depends on the facts about the rows,
+	// LossOf is set and returns the loss; Loss must then have the same kind of label.
 	Loss   objective.Loss
 	LossOf func(f *rows.Facts) (objective.Loss, error)
-	// LossesOf returns several losses instead. Each has its own parameters, and the slice of
-	// all parameters is their concatenation. Join returns the evaluator of the sum. The model
-	// has a margin for each loss.
+	// LossesOf, if set, returns several losses instead. Each loss has its own parameters, and
+	// the parameters of the objective are the concatenation of these. Join returns the
+	// evaluator of the sum of the losses. The model has a margin for each loss.
 	LossesOf func(f *rows.Facts) ([]objective.Loss, error)
 	Join     func(parts []optim.Evaluator) optim.Evaluator
-	// GapTol is GapTol of optim.Settings.
+	// GapTol is passed on as optim.Settings.GapTol.
 	GapTol float64
-	// NewtonUpTo is the largest number of features for which Newton's method is the default.
-	// This needs a dense column whose type tells the number of features, and no L1 penalty. 0
-	// leaves the method to package optim.
+	// NewtonUpTo is the largest number of features for which Newton's method is the default. It
+	// is the default only if the features are a dense column whose type has the number of
+	// features, and there is no L1 penalty. If NewtonUpTo is 0, package optim chooses the
+	// method.
 	NewtonUpTo int
-	// TableUpTo is the largest number of features for which a training without a penalty makes
-	// its table of standard errors unasked. This needs a column whose type tells the number of
-	// features. 0 means no table unless the parameters ask for it.
+	// TableUpTo is the largest number of features for which a training without a penalty
+	// computes a table of standard errors by default. This requires a column whose type has the
+	// number of features. With 0, there is a table only if the parameters request it.
 	TableUpTo int
 	// ClassWeights and Balanced are as in objective.Linear.
 	ClassWeights map[string]float64
 	Balanced     bool
-	// Start is a model to start from, of the same features and margins; nil means zeros.
+	// Start is a model with the same features and margins, from whose coefficients training
+	// starts. If it is nil, training starts from zeros.
 	Start *Model
 	// Fitting adapts the coefficients of Start to a loss that has constants or shifts margins.
-	// nil means that they need no change.
+	// It is nil if the coefficients need no change.
 	Fitting func(c *objective.Coefficients, loss objective.Loss)
-	// StartClasses are the classes of Start; nil if labels are numbers.
+	// StartClasses are the classes of the model Start; nil if labels are numbers.
 	StartClasses []string
-	// Beside, unless nil, makes another dataset from the checked rows, before training. Finish
-	// reads it by BesideKey.
+	// Beside, if not nil, adds another dataset that is computed from the checked rows before
+	// training. Finish reads this dataset by BesideKey.
 	Beside    func(b *engine.Builder, t rows.Table) *engine.Dataset
 	BesideKey comqueue.BroadcastData
-	// Finish makes the estimator's model from the fit, on subtask 0.
+	// Finish returns the estimator's model for the fit. It is called on subtask 0.
 	Finish func(f *Fit) (model.Model, error)
 }
 
-// Fit is the result of a training. It belongs to Finish.
+// Fit is the result of a training. Finish may modify it.
 type Fit struct {
 	Context *comqueue.ComContext
 	Params  Params
 	Facts   *rows.Facts
-	// Objective is the only objective, or the first of several.
+	// Objective is the objective, or the first of several objectives.
 	Objective objective.Linear
 	Result    *optim.Result
-	// Constants are the constants of the losses.
+	// Constants are the fitted constants of the losses; see Constants of objective.Shape.
 	Constants []float64
-	// Model has all fields that are not the estimator's own.
+	// Model is complete, except for the fields that an estimator adds.
 	Model *Model
 }
 
-// Add checks the rows and adds the queue that trains. It returns a dataset of one row with the
-// encoded model, and for classifiers LabelColumn. Errors are reported with the line of the
-// caller.
+// Add adds the operator that checks the rows and the queue that trains. It returns a dataset of
+// one row with the encoded model, and with LabelColumn for classifiers. Errors are reported
+// with the source line of the estimator's caller.
 func (t Training) Add(d *engine.Dataset) *engine.Dataset {
 	b, refused := model.Begin(t.Op, d, t.Params.Validate())
 	if refused != nil {
@@ -142,7 +144,7 @@ func typeOf(schema *arrow.Schema, name string) arrow.DataType {
 	return schema.Field(i).Type
 }
 
-// finish makes the encoded model.
+// finish returns the encoded model.
 func (t Training) finish(ctx *comqueue.ComContext, o *opening, input *arrow.Schema) ([]byte, error) {
 	facts, err := o.linear.Table.FactsOf(ctx)
 	if err != nil {
@@ -155,7 +157,7 @@ func (t Training) finish(ctx *comqueue.ComContext, o *opening, input *arrow.Sche
 	f := &Fit{Context: ctx, Params: t.Params, Facts: facts, Objective: parts[0], Result: optim.ResultOf(ctx)}
 	f.Model = &Model{Dim: facts.Declared, Columns: slices.Clone(facts.Columns), OffsetCol: t.Params.OffsetCol}
 	width := len(f.Result.Parameters) / len(parts)
-	var factors []float64 // of the penalty, by parameter
+	var factors []float64 // penalty factors, by parameter
 	for k, part := range parts {
 		own, err := part.PenaltyFactors(facts)
 		if err != nil {
@@ -186,8 +188,8 @@ func (t Training) finish(ctx *comqueue.ComContext, o *opening, input *arrow.Sche
 	return made.Encode()
 }
 
-// countReads multiplies the optimiser's numbers of reads by the number of parts, because each
-// part reads the rows.
+// countReads multiplies the numbers of reads that the optimiser counted by the number of parts,
+// because each part reads the rows.
 func (f *Fit) countReads(parts float64) {
 	f.Result.Reads *= parts
 	for i := range f.Result.Record {
@@ -195,7 +197,8 @@ func (f *Fit) countReads(parts float64) {
 	}
 }
 
-// penalty returns the penalty at the parameters.
+// penalty returns the penalty at the parameters of the result. factors has the penalty factor
+// of each parameter.
 func (f *Fit) penalty(factors []float64) float64 {
 	var absolute, squares float64
 	for i, v := range f.Result.Parameters {
@@ -213,8 +216,8 @@ func (f *Fit) penalty(factors []float64) float64 {
 	return sum
 }
 
-// opening is the objective of a training: one objective.Linear, or the sum of several. Losses
-// may depend on the facts.
+// opening is the objective of a training: one objective.Linear, or the sum of several. Their
+// losses may depend on the facts.
 type opening struct {
 	t      Training
 	linear objective.Linear
@@ -231,7 +234,7 @@ func (o *opening) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 		return optim.Evaluator{}, err
 	}
 	if len(parts) == 1 {
-		return parts[0].Open(ctx) // with functions that Join leaves out
+		return parts[0].Open(ctx) // this evaluator has functions that the result of Join lacks
 	}
 	var opened []optim.Evaluator
 	for _, part := range parts {
@@ -248,7 +251,7 @@ func (o *opening) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 func (o *opening) bytesPerRow(facts *rows.Facts) (n int64) {
 	parts, err := o.parts(facts)
 	if err != nil {
-		return 0 // Open reports the error
+		return 0 // Open returns this error
 	}
 	for _, part := range parts {
 		n += part.BytesPerRow(facts)
@@ -300,8 +303,8 @@ func (o *opening) start(ctx *comqueue.ComContext) ([]float64, error) {
 	return v, nil
 }
 
-// begin turns the coefficients of the model to start from into parameters. The model's margins
-// are divided among the parts in order.
+// begin converts the coefficients of the model to start from to parameters. Each part takes the
+// next of the model's margins.
 func (o *opening) begin(parts []objective.Linear, facts *rows.Facts) ([]float64, error) {
 	m := o.t.Start
 	switch {

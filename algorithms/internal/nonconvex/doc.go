@@ -1,6 +1,6 @@
-// Package nonconvex has what factorisation machines and networks share. Their losses are not
-// convex, so that training begins from drawn parameters. They predict numbers or classes, and
-// package optim minimises their losses.
+// Package nonconvex has the code that factorisation machines and neural networks share. Their
+// losses are not convex, so training starts from randomly drawn parameters. They predict
+// numbers or classes. Package optim minimises their losses.
 //
 //	nonconvex.Training{
 //		Op: "fm.Train", Queue: "fm", Params: p.common(),

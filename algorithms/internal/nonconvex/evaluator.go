@@ -6,27 +6,30 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
-// Loss is the loss of a model over rows. A value belongs to one goroutine.
+// Loss is the loss of a model over rows. Only one goroutine may use a Loss.
 type Loss interface {
-	// First returns the drawn parameters from which training begins.
+	// First returns the randomly drawn parameters from which training starts.
 	First() []float64
-	// Move sets the model's parameters. The model may use the slice until the next Move.
+	// Move sets the model's parameters. The Loss may refer to the slice until the next Move.
 	Move(parameters []float64)
-	// Add adds the loss of listed rows of a block to out[0] and the gradient to out[1:]. It
-	// returns weight plus the weights of the rows. There are at most Chunk rows.
+	// Add adds the sum of the weighted losses of the rows list of a block to out[0], and its
+	// gradient to out[1:]. It returns weight plus the weights of these rows. list has at most
+	// Chunk rows.
 	Add(b *rows.Block, list []int32, weight float64, out []float64) float64
-	// Penalise adds the penalty and its gradient, times weight, to out.
+	// Penalise adds weight times the penalty to out[0], and weight times its gradient to
+	// out[1:].
 	Penalise(weight float64, out []float64)
 }
 
-// Chunk is the largest number of rows that a Loss takes at once.
+// Chunk is the largest number of rows in a call of Loss.Add.
 const Chunk = 64
 
 // evaluator evaluates a loss over the rows of a subtask.
 //
-// The optimiser's parameters are the model's parameters less the initial ones, because these
-// are drawn only when the numbers of features and classes are known. So the penalty on the
-// model's parameters is part of the loss of every row.
+// The optimiser starts from zeros, since the initial parameters of the model are drawn only
+// when the numbers of features and classes are known. So the optimiser's parameters are the
+// model's parameters minus the initial ones. A penalty of the optimiser would apply to this
+// difference. Therefore the penalty on the model's parameters is part of the loss of every row.
 type evaluator struct {
 	loss   Loss
 	first  []float64
@@ -41,8 +44,8 @@ func newEvaluator(loss Loss) *evaluator {
 	return &evaluator{loss: loss, first: first, at: make([]float64, len(first)), list: make([]int32, 0, Chunk)}
 }
 
-// Over returns the optimiser's evaluator of a loss over blocks. lo is the shard of the first
-// block.
+// Over returns the evaluator with which the optimiser minimises a loss over blocks. blocks[i]
+// is the block of shard lo+i.
 func Over(loss Loss, task signature.Task, f *rows.Facts, lo int, blocks []*rows.Block) optim.Evaluator {
 	e := newEvaluator(loss)
 	e.lo, e.blocks = lo, blocks
@@ -51,12 +54,12 @@ func Over(loss Loss, task signature.Task, f *rows.Facts, lo int, blocks []*rows.
 		GradientUnit: 1, Minibatch: optim.Minibatch{Rows: e.count, Evaluate: e.evaluateRows},
 	}
 	if task == signature.Regression && f.LabelStd > 0 {
-		made.GradientUnit = f.LabelStd // slopes of the squared loss have the unit of the labels
+		made.GradientUnit = f.LabelStd // gradients of the squared loss are proportional to the unit of the labels
 	}
 	return made
 }
 
-// count is Rows of optim.Minibatch.
+// count implements optim.Minibatch.Rows.
 func (e *evaluator) count(shard int) int {
 	if b := e.blocks[shard-e.lo]; b != nil {
 		return b.N
@@ -64,7 +67,7 @@ func (e *evaluator) count(shard int) int {
 	return 0
 }
 
-// evaluate is Evaluate of optim.Evaluator.
+// evaluate implements optim.Evaluator.Evaluate.
 func (e *evaluator) evaluate(shard int, v, out []float64) error {
 	b := e.blocks[shard-e.lo]
 	e.move(v)
@@ -80,7 +83,7 @@ func (e *evaluator) evaluate(shard int, v, out []float64) error {
 	return nil
 }
 
-// evaluateRows is Evaluate of optim.Minibatch.
+// evaluateRows implements optim.Minibatch.Evaluate.
 func (e *evaluator) evaluateRows(shard int, list []int32, v, out []float64) error {
 	b := e.blocks[shard-e.lo]
 	e.move(v)
@@ -93,7 +96,7 @@ func (e *evaluator) evaluateRows(shard int, list []int32, v, out []float64) erro
 	return nil
 }
 
-// move sets the model's parameters to the optimiser's plus the initial ones.
+// move sets the model's parameters to the optimiser's parameters v plus the initial parameters.
 func (e *evaluator) move(v []float64) {
 	for i, first := range e.first {
 		e.at[i] = first + v[i]

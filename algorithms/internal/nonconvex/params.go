@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
-// Params are the parameters that the estimators have in common. Each estimator has its own
-// Params with fields of these names, and converts it to this one.
+// Params are the parameters that the estimators have in common. Each estimator has its own type
+// Params with fields of these names, and converts it to this type.
 type Params struct {
 	VectorCol                     string
 	FeatureCols                   []string
@@ -18,7 +18,7 @@ type Params struct {
 	Skip                          bool
 
 	Task       signature.Task
-	Method     optim.Method // Auto is LBFGS
+	Method     optim.Method // optim.Auto means optim.LBFGS
 	MaxIter    int          // 0 means 200
 	Tol        float64
 	LossTol    float64
@@ -26,11 +26,11 @@ type Params struct {
 	Seed       uint64
 }
 
-// defaultMaxIter is the default of MaxIter.
+// defaultMaxIter is the default value of MaxIter.
 const defaultMaxIter = 200
 
-// Problems returns all errors in the parameters. loss names the loss in messages, such as "a
-// network's".
+// Problems returns all errors in the parameters. loss is the name of the loss in messages, such
+// as "a network's".
 func (p Params) Problems(loss string) []error {
 	errs := signature.CheckParams(p.LabelCol, p.VectorCol, p.FeatureCols, signature.Names{Prediction: p.PredictionCol, Probability: p.ProbabilityCol})
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }

@@ -17,25 +17,28 @@ import (
 
 // Training describes the training that an estimator adds to a job.
 type Training struct {
-	Op     string // such as "fm.Train", for messages
+	Op     string // name of the training in messages, such as "fm.Train"
 	Queue  string // name of the queue
 	Params Params // must be valid
-	// Open returns the loss, for one goroutine, over rows with the given facts.
+	// Open returns the loss over rows with the given facts. sparse reports whether the rows are
+	// sparse. The loss is used by one goroutine.
 	Open func(f *rows.Facts, sparse bool) (Loss, error)
-	// Finish makes the model, on subtask 0, from the loss at the optimiser's result.
+	// Finish returns the model. It is called on subtask 0, after Move was called on l with the
+	// optimiser's result.
 	Finish func(l Loss, f Fit) model.Model
 }
 
-// Fit has what every model needs of its training.
+// Fit has the results of a training that every model needs.
 type Fit struct {
 	Facts   *rows.Facts
-	Classes signature.Classes // empty for numbers
+	Classes signature.Classes // empty for a regression
 	Inputs  signature.Inputs
 	Summary optim.Summary
 }
 
-// Add checks the rows and adds the queue that trains. It returns a dataset of one row with the
-// encoded model. Errors are reported with the line of the caller.
+// Add adds the operator that checks the rows and the queue that trains. It returns a dataset of
+// one row with the encoded model. Errors are reported with the source line of the estimator's
+// caller.
 func (t Training) Add(b *engine.Builder, d *engine.Dataset) *engine.Dataset {
 	p := t.Params
 	table, err := rows.Check(t.Op, d, rows.Columns{Vector: p.VectorCol, Features: p.FeatureCols, Label: p.LabelCol, Weight: p.WeightCol, Skip: p.Skip}, p.label())

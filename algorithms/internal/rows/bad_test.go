@@ -19,7 +19,7 @@ import (
 
 var nan, inf = math.NaN(), math.Inf(1)
 
-// row may be null in every column.
+// row has columns that may all be null.
 type row struct {
 	X *[]float64 `column:"x"`
 	Y *float64   `column:"y"`
@@ -31,7 +31,7 @@ type row struct {
 
 func p[T any](v T) *T { return &v }
 
-// good returns a row without a fault.
+// good returns a valid row, changed by the given edits.
 func good(edit ...func(*row)) row {
 	r := row{X: p([]float64{1, 2}), Y: p(1.0), W: p(1.0), O: p(0.0), C: p(1.0), T: p("a")}
 	for _, e := range edit {
@@ -105,7 +105,7 @@ func TestSkippedRows(t *testing.T) {
 	trial.Fails(t, func(b *engine.Builder) {
 		engine.Collect(open(b, of(good(func(r *row) { r.X = nil }))(b), c, rows.NumberLabel), "seen")
 	}, "there are no rows to train on", "every row was skipped")
-	// A negative weight is a mistake, not a missing value.
+	// A negative weight is not a missing value, so Skip does not leave it out.
 	trial.Fails(t, func(b *engine.Builder) {
 		engine.Collect(open(b, of(good(func(r *row) { r.W = p(-2.0) }))(b), c, rows.NumberLabel), "seen")
 	}, "the weight is -2")
@@ -179,7 +179,8 @@ func TestRowsThatDoNotFitTogether(t *testing.T) {
 		`column "x": component 1: the values are so large`)
 }
 
-// classLimit is a number of classes beyond MaxClasses and a number of shards.
+// classLimit is a case of TestTooManyClasses: the number of classes minus MaxClasses, and the
+// number of shards.
 type classLimit struct{ beyond, shards int }
 
 func TestTooManyClasses(t *testing.T) {
@@ -238,23 +239,24 @@ func sparseSchema(t *testing.T) *arrow.Schema {
 	return arrow.NewSchema([]arrow.Field{{Name: "v", Type: dt}}, nil)
 }
 
-// sparseRecord returns one sparse row with the given indices, unchecked.
+// sparseRecord returns one sparse row with the given indices, which may be invalid.
 func sparseRecord(t *testing.T, indices []int32) arrow.Record {
 	arr, err := batch.NewSparseArray(memory.NewGoAllocator(), batch.CSR{Size: 4, Indptr: []int32{0, 2}, Indices: []int32{0, 1}, Values: []float64{1, 1}})
 	require.NoError(t, err)
 	view, ok := batch.SparseView(arr)
 	require.True(t, ok)
-	copy(view.Indices, indices) // after they were checked
+	copy(view.Indices, indices) // NewSparseArray would have refused these indices
 	return array.NewRecord(sparseSchema(t), []arrow.Array{arr}, 1)
 }
 
 func TestAnythingElseIsFine(t *testing.T) {
 	f, _ := look(t, of(good()), everything, rows.NumberLabel)
-	require.Equal(t, []float64{0, 0}, f.Std, "one row")
+	require.Equal(t, []float64{0, 0}, f.Std, "the standard deviation of one row must be 0")
 	require.Equal(t, "1", fmt.Sprint(f.Rows))
 }
 
-// TestLabelsWithoutAName: labels that a model's file cannot hold are refused.
+// TestLabelsWithoutAName requires that labels are refused if a model's file cannot hold their
+// names: text that is not UTF-8, and binary.
 func TestLabelsWithoutAName(t *testing.T) {
 	type labelled struct {
 		X []float64 `column:"x"`

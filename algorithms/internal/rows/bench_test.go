@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// BenchmarkCheck checks rows and learns the facts about them.
+// BenchmarkCheck measures a job that checks rows and computes the facts about them.
 func BenchmarkCheck(b *testing.B) {
 	const n, d = 200_000, 16
 	dense := trial.Gaussian(1, n, d)

@@ -23,11 +23,12 @@ const (
 )
 
 // Check adds two things to a job: the operator that checks rows and joins those of a shard into
-// one batch, and the queue that computes the facts about all rows. op, such as
-// "logistic.Train", names that queue. Mistakes in the columns are returned, without op;
-// mistakes in rows fail the run.
+// one batch, and the queue that computes the facts about all rows. op is the name of the
+// algorithm, such as "logistic.Train"; the queue is named after it. Check returns an error for
+// mistakes in the columns, without op in its text. Mistakes in rows make the run fail.
 //
-// The checked rows are held once: the queue of the facts and the training queues share them.
+// The checked rows are held in memory once: the queue of the facts and the training queues
+// share them.
 func Check(op string, d *engine.Dataset, c Columns, label LabelKind) (Table, error) {
 	if d.Poisoned() {
 		return Table{Rows: d, Facts: d, Label: label}, nil
@@ -81,10 +82,10 @@ func Check(op string, d *engine.Dataset, c Columns, label LabelKind) (Table, err
 	return t, nil
 }
 
-// SkipAdvice is the advice for a row that could be left out.
+// SkipAdvice is the advice in the error about a row that Skip would leave out.
 const SkipAdvice = "fill it in, or set Skip to train without such rows"
 
-// scalars returns the columns that are read besides the features.
+// scalars returns the columns that are read in addition to the features.
 func (c Columns) scalars(label LabelKind) []Column {
 	var all []Column
 	if label != NoLabel {
@@ -102,10 +103,10 @@ func (c Columns) scalars(label LabelKind) []Column {
 	return all
 }
 
-// Dim returns the number of features if the column's type tells it, else 0.
+// Dim returns the number of features if the column's type has it, else 0.
 func (t Table) Dim() int { return t.dim }
 
-// Vector returns the name of the vector column, "" where number columns are joined.
+// Vector returns the name of the vector column, or "" if the features are separate columns.
 func (t Table) Vector() string {
 	if len(t.columns.Features) > 0 {
 		return ""
@@ -113,8 +114,8 @@ func (t Table) Vector() string {
 	return t.vector
 }
 
-// Named returns the checked rows with the user's names for vector and weights. It is for
-// algorithms that take a dataset and name its columns in messages.
+// Named returns the checked rows with the user's names for the columns of vectors and weights.
+// It is for algorithms whose messages name the columns of their dataset.
 func (t Table) Named() *engine.Dataset {
 	d := t.Rows
 	rename := func(from, to string) {
@@ -134,8 +135,8 @@ func (t Table) Named() *engine.Dataset {
 	return d
 }
 
-// features returns the vector column and the dataset that has it. With Features, that is d with
-// an added column that joins them.
+// features returns the name of the vector column and the dataset that has it. If Features are
+// named, this dataset is d with an added vector column that joins them.
 func (c Columns) features(d *engine.Dataset, label LabelKind) (string, *engine.Dataset, error) {
 	schema := arrowrows.Arrow(d.Schema())
 	if err := CheckNames(c.Vector, c.Features, c.scalars(label)...); err != nil {
@@ -164,7 +165,7 @@ func (c Columns) features(d *engine.Dataset, label LabelKind) (string, *engine.D
 	return name, operators.Vectorize(d, name, c.Features...), nil
 }
 
-// withoutNulls leaves out rows with a null in one of the columns.
+// withoutNulls returns d without the rows that have a null in one of the columns.
 func withoutNulls(d *engine.Dataset, columns []string) *engine.Dataset {
 	var at []int
 	for _, name := range columns {
@@ -194,8 +195,8 @@ func withoutNulls(d *engine.Dataset, columns []string) *engine.Dataset {
 	})
 }
 
-// componentNames returns what messages call each component of a vector that is joined from
-// columns.
+// componentNames returns the names in messages of the components of a vector that joins the
+// given columns.
 func componentNames(schema *arrow.Schema, columns []string) []string {
 	var names []string
 	for _, name := range columns {

@@ -13,41 +13,45 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Skipped is the counter of rows left out.
+// Skipped is the name of the counter of rows that were left out.
 const Skipped = "rows skipped"
 
-// Checker checks the batches of a subtask. If several rows are refused, the error is about the
-// first of them, and about the first mistake found in it.
+// Checker checks the batches of a subtask. If several rows of a batch are refused, the error is
+// about the first mistake found in the first of these rows.
 type Checker struct {
 	Columns []Column
 	// Skip leaves out rows with a value that is null, NaN or infinite.
 	Skip bool
-	// Advice is the advice about such a row without Skip.
+	// Advice is what the error about such a row advises if Skip is false.
 	Advice string
-	// Components are what messages call the first components of the vector, or all of them.
+	// Components[i] is the name of component i of the vector in messages. It may have fewer
+	// elements than the vector has components.
 	Components []string
-	// Also, if set, makes more checks of the checked columns, and calls Refuse.
+	// If Also is not nil, Rows calls it after the columns were checked. It makes further
+	// checks, and calls Refuse for rows with mistakes.
 	Also func(c *Checker, columns []arrow.Array)
-	// Again says that the rows were checked before, and that those left out were counted then.
+	// Again is set if the same rows were checked before. Rows that are left out were counted
+	// then, and are not counted again.
 	Again bool
-	// Lacking has, by column, how many rows of the batch are left out because of it. A row
-	// counts for the first such column. It is nil where no row is left out.
+	// Lacking[i] is the number of rows of the batch that are left out because of column i. A
+	// row with unusable values in several columns counts for the first of these columns.
+	// Lacking is nil if no row is left out.
 	Lacking []int64
-	// Kept are the rows of the batch that Rows kept; nil where it kept all.
+	// Kept are the indices of the rows of the batch that Rows kept. It is nil if Rows kept all.
 	Kept []int32
 
 	schema  *arrow.Schema
 	first   int // number of rows of the shard before the batch
 	n       int
-	skip    []bool // whether each row is left out; nil while none is
-	row     int    // the first row that is refused, −1 while there is none
+	skip    []bool // skip[i] reports whether row i is left out; nil while no row is
+	row     int    // the first row that is refused; −1 while no row is
 	problem string
 	cure    engine.Cure
-	keep    []int32 // room for Kept
+	keep    []int32 // the memory of Kept, for reuse
 }
 
-// Rows returns the usable rows of a batch, with the columns of Schema. The caller owns the
-// result. first is the number of rows of the shard before the batch.
+// Rows returns the usable rows of the batch rows, with the columns of Schema. The caller owns
+// the result. first is the number of rows of the shard before the batch.
 func (k *Checker) Rows(c *engine.Context, first int, rows arrow.Record) (arrow.Record, error) {
 	n := int(rows.NumRows())
 	k.Begin(first, n)
@@ -89,7 +93,7 @@ func (k *Checker) Rows(c *engine.Context, first int, rows arrow.Record) (arrow.R
 	return batch.Take(c.Allocator, all, k.Kept)
 }
 
-// Schema returns the schema of the checked rows: the As of each column.
+// Schema returns the schema of the checked rows: the field As of each column.
 func (k *Checker) Schema() *arrow.Schema {
 	if k.schema == nil {
 		fields := make([]arrow.Field, len(k.Columns))
@@ -101,12 +105,12 @@ func (k *Checker) Schema() *arrow.Schema {
 	return k.schema
 }
 
-// Begin begins a batch of n rows. first is the number of rows of the shard before it.
+// Begin begins a batch of n rows. first is the number of rows of the shard before the batch.
 func (k *Checker) Begin(first, n int) {
 	k.first, k.n, k.skip, k.row, k.Lacking, k.Kept = first, n, nil, -1, nil, nil
 }
 
-// Err returns the error about the row of the batch that is refused, nil where there is none.
+// Err returns the error about the first row of the batch that is refused, or nil if no row is.
 func (k *Checker) Err() error {
 	if k.row < 0 {
 		return nil
@@ -118,20 +122,23 @@ func (k *Checker) Err() error {
 	return e
 }
 
-// LeftOut reports for each row of the batch whether it is left out; it is nil where none is.
+// LeftOut reports for each row of the batch whether it is left out. It returns nil if no row
+// is.
 func (k *Checker) LeftOut() []bool { return k.skip }
 
-// Done says that a row need not be looked at: an earlier one is refused.
+// Done reports whether row need not be checked, because it or an earlier row of the batch was
+// refused.
 func (k *Checker) Done(row int) bool { return k.row >= 0 && row >= k.row }
 
-// Refuse refuses a row of the batch for a mistake that Skip does not cure.
+// Refuse refuses a row of the batch because of a mistake for which Skip does not leave it out.
 func (k *Checker) Refuse(row int, format string, args ...any) {
 	if !k.Done(row) {
 		k.row, k.problem, k.cure = row, fmt.Sprintf(format, args...), engine.NoCure
 	}
 }
 
-// lack notes that a row has no usable value in a column. problem returns the message about it.
+// lack records that a row has no usable value in a column. problem returns the message about
+// this value.
 func (k *Checker) lack(row, column int, problem func() string) {
 	switch c := &k.Columns[column]; {
 	case c.Required:
@@ -149,8 +156,9 @@ func (k *Checker) lack(row, column int, problem func() string) {
 	}
 }
 
-// Check checks a column of the batch. at is its number among the columns. made has the values
-// as they will be used: it is column itself, unless they were converted.
+// Check checks a column of the batch, which is described by Columns[at]. made is the column
+// after its conversion to the type in which it will be used; it is column itself if no
+// conversion is needed.
 func (k *Checker) Check(at int, column, made arrow.Array) {
 	switch c := &k.Columns[at]; c.Use {
 	case Number:
@@ -162,7 +170,7 @@ func (k *Checker) Check(at int, column, made arrow.Array) {
 	}
 }
 
-// null notes a null in a column that does not allow it.
+// null records a null of a row, unless the column allows missing values.
 func (k *Checker) null(at int, c *Column, row int) {
 	if !c.Missing {
 		k.lack(row, at, func() string { return c.says("is null") })
@@ -187,7 +195,7 @@ func (k *Checker) numbers(at int, c *Column, column arrow.Array) {
 	}
 }
 
-// number notes a number that is out of the range of its column.
+// number records a number v that is outside the range of its column.
 func (k *Checker) number(at int, c *Column, row int, v float64) {
 	switch {
 	case v != v && c.Missing:
@@ -217,7 +225,7 @@ func (k *Checker) values(at int, c *Column, column arrow.Array) {
 		case nulls && column.IsNull(i):
 			k.null(at, c, i)
 		case text != nil:
-			if v := text.Value(i); !utf8.ValidString(v) { // a model's file cannot hold it
+			if v := text.Value(i); !utf8.ValidString(v) { // a model's file can hold only UTF-8
 				k.lack(i, at, func() string { return c.says(fmt.Sprintf("%q is not UTF-8", v)) })
 			}
 		case floats:
@@ -260,8 +268,8 @@ func (k *Checker) vectors(at int, c *Column, column, made arrow.Array) {
 	}
 }
 
-// indices checks that the indices of sparse rows ascend within the declared size. Rows from
-// files were checked when they were read; batches that a program made were not.
+// indices checks that the indices of each sparse row ascend and are below the declared size.
+// Readers of files check this too, but batches that a program made have not been checked.
 func (k *Checker) indices(c *Column, column arrow.Array) {
 	vectors, size := batch.VectorsOf(column), batch.VectorDim(column.DataType())
 	for i := range column.Len() {
@@ -278,8 +286,9 @@ func (k *Checker) indices(c *Column, column arrow.Array) {
 	}
 }
 
-// badIndices says what is wrong with the indices of a sparse row; "" if nothing is. size is the
-// declared size, 0 where it is open.
+// badIndices returns what is wrong with the indices of a sparse row, or "" if nothing is.
+// values is the number of values of the row. size is the declared size, or 0 if none is
+// declared.
 func badIndices(indices []int32, values, size int) string {
 	if len(indices) != values {
 		return fmt.Sprintf("there are %d indices and %d values", len(indices), values)

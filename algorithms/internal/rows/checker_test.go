@@ -16,7 +16,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// checked checks the columns of a record.
+// checked checks the columns of rec as a batch after 10 other rows of its shard, and returns
+// the checker.
 func checked(t *testing.T, k rows.Checker, rec arrow.Record) *rows.Checker {
 	t.Helper()
 	k.Begin(10, int(rec.NumRows()))
@@ -28,7 +29,8 @@ func checked(t *testing.T, k rows.Checker, rec arrow.Record) *rows.Checker {
 	return &k
 }
 
-// TestWhatColumnsMustBe checks values of each kind of column against its Column.
+// TestWhatColumnsMustBe requires that a Checker finds the first row of a record that breaks the
+// conditions of a Column, for each Use.
 func TestWhatColumnsMustBe(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	rec := batchtest.Record(t, mem, batchtest.Schema(t, "x float64 null", "i int32", "b bool", "s utf8 null", "v vector32[2] null"), `[
@@ -40,7 +42,7 @@ func TestWhatColumnsMustBe(t *testing.T) {
 	whole := rows.Range{Least: 1, Most: 3, Whole: true, Want: "want 1, 2 or 3"}
 	for _, c := range []struct {
 		column rows.Column
-		want   string // error of the first row that is refused; empty if none is
+		want   string // part of the error about the first row that is refused; empty if no row is
 		cure   engine.Cure
 	}{
 		{rows.Column{Name: "x", Range: rows.Finite}, `row 11 of the shard: column "x" is -Inf; leave it`, engine.LeaveOut},
@@ -88,7 +90,8 @@ func TestRowsAreLeftOutForTheFirstColumnThatTheyLack(t *testing.T) {
 	require.Nil(t, k.Lacking)
 }
 
-// TestIndicesWithoutASize checks the indices of vectors that leave their size open.
+// TestIndicesWithoutASize requires that bad indices of sparse vectors without a declared size
+// are refused.
 func TestIndicesWithoutASize(t *testing.T) {
 	for text, indices := range map[string][]int32{
 		"index 2147483647 is too large": {0, math.MaxInt32}, "index 2 stands twice": {2, 2}, "": {0, math.MaxInt32 - 1},
@@ -97,7 +100,7 @@ func TestIndicesWithoutASize(t *testing.T) {
 		require.NoError(t, err)
 		view, ok := batch.SparseView(arr)
 		require.True(t, ok)
-		copy(view.Indices, indices) // after they were checked
+		copy(view.Indices, indices) // NewSparseArray would have refused these indices
 		rec := array.NewRecord(arrow.NewSchema([]arrow.Field{{Name: "v", Type: arr.DataType()}}, nil), []arrow.Array{arr}, 1)
 		got := fmt.Sprint(checked(t, rows.Checker{Columns: []rows.Column{{Name: "v", Use: rows.Vector, Range: rows.Finite}}}, rec).Err())
 		if text == "" {

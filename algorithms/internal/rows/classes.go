@@ -16,17 +16,17 @@ import (
 const MaxClasses = 100_000
 
 // Dictionary holds the distinct values of a column, such as the classes, in ascending order of
-// their keys. The order of the keys' bytes is the order of the values. Each of the other fields
-// is nil where it is not needed.
+// their keys. The order of the keys' bytes is the order of the values. Texts, Weight and Count
+// are nil if they are not needed.
 type Dictionary struct {
 	Keys   []string
-	Texts  []string  // the values in messages and models; nil also where they equal the keys
+	Texts  []string  // the values as messages and models write them; nil also if equal to Keys
 	Weight []float64 // total weight of the rows that have the value
-	Count  []int64   // number of rows of positive weight that have it
+	Count  []int64   // number of rows of positive weight that have the value
 }
 
-// Merge returns the dictionary of the values of both, and modifies neither. It drops all values
-// after the first limit+1: there are too many then in any case.
+// Merge returns the dictionary of the values of d and o, and modifies neither. It keeps only
+// the first limit+1 values, which are enough to see that there are more than limit.
 func (d Dictionary) Merge(o Dictionary, limit int) Dictionary {
 	if len(d.Keys) == 0 {
 		return o
@@ -70,7 +70,7 @@ func (d Dictionary) Merge(o Dictionary, limit int) Dictionary {
 	return all
 }
 
-// Number returns the number of the value with the given key, −1 if there is none.
+// Number returns the index of the value with the given key, or −1 if there is none.
 func (d Dictionary) Number(key string) int {
 	i := sort.SearchStrings(d.Keys, key)
 	if i < len(d.Keys) && d.Keys[i] == key {
@@ -87,7 +87,8 @@ func (d Dictionary) Text(i int) string {
 	return d.Keys[i]
 }
 
-// isText says that the classes of a column are text.
+// isText reports whether a column is text or binary. The keys of its classes are then the bytes
+// of the values.
 func isText(column arrow.Array) bool {
 	switch column.(type) {
 	case *array.String, *array.Binary:
@@ -96,7 +97,8 @@ func isText(column arrow.Array) bool {
 	return false
 }
 
-// textOf returns the bytes of a class that is text. ok is false for other classes.
+// textOf returns the bytes of value i of a column of text or binary. ok is false for other
+// columns.
 func textOf(column arrow.Array, i int) (string, bool) {
 	switch arr := column.(type) {
 	case *array.String:
@@ -107,14 +109,14 @@ func textOf(column arrow.Array, i int) (string, bool) {
 	return "", false
 }
 
-// KeyOf returns the key of a code of ClassCodes.
+// KeyOf returns the key in a Dictionary for a code of ClassCodes.
 func KeyOf(code uint64) string {
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], code)
 	return string(b[:])
 }
 
-// ClassText returns a class as messages and models write it.
+// ClassText returns value i of a column as messages and models write it if it is a class.
 func ClassText(column arrow.Array, i int) string {
 	text := batch.FormatValue(column, i)
 	if text == "-0" && isFloat(column.DataType()) {
@@ -123,7 +125,7 @@ func ClassText(column arrow.Array, i int) string {
 	return text
 }
 
-// classesOf returns the classes of the labels of a shard; nil weights are all 1.
+// classesOf returns the classes of the labels of a shard. If weight is nil, all weights are 1.
 func classesOf(column arrow.Array, weight []float64) (Dictionary, error) {
 	type class struct {
 		first  int // the first row of the class
@@ -145,7 +147,7 @@ func classesOf(column arrow.Array, weight []float64) (Dictionary, error) {
 			at, ok := seen[key]
 			if !ok {
 				at = len(all)
-				seen[key] = at // the key is a view of the column's memory, which outlives the map
+				seen[key] = at // key may stay a view of the column's memory, which outlives the map
 				all, keys = append(all, class{first: row}), append(keys, key)
 			}
 			if len(all) > MaxClasses {
@@ -192,8 +194,8 @@ func classesOf(column arrow.Array, weight []float64) (Dictionary, error) {
 	return set, nil
 }
 
-// numbers returns the number of each row's class. If the column holds these numbers already,
-// the result is a view of it.
+// numbers returns the class number of each row. If column holds exactly these numbers as
+// float64, the result is a view of column.
 func (d Dictionary) numbers(column arrow.Array) (labels []float64, err error) {
 	unknown := -1
 	if isText(column) {
@@ -212,7 +214,7 @@ func (d Dictionary) numbers(column arrow.Array) (labels []float64, err error) {
 	return labels, nil
 }
 
-// areNumbers reports whether classes that are floats are 0, 1, ….
+// areNumbers reports whether the classes of a float column are exactly the numbers 0, 1, ….
 func (d Dictionary) areNumbers() bool {
 	for i, code := range d.codes().all {
 		if code != floatCode(float64(i)) {
@@ -222,7 +224,7 @@ func (d Dictionary) areNumbers() bool {
 	return true
 }
 
-// codes returns the codes of classes that are not text, in their order.
+// codes returns the codes of the classes, which must not be text, in the order of the classes.
 func (d Dictionary) codes() *codes {
 	known := new(codes)
 	for _, key := range d.Keys {
@@ -231,8 +233,8 @@ func (d Dictionary) codes() *codes {
 	return known
 }
 
-// numbersOfText is numbers for text. It returns the first row that has none of the classes, -1
-// if all have one.
+// numbersOfText writes the class number of each row of a text column to labels. It returns the
+// first row whose value is none of the classes, or -1 if there is no such row.
 func (d Dictionary) numbersOfText(column arrow.Array, labels []float64) int {
 	at := -1
 	for i := range labels {
@@ -248,7 +250,7 @@ func (d Dictionary) numbersOfText(column arrow.Array, labels []float64) int {
 	return -1
 }
 
-// numbersOfCodes is numbersOfText for labels of a fixed size.
+// numbersOfCodes does what numbersOfText does, for columns that are not text.
 func (d Dictionary) numbersOfCodes(column arrow.Array, labels []float64) int {
 	known := d.codes()
 	var room [codeRows]uint64
@@ -262,7 +264,7 @@ func (d Dictionary) numbersOfCodes(column arrow.Array, labels []float64) int {
 	return -1
 }
 
-// TooManyClasses returns the error for a label of more than MaxClasses classes.
+// TooManyClasses returns the error for a label with more than MaxClasses classes.
 func TooManyClasses() error {
 	return fmt.Errorf("the label has more than %d distinct values: classes are few; for a number that varies this much train a regression", MaxClasses)
 }

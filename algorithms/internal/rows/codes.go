@@ -8,14 +8,16 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 )
 
-// codeRows is how many codes are made at a time.
+// codeRows is the number of rows whose codes are computed at a time.
 const codeRows = 256
 
-// signBit is flipped in signed numbers, so that their bits order like unsigned numbers.
+// signBit is flipped in signed integers, so that their order is the order of their bits as
+// unsigned integers.
 const signBit = 1 << 63
 
-// ClassCodes writes the codes of the classes of the len(to) rows from lo on, for labels of a
-// fixed size. Codes have the order of the classes.
+// ClassCodes sets to[i] to a code of the label in row lo+i of column, for all i < len(to).
+// Equal labels have equal codes, and codes are in the order of the labels. The column may have
+// numbers, bools, dates or times, but not text.
 func ClassCodes(column arrow.Array, lo int, to []uint64) {
 	switch arr := column.(type) {
 	case *array.Float64:
@@ -70,24 +72,25 @@ func unsignedCodes[T ~uint8 | ~uint16 | ~uint32 | ~uint64](values []T, to []uint
 	}
 }
 
-// floatCode returns the code of a float. Codes order like the floats; −0 counts as 0.
+// floatCode returns the code of a float. Codes are in the order of the floats; −0 counts as 0.
 func floatCode(v float64) uint64 {
 	bits := math.Float64bits(v + 0)
-	negative := uint64(int64(bits) >> 63) // all bits, or none
+	negative := uint64(int64(bits) >> 63) // all bits set if v < 0, else none
 	return bits ^ (negative | signBit)
 }
 
-// codes number the codes of classes in the order in which they were added.
+// codes assigns numbers 0, 1, … to the codes of classes, in the order in which the codes are
+// added.
 type codes struct {
 	all  []uint64
-	at   map[uint64]int // nil while they are few
-	last int            // with a map: the last number found
+	at   map[uint64]int // number of each code; nil while there are at most fewCodes
+	last int            // the last number found in the map
 }
 
-// fewCodes is the largest number of codes that are compared one by one.
+// Up to fewCodes codes are searched one by one, without a map.
 const fewCodes = 8
 
-// add gives a code the next number and returns it.
+// add assigns the next number to a code and returns the number.
 func (c *codes) add(code uint64) int {
 	c.all = append(c.all, code)
 	switch n := len(c.all); {
@@ -102,9 +105,9 @@ func (c *codes) add(code uint64) int {
 	return len(c.all) - 1
 }
 
-// find returns the number of a code, -1 if it has none. Among few codes it is found without a
-// branch: the labels of neighbouring rows differ half of the time, and a wrong branch
-// prediction costs more than the comparisons.
+// find returns the number of a code, or -1 if the code has none. The search among few codes has
+// no branch that depends on the code: labels of neighbouring rows often differ, and a
+// mispredicted branch costs more than a few comparisons.
 func (c *codes) find(code uint64) int {
 	if c.at != nil {
 		if c.all[c.last] == code {
@@ -126,8 +129,8 @@ func (c *codes) find(code uint64) int {
 	return at
 }
 
-// count returns how many codes in some have each number. ok is false if there is a map, or if a
-// code in some has no number.
+// count returns in counts[n] how many elements of the slice some are the code with number n. ok
+// is false if there are more than fewCodes codes, or if an element of the slice has no number.
 func (c *codes) count(some []uint64) (counts [fewCodes]int, ok bool) {
 	if c.at != nil {
 		return counts, false
@@ -136,7 +139,7 @@ func (c *codes) count(some []uint64) (counts [fewCodes]int, ok bool) {
 	for k, known := range c.all {
 		n := 0
 		for _, code := range some {
-			if code == known { // counted without a branch
+			if code == known { // the compiler makes this a conditional move, not a branch
 				n++
 			}
 		}
@@ -146,8 +149,8 @@ func (c *codes) count(some []uint64) (counts [fewCodes]int, ok bool) {
 	return counts, found == len(some)
 }
 
-// numbers writes the numbers of the codes in some to to. It returns the index of the first code
-// without a number, -1 if all have one.
+// numbers sets to[i] to the number of the code some[i]. It returns the index of the first code
+// without a number, or -1 if all codes have one.
 func (c *codes) numbers(some []uint64, to []float64) int {
 	if c.at == nil && len(c.all) == 2 {
 		return c.numbersOfTwo(some, to)
@@ -162,7 +165,7 @@ func (c *codes) numbers(some []uint64, to []float64) int {
 	return -1
 }
 
-// numbersOfTwo is numbers where exactly two codes have numbers.
+// numbersOfTwo does what numbers does, if exactly two codes have numbers.
 func (c *codes) numbersOfTwo(some []uint64, to []float64) int {
 	first, second := c.all[0], c.all[1]
 	to = to[:len(some)]
@@ -185,7 +188,8 @@ func (c *codes) numbersOfTwo(some []uint64, to []float64) int {
 	return slices.IndexFunc(some, func(code uint64) bool { return code != first && code != second })
 }
 
-// unknown returns the index of the first float whose code has no number, -1 if all have one.
+// unknown returns the index of the first float whose code has no number, or -1 if all codes
+// have one.
 func (c *codes) unknown(values []float64) int {
 	var room [codeRows]uint64
 	for lo := 0; lo < len(values); lo += codeRows {

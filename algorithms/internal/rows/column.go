@@ -16,43 +16,44 @@ import (
 type Use int
 
 const (
-	Number Use = iota // numbers, and bools as 0 and 1
-	Class             // names of classes: numbers, text, bools, dates and times
+	Number Use = iota // numbers; bools count as 0 and 1
+	Class             // classes, whose names are numbers, text, bools, dates or times
 	Scalar            // values that are only compared for equality: all types but vectors
 	Vector
-	Component // numbers, bools and vectors of a fixed size, which are joined
+	Component // numbers, bools or vectors of a fixed size, to be joined into one vector
 )
 
-// Column is a column that an algorithm reads, with the conditions on its values.
+// Column describes a column that an algorithm reads, and the conditions on its values.
 type Column struct {
 	Name string
 	Use  Use
-	// Role is what messages about a row call the value, such as "weight". If it is empty, they
-	// name the column alone.
+	// Role is the noun for the value in messages about a row, such as "weight". If it is empty,
+	// these messages name the column alone.
 	Role string
-	// Option begins messages about the column as a whole; empty means Role.
+	// Option is the first word of messages about the column as a whole. If it is empty, they
+	// begin with Role.
 	Option string
-	// Help ends the message about a column of a wrong type.
+	// Help is the last part of the message about a column of a wrong type.
 	Help string
-	// Range is the range of numbers. For vectors only one thing matters: if it contains
-	// infinities, these and NaN are let through.
+	// Range is the range of numbers. For vectors, Range only decides whether components may be
+	// infinite or NaN: they may if the range contains infinities.
 	Range
-	// Missing lets nulls and NaN through.
+	// Missing allows nulls and NaN.
 	Missing bool
-	// Required refuses a row without a usable value even where other such rows are left out.
+	// Required refuses a row without a usable value in this column even if Checker.Skip is set.
 	Required bool
-	// As is the field of the column in the checked rows. Without a type, the values are not
+	// As is the field of the column in the checked rows. If As.Type is nil, the values are not
 	// converted.
 	As arrow.Field
-	// At is the index of the column; Bind sets it.
+	// At is the index of the column in the schema; Bind sets it.
 	At int
 }
 
 // Range is a range of numbers. NaN is in no range.
 type Range struct {
 	Least, Most float64
-	Whole       bool   // only integers
-	Want        string // what messages say about finite numbers outside
+	Whole       bool   // whether only integers are in the range
+	Want        string // the part of messages that says which numbers are in the range
 }
 
 // Ranges of numbers.
@@ -81,12 +82,13 @@ func Labels(name string, kind LabelKind) Column {
 	return Column{Name: name, Role: "label", Range: Finite, As: floatField(labelColumn), Help: "only classifiers take other labels"}
 }
 
-// floatField is a field of float64.
+// floatField returns a field of type float64.
 func floatField(name string) arrow.Field {
 	return arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Float64}
 }
 
-// Bind finds the column in a schema, or returns why it cannot be used.
+// Bind finds the column in a schema and sets At. It returns an error if the column cannot be
+// used.
 func (c *Column) Bind(schema *arrow.Schema) error {
 	i, err := batch.FindColumn(schema, c.Name)
 	if err == nil {
@@ -99,7 +101,7 @@ func (c *Column) Bind(schema *arrow.Schema) error {
 	return err
 }
 
-// takes returns an error for a type that the column cannot have.
+// takes returns an error if the column cannot have the type dt.
 func (c *Column) takes(dt arrow.DataType) error {
 	want, help := "", c.Help
 	switch {
@@ -125,7 +127,7 @@ func (c *Column) takes(dt arrow.DataType) error {
 	return fmt.Errorf("column %q is %s%s", c.Name, batch.TypeName(dt), want)
 }
 
-// says returns a message about the value of a row.
+// says returns a message about the value of a row. problem is the rest of the sentence.
 func (c *Column) says(problem string) string {
 	if c.Role == "" {
 		return fmt.Sprintf("column %q %s", c.Name, problem)
@@ -133,16 +135,16 @@ func (c *Column) says(problem string) string {
 	return fmt.Sprintf("column %q: the %s %s", c.Name, c.Role, problem)
 }
 
-// isFloat says that values may be NaN or infinite.
+// isFloat reports whether dt is float64 or float32, so that values may be NaN or infinite.
 func isFloat(dt arrow.DataType) bool { return dt.ID() == arrow.FLOAT64 || dt.ID() == arrow.FLOAT32 }
 
-// Layout is how the features of rows are held.
+// Layout says how a dataset has the features of rows.
 type Layout int
 
 const (
-	SeparateColumns Layout = iota // each in a column
+	SeparateColumns Layout = iota // each feature in its own column
 	DenseRows                     // vector[d]
-	RaggedRows                    // vector: all of one length, known only from the data
+	RaggedRows                    // vector: all of one length, which is known only from the data
 	SparseRows                    // sparse, sparse[d]
 )
 
@@ -157,9 +159,9 @@ func LayoutOf(dt arrow.DataType) Layout {
 	return SparseRows
 }
 
-// CheckNames returns what is wrong with the names of the features (a vector or several columns)
-// and of the other columns. A name among others is empty where there is no such column. No
-// column may have two roles.
+// CheckNames returns an error if the names of columns contradict each other: features must be
+// either one vector column or several columns, and no column may have two roles. A column among
+// others without a name is not used.
 func CheckNames(vector string, features []string, others ...Column) error {
 	if vector != "" && len(features) > 0 {
 		return fmt.Errorf("both a vector column, %q, and feature columns are named: name one or the others", vector)

@@ -5,23 +5,25 @@ import (
 	"sort"
 )
 
-// Occurring is the set of the declared features that occur. The zero value stands for all.
+// Occurring is a set of declared features: those that occur in the data. The zero value is the
+// set of all features.
 type Occurring struct {
 	// Feature j occurs if bit j&63 of word j>>6 is set. Its number is then before[j>>6] plus
-	// the number of set bits below it in the word. This takes declared/5 bytes, where a table
-	// of numbers would take 4·declared.
+	// the number of set bits below bit j&63 in that word. The two slices take about declared/5
+	// bytes; a table of numbers would take 4·declared.
 	word   []uint64
 	before []int32
 }
 
-// NewOccurring returns the set of the given features, out of a number of declared ones.
+// NewOccurring returns the set of the given features. declared is the number of declared
+// features.
 func NewOccurring(features []int32, declared int) Occurring {
 	o := Occurring{word: make([]uint64, declared/64+1), before: make([]int32, declared/64+1)}
 	o.set(features)
 	return o
 }
 
-// set adds features, which may repeat, and returns how many are then in the set.
+// set adds features, which may repeat, and returns the new size of the set.
 func (o *Occurring) set(features []int32) (n int32) {
 	for _, j := range features {
 		o.word[j>>6] |= 1 << (j & 63)
@@ -33,7 +35,8 @@ func (o *Occurring) set(features []int32) (n int32) {
 	return n
 }
 
-// Find returns the number of a feature among those that occur, -1 if it does not.
+// Find returns the number of feature j among the features that occur, or -1 if j does not
+// occur.
 func (o *Occurring) Find(j int32) int {
 	if o.word != nil && o.word[j>>6]&(1<<(j&63)) == 0 {
 		return -1
@@ -50,7 +53,7 @@ func (o *Occurring) number(j int32) int32 {
 }
 
 // columnSpace maps declared features to the columns that training runs over. If only declared
-// is set, it maps each to itself.
+// is set, it maps each feature to itself.
 type columnSpace struct {
 	declared int
 	columns  []int32
@@ -64,8 +67,8 @@ func newColumnSpace(columns []int32, declared int) columnSpace {
 // identity reports whether every feature is mapped to itself.
 func (s *columnSpace) identity() bool { return s.word == nil }
 
-// declaredRange returns the range [lo, hi) of declared features that contains the columns
-// numbered [first, last), which may be none.
+// declaredRange returns a range [lo, hi) of declared features that contains the columns [first,
+// last) and no other column. first may equal last.
 func (s *columnSpace) declaredRange(first, last int) (lo, hi int32) {
 	if s.word == nil {
 		return int32(first), int32(last)
@@ -76,7 +79,7 @@ func (s *columnSpace) declaredRange(first, last int) (lo, hi int32) {
 	return s.columns[first], s.columns[last-1] + 1
 }
 
-// columnsOf returns the indices of the set bits.
+// columnsOf returns the indices of the set bits of a bitmap, in ascending order.
 func columnsOf(words []int64) []int32 {
 	n := 0
 	for _, w := range words {
@@ -91,7 +94,7 @@ func columnsOf(words []int64) []int32 {
 	return columns
 }
 
-// within returns the entries of a sparse row with columns in [lo, hi).
+// within returns the entries of a sparse row whose columns are in [lo, hi).
 func within(col []int32, val []float64, lo, hi int32) ([]int32, []float64) {
 	if len(col) == 0 || col[0] >= lo && col[len(col)-1] < hi {
 		return col, val

@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// statRows is how many rows the statistics of dense features take at a time. So few rows stay
-// in the cache while one column after the other is summed.
+// statRows is the number of dense rows that are summed at a time. It is small, so that the rows
+// stay in the cache while one column after the other is summed.
 const statRows = 64
 
 // ones returns weights of 1.
@@ -21,8 +21,8 @@ func ones() (one [statRows]float64) {
 	return one
 }
 
-// sumColumns adds Σ weight·x of each column of the window to out. For sparse rows it adds Σ
-// weight·x and Σ weight·x² column by column; see sparsestats.go.
+// sumColumns adds Σ weight·x of each column of the window to out. For sparse rows it adds two
+// sums per column, Σ weight·x and Σ weight·x²; see sumEntries.
 func sumColumns(ctx *comqueue.ComContext, shard int, out []float64) error {
 	s := surveyor.Get(ctx)
 	b := *s.blocks.at(shard)
@@ -49,8 +49,8 @@ func sumColumns(ctx *comqueue.ComContext, shard int, out []float64) error {
 	return nil
 }
 
-// means divides the sums of the window by the weight. The deviations of most sparse columns
-// follow from these sums too.
+// means divides the sums of the window by the total weight. For most sparse columns it computes
+// the standard deviations from the sums too.
 func means(ctx *comqueue.ComContext) error {
 	s := surveyor.Get(ctx)
 	sums := columnSums.Get(ctx)
@@ -66,11 +66,11 @@ func means(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// leastSize is the least absolute value whose square is a normal number. If all values of a
-// column that is not constant are smaller, its deviation has few bits left, or none.
+// leastSize is the least absolute value whose square is a normal float64. If all absolute
+// values of a column are smaller, its standard deviation is inaccurate or underflows to 0.
 const leastSize = 0x1p-511
 
-// named returns the user's name for a column of the window.
+// named returns the user's name for the column with index at in the window.
 func (s *survey) named(at int) string {
 	j := s.window.Lo + at
 	if s.facts.Columns != nil {
@@ -82,7 +82,7 @@ func (s *survey) named(at int) string {
 	return fmt.Sprintf("column %q: component %d", s.table.vector, j)
 }
 
-// overflow returns the error for a column whose statistics exceed float64.
+// overflow returns the error for a column of the window whose statistics exceed float64.
 func (s *survey) overflow(at int) error {
 	name := s.named(at)
 	if s.facts.Weight > manyWeights*float64(s.facts.Rows) {
@@ -91,8 +91,8 @@ func (s *survey) overflow(at int) error {
 	return fmt.Errorf("%s: the values are so large that their mean or spread exceeds float64: scale them down", name)
 }
 
-// spreadColumns adds Σ weight·(x−mean) of each column of the window to out, and after these Σ
-// weight·(x−mean)² of each. It notes the extremes.
+// spreadColumns adds Σ weight·(x−mean) of each column of the window to the first half of out,
+// and Σ weight·(x−mean)² of each to the second half. It updates the extremes of the columns.
 func spreadColumns(ctx *comqueue.ComContext, shard int, out []float64) error {
 	s := surveyor.Get(ctx)
 	b := *s.blocks.at(shard)
@@ -116,7 +116,7 @@ func spreadColumns(ctx *comqueue.ComContext, shard int, out []float64) error {
 	return nil
 }
 
-// spreadRow is spreadColumns for one dense row.
+// spreadRow does for one dense row what spreadColumns does for a shard.
 func spreadRow(row, mean []float64, weight float64, rest, squares, high, low []float64) {
 	mean, rest, squares = mean[:len(row)], rest[:len(row)], squares[:len(row)]
 	high, low = high[:len(row)], low[:len(row)]
@@ -134,9 +134,10 @@ func spreadRow(row, mean []float64, weight float64, rest, squares, high, low []f
 	}
 }
 
-// extremes writes the largest values and the negatives of the smallest ones. They were taken
-// over all shards of the subtask together, since the order does not matter. So they go into the
-// buffer of the first node of the tree that asks for them, and into no other.
+// extremes writes to out the largest value of each column, and then the negative of the
+// smallest value of each. The extremes were taken over all shards of the subtask together,
+// since a maximum does not depend on the order. So extremes writes them for the first range of
+// shards for which it is called, and nothing for later ranges.
 func extremes(ctx *comqueue.ComContext, _ sharding.Range, out []float64) (bool, error) {
 	s := surveyor.Get(ctx)
 	if s.handedOver {
@@ -149,10 +150,10 @@ func extremes(ctx *comqueue.ComContext, _ sharding.Range, out []float64) (bool, 
 	return true, nil
 }
 
-// extremesOfShard is never called, since extremes folds all shards.
+// extremesOfShard is never called, since extremes handles every range of shards.
 func extremesOfShard(*comqueue.ComContext, int, []float64) error { return nil }
 
-// note makes the statistics of the window and begins the next one.
+// note computes the statistics of the window and begins the next window.
 func note(ctx *comqueue.ComContext) error {
 	s := surveyor.Get(ctx)
 	spread, extreme := columnSpread.Get(ctx), columnRange.Get(ctx)
@@ -187,12 +188,13 @@ func note(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// constantSpread is the largest ratio of deviation to largest absolute value of a column that
-// counts as constant: its values differ by rounding alone.
+// A column counts as constant if its standard deviation is at most constantSpread times its
+// largest absolute value: its values then differ by rounding alone.
 const constantSpread = 0x1p-49
 
-// statistics returns mean, deviation and largest absolute value of column j of the
-// window from its sums over all rows.
+// statistics returns the mean, the standard deviation and the largest absolute value of column
+// j of the window. rest and squares are the sums of spreadColumns over all rows; high and low
+// are the extremes.
 func (s *survey) statistics(j int, rest, squares, high, low float64) (mean, std, top float64) {
 	if high < low { // no row has a weight
 		return 0, 0, 0

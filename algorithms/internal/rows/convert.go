@@ -11,7 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// NumberAt returns a value of a column of numbers or bools as float64.
+// NumberAt returns value i of a column of numbers or bools as float64. It returns NaN for other
+// columns.
 func NumberAt(column arrow.Array, i int) float64 {
 	switch arr := column.(type) {
 	case *array.Float64:
@@ -43,8 +44,9 @@ func NumberAt(column arrow.Array, i int) float64 {
 	return math.NaN()
 }
 
-// converted returns a column converted to a type: numbers to float64, dense vectors to other
-// components. Nil keeps the type. The caller owns the result.
+// converted returns column converted to the type that the parameter to has: numbers to float64,
+// or dense vectors to vectors with the components of that type. If to is nil, the type does not
+// change. The caller owns the result.
 func converted(mem memory.Allocator, column arrow.Array, to arrow.DataType) arrow.Array {
 	switch {
 	case to != nil && batch.IsVector(to):
@@ -57,7 +59,7 @@ func converted(mem memory.Allocator, column arrow.Array, to arrow.DataType) arro
 	defer b.Release()
 	b.Reserve(column.Len())
 	for i := range column.Len() {
-		v := 0.0 // the value of a null; its row is refused or left out
+		v := 0.0 // for a null, whose row is refused or left out
 		if !column.IsNull(i) {
 			v = NumberAt(column, i)
 		}
@@ -66,7 +68,7 @@ func converted(mem memory.Allocator, column arrow.Array, to arrow.DataType) arro
 	return b.NewArray()
 }
 
-// components returns the type of the components of dense vectors, nil for sparse ones.
+// components returns the type of the components of dense vectors, or nil for another type.
 func components(vector arrow.DataType) arrow.DataType {
 	switch t := vector.(type) {
 	case *arrow.FixedSizeListType:
@@ -77,8 +79,8 @@ func components(vector arrow.DataType) arrow.DataType {
 	return nil
 }
 
-// VectorsOf returns the type of dense vectors like dt but with the given components, float64 or
-// float32. Other types are returned unchanged.
+// VectorsOf returns dt with the given type of components, float64 or float32, if dt is a type
+// of dense vectors. It returns other types unchanged.
 func VectorsOf(dt, components arrow.DataType) arrow.DataType {
 	switch t := dt.(type) {
 	case *arrow.FixedSizeListType:
@@ -92,16 +94,17 @@ func VectorsOf(dt, components arrow.DataType) arrow.DataType {
 	return dt
 }
 
-// WithComponents returns dense vectors with components of a type, and other vectors unchanged.
-// The caller owns the result. It shares the memory of vectors that need no conversion.
+// WithComponents returns dense vectors with their components converted to the type that the
+// parameter to has. It returns other vectors unchanged. The caller owns the result. If no
+// conversion is needed, the result shares the memory of vectors.
 func WithComponents(mem memory.Allocator, vectors arrow.Array, to arrow.DataType) arrow.Array {
 	if own := components(vectors.DataType()); own == nil || own.ID() == to.ID() {
 		vectors.Retain()
 		return vectors
 	}
-	// A slice of a larger column refers to all values of that column. Only those of the slice
-	// are converted, unless it has nulls: the null bits count from the larger column's first
-	// row.
+	// A slice of a larger column refers to all values of that column. Only the values of the
+	// slice are converted, unless the slice has nulls: its null bitmap starts at the larger
+	// column's first row, so the values must do so too.
 	d, list := vectors.Data(), vectors.(array.ListLike)
 	buffers, offset, lo, hi := d.Buffers(), d.Offset(), 0, list.ListValues().Len()
 	if n := d.Len(); n > 0 && d.NullN() == 0 {

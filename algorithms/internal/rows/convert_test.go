@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// TestVectorsInAnotherPrecision converts whole columns and slices. For a slice only its own
-// values are converted.
+// TestVectorsInAnotherPrecision converts whole columns and slices of columns to float32 and
+// float64. The rows must not change, and of a slice only its own values may be converted.
 func TestVectorsInAnotherPrecision(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	rec := batchtest.Record(t, mem, batchtest.Schema(t, "v vector[2]", "w vector32[2] null", "l vector null", "m vector32", "s sparse"), `[

@@ -1,6 +1,6 @@
-// Package rows prepares training data for algorithms. It checks features, labels, weights and
-// offsets of a dataset, computes the facts about all rows that training needs beforehand, and
-// opens the rows of each shard as matrices.
+// Package rows prepares training data for algorithms. It checks the features, labels, weights
+// and offsets of a dataset. It computes facts about all rows that training needs before it
+// starts, such as means and classes. It opens the rows of each shard as matrices.
 //
 //	t, err := rows.Check("logistic.Train", points, rows.Columns{Vector: "features", Label: "y"}, rows.ClassLabel)
 //	q := t.Init(comqueue.New(b, "train"))       // the rows, and the facts about all of them
@@ -10,33 +10,36 @@
 //
 // # Columns
 //
-// A [Column] says what a column must be: its name, its type, the range of its values, and what
-// messages call them. A [Checker] goes over each batch once. It refuses rows or leaves them
-// out, and converts columns that are used in another type. Trees, k-means and evaluations hold
-// their rows in ways of their own, but use the same Checker.
+// A [Column] states the conditions on a column: its name, its type, the range of its values,
+// and what messages call these values. A [Checker] reads each batch once. It refuses unusable
+// rows or leaves them out, and converts columns to the type in which they are used. Trees,
+// k-means and evaluations do not use the matrices of this package, but they use its Checker.
 //
 // # In the job
 //
-// Check adds three things: a Vectorize where number columns are named, an operator that checks
-// rows and joins those of a shard into one batch, and a queue of one superstep, named after the
-// algorithm, for the facts. The batches are held once, however many queues read them, and
-// blocks are views of them. Where training needs nothing but the facts, the Facts dataset alone
-// is enough.
+// Check adds up to three things to a job: the operator Vectorize if number columns are named,
+// an operator that checks rows and joins the rows of a shard into one batch, and a queue of one
+// superstep that computes the facts. The queue is named after the algorithm. The batches are
+// held in memory once, however many queues read them, and blocks are views of them. Training
+// that needs only the facts can use the Facts dataset alone.
 //
 // # Facts
 //
-// Means and deviations are weighted. They take two passes, the second with deviations from the
-// means of the first, so that they are accurate to the last digits for features far from 0. The
-// sums of the shards are folded up the tree over shards, which gives the same bits at any
-// parallelism. Buffers are at most as long as a window of columns. If sparse rows declare very
-// many features and few occur, the features are renumbered: Facts.Columns has those that occur.
+// Means and deviations are weighted. They are computed in two passes. The second pass sums
+// deviations from the means of the first, so that the results are accurate even for features
+// whose mean is large compared with their deviation. The sums of the shards are reduced in the
+// order of a tree over the shards, which gives the same bits at any parallelism. Statistics are
+// computed for one window of columns after the other, so that buffers stay short. If sparse
+// rows declare very many features of which few occur, the features that occur are renumbered
+// from 0, and Facts.Columns lists them.
 //
 // # What is refused
 //
-// Nulls, NaN and infinities (or their rows are skipped and counted), negative weights,
-// censoring other than 0 and 1, vectors of different lengths, sparse indices that are out of
-// range, repeated or out of order, no rows, no weight, too many classes, values whose squares
-// exceed float64. Messages tell the row of the shard and the column. Rows are numbered as in
-// the dataset that is checked. With Skip, rows with a null in a number column are left out
-// before they are numbered.
+// The package refuses nulls, NaN and infinities; with Skip, it skips and counts the rows that
+// have them instead. It refuses negative weights, censoring other than 0 and 1, vectors of
+// different lengths, and sparse indices that are out of range, repeated or out of order. It
+// also refuses a dataset without rows, with a total weight of 0, with too many classes, or with
+// values whose squares exceed float64. Messages about a row name the column and the number of
+// the row in its shard. Rows are numbered as in the dataset that is checked. With Skip, rows
+// with a null in a number column are removed before rows are numbered.
 package rows

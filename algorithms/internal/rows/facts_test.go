@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// column returns a feature of a table.
+// column returns the values of feature j of a table.
 func column(t trial.Table, j int) []float64 {
 	var x []float64
 	for i := range t.N {
@@ -26,7 +26,8 @@ func column(t trial.Table, j int) []float64 {
 	return x
 }
 
-// populationStd is the deviation from gonum's mean, with division by the weight.
+// populationStd returns the standard deviation from gonum's mean, with the total weight as the
+// divisor.
 func populationStd(x, w []float64) float64 {
 	mean := stat.Mean(x, w)
 	var sum, total float64
@@ -55,7 +56,7 @@ func TestFactsAreThoseOfGonum(t *testing.T) {
 			table := trial.Gaussian(3, 500, 6)
 			for i := range table.N {
 				row := table.Row(i)
-				row[1] = 1e6 + 1e-3*row[1] // far from 0
+				row[1] = 1e6 + 1e-3*row[1] // large mean, small deviation
 				row[2] = 0.1               // constant
 				if i%3 > 0 {
 					row[3] = 0
@@ -76,8 +77,8 @@ func TestFactsAreThoseOfGonum(t *testing.T) {
 			for j := range table.D {
 				x := column(table, j)
 				if j != 2 {
-					require.InDelta(t, stat.Mean(x, w), f.Mean[j], 1e-14*(1+maxAbs(x)), "%d", j)
-					require.InDelta(t, populationStd(x, w), f.Std[j], 1e-7*populationStd(x, w), "%d", j)
+					require.InDelta(t, stat.Mean(x, w), f.Mean[j], 1e-14*(1+maxAbs(x)), "feature %d", j)
+					require.InDelta(t, populationStd(x, w), f.Std[j], 1e-7*populationStd(x, w), "feature %d", j)
 				}
 				require.Equal(t, maxAbs(x), f.MaxAbs[j])
 			}
@@ -99,16 +100,17 @@ func TestFactsAreThoseOfGonum(t *testing.T) {
 	}
 }
 
-// wideRow is a row of few of 20,000,000 features.
+// wideRow is a sparse row with few of 20,000,000 declared features.
 type wideRow struct {
 	Y float64
 	V batch.SparseVector `column:"v,size=20000000"`
 }
 
-// valueOf is the value of a column in the wide rows that have it.
+// valueOf returns the value that a column has in each wideRow in which it occurs.
 func valueOf(column int32) float64 { return 1 + float64(column%97) }
 
-// wide makes rows with features among 3,000 that lie far apart.
+// wide returns row i. Its eight features are multiples of 6,661, so that few different features
+// occur.
 func wide(r sharding.Random, i int64) wideRow {
 	row := wideRow{Y: float64(i % 3)}
 	at := int32(0)
@@ -152,7 +154,7 @@ func TestWideRowsRunOverTheColumnsThatOccur(t *testing.T) {
 func square(v float64) float64 { return v * v }
 
 func TestManyWindowsOfColumns(t *testing.T) {
-	// 150,000 features, all of which occur, take two windows.
+	// There are 150,000 features, all of which occur, so statistics take two windows.
 	const features = 150_000
 	type dense struct{ X []float64 }
 	type sparse struct {
@@ -193,7 +195,7 @@ func TestManyWindowsOfColumns(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, found[0].Std, features)
 		for _, j := range []int{0, 1, 131_071, 131_072, features - 1} {
-			require.InDelta(t, float64(j)*math.Sqrt(2.0/3), found[0].Std[j], 1e-10, "%s %d", name, j)
+			require.InDelta(t, float64(j)*math.Sqrt(2.0/3), found[0].Std[j], 1e-10, "%s rows, feature %d", name, j)
 			require.EqualValues(t, j, found[0].MaxAbs[j])
 		}
 	}
@@ -231,7 +233,7 @@ func TestClassesOfEveryType(t *testing.T) {
 	}
 }
 
-// labelled makes a dataset with labels of a type.
+// labelled returns a function that adds a dataset with the given labels and one feature.
 func labelled[T any](labels ...T) func(b *engine.Builder) *engine.Dataset {
 	type row struct {
 		Y T

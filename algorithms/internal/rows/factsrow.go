@@ -11,20 +11,20 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// factsRow is the row of the dataset of facts. Facts that grow with the number of features are
-// in vectors, which the subtasks of a process share.
+// factsRow is the only row of the dataset of facts. Facts whose size grows with the number of
+// features are in vectors, whose memory the subtasks of a process share.
 type factsRow struct {
-	Facts []byte `column:"facts"` // the rest, as JSON
-	// Mean has the columns that training runs over, and their means.
+	Facts []byte `column:"facts"` // a factsFile as JSON
+	// Mean has the columns that training runs over as indices, and their means as values.
 	Mean   batch.SparseVector `column:"mean"`
 	Std    []float64          `column:"std"`
 	MaxAbs []float64          `column:"max_abs"`
 }
 
-// factsFile is the JSON of a factsRow.
+// factsFile has the facts that a factsRow holds as JSON.
 type factsFile struct {
 	Declared     int       `json:"declared"`
-	Compact      bool      `json:"compact"` // Columns are not nil
+	Compact      bool      `json:"compact"` // whether Facts.Columns is not nil
 	Rows         int64     `json:"rows"`
 	Weighing     int64     `json:"weighing"`
 	Weight       float64   `json:"weight"`
@@ -39,16 +39,17 @@ type factsFile struct {
 	OffsetMean   float64   `json:"offset_mean,omitempty"`
 }
 
-// found is the row of the queue, once it is made. It belongs to shard 0, which subtask 0 always
-// owns, so that the process that closes the queue need not be the one that ran it.
+// found is the row that the queue outputs. It is an object of shard 0, which subtask 0 always
+// owns, so that it can move to the process that closes the queue if another process ran the
+// queue.
 var found = shared.PerShard("facts", shared.Msgpack[factsRow]())
 
-// outputFacts returns the row of the queue.
+// outputFacts returns the row that the queue outputs.
 func outputFacts(ctx *comqueue.ComContext) ([]factsRow, error) {
 	return []factsRow{found.Get(ctx, 0)}, nil
 }
 
-// keep makes the row of the queue, on subtask 0.
+// keep stores the facts as the row that the queue outputs. It does so on subtask 0 only.
 func (f *Facts) keep(ctx *comqueue.ComContext) error {
 	if ctx.TaskID() != 0 {
 		return nil
@@ -78,8 +79,8 @@ func (f *Facts) keep(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// decodeFacts returns the facts of a row. Facts that grow with the number of features are views
-// of it.
+// decodeFacts returns the facts in frame, which has one factsRow. Facts whose size grows with
+// the number of features are views of the frame.
 func decodeFacts(frame *comqueue.Frame) (*Facts, error) {
 	if frame.Rows() != 1 {
 		return nil, fmt.Errorf("there are %d rows of facts, want one", frame.Rows())

@@ -10,19 +10,19 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Joined returns an operator that applies check to the batches of a shard and passes the
-// results on as one batch, or as none if there are no rows. Queues that read this batch share
-// it without a copy. first is the number of rows of the shard before the batch. check returns
-// rows that its caller owns. Each subtask needs an operator of its own.
+// Joined returns an operator that applies check to each batch of a shard and emits the results
+// as one batch, or nothing if there are no rows. Queues that read this batch share it without a
+// copy. first is the number of rows of the shard before the batch that check is given. The
+// caller of check owns its result. Each subtask needs its own operator.
 func Joined(check func(c *engine.Context, first int, rows arrow.Record) (arrow.Record, error)) engine.Operator {
 	return &joiner{check: check}
 }
 
-// joiner is the operator of Joined.
+// joiner is the operator that Joined returns.
 type joiner struct {
 	check   func(c *engine.Context, first int, rows arrow.Record) (arrow.Record, error)
 	seen    int            // rows of the current shard so far
-	checked []arrow.Record // batches of the current shard, owned
+	checked []arrow.Record // results of check for the current shard, owned by the operator
 }
 
 func (o *joiner) Open(*engine.Context) error                  { return nil }
@@ -43,7 +43,7 @@ func (o *joiner) Process(c *engine.Context, _, _ int, in engine.Batch, _ engine.
 	return nil
 }
 
-// EndShard passes the shard's rows on as one batch.
+// EndShard emits the shard's rows as one batch.
 func (o *joiner) EndShard(c *engine.Context, shard int, out engine.Output) error {
 	o.seen = 0
 	if len(o.checked) == 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// seen is what a queue that opened a table saw.
+// seen has the facts and the rows that a queue read from a Table.
 type seen struct {
 	Facts rows.Facts
 	Rows  []seenRow
@@ -23,7 +23,7 @@ type seenRow struct {
 	Label, Weight, Offset, Censor float64
 }
 
-// open adds a queue that opens the rows and outputs what it saw, one row per shard.
+// open adds a queue that opens the rows of a Table and outputs one seen per shard, as JSON.
 func open(b *engine.Builder, d *engine.Dataset, c rows.Columns, label rows.LabelKind) *engine.Dataset {
 	t, err := rows.Check("rows.Test", d, c, label)
 	if err != nil {
@@ -72,7 +72,7 @@ func open(b *engine.Builder, d *engine.Dataset, c rows.Columns, label rows.Label
 		Exec()
 }
 
-// look runs open and returns the facts and all rows.
+// look runs a job with open and returns the facts and all rows that its queue read.
 func look(t *testing.T, data func(b *engine.Builder) *engine.Dataset, c rows.Columns, label rows.LabelKind, options ...engine.Option) (rows.Facts, []seenRow) {
 	t.Helper()
 	r := trial.Run(t, func(b *engine.Builder) {

@@ -6,9 +6,9 @@ import (
 	"math"
 )
 
-// lookCodec encodes looks: numbers of eight bytes, little-endian, then for each class its
-// weight, and its key and text, each after its length. It does without reflection, since it
-// copies a look for every shard.
+// lookCodec encodes a look as numbers of eight bytes, little-endian. For each class follow its
+// weight, its key and its text; key and text are each preceded by their length. It avoids
+// reflection, since a look is copied for every shard.
 type lookCodec struct{}
 
 var errLook = errors.New("rows: these bytes are no look at a shard")

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLookCodec: looks are decoded as they were encoded, and truncated bytes are an error.
+// TestLookCodec requires that Decode returns the look that was encoded. Truncated bytes must be
+// an error, or a look with fewer classes.
 func TestLookCodec(t *testing.T) {
 	for _, want := range []look{
 		{},
@@ -27,10 +28,10 @@ func TestLookCodec(t *testing.T) {
 		const whole = 12 * 8
 		for n := 6; n < len(text); n++ {
 			if n-6 == whole {
-				continue // a look without classes
+				continue // this prefix is a valid look without classes
 			}
 			got, err := lookCodec{}.Decode(text[6:n])
-			if err == nil { // whole classes were left
+			if err == nil { // the prefix ends after a class
 				require.Less(t, len(got.Classes.Keys), len(want.Classes.Keys))
 			}
 		}
@@ -43,8 +44,9 @@ func TestLookCodec(t *testing.T) {
 	require.ErrorIs(t, err, errLook)
 }
 
-// TestClassesOfFloats: labels 0, 1, … are their own class numbers, in a view, and −0 is 0.
-// Other labels are numbered, and a label of no class is an error.
+// TestClassesOfFloats requires that float labels 0, 1, … are returned as their own class
+// numbers in a view of the column, and that −0 counts as 0. Other labels get class numbers, and
+// a label that is none of the classes is an error.
 func TestClassesOfFloats(t *testing.T) {
 	negative := math.Copysign(0, -1)
 	for _, c := range []struct {
@@ -58,7 +60,7 @@ func TestClassesOfFloats(t *testing.T) {
 		{[]float64{0.5, negative, 0.5}, []float64{1, 0, 1}, false},
 		{[]float64{9, 8, 7, 6, 5, 4, 3, 2, 1, 0}, []float64{9, 8, 7, 6, 5, 4, 3, 2, 1, 0}, true},
 	} {
-		// Beyond a block of codes, too.
+		// Repeat the labels, so that they fill several blocks of codeRows codes.
 		var values, want []float64
 		for len(values) < 3*codeRows {
 			values, want = append(values, c.values...), append(want, c.want...)

@@ -1,11 +1,11 @@
 package rows
 
-// Moments are the weight, the weighted mean and the weighted sum of squared deviations of some
-// numbers.
+// Moments are the total weight of some numbers, their weighted mean and the weighted sum of
+// their squared deviations from the mean.
 type Moments struct{ Weight, Mean, Squares float64 }
 
-// Merge returns the moments of both (Chan, Golub and LeVeque, Algorithms for computing the
-// sample variance, The American Statistician 37, 1983).
+// Merge returns the moments of the union of the numbers of m and o (Chan, Golub and LeVeque,
+// Algorithms for computing the sample variance, The American Statistician 37, 1983).
 func (m Moments) Merge(o Moments) Moments {
 	total := m.Weight + o.Weight
 	if !(total > 0) {
@@ -19,8 +19,8 @@ func (m Moments) Merge(o Moments) Moments {
 	}
 }
 
-// MomentsOf returns the moments of numbers; nil weights are all 1. The variance is computed by
-// the corrected two-pass algorithm.
+// MomentsOf returns the moments of the numbers x. If weight is nil, all weights are 1. The
+// squares are summed by the corrected two-pass algorithm.
 func MomentsOf(x, weight []float64) Moments {
 	var m Moments
 	at := func(i int) float64 {

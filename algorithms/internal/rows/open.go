@@ -19,19 +19,19 @@ var (
 	decodedFacts = shared.Scratch[*Facts]("decoded facts")
 )
 
-// Init gives a queue the checked rows and the facts about them.
+// Init adds the checked rows and the facts about them to the input of queue q, and returns q.
 func (t Table) Init(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
 	return q.InitWithPartitionedData(checkedRows.WithState(t.state), t.Rows).InitWithBroadcastData(factsRows, t.Facts)
 }
 
-// state returns how many bytes Open and the training keep for the rows of a shard.
+// state returns how many bytes Open and training keep on the heap for the rows of a shard.
 func (t Table) state(ctx *comqueue.ComContext, rows *comqueue.Frame) int64 {
 	each := int64(0)
 	if t.Sparse {
-		each += 8 // where the row begins
+		each += 8 // its offset in Block.Sparse.RowPtr
 	}
 	if t.Label == ClassLabel && !rows.OnDisk() {
-		each += 8 // the number of its class
+		each += 8 // its class number in Block.Label
 	}
 	if t.State != nil {
 		if f, err := t.FactsOf(ctx); err == nil { // otherwise Open fails
@@ -41,8 +41,8 @@ func (t Table) state(ctx *comqueue.ComContext, rows *comqueue.Frame) int64 {
 	return each * int64(rows.Rows())
 }
 
-// FactsOf returns the facts, within a queue that was passed to Init. They belong to the queue
-// and must not be modified. Copy what has to outlive the queue.
+// FactsOf returns the facts, inside a queue that was passed to Init. They belong to the queue
+// and must not be modified. The caller copies what it needs after the queue ends.
 func (t Table) FactsOf(ctx *comqueue.ComContext) (*Facts, error) {
 	if f, ok := decodedFacts.Lookup(ctx); ok {
 		return f, nil
@@ -55,14 +55,14 @@ func (t Table) FactsOf(ctx *comqueue.ComContext) (*Facts, error) {
 	return f, nil
 }
 
-// Data is the rows of the shards of a subtask. It is valid until the queue ends.
+// Data holds the rows of the shards of a subtask. It is valid until the queue ends.
 type Data struct {
 	Facts  *Facts
 	blocks shardBlocks
 }
 
-// Block returns the rows of a shard that the subtask owns; it has none where the shard
-// is empty.
+// Block returns the rows of a shard that the subtask owns. The block of an empty shard has no
+// rows.
 func (d *Data) Block(shard int) *Block {
 	if b := d.blocks.at(shard); *b != nil {
 		return *b
@@ -70,15 +70,17 @@ func (d *Data) Block(shard int) *Block {
 	return &Block{D: d.Facts.Dim()}
 }
 
-// Open returns the rows of the subtask as views of the queue's data. There are three
-// exceptions. The offsets of sparse rows are copied. Where Facts.Columns is not nil, the
-// indices of sparse rows are copied as numbers into it. Classes become their numbers, unless
-// they are the float64 numbers 0, 1, … themselves.
+// Open returns the rows of the subtask as views of the queue's data. Three things are not
+// views: the row offsets of sparse rows; the column indices of sparse rows if Facts.Columns is
+// not nil, since they become indices into Facts.Columns; and labels of classes, which become
+// class numbers, unless the labels are already these numbers as float64.
 func (t Table) Open(ctx *comqueue.ComContext) (*Data, error) { return t.open(ctx, false) }
 
-// OpenNarrow is Open for training that keeps values for each column of a block. Where the
-// sparse rows of a shard have few of the columns that training runs over, each block numbers
-// the columns of its own rows, and values are kept for these alone. Use Cut to take rows.
+// OpenNarrow does what Open does, for training that keeps values for each column of a block. If
+// the sparse rows of the shards have, on average, few of the columns that training runs over,
+// each block numbers only the columns of its own rows and lists them in Block.Columns. Training
+// then keeps values for these columns alone. The caller takes rows out of a block with Cut,
+// which checks the column indices.
 func (t Table) OpenNarrow(ctx *comqueue.ComContext) (*Data, error) { return t.open(ctx, true) }
 
 func (t Table) open(ctx *comqueue.ComContext, narrow bool) (*Data, error) {
@@ -131,8 +133,8 @@ func (t Table) open(ctx *comqueue.ComContext, narrow bool) (*Data, error) {
 }
 
 const (
-	// Blocks are narrow if there are at least narrowFrom columns, and more columns than
-	// narrowBy times the entries of a shard.
+	// Blocks number the columns of their own rows if there are at least narrowFrom columns, and
+	// more columns than narrowBy times the average number of entries of a shard.
 	narrowFrom = 1 << 12
 	narrowBy   = 2
 )
@@ -149,8 +151,8 @@ func (b shardBlocks) narrow(d int) bool {
 	return d >= narrowFrom && narrowBy*entries < shards*int64(d)
 }
 
-// renumber returns the distinct columns in col, and replaces each column in col by its number
-// among them. The set is empty before and after.
+// renumber returns the distinct columns in col, and replaces each column in col by its index in
+// the result. The set o must be empty, and is empty afterwards.
 func (o *Occurring) renumber(col []int32) []int32 {
 	columns := make([]int32, o.set(col))
 	for p, j := range col {
@@ -161,7 +163,8 @@ func (o *Occurring) renumber(col []int32) []int32 {
 	return columns
 }
 
-// classNumbers fills in the labels of a block. They are on disk if the rows are.
+// classNumbers sets the labels of a block to the class numbers of its rows. If the rows are on
+// disk, so are the labels.
 func (t Table) classNumbers(ctx *comqueue.ComContext, frame *comqueue.Frame, facts *Facts, b *Block) error {
 	i, err := batch.FindColumn(arrowrows.Record(frame.Batch()).Schema(), labelColumn)
 	if err != nil {
@@ -182,8 +185,9 @@ func (t Table) classNumbers(ctx *comqueue.ComContext, frame *comqueue.Frame, fac
 	return err
 }
 
-// renumber replaces the columns of the sparse rows by their numbers in space, and then, if own
-// is not nil, by those in own. The numbers are in memory of their own.
+// renumber replaces the columns of the sparse rows by their numbers in space. If own is not
+// nil, it then replaces these by numbers among the columns of the block. The result is in new
+// memory.
 func (b *Block) renumber(ctx *comqueue.ComContext, space *columnSpace, own *Occurring) error {
 	x := b.Sparse
 	n := x.Rows()
@@ -217,7 +221,8 @@ func (b *Block) renumber(ctx *comqueue.ComContext, space *columnSpace, own *Occu
 	return nil
 }
 
-// view returns the rows of a frame. Indices are not renumbered, and classes are left out.
+// view returns the rows of a frame. Column indices are as in the frame, and labels of classes
+// are left out.
 func (t Table) view(f *comqueue.Frame) (*Block, error) {
 	b := &Block{N: f.Rows()}
 	if t.Label == NumberLabel {
@@ -257,7 +262,7 @@ func (t Table) view(f *comqueue.Frame) (*Block, error) {
 	return b, nil
 }
 
-// sameLength returns an error about the first row of a frame without exactly d components.
+// sameLength returns an error about the first row of a frame that does not have d components.
 func (t Table) sameLength(f *comqueue.Frame, d int) error {
 	if t.layout != RaggedRows {
 		return nil
@@ -271,7 +276,7 @@ func (t Table) sameLength(f *comqueue.Frame, d int) error {
 	return nil
 }
 
-// shardBlocks are the rows of the shards of a subtask, nil where a shard is empty.
+// shardBlocks has the block of each shard of a subtask, nil for an empty shard.
 type shardBlocks struct {
 	lo    int
 	block []*Block
@@ -284,15 +289,16 @@ func newShardBlocks(ctx *comqueue.ComContext) shardBlocks {
 
 func (b shardBlocks) at(shard int) **Block { return &b.block[shard-b.lo] }
 
-// Rows returns the rows [lo, hi) of a block as a block.
+// Rows returns the rows [lo, hi) of a block as another block, which shares its memory.
 func (b *Block) Rows(lo, hi int) Block {
 	var part Block
 	b.Cut(&part, lo, hi)
 	return part
 }
 
-// Cut makes part the rows [lo, hi) of a block. Columns of sparse rows are checked when the rows
-// are cut out for the first time, since they are then in the cache.
+// Cut sets part to the rows [lo, hi) of a block. It checks the column indices of sparse rows
+// that are cut out for the first time. Checking them here is cheap, since it loads them into
+// the cache for the caller.
 func (b *Block) Cut(part *Block, lo, hi int) {
 	part.N, part.D, part.Columns = hi-lo, b.D, b.Columns
 	switch {
@@ -308,7 +314,7 @@ func (b *Block) Cut(part *Block, lo, hi int) {
 	part.Offset, part.Censor = cut(b.Offset, lo, hi), cut(b.Censor, lo, hi)
 }
 
-// columns returns the number of columns that have numbers.
+// columns returns the number of columns that the indices in Sparse.Col count.
 func (b *Block) columns() int {
 	if b.Columns != nil {
 		return len(b.Columns)
@@ -316,7 +322,7 @@ func (b *Block) columns() int {
 	return b.D
 }
 
-// cut returns a part of a column, or nil if the column is nil.
+// cut returns the elements [lo, hi) of a column, or nil if the column is nil.
 func cut(column []float64, lo, hi int) []float64 {
 	if column == nil {
 		return nil

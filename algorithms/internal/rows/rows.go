@@ -13,79 +13,87 @@ type LabelKind int
 const (
 	// NoLabel is for algorithms without labels.
 	NoLabel LabelKind = iota
-	// NumberLabel is a number column, taken as float64.
+	// NumberLabel is for labels from a number column. They are converted to float64.
 	NumberLabel
-	// ClassLabel is a column of any scalar type. Its distinct values in ascending order,
-	// numbers by value, text by bytes, false before true, are the classes 0, 1, …; a row's
-	// label is the number of its class.
+	// ClassLabel is for labels from a column of numbers, text, bools, dates or times. Its
+	// distinct values in ascending order are the classes 0, 1, …. Numbers are ordered by value
+	// and text by bytes, and false comes before true. A row's label is the number of its class.
 	ClassLabel
 )
 
-// Columns names the columns that are read from a dataset.
+// Columns has the names of the columns that are read from a dataset.
 type Columns struct {
-	// Vector names a vector column, dense or sparse; Features name number columns instead. If
+	// Vector names a vector column, dense or sparse. Features names number columns instead. If
 	// both are empty, the dataset's only vector column is taken.
 	Vector   string
 	Features []string
 	Label    string
-	Weight   string // empty: every row weighs 1
+	Weight   string // if empty, every row weighs 1
 	Offset   string // empty: 0
-	// Censor names a column of numbers or bools. 1 says that the event was seen at the label, 0
-	// that it lies beyond it. Empty means that it was seen in every row.
+	// Censor names a column of numbers or bools, for labels that are times of events. 1 means
+	// that the event was seen at the time in the label. 0 means that the row is right-censored:
+	// the event comes after that time. If Censor is empty, the event was seen in every row.
 	Censor string
 	// Skip leaves out rows with a value that is null, NaN or infinite, and counts them as "rows
-	// skipped" in the run's report. Otherwise such a row is an error that names row and column.
+	// skipped" in the run's report. Without Skip, such a row is an error that names the row and
+	// the column.
 	Skip bool
 }
 
-// Table is a checked dataset, as known when the job is built.
+// Table describes a checked dataset, as far as it is known when the job is built.
 type Table struct {
 	// Rows has the checked rows, one batch per shard.
 	Rows *engine.Dataset
-	// Facts has one row, encoded Facts.
+	// Facts has one row, which encodes the Facts.
 	Facts *engine.Dataset
-	// Whether rows are sparse, and whether there are weights, offsets and censoring.
+	// Sparse, Weighted, Shifted and Censored report whether rows are sparse and whether there
+	// are columns of weights, offsets and censoring.
 	Sparse, Weighted, Shifted, Censored bool
 	Label                               LabelKind
-	// State, if set, returns the bytes that training keeps on the heap for each row, for the
-	// memory budget.
+	// State, if set, returns how many bytes training keeps on the heap for each row. They are
+	// charged to the memory budget.
 	State func(f *Facts) int64
 
 	columns    Columns
 	vector     string   // the vector column, for messages
-	components []string // what messages call the components of the vector
+	components []string // the names of the vector's components in messages
 	layout     Layout
-	dim        int // 0 where it is known only from the data
+	dim        int // number of features; 0 if it is known only from the data
 	labelType  string
 }
 
-// Facts are the facts about all rows that are known before training. They are the same on every
+// Facts are statistics of all rows, computed before training. They are the same on every
 // subtask.
 type Facts struct {
-	// Declared is the number of features, from the column's type or from the largest index.
+	// Declared is the number of features: the size in the column's type, or else the largest
+	// index plus 1.
 	Declared int
 	// Columns are the features that occur, in ascending order, if training runs over these
-	// alone (sparse rows of very many declared features). It is nil if training runs over all.
+	// alone. This is the case for sparse rows with very many declared features of which few
+	// occur. Columns is nil if training runs over all features.
 	Columns []int32
 	Rows    int64
 	// Weighing is the number of rows whose weight is above 0.
 	Weighing int64
 	Weight   float64 // total
-	// Mean, deviation and largest absolute value of each feature that training runs over. The
-	// first two are weighted, and absent entries count as 0. Std divides by the weight, and is
-	// 0 for a column that is constant up to rounding. Rows of weight 0 are left out.
+	// Mean, Std and MaxAbs are the mean, the standard deviation and the largest absolute value
+	// of each feature that training runs over. Mean and Std are weighted, and count absent
+	// entries of sparse rows as 0. Std divides by the total weight, and is 0 for a column that
+	// is constant up to rounding. Rows of weight 0 are left out.
 	Mean, Std, MaxAbs []float64
 	// Classes are the values of a ClassLabel as text, in ascending order of the values.
-	// ClassWeights are their weights. LabelType is the type of the column, as schemas print it.
+	// ClassWeights are the total weights of the classes. LabelType is the type of the label
+	// column, as schemas print it.
 	Classes      []string
 	ClassWeights []float64
 	LabelType    string
-	// The label of a NumberLabel: mean and deviation, which are weighted, and extremes.
+	// LabelMean and LabelStd are the weighted mean and standard deviation of a NumberLabel.
+	// LabelMin and LabelMax are its extremes.
 	LabelMean, LabelStd, LabelMin, LabelMax float64
-	// OffsetMean is the weighted mean of the offsets, 0 without offsets.
+	// OffsetMean is the weighted mean of the offsets; it is 0 if there are none.
 	OffsetMean float64
 
-	keys []string // of the classes, see Dictionary
+	keys []string // Dictionary.Keys of the classes
 }
 
 // Dim returns the number of features that training runs over.
@@ -96,9 +104,9 @@ func (f *Facts) Dim() int {
 	return f.Declared
 }
 
-// TwoClasses returns an error for labels that are all of one class. A classifier could learn
-// nothing from them, and most often the column is the wrong one, or rows are missing. column
-// names the column of the labels; it may be "".
+// TwoClasses returns an error if there is only one class. A classifier could learn nothing from
+// such labels. Most often the wrong column was named, or rows are missing. column names the
+// column of the labels; it may be "".
 func TwoClasses(column string, classes []string) error {
 	if len(classes) != 1 {
 		return nil
@@ -114,8 +122,8 @@ func TwoClasses(column string, classes []string) error {
 func (f *Facts) Weighty() error { return Weighty(f.Classes, f.ClassWeights) }
 
 // Weighty returns an error if all rows of a class weigh 0. weights are the total weights of the
-// classes. Nothing could be learnt about such a class, and the others would be predicted with
-// certainty.
+// classes. Nothing can be learnt about such a class: of two classes, the other one would be
+// predicted with certainty.
 func Weighty(classes []string, weights []float64) error {
 	for i, w := range weights {
 		if !(w > 0) {
@@ -125,16 +133,16 @@ func Weighty(classes []string, weights []float64) error {
 	return nil
 }
 
-// Block is the rows of one shard, as views.
+// Block holds the rows of one shard, mostly as views of the shard's batch (see Table.Open).
 type Block struct {
 	N, D   int
-	Dense  []float64  // row-major N×D, where rows are dense
-	Sparse kernel.CSR // where rows are sparse
-	// Columns, if not nil, are the features of the shard's sparse rows, in ascending order.
-	// Sparse.Col are then indices into it. See OpenNarrow.
+	Dense  []float64  // row-major N×D, if rows are dense
+	Sparse kernel.CSR // set if rows are sparse
+	// Columns, if not nil, lists the features of the shard's sparse rows in ascending order.
+	// Sparse.Col are then indices into Columns. See OpenNarrow.
 	Columns []int32
-	Label   []float64 // nil where there are none
-	Weight  []float64 // nil where every row weighs 1
-	Offset  []float64 // nil where it is 0
-	Censor  []float64 // 0 or 1; nil where it is 1
+	Label   []float64 // nil if there are no labels
+	Weight  []float64 // nil if every row weighs 1
+	Offset  []float64 // nil if every offset is 0
+	Censor  []float64 // 0 or 1; nil if it is 1 in every row
 }

@@ -7,19 +7,20 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// For sparse rows, one pass gives means and deviations of nearly all columns. The variance is
-// then the mean of the squares less the square of the mean. This loses digits where the mean is
-// large compared with the deviation. A column that is absent from some rows has no such mean:
-// if it occurs in a share p of the rows, the square of its mean is at most p/(1−p) times its
-// variance. Only columns with a mean above about thrice their deviation, such as one that is 1
-// everywhere, take a second pass.
+// For sparse rows, one pass gives the means and standard deviations of nearly all columns. The
+// variance is computed as the mean of the squares minus the square of the mean. This loses
+// digits if the mean is large compared with the deviation. The mean of a column that is absent
+// from many rows is not large: if the column occurs in a share p of the rows, the square of its
+// mean is at most p/(1−p) times its variance. Only columns whose mean exceeds about three times
+// their deviation, such as a column that is 1 in every row, need a second pass.
 
-// farMean is the largest ratio of the square of the mean to the variance for which the variance
-// is the difference of two sums. That difference then loses three bits.
+// farMean is the largest ratio of the squared mean to the variance for which the variance is
+// computed in one pass. The difference of the two sums then loses about three bits.
 const farMean = 8
 
-// sumEntries adds Σ weight·x and Σ weight·x² of each column of the window to out, side by side.
-// It also notes the largest absolute values over the shards of the subtask.
+// sumEntries adds Σ weight·x and Σ weight·x² of column j of the window to out[2·j] and
+// out[2·j+1]. It also updates s.high, the largest absolute values over the shards of the
+// subtask.
 func (s *survey) sumEntries(b *Block, out []float64) {
 	lo, hi := s.space.declaredRange(s.window.Lo, s.window.Hi)
 	first := int32(s.window.Lo)
@@ -51,8 +52,8 @@ func (s *survey) sumEntries(b *Block, out []float64) {
 	}
 }
 
-// sparseMeans computes means and deviations from the sums, and decides which columns take a
-// second pass.
+// sparseMeans computes means and standard deviations from the sums, and decides which columns
+// need a second pass.
 func (s *survey) sparseMeans(ctx *comqueue.ComContext, sums []float64) error {
 	s.twice = nil
 	for j := range s.mean {
@@ -78,9 +79,9 @@ func (s *survey) sparseMeans(ctx *comqueue.ComContext, sums []float64) error {
 	return nil
 }
 
-// spreadEntries is the second pass. For each of its columns it adds Σ weight·(x−mean), Σ
-// weight·(x−mean)² and Σ weight to out, side by side, over the rows that have the column. It
-// notes the extremes.
+// spreadEntries is the second pass, for the columns j with s.twice[j]. Over the rows that have
+// column j, it adds Σ weight·(x−mean), Σ weight·(x−mean)² and Σ weight to out[3·j:3·j+3]. It
+// updates the extremes of the columns.
 func (s *survey) spreadEntries(b *Block, out []float64) {
 	lo, hi := s.space.declaredRange(s.window.Lo, s.window.Hi)
 	first := int32(s.window.Lo)
@@ -110,8 +111,8 @@ func (s *survey) spreadEntries(b *Block, out []float64) {
 	}
 }
 
-// statisticsWithAbsent is statistics for a column that took a second pass. It counts the rows
-// without the column as zeros.
+// statisticsWithAbsent does what statistics does, for a sparse column that took a second pass.
+// Rows without the column count as zeros.
 func (s *survey) statisticsWithAbsent(j int, sums []float64, high, low float64) (mean, std, top float64) {
 	rest, squares := sums[0], sums[1]
 	if absent := s.facts.Weight - sums[2]; absent > 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// The queue of the facts has one superstep:
+// The queue that computes the facts has one superstep with these stages:
 //
 //	look              per shard: rows, dimension, weight, labels, classes
 //	merge             up the tree over shards
@@ -33,19 +33,20 @@ import (
 //	  AllReduce
 //	  note            means corrected by Σ weight·(x−mean), deviations, on subtask 0
 //
-// The variance is that of the corrected two-pass algorithm (Chan, Golub and LeVeque,
+// The variance is computed by the corrected two-pass algorithm (Chan, Golub and LeVeque,
 // Algorithms for computing the sample variance, The American Statistician 37, 1983).
 
 const (
-	// windowColumns is how many columns the buffers of the statistics have.
+	// windowColumns is the number of columns whose statistics are computed at a time, which
+	// bounds the length of the buffers.
 	windowColumns = 1 << 17
-	// compactFrom is the least number of declared features for which the queue finds out which
-	// features occur in sparse rows.
+	// If sparse rows declare more than compactFrom features, the queue determines which of them
+	// occur.
 	compactFrom = 1 << 16
 )
 
 // manyWeights is the mean weight above which messages about sums that exceed float64 blame the
-// weights, and not the values.
+// weights instead of the values.
 const manyWeights = 1e100
 
 // Objects of the queue.
@@ -60,11 +61,11 @@ var (
 	surveyor     = shared.Scratch[*survey]("survey")
 )
 
-// look holds the first facts about a shard or a range of shards.
+// look holds the facts about a shard, or about a range of shards, that the stage look computes.
 type look struct {
 	Rows     int64
 	Weighing int64 // rows of positive weight
-	Dim      int   // of a dense row; for sparse rows the largest index plus 1
+	Dim      int   // length of a dense row; for sparse rows, the largest index plus 1
 	Weight   float64
 	Classes  Dictionary
 	Label    Moments
@@ -72,9 +73,9 @@ type look struct {
 	Min, Max float64 // of number labels
 }
 
-// merge returns the look of two neighbouring ranges of shards.
+// merge returns the look of the union of two ranges of shards, where o comes right after l.
 func (l look) merge(o look) look {
-	dim := l.Dim // shards of other lengths are found when they are opened
+	dim := l.Dim // vectors of different lengths are found by sameLength
 	if dim < o.Dim {
 		dim = o.Dim
 	}
@@ -85,23 +86,24 @@ func (l look) merge(o look) look {
 	}
 }
 
-// survey is the state of the queue on one subtask.
+// survey is the state of the queue of the facts on one subtask.
 type survey struct {
 	table  Table
 	blocks shardBlocks
-	facts  Facts // the statistics of features are on subtask 0 alone
+	facts  Facts // Mean, Std and MaxAbs are set on subtask 0 only
 	space  columnSpace
 
-	window     sharding.Range // of columns
+	window     sharding.Range // the columns whose statistics are being computed
 	sized      int            // the width of the buffers
-	mean       []float64      // of the window
-	deviation  []float64      // ... for sparse columns without a second pass
-	twice      []bool         // whether a sparse column takes a second pass; nil if none does
-	high, low  []float64      // over the shards of the subtask; for sparse rows, high has absolute values
-	handedOver bool           // extremes has written them to a buffer
+	mean       []float64      // of the columns of the window
+	deviation  []float64      // of the columns of the window, for sparse columns without a second pass
+	twice      []bool         // by column of the window: whether a sparse column needs a second pass; nil if no column does
+	high, low  []float64      // extremes over the shards of the subtask; for sparse columns in the first pass, high has the largest absolute values
+	handedOver bool           // extremes has written high and low to a buffer
 }
 
-// survey adds the queue.
+// survey adds the queue of the facts to b and returns its output. op is the first word of its
+// name.
 func (t Table) survey(b *engine.Builder, op string) *engine.Dataset {
 	or := comqueue.CommutativeOperator("or", int64(0), func(dst, src []int64) {
 		for i, v := range src[:len(dst)] {
@@ -130,7 +132,7 @@ func (t Table) survey(b *engine.Builder, op string) *engine.Dataset {
 		Exec().Named("facts")
 }
 
-// look opens the shards and makes a look at each.
+// look opens the shards and stores a look for each.
 func (t Table) look(ctx *comqueue.ComContext) error {
 	s := &survey{table: t}
 	surveyor.Put(ctx, s)
@@ -185,7 +187,7 @@ func totalWeight(b *Block) float64 {
 	return total
 }
 
-// weighing counts the rows of positive weight.
+// weighing returns the number of rows of positive weight.
 func weighing(b *Block) int64 {
 	n := int64(b.N)
 	for _, w := range b.Weight {
@@ -196,7 +198,8 @@ func weighing(b *Block) int64 {
 	return n
 }
 
-// highestColumn returns the largest index of sparse rows plus 1.
+// highestColumn returns the largest column index of the sparse rows plus 1, or 0 if there are
+// no entries.
 func highestColumn(b *Block) int {
 	high := int32(0)
 	for i := range b.N {
@@ -211,11 +214,11 @@ func highestColumn(b *Block) int {
 type Totals struct {
 	Rows    int64
 	Weight  float64
-	Label   Moments // of a NumberLabel
-	Classes int     // of a ClassLabel
+	Label   Moments // set for a NumberLabel
+	Classes int     // number of classes, for a ClassLabel
 }
 
-// Usable returns why rows with these totals cannot be trained on.
+// Usable returns an error if rows with the totals t cannot be trained on.
 func (c Columns) Usable(label LabelKind, t Totals) error {
 	immense := label == NumberLabel && !(finite(t.Label.Mean) && finite(t.Label.Squares))
 	switch {
@@ -237,7 +240,7 @@ func (c Columns) Usable(label LabelKind, t Totals) error {
 	return nil
 }
 
-// agree turns the looks of the shards into facts, or returns why rows are unusable.
+// agree computes facts from the merged look, or returns an error if the rows are unusable.
 func (t Table) agree(ctx *comqueue.ComContext) error {
 	s := surveyor.Get(ctx)
 	all, ok := wholeLook.Lookup(ctx)
@@ -313,7 +316,7 @@ func chooseColumns(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// begin makes the buffers of the window that begins at column lo.
+// begin prepares the buffers for the window that begins at column lo.
 func (s *survey) begin(ctx *comqueue.ComContext, lo int) {
 	s.window = sharding.Range{Lo: lo, Hi: min(lo+windowColumns, s.facts.Dim())}
 	width := s.window.Len()

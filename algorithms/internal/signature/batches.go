@@ -11,10 +11,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// maxBlock bounds the features of a block of rows.
+// maxBlock is the largest number of feature values in a block of rows.
 const maxBlock = 1 << 18
 
-// Batches reads batches of rows and makes the columns of a model's predictions for them, one
+// Batches reads batches of rows and builds the columns of a model's predictions for them, one
 // block of rows at a time.
 type Batches struct {
 	in      *Reader
@@ -24,8 +24,8 @@ type Batches struct {
 	first   int // number of the first row of the batch
 }
 
-// NewBatches returns a Batches for rows of a schema. bind finds the model's columns among those
-// of the rows.
+// NewBatches returns a Batches for rows with the schema rows and predictions with the columns
+// outputs. bind returns a Reader of the columns that the model reads.
 func NewBatches(rows engine.Schema, outputs []arrow.Field, bind func(l *model.Layout) (*Reader, error)) (*Batches, error) {
 	b := &Batches{outputs: arrow.NewSchema(outputs, nil)}
 	var names []string
@@ -44,7 +44,7 @@ func NewBatches(rows engine.Schema, outputs []arrow.Field, bind func(l *model.La
 	return b, nil
 }
 
-// Read is Reader.Read for a row of the current batch. The error names the row.
+// Read does what Reader.Read does, for row i of the current batch. Its error names the row.
 func (b *Batches) Read(i int) (p Point, ok bool, err error) {
 	b.cells.Read(i, b.row)
 	if p, ok, err = b.in.Read(b.row); err != nil {
@@ -53,8 +53,9 @@ func (b *Batches) Read(i int) (p Point, ok bool, err error) {
 	return p, ok, err
 }
 
-// Compute is model.Compute. It calls predict for one block after the other: predict appends the
-// columns of n rows of the batch, from row lo on. width is the number of features of a row.
+// Compute does the work of a model.Compute. It calls predict for one block after the other.
+// predict appends to out the predictions for the rows [lo, lo+n) of the batch. width is the
+// number of features of a row.
 func (b *Batches) Compute(c *engine.Context, first int, in engine.Batch, width int, predict func(out *batch.RecordBuilder, lo, n int) error) ([]columnar.Values, error) {
 	rows := arrowrows.Record(in)
 	out, err := batch.NewRecordBuilder(c.Allocator, b.outputs)

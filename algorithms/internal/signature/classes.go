@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Classes are the classes of a classifier as text, in the order of their values, and the type
-// of the label column. For a regression both are empty.
+// Classes has the classes of a classifier as text, in the order of their values, and the type
+// of the label column. For a regression, Type and Values are empty.
 type Classes struct {
 	Type   string   `json:"label_type"`
 	Values []string `json:"classes"`
@@ -27,8 +27,8 @@ func (c Classes) task() Task {
 	return Classification
 }
 
-// Check returns an error if there are fewer than least classes, or if type and classes
-// contradict each other. Classes may be bytes, which Cells does not take.
+// Check returns an error if there are fewer than least classes, or if Type and Values
+// contradict each other. Unlike Cells, it accepts classes of type binary.
 func (c Classes) Check(least int) error {
 	if len(c.Values) < least {
 		return fmt.Errorf("there are %d classes, want %d or more", len(c.Values), least)
@@ -55,7 +55,7 @@ func (c Classes) Check(least int) error {
 	return nil
 }
 
-// Append appends a class to a column of the labels' type, null for −1.
+// Append appends a class to a column of the labels' type. For class −1 it appends null.
 func (c Classes) Append(b array.Builder, class int) error {
 	if class < 0 {
 		batch.AppendNull(b)
@@ -64,8 +64,8 @@ func (c Classes) Append(b array.Builder, class int) error {
 	return batch.ParseInto(b, []byte(c.Values[class]))
 }
 
-// Setter returns a function that sets a cell to the value of a class, as in a row of the label
-// column. Class −1 gives null.
+// Setter returns a function that sets a cell to the value that a class has in the label column.
+// For class −1 it sets the cell to null.
 func (c Classes) Setter() (func(cell *model.Cell, class int), error) {
 	values, err := c.Cells()
 	if err != nil {
@@ -80,9 +80,9 @@ func (c Classes) Setter() (func(cell *model.Cell, class int), error) {
 	}, nil
 }
 
-// MatchDataset returns an error if the dataset of a model is of another kind or type than the
-// model's file. label is the type of labels in the dataset, nil for a regression. is says what
-// the model is.
+// MatchDataset returns an error if the dataset of a model and the model's file disagree on
+// whether the model is a classifier, or on the type of labels. label is the type of labels in
+// the dataset, or nil for a regression. The parameter is describes the model in the message.
 func (c Classes) MatchDataset(label arrow.DataType, is string) error {
 	switch {
 	case (c.Type != "") != (label != nil):
@@ -93,7 +93,8 @@ func (c Classes) MatchDataset(label arrow.DataType, is string) error {
 	return nil
 }
 
-// Match returns an error if the dataset of a model has another type of labels than its file.
+// Match returns an error if label, the type of labels in the dataset of a model, is not the
+// type in the model's file.
 func (c Classes) Match(label arrow.DataType) error {
 	if says := batch.TypeName(label); c.Type != says {
 		return fmt.Errorf("the model predicts labels of type %s, its dataset says %s", c.Type, says)
@@ -101,8 +102,9 @@ func (c Classes) Match(label arrow.DataType) error {
 	return nil
 }
 
-// Cells returns the value of each class, as in a row of the label column. It is an error if no
-// cell can have the type, if a class is not of the type, or if a class is there twice.
+// Cells returns the value that each class has in the label column. It returns an error if a
+// cell cannot hold the type, if a class is not a value of the type, or if two classes are
+// equal.
 func (c Classes) Cells() ([]model.Cell, error) {
 	dt, err := batch.ParseType(c.Type)
 	if err != nil {
@@ -124,7 +126,7 @@ func (c Classes) Cells() ([]model.Cell, error) {
 			return nil, fmt.Errorf("class %q: %w", text, err)
 		}
 	}
-	column := b.NewArray() // in memory of the garbage collector, to which the texts point
+	column := b.NewArray() // in garbage-collected memory, to which the texts in cells point
 	schema := arrow.NewSchema([]arrow.Field{field}, nil)
 	layout := model.NewLayout(LabelColumn)
 	if _, err := layout.Find(LabelColumn); err != nil {
@@ -142,8 +144,8 @@ func (c Classes) Cells() ([]model.Cell, error) {
 	return cells, nil
 }
 
-// ClassColumn returns the type of a column of class labels. It is an error if cells cannot hold
-// it.
+// ClassColumn returns the type of a column of class labels, or an error if cells cannot hold
+// the type.
 func ClassColumn(schema *arrow.Schema, name string) (arrow.DataType, error) {
 	i, err := batch.FindColumn(schema, name)
 	if err != nil {
@@ -154,7 +156,7 @@ func ClassColumn(schema *arrow.Schema, name string) (arrow.DataType, error) {
 	return label, err
 }
 
-// SetCell gives a cell the value of another cell, which is no vector.
+// SetCell sets *to to the value of *from, which must not be a vector or null.
 func SetCell(to, from *model.Cell) {
 	switch from.Kind {
 	case model.TextCell:

@@ -68,7 +68,8 @@ func TestClasses(t *testing.T) {
 	require.ErrorContains(t, signature.Classes{Type: "vector[2]", Values: []string{"a"}}.Check(1), "labels are vector[2]")
 }
 
-// TestCells: the cells of classes equal those read from a column of the classes.
+// TestCells requires that Cells returns the same cells as a Reader of a column with the
+// classes.
 func TestCells(t *testing.T) {
 	for _, c := range classesOfTypes {
 		require.NoError(t, c.Check(2), c.Type)
@@ -119,7 +120,7 @@ func TestBadClasses(t *testing.T) {
 		require.ErrorContains(t, err, text)
 	}
 	require.ErrorContains(t, signature.Classes{Type: "utf8", Values: []string{"a"}}.Check(2), "there are 1 classes, want 2 or more")
-	// Training refuses such labels.
+	// Training refuses binary labels, because Cells returns an error for them.
 	_, err := signature.Classes{Type: "binary", Values: []string{"YQ=="}}.Cells()
 	require.ErrorContains(t, err, "labels are binary: want numbers, bools, text or dates")
 }
@@ -130,7 +131,7 @@ func TestMatch(t *testing.T) {
 	require.EqualError(t, c.Match(arrow.BinaryTypes.String), "the model predicts labels of type int16, its dataset says utf8")
 }
 
-// stub is a model of a few bytes.
+// stub is a model that encodes to a few bytes, or fails to encode with err.
 type stub struct{ err error }
 
 func (stub) Kind() string                                { return "stub" }
@@ -138,8 +139,8 @@ func (stub) Inputs() []model.Input                       { return nil }
 func (m stub) Encode() ([]byte, error)                   { return []byte("bytes"), m.err }
 func (stub) Transform(d *engine.Dataset) *engine.Dataset { return d }
 
-// TestDatasets: Dataset makes the same rows from a model as a queue that closes with the model,
-// including the null label. The dataset tells the type of labels.
+// TestDatasets requires that Dataset makes the same rows of a model as a queue that is closed
+// by ModelCloser, including the null label, and that LabelType returns the type of the labels.
 func TestDatasets(t *testing.T) {
 	for _, label := range []arrow.DataType{nil, arrow.PrimitiveTypes.Int16, arrow.BinaryTypes.String} {
 		c, row := signature.Classes{}, "bytes\t\n"

@@ -10,13 +10,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Coded says how trees take features: null and NaN are missing values, and text becomes the
-// code of its category.
+// Coded says how trees read features: null and NaN are missing values, and a text is replaced
+// by the code of its category.
 type Coded struct {
-	Codes  []map[string]int32 // by feature: the codes of its categories, nil for numbers
-	Unseen float64            // the code of any other text
-	// Strict takes only text for categories. Without it numbers and bools are taken too,
-	// written as text.
+	Codes  []map[string]int32 // by feature: the codes of its categories; nil for a numeric feature
+	Unseen float64            // the code of a text that is not a category
+	// Strict makes numbers and bools an error in a categorical feature. Otherwise they are
+	// formatted as text.
 	Strict bool
 }
 
@@ -36,8 +36,8 @@ func CodesOf(categories [][]string) []map[string]int32 {
 	return codes
 }
 
-// CheckCoded is Check for one vector, or for columns with one feature each. A column of text
-// must have categories.
+// CheckCoded does what Check does, for inputs that BindCoded reads: one vector, or columns with
+// one feature each. A column of text must have categories.
 func (in Inputs) CheckCoded(dim int, categories [][]string) error {
 	return in.check(dim, func(dt arrow.DataType, j int) string {
 		switch {
@@ -52,8 +52,8 @@ func (in Inputs) CheckCoded(dim int, categories [][]string) error {
 	})
 }
 
-// BindCoded is Bind for one vector, or for columns with one feature each. The Reader reports
-// false for a vector that is null.
+// BindCoded does what Bind does, for one vector, or for columns with one feature each. c says
+// how features are read. For a vector that is null, Read returns false.
 func (in Inputs) BindCoded(l *model.Layout, o Override, dim int, c *Coded) (*Reader, error) {
 	r, err := in.Bind(l, o, dim)
 	if err == nil && r.joined >= 0 && len(r.names) != dim {
@@ -65,7 +65,7 @@ func (in Inputs) BindCoded(l *model.Layout, o Override, dim int, c *Coded) (*Rea
 	return r, err
 }
 
-// joinCoded reads columns with one feature each.
+// joinCoded reads columns with one feature each, as Coded says.
 func (r *Reader) joinCoded(row []model.Cell) (p Point, ok bool, err error) {
 	x := row[r.joined].MakeDense(r.dim)
 	for j, cell := range r.cells {

@@ -15,12 +15,12 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// LabelColumn is a column in the dataset of a classifier's model. Its type is that of the
-// labels, and its value is null. The model itself is in model.Column.
+// LabelColumn is the name of a column in the dataset of a classifier's model. The column has
+// the type of the labels, and its value is null. The model itself is in model.Column.
 const LabelColumn = "label"
 
-// modelSchema returns the schema of the one-row datasets of models. label is nil for
-// regressions.
+// modelSchema returns the schema of the one-row dataset of a model. label is the type of the
+// labels, or nil for a regression.
 func modelSchema(label arrow.DataType) *arrow.Schema {
 	fields := []arrow.Field{{Name: model.Column, Type: arrow.BinaryTypes.String}}
 	if label != nil {
@@ -29,8 +29,8 @@ func modelSchema(label arrow.DataType) *arrow.Schema {
 	return arrow.NewSchema(fields, nil)
 }
 
-// modelRow returns the row of such a dataset; the caller owns it. The file becomes part of it
-// without a copy, and must not be modified.
+// modelRow returns the row of such a dataset, which the caller owns. The row refers to the
+// memory of file, which must not be modified.
 func modelRow(schema *arrow.Schema, file []byte) arrow.Record {
 	ends := arrow.Int32Traits.CastToBytes([]int32{0, int32(len(file))})
 	data := array.NewData(arrow.BinaryTypes.String, 1, []*memory.Buffer{nil, memory.NewBufferBytes(ends), memory.NewBufferBytes(file)}, nil, 0, 0)
@@ -49,8 +49,8 @@ func modelRow(schema *arrow.Schema, file []byte) arrow.Record {
 	return row
 }
 
-// Closer outputs one row with the encoded model from finish. It has LabelColumn if label is not
-// nil.
+// Closer returns a closer that outputs one row with the encoded model that finish returns. The
+// row has LabelColumn if label is not nil.
 func Closer(label arrow.DataType, finish func(ctx *comqueue.ComContext) ([]byte, error)) comqueue.Closer {
 	schema := modelSchema(label)
 	return comqueue.OutputBatches(arrowrows.Schema(schema), func(ctx *comqueue.ComContext, emit func(engine.Batch) error) error {
@@ -64,7 +64,8 @@ func Closer(label arrow.DataType, finish func(ctx *comqueue.ComContext) ([]byte,
 	})
 }
 
-// ModelCloser is Closer for a model that is not encoded yet.
+// ModelCloser does what Closer does, for a finish that returns a model which is not encoded
+// yet.
 func ModelCloser(label arrow.DataType, finish func(ctx *comqueue.ComContext) (model.Model, error)) comqueue.Closer {
 	return Closer(label, func(ctx *comqueue.ComContext) ([]byte, error) {
 		m, err := finish(ctx)
@@ -75,9 +76,9 @@ func ModelCloser(label arrow.DataType, finish func(ctx *comqueue.ComContext) (mo
 	})
 }
 
-// Dataset makes a model a dataset of the job, like the one that training returns. For a
-// regression, which has no classes, it lacks LabelColumn. Mistakes are reported under the name
-// op.
+// Dataset adds a dataset to the job that contains the model m, like the dataset that training
+// returns. c has the model's classes; without classes, the dataset has no LabelColumn. Errors
+// are reported under the name op.
 func Dataset(op string, b *engine.Builder, c Classes, m model.Model) *engine.Dataset {
 	row, err := c.encodedRow(m)
 	if err != nil {
@@ -86,8 +87,8 @@ func Dataset(op string, b *engine.Builder, c Classes, m model.Model) *engine.Dat
 	return operators.FromBatches(b, []engine.Batch{arrowrows.Batch(row)}).Named(m.Kind() + " model")
 }
 
-// Dataset makes the model of a classifier a dataset of the job, like the one that training
-// returns.
+// Dataset adds a dataset to the job that contains the classifier m, like the dataset that
+// training returns.
 func (c Classes) Dataset(b *engine.Builder, m model.Model) *engine.Dataset {
 	return Dataset("model.Dataset", b, c, m)
 }
@@ -106,8 +107,9 @@ func (c Classes) encodedRow(m model.Model) (arrow.Record, error) {
 	return modelRow(modelSchema(label), file), nil
 }
 
-// LabelType returns the type of labels in the dataset of a model, nil for a regression. It is
-// also nil for another dataset, since model.ApplyRows reports that.
+// LabelType returns the type of labels in the dataset of a model, or nil for a regression. It
+// also returns nil for a dataset that does not contain a model; model.ApplyRows reports that
+// error.
 func LabelType(made *engine.Dataset) arrow.DataType {
 	if made == nil || made.Poisoned() || made.Schema().Index(LabelColumn) < 0 {
 		return nil
@@ -116,8 +118,9 @@ func LabelType(made *engine.Dataset) arrow.DataType {
 	return arrowrows.Arrow(made.Schema()).Field(i).Type
 }
 
-// ClassType is LabelType for classifiers: a dataset of a model without the type is an error.
-// For a dataset of no model it returns text.
+// ClassType returns the type of labels in the dataset of a classifier, or an error if the
+// dataset does not have it. For a dataset that does not contain a model it returns text;
+// model.Apply reports that error.
 func ClassType(made *engine.Dataset) (arrow.DataType, error) {
 	if made == nil || made.Poisoned() || made.Schema().Index(model.Column) < 0 {
 		return arrow.BinaryTypes.String, nil

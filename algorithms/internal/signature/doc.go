@@ -1,7 +1,8 @@
-// Package signature handles the columns that models read and add. For features it has their
-// description in a model's file, and the reader that prediction uses cell by cell. For labels
-// it has the classes in the type of their column, and the dataset that carries this type from
-// training to prediction. For predictions it has the operator and the cells that it adds.
+// Package signature handles the columns that models read and add. For features, it has their
+// description in a model's file, and the Reader that reads them from the cells of a row. For
+// labels, it has the classes as values of the label column's type, and the dataset that passes
+// this type from training to prediction. For predictions, it has the operator and the cells
+// that prediction adds.
 //
 //	m.inputs = signature.InputsOf(p.VectorCol, p.FeatureCols, schema, dim) // in training
 //	...
@@ -9,10 +10,11 @@
 //	...
 //	x, ok, err := in.Read(row) // for each row: a Point, dense or sparse
 //
-// Trees read with BindCoded, since their features may be missing values or categories. For them
-// Batches reads rows block by block.
+// Trees read features with BindCoded, since these may be missing or categorical. Batches reads
+// rows for trees block by block.
 //
-// A classifier's training gives one row with two columns: model.Column holds the encoded model,
-// and LabelColumn, which is null, has the type of the labels. Prediction is planned before
-// there is a model, so this column tells the type of the predictions.
+// The training of a classifier returns a dataset of one row with two columns: model.Column
+// holds the encoded model, and LabelColumn, whose value is null, has the type of the labels.
+// Prediction is planned before the model exists, so the plan takes the type of the predicted
+// classes from LabelColumn.
 package signature

@@ -11,13 +11,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Inputs are the columns that hold the features of a row: one vector, or numbers and vectors
-// that are concatenated.
+// Inputs are the columns that hold the features of a row: one column of vectors, or columns of
+// numbers and vectors that are concatenated.
 type Inputs []model.Input
 
-// InputsOf returns the columns that training read: the vector, the features, or the only vector
-// if neither is named. Training has found them in the schema. dim is the number of features; it
-// is noted where the type of a vector does not tell it.
+// InputsOf returns the columns that training read: the columns features, or the column vector,
+// or the only vector column of schema if neither is named. The columns must be in schema. dim
+// is the number of features; it becomes part of the type of a vector whose type has no length.
 func InputsOf(vector string, features []string, schema *arrow.Schema, dim int) Inputs {
 	if len(features) == 0 {
 		if vector == "" {
@@ -38,7 +38,8 @@ func InputsOf(vector string, features []string, schema *arrow.Schema, dim int) I
 	return in
 }
 
-// Check returns an error if the inputs contradict each other or the number of features.
+// Check returns an error if an input is not a number or a vector, or if the inputs do not have
+// dim features in all.
 func (in Inputs) Check(dim int) error {
 	return in.check(dim, func(dt arrow.DataType, _ int) string {
 		if batch.IsVector(dt) || batch.IsNumber(dt) {
@@ -48,8 +49,8 @@ func (in Inputs) Check(dim int) error {
 	})
 }
 
-// check is Check with another rule for types: refuse says what is wrong with the type of an
-// input, or returns "".
+// check does what Check does, with another rule for types: refuse returns what is wrong with
+// the type of input j, or "".
 func (in Inputs) check(dim int, refuse func(dt arrow.DataType, j int) string) error {
 	if len(in) == 0 {
 		return errors.New("the model reads no columns")
@@ -75,8 +76,9 @@ func (in Inputs) check(dim int, refuse func(dt arrow.DataType, j int) string) er
 	return nil
 }
 
-// CheckDim is Check for a model of dim features, which must be 1 or more. columns lists the
-// features that the model uses; nil means all. It returns how many the model uses.
+// CheckDim does what Check does, and also requires dim to be at least 1. columns lists the
+// features that the model uses; nil means all. CheckDim returns the number of features that the
+// model uses.
 func (in Inputs) CheckDim(dim int, columns []int32) (over int, err error) {
 	if dim < 1 || dim > batch.MaxDim {
 		return 0, fmt.Errorf("dim is %d: want 1 to %d", dim, batch.MaxDim)
@@ -90,7 +92,7 @@ func (in Inputs) CheckDim(dim int, columns []int32) (over int, err error) {
 	return len(columns), in.Check(dim)
 }
 
-// Width returns the number of features that an input gives.
+// Width returns the number of features that an input has.
 func Width(in model.Input) (int, error) {
 	dt, err := batch.ParseType(in.Type)
 	switch {
@@ -107,19 +109,19 @@ func Width(in model.Input) (int, error) {
 // IsVector reports whether the features are one vector.
 func (in Inputs) IsVector() bool { return in.Vector() != "" }
 
-// Vector returns the name of the vector column that holds all features, "" if columns are
-// joined.
+// Vector returns the name of the vector column that holds all features, or "" if several
+// columns are joined.
 func (in Inputs) Vector() string {
-	if len(in) == 1 && (in[0].Type[0] == 'v' || in[0].Type[0] == 's') { // such as vector[3], sparse[3]
+	if len(in) == 1 && (in[0].Type[0] == 'v' || in[0].Type[0] == 's') { // types such as vector[3] and sparse[3]
 		return in[0].Column
 	}
 	return ""
 }
 
-// Override holds the options of prediction about features.
+// Override holds the options of prediction that concern features.
 type Override struct {
-	// VectorCol or FeatureCols are read instead of the columns that training read. If both are
-	// empty, these are read.
+	// VectorCol or FeatureCols name the columns to read. If both are empty, the columns that
+	// training read are read.
 	VectorCol   string
 	FeatureCols []string
 	// Skip treats rows with a NaN or an infinity among their features like rows with a null.

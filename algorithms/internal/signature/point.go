@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Point is the features of a row. If Indices is nil it is dense. Otherwise it has the entries
-// that are not 0.
+// Point has the features of a row. If Indices is nil, Values has all features. Otherwise the
+// row is sparse, and the point has the entries that are not 0.
 type Point struct {
 	Indices []int32
 	Values  []float64
@@ -23,8 +23,8 @@ func Sparse(indices []int32, values []float64) Point {
 	return Point{indices, values}
 }
 
-// Place returns the index in columns of the feature of value q, −1 if it is not there. columns
-// ascend; nil stands for all features.
+// Place returns the index in columns of the feature to which Values[q] belongs, or −1 if
+// columns does not have the feature. columns must ascend; nil means all features.
 func (p Point) Place(q int, columns []int32) int {
 	j := q
 	if p.Indices != nil {
@@ -39,8 +39,9 @@ func (p Point) Place(q int, columns []int32) int {
 	return -1
 }
 
-// Fits reports whether a dense point has dim components, or a sparse one as many indices as
-// values, with indices that ascend from 0 to below dim.
+// Fits reports whether the point is a valid row of dim features. A dense point must have dim
+// values. A sparse point must have as many indices as values, and the indices must ascend and
+// be in 0..dim−1.
 func (p Point) Fits(dim int) bool {
 	if p.Indices == nil {
 		return len(p.Values) == dim
@@ -48,7 +49,7 @@ func (p Point) Fits(dim int) bool {
 	return p.Problem(dim) == ""
 }
 
-// Problem returns what is wrong with the indices of a sparse point of dim components, "" if
+// Problem returns what is wrong with the indices of a sparse point of dim features, or "" if
 // nothing is.
 func (p Point) Problem(dim int) string {
 	if len(p.Indices) != len(p.Values) {
@@ -60,10 +61,11 @@ func (p Point) Problem(dim int) string {
 	return ""
 }
 
-// Ascending reports whether indices ascend from 0 to below dim.
+// Ascending reports whether indices are strictly ascending and in 0..dim−1.
 func Ascending(indices []int32, dim int) bool { return OutOfOrder(indices, dim) == "" }
 
-// OutOfOrder describes the first index that does not ascend from 0 to below dim, "" if all do.
+// OutOfOrder describes the first index that is not above its predecessor or not in 0..dim−1. It
+// returns "" if there is none.
 func OutOfOrder(indices []int32, dim int) string {
 	last := int32(-1)
 	for _, j := range indices {

@@ -15,15 +15,15 @@ import (
 // "probability". A regression has no probabilities.
 type Names struct{ Prediction, Probability string }
 
-// OrDefault returns the names with defaults for empty ones.
+// OrDefault returns the names, with defaults for the empty ones.
 func (n Names) OrDefault() Names {
 	return Names{cmp.Or(n.Prediction, "prediction"), cmp.Or(n.Probability, "probability")}
 }
 
-// PredictOptions are the options of prediction of numbers or classes. The options of each such
-// estimator can be converted to them. VectorCol and FeatureCols are as in Override,
-// PredictionCol and ProbabilityCol as in Names. If Replace is set, new columns take the place
-// of columns of the same names, which are an error otherwise. Skip is as in Override.
+// PredictOptions are the options of prediction for estimators that predict numbers or classes.
+// The options of each such estimator can be converted to this type. VectorCol, FeatureCols and
+// Skip are as in Override; PredictionCol and ProbabilityCol are as in Names. If Replace is set,
+// new columns replace existing columns of the same names; otherwise such columns are an error.
 type PredictOptions struct {
 	VectorCol      string
 	FeatureCols    []string
@@ -33,15 +33,15 @@ type PredictOptions struct {
 	Skip           bool
 }
 
-// Override returns the options about features.
+// Override returns the options that concern features.
 func (o PredictOptions) Override() Override {
 	return Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip}
 }
 
 // Predict adds the operator that applies a model row by row and adds the columns of Outputs.
-// The dataset of the model says whether it predicts classes; if the model is of the other kind,
-// the job fails. with returns a decoded model as a Binder with the options, and the model's
-// classes.
+// made is the dataset of the model. Its LabelColumn says whether the model predicts classes; if
+// the model in it does not agree, the job fails. with returns the decoded model as a Binder
+// that applies the options, and the model's classes.
 func Predict[M any](caller, op string, d, made *engine.Dataset, o PredictOptions, decode func(file []byte) (M, error), with func(m M) (model.Binder, Classes)) *engine.Dataset {
 	if err := o.Override().Check(); err != nil {
 		return model.Refuse(model.BuilderOf(caller, d), caller, err)
@@ -66,13 +66,13 @@ func Predict[M any](caller, op string, d, made *engine.Dataset, o PredictOptions
 	})
 }
 
-// Scorer returns a model's prediction for a point: a number, or the number of a class. For
-// classes it also writes the probabilities. NaN or a negative class says that nothing can be
-// predicted.
+// Scorer returns a model's prediction for a point: a number, or the index of a class. For a
+// classifier it also writes the probability of each class. NaN or a negative index means that
+// there is no prediction.
 type Scorer func(x Point, probabilities []float64) float64
 
-// BindScorer returns the step of a model of dim features. The model predicts classes, or
-// numbers if there are none.
+// BindScorer returns the step of a model of dim features. The model predicts the classes c, or
+// numbers if c is empty.
 func (in Inputs) BindScorer(l *model.Layout, o Override, dim int, n Names, c Classes, score Scorer) (model.Step, error) {
 	r, err := in.Bind(l, o, dim)
 	if err != nil {
@@ -104,7 +104,7 @@ func (in Inputs) BindScorer(l *model.Layout, o Override, dim int, n Names, c Cla
 	}, nil
 }
 
-// CheckParams returns everything that is wrong with the columns of an estimator of labels.
+// CheckParams returns all errors in the column parameters of an estimator that learns labels.
 func CheckParams(label, vector string, features []string, n Names) (errs []error) {
 	if label == "" {
 		errs = append(errs, errors.New("LabelCol is empty: name the column of the labels"))
@@ -118,14 +118,14 @@ func CheckParams(label, vector string, features []string, n Names) (errs []error
 	return errs
 }
 
-// Predicted is the cells that prediction adds to a row. Any number of goroutines may use it,
-// each with a row of its own.
+// Predicted sets the cells that prediction adds to a row. Any number of goroutines may use it,
+// each with its own row.
 type Predicted struct {
-	prediction, probability int // probability is −1 for numbers
+	prediction, probability int // indices of cells; probability is −1 for a regression
 	classes                 []model.Cell
 }
 
-// BindNumber adds the cell of a regression's prediction to a layout.
+// BindNumber adds the cell of a number's prediction to a layout.
 func (n Names) BindNumber(l *model.Layout) *Predicted {
 	return &Predicted{prediction: l.Add(n.OrDefault().Prediction), probability: -1}
 }
@@ -140,7 +140,8 @@ func (n Names) BindClasses(l *model.Layout, c Classes) (*Predicted, error) {
 	return &Predicted{l.Add(n.Prediction), l.Add(n.Probability), classes}, nil
 }
 
-// bind adds the cells of a prediction: of a class, or of a number if there are no classes.
+// bind adds the cells for the prediction of a class, or the cell for the prediction of a number
+// if c is empty.
 func (n Names) bind(l *model.Layout, c Classes) (*Predicted, error) {
 	if c.Type == "" {
 		return n.BindNumber(l), nil
@@ -148,7 +149,7 @@ func (n Names) bind(l *model.Layout, c Classes) (*Predicted, error) {
 	return n.BindClasses(l, c)
 }
 
-// SetNull says that a row has no prediction.
+// SetNull sets the cells that prediction adds to null.
 func (p *Predicted) SetNull(row []model.Cell) {
 	row[p.prediction].SetNull()
 	if p.probability >= 0 {
@@ -159,13 +160,13 @@ func (p *Predicted) SetNull(row []model.Cell) {
 // SetNumber sets the number that is predicted for a row.
 func (p *Predicted) SetNumber(row []model.Cell, v float64) { row[p.prediction].SetFloat(v) }
 
-// SetClass sets the class that is predicted for a row, by its number among the classes.
+// SetClass sets the class that is predicted for a row. class is its index among the classes.
 func (p *Predicted) SetClass(row []model.Cell, class int) {
 	SetCell(&row[p.prediction], &p.classes[class])
 }
 
-// Probabilities returns the vector in a row to which the caller writes the probability of each
-// class.
+// Probabilities returns the vector in a row to which the caller must write the probability of
+// each class.
 func (p *Predicted) Probabilities(row []model.Cell) []float64 {
 	return row[p.probability].MakeDense(len(p.classes))
 }

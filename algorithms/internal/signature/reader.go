@@ -7,19 +7,19 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Reader reads points from the cells of rows. Any number of goroutines may use it, each with a
-// row of its own.
+// Reader reads points from the cells of rows. Any number of goroutines may use it, each with
+// its own row.
 type Reader struct {
 	names  []string
 	cells  []int
-	joined int // cell of the components of several columns, -1 for one vector
+	joined int // cell in which several columns are concatenated; −1 for one vector
 	dim    int
 	skip   bool
-	coded  *Coded // set if features may be missing values or categories
+	coded  *Coded // how coded features are read; nil unless BindCoded returned the Reader
 }
 
-// Bind finds the columns in a layout, or those of the override if it names any. Check must have
-// passed for the inputs.
+// Bind returns a Reader of the columns in a layout. It reads the columns of the override if
+// that names any, else the columns in. Check must have returned no error for the inputs.
 func (in Inputs) Bind(l *model.Layout, o Override, dim int) (*Reader, error) {
 	r := &Reader{names: o.FeatureCols, joined: -1, dim: dim, skip: o.Skip}
 	if o.VectorCol != "" {
@@ -43,15 +43,15 @@ func (in Inputs) Bind(l *model.Layout, o Override, dim int) (*Reader, error) {
 	return r, nil
 }
 
-// Vector returns the first column, and whether the features are one vector.
+// Vector returns the name of the first column, and whether the features are one vector.
 func (r *Reader) Vector() (column string, is bool) { return r.names[0], r.joined < 0 }
 
-// Name returns the first column, for messages about a point.
+// Name returns the name of the first column, for messages about a point.
 func (r *Reader) Name() string { return r.names[0] }
 
-// Read returns the features of a row, as views of its cells. ok is false if one of them is
-// null, or, with Skip, NaN or infinite. It allocates nothing once the row's cells have had
-// their largest size. The error names the column.
+// Read returns the features of a row, as views of its cells. ok is false if a feature is null
+// or, with Skip, NaN or infinite. Read does not allocate memory if the same row was used before
+// for vectors of the same size. The error names the column.
 func (r *Reader) Read(row []model.Cell) (p Point, ok bool, err error) {
 	if r.coded != nil && r.joined >= 0 {
 		return r.joinCoded(row)
@@ -132,7 +132,7 @@ func (r *Reader) otherDim(d int) error {
 	return fmt.Errorf("column %q has %d components, the model was trained on %d", r.names[0], d, r.dim)
 }
 
-// refuse returns the error for a value that is NaN or infinite, nil with Skip.
+// refuse returns the error about a value that is NaN or infinite, or nil with Skip.
 func (r *Reader) refuse(format string, a ...any) error {
 	if r.skip {
 		return nil

@@ -35,7 +35,7 @@ func TestInputsCheck(t *testing.T) {
 	good := signature.Inputs{{Column: "a", Type: "float32"}, {Column: "v", Type: "vector[2]"}, {Column: "n", Type: "uint8"}}
 	require.NoError(t, good.Check(4))
 	require.NoError(t, signature.Inputs{{Column: "v", Type: "sparse[7]"}}.Check(7))
-	require.NoError(t, signature.Inputs{{Column: "b", Type: "bool"}, {Column: "i", Type: "int8"}}.Check(2), "training takes bools")
+	require.NoError(t, signature.Inputs{{Column: "b", Type: "bool"}, {Column: "i", Type: "int8"}}.Check(2), "inputs may be bools, as in training")
 	for text, in := range map[string]signature.Inputs{
 		"reads have 4 components, and there are 5 features": good,
 		"the model reads no columns":                        nil,
@@ -44,7 +44,7 @@ func TestInputsCheck(t *testing.T) {
 	} {
 		require.ErrorContains(t, in.Check(5), text)
 	}
-	require.Error(t, signature.Inputs{}.Check(0), "no features are no model")
+	require.Error(t, signature.Inputs{}.Check(0), "a model without inputs must be refused")
 }
 
 func TestOverrideCheck(t *testing.T) {
@@ -54,7 +54,8 @@ func TestOverrideCheck(t *testing.T) {
 	require.ErrorContains(t, signature.Override{VectorCol: "v", FeatureCols: []string{"a"}}.Check(), "both VectorCol and FeatureCols are set")
 }
 
-// read binds inputs to rows with the columns v, w, a and b, and reads a row of such cells.
+// read binds inputs to rows with the columns v, w, a and b, and reads a row whose cells the
+// function set has filled.
 func read(t *testing.T, in signature.Inputs, o signature.Override, dim int, set func(v, w, a, b *model.Cell)) (signature.Point, bool, error) {
 	t.Helper()
 	layout := model.NewLayout("v", "w", "a", "b")
@@ -109,7 +110,7 @@ func TestReader(t *testing.T) {
 	x, ok, err := read(t, sparse, signature.Override{}, 3, func(v, _, _, _ *model.Cell) { v.SetSparse(3, nil, nil) })
 	require.NoError(t, err)
 	require.True(t, ok)
-	require.NotNil(t, x.Indices, "a sparse row without entries is no dense row of no features")
+	require.NotNil(t, x.Indices, "a sparse row without entries must not look like a dense row")
 	require.True(t, x.Fits(3))
 }
 
@@ -146,8 +147,8 @@ func TestReaderRefuses(t *testing.T) {
 	}
 }
 
-// TestReaderSkips: Skip treats NaN and infinities like nulls, but not rows that do not fit the
-// model.
+// TestReaderSkips requires that Skip treats NaN and infinities like nulls. Rows that do not fit
+// the model must still be errors.
 func TestReaderSkips(t *testing.T) {
 	skip := signature.Override{Skip: true}
 	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
@@ -181,7 +182,8 @@ func TestFits(t *testing.T) {
 	require.True(t, signature.Ascending([]int32{0, 1, 2}, 3))
 }
 
-// TestReaderCoded: trees take missing values, and categories as codes.
+// TestReaderCoded requires that BindCoded reads missing values as NaN and categories as their
+// codes.
 func TestReaderCoded(t *testing.T) {
 	in := signature.Inputs{{Column: "a", Type: "utf8"}, {Column: "b", Type: "float64"}}
 	categories := [][]string{{"x", "7"}, nil}

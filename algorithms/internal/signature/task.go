@@ -8,7 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// Task says what an estimator predicts that can predict either numbers or classes.
+// Task selects what an estimator predicts: numbers or classes. It is for estimators that can
+// predict either.
 type Task int
 
 // The tasks.
@@ -28,8 +29,8 @@ func (t Task) MarshalText() ([]byte, error) { return tasks.Text(t) }
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
 func (t *Task) UnmarshalText(text []byte) error { return tasks.Parse(t, text) }
 
-// Check returns an error if the number of classes does not suit the task. A classification has
-// two classes, or, if more is set, two or more. A regression has none.
+// Check returns an error if the number of classes does not fit the task. A classification must
+// have two classes, or two or more if more is set. A regression must have none.
 func (t Task) Check(c Classes, more bool) error {
 	n, want := len(c.Values), "2"
 	if more {
@@ -49,7 +50,7 @@ func (t Task) Check(c Classes, more bool) error {
 	return err
 }
 
-// Predicts returns what is predicted, with the usual names of columns.
+// Predicts returns a description of the prediction, with the default names of columns.
 func (t Task) Predicts() model.Prediction {
 	p := model.Prediction{Column: Names{}.OrDefault().Prediction, Scores: Names{}.OrDefault().Probability}
 	if t == Classification {

@@ -11,12 +11,12 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// divergingRuns is the counter of trainings whose parameters grew without end.
+// divergingRuns is the name of the counter of trainings whose parameters grew without bound.
 const divergingRuns = "warnings: training diverges, no optimum"
 
-// WarnOfDivergence passes the models of a training on. It counts a warning for each model whose
-// summary says that training ended because parameters grew without end. diverging is the name
-// of this end in summaries.
+// WarnOfDivergence returns made, the models of a training, unchanged. It counts a warning for
+// each model whose summary says that training ended because parameters grew without bound.
+// diverging is the value of Reason in such summaries.
 func WarnOfDivergence(op string, made *engine.Dataset, diverging string) *engine.Dataset {
 	if made.Poisoned() {
 		return made

@@ -1,11 +1,12 @@
-// Package treecode encodes trees, to send them between subtasks and to keep them between
-// supersteps. The form is: the length of what follows, in 8 bytes; the numbers of nodes, of
-// words of sets and of values; the nodes; the words; the values. Integers are varints. So are
-// numbers: most are whole or float32 values, whose low bits are 0. A node takes some 30 bytes,
-// values included; in memory it takes 80. Output and Weight are not encoded.
+// Package treecode encodes trees as bytes, for sending them between subtasks and for storing
+// them between supersteps. The encoding is: the length of the rest, in 8 bytes; the numbers of
+// nodes, of words of sets and of values; the nodes; the words; the values. Integers are encoded
+// as varints. Floating-point numbers are encoded as varints of their reversed bytes: most of
+// them are integers or float32 values, whose low bits are 0. A node takes about 30 bytes,
+// including values; in memory it takes 80. The Output and the Weight of a tree are not encoded.
 //
-// Read checks that the bytes are complete, and takes memory in proportion to them. It does not
-// check that the tree is consistent.
+// Read checks that the bytes are complete. It allocates memory in proportion to the number of
+// bytes, even if they are damaged. It does not check that the tree is consistent.
 package treecode
 
 import (
@@ -18,13 +19,14 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// ErrCut is the error of bytes that are too short or too long for a tree.
+// ErrCut is the error about bytes that are too short or too long for a tree.
 var ErrCut = errors.New("the bytes of a tree are cut short, or are not those of a tree")
 
-// plainLeaf is written in place of the flags of a node that has only value, cover and count.
+// plainLeaf is written instead of the flags of a node that has only a value, a cover and a
+// count.
 const plainLeaf = 1 << 6
 
-// Append appends a tree.
+// Append appends the encoding of t to dst.
 func Append(dst []byte, t *tree.Tree) []byte {
 	begin := len(dst)
 	dst = append(dst, make([]byte, 8)...)
@@ -61,8 +63,7 @@ func appendNumber(dst []byte, v float64) []byte {
 	return binary.AppendUvarint(dst, bits.ReverseBytes64(math.Float64bits(v)))
 }
 
-// Cut returns the bytes of the first tree that Append wrote to src, without their length, and
-// the rest of src.
+// Cut returns the encoding of the first tree in src, without its length, and the rest of src.
 func Cut(src []byte) (text, rest []byte, err error) {
 	if len(src) < 8 {
 		return nil, nil, ErrCut
@@ -74,7 +75,7 @@ func Cut(src []byte) (text, rest []byte, err error) {
 	return src[:n], src[n:], nil
 }
 
-// reading has the bytes of a tree that are still to be read. bad is set once they were too
+// reading has the bytes of a tree that have not been read yet. bad is set if the bytes were too
 // short.
 type reading struct {
 	text []byte
@@ -100,7 +101,8 @@ func (r *reading) number() float64 {
 	return math.Float64frombits(bits.ReverseBytes64(r.integer()))
 }
 
-// size reads a number of elements that take at least each bytes.
+// size reads a number of elements. If the remaining bytes are fewer than each times this
+// number, it sets bad and returns 0.
 func (r *reading) size(each uint64) int {
 	n := r.integer()
 	if n > uint64(len(r.text))/each {
@@ -110,8 +112,8 @@ func (r *reading) size(each uint64) int {
 	return int(n)
 }
 
-// Read reads the first tree that Append wrote to src into t, whose memory it reuses, and
-// returns the rest of src. It sets the weight to 1.
+// Read decodes the first tree in src into t, whose memory it reuses, and returns the rest of
+// src. It sets the weight of the tree to 1.
 func Read(src []byte, t *tree.Tree) (rest []byte, err error) {
 	text, rest, err := Cut(src)
 	if err != nil {
@@ -146,7 +148,8 @@ func Read(src []byte, t *tree.Tree) (rest []byte, err error) {
 	return rest, nil
 }
 
-// sized returns a slice of n elements with arbitrary contents, which reuses s; nil for n = 0.
+// sized returns a slice of n elements with arbitrary contents, or nil if n is 0. It reuses the
+// memory of s.
 func sized[T any](s []T, n int) []T {
 	if n == 0 {
 		return nil

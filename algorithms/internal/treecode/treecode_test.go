@@ -12,7 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// odd returns an inconsistent tree with every kind of number.
+// odd returns an inconsistent tree with unusual numbers, such as NaN, −0 and the largest
+// integers.
 func odd() tree.Tree {
 	return tree.Tree{
 		Nodes: []tree.Node{
@@ -26,19 +27,19 @@ func odd() tree.Tree {
 func TestTreesAreReadAsTheyWere(t *testing.T) {
 	want := odd()
 	data := Append([]byte("before"), &want)
-	got := tree.Tree{Nodes: make([]tree.Node, 9), Values: make([]float64, 1)} // used memory
+	got := tree.Tree{Nodes: make([]tree.Node, 9), Values: make([]float64, 1)} // Read must overwrite the contents
 	rest, err := Read(append(data[6:], 9), &got)
 	require.NoError(t, err)
 	require.Equal(t, []byte{9}, rest)
-	require.Equal(t, fmt.Sprintf("%v", want), fmt.Sprintf("%v", got)) // text distinguishes −0 from 0
+	require.Equal(t, fmt.Sprintf("%v", want), fmt.Sprintf("%v", got)) // the formatted text distinguishes −0 from 0
 	text, rest, err := Cut(append(data[6:], 9))
 	require.NoError(t, err)
 	require.Equal(t, []byte{9}, rest)
 	require.Equal(t, data[14:], text)
 }
 
-// Bytes that end too early are an error, also if their length agrees with that. Bytes that end
-// too late are an error too.
+// TestTreesThatAreCutShort requires an error for bytes that end too early, even if their length
+// field agrees, and for bytes that end too late.
 func TestTreesThatAreCutShort(t *testing.T) {
 	from := odd()
 	data := Append(nil, &from)
@@ -57,7 +58,8 @@ func TestTreesThatAreCutShort(t *testing.T) {
 	require.ErrorIs(t, err, ErrCut)
 }
 
-// FuzzRead: any bytes are an error or a tree that can be written and read again.
+// FuzzRead requires that Read returns an error for any bytes, or a tree that can be encoded and
+// decoded again.
 func FuzzRead(f *testing.F) {
 	from := odd()
 	f.Add(Append(nil, &from))

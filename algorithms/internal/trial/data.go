@@ -21,7 +21,7 @@ func Sparse(x []float64) (indices []int32, values []float64) {
 	return indices, values
 }
 
-// Lines reads a file of testdata.
+// Lines returns the lines of a file in testdata.
 func Lines(t testing.TB, name string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
@@ -29,7 +29,7 @@ func Lines(t testing.TB, name string) []string {
 	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }
 
-// JSON reads a JSON file of testdata.
+// JSON returns the decoded contents of a JSON file in testdata.
 func JSON[T any](t testing.TB, name string) (all T) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
@@ -46,8 +46,8 @@ func Number(t testing.TB, text string) float64 {
 	return v
 }
 
-// Fields returns the table of lines of numbers. Field label is the label; the features are
-// the fields from first up to it.
+// Fields parses lines of numbers into a table. The fields [first, label) of a line are the
+// features, and the field label is the label.
 func Fields(t testing.TB, lines []string, separator string, first, label int) Table {
 	t.Helper()
 	table := Table{N: len(lines), D: label - first}
@@ -61,8 +61,8 @@ func Fields(t testing.TB, lines []string, separator string, first, label int) Ta
 	return table
 }
 
-// Heart reads heart_scale of testdata: two classes, −1 and 1, of 13 features, given by index
-// and value.
+// Heart returns heart_scale from testdata: rows of 13 features, in LibSVM's format of index and
+// value, with the labels −1 and 1.
 func Heart(t testing.TB) Table {
 	t.Helper()
 	table := Table{D: 13}
@@ -78,7 +78,7 @@ func Heart(t testing.TB) Table {
 	return table
 }
 
-// Iris reads iris.csv of testdata: four measurements of flowers of three species.
+// Iris returns iris.csv from testdata: four measurements of flowers of three species.
 func Iris(t testing.TB) Table {
 	t.Helper()
 	table := Table{D: 4}
@@ -92,8 +92,8 @@ func Iris(t testing.TB) Table {
 	return table
 }
 
-// Cancer reads breast-cancer-wisconsin.csv of testdata without the lines that lack a value:
-// nine features, and two classes, 2 and 4.
+// Cancer returns breast-cancer-wisconsin.csv from testdata, without the lines that lack a
+// value: nine features, and the labels 2 and 4.
 func Cancer(t testing.TB) Table {
 	t.Helper()
 	var whole []string
@@ -105,8 +105,8 @@ func Cancer(t testing.TB) Table {
 	return Fields(t, whole, ",", 0, 9)
 }
 
-// Abalone reads the first n rows of abalone.csv of testdata without the sex: seven
-// measurements and the number of rings.
+// Abalone returns the first n rows of abalone.csv from testdata, without the column of the sex:
+// seven measurements, and the number of rings as label.
 func Abalone(t testing.TB, n int) Table {
 	t.Helper()
 	return Fields(t, Lines(t, "abalone.csv")[:n], ",", 1, 8)

@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Train runs a job of the training that build adds and returns the model. modelOf is ModelOf
-// of the model's package.
+// Train runs a job with the training that build adds, and returns the model. modelOf is the
+// function ModelOf of the model's package.
 func Train[M any](t testing.TB, build func(b *engine.Builder) *engine.Dataset, modelOf func(r *engine.Result, name string) (M, error), options ...engine.Option) M {
 	t.Helper()
 	r := Run(t, func(b *engine.Builder) { engine.Collect(build(b), "model") }, options...)
@@ -22,16 +22,15 @@ func Train[M any](t testing.TB, build func(b *engine.Builder) *engine.Dataset, m
 	return m
 }
 
-// Savable is a model with a Save of its own.
+// Savable is a model with a method Save.
 type Savable interface {
 	model.Model
 	Save(path string) error
 }
 
-// ModelFile asserts that a model of version 1, read from its file, encodes to the same file.
-// It also asserts that a file is refused where it is missing, cut off anywhere, altered by
-// writing b in place of a, of a newer version or of another kind. It returns the model that
-// was read.
+// ModelFile requires that a model of version 1, read from its file, encodes to the same file.
+// It also requires an error for a file that is missing, truncated at any length, altered by
+// replacing a by b, of a newer version, or of another kind. It returns the model that was read.
 func ModelFile[M Savable](t testing.TB, m M, load func(path string) (M, error), decode func(file []byte) (M, error), a, b string) M {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "model.json")
@@ -63,7 +62,7 @@ func ModelFile[M Savable](t testing.TB, m M, load func(path string) (M, error), 
 		_, err := decode([]byte(strings.Replace(string(file), a, b, 1)))
 		return err
 	}
-	require.NoError(t, altered(`"payload":`, `"payload": `), "blanks are no alteration")
+	require.NoError(t, altered(`"payload":`, `"payload": `), "added blanks must not be an error")
 	require.ErrorContains(t, altered(a, b), "checksum")
 	newer := altered(`"version":1`, `"version":2`)
 	require.ErrorContains(t, newer, "reads up to version 1")
@@ -72,15 +71,16 @@ func ModelFile[M Savable](t testing.TB, m M, load func(path string) (M, error), 
 	return back
 }
 
-// Predictor is a model that predicts a number, or the number of a class, for a row.
+// Predictor is a model that predicts a number, or the index of a class, for a row.
 type Predictor[T comparable] interface {
 	model.Binder
 	Predict(x []float64) T
 	PredictSparse(indices []int32, values []float64) T
 }
 
-// Concurrently asserts that a model predicts the same for the rows of a table in four
-// goroutines at once. The model is fresh from its file, so their first calls prepare it.
+// Concurrently requires that four goroutines at once get the same predictions for the rows of a
+// table as one goroutine. The model is newly decoded, so the first calls of the goroutines run
+// its lazy initialisation.
 func Concurrently[M Predictor[T], T comparable](t testing.TB, m M, decode func(file []byte) (M, error), table Table) {
 	t.Helper()
 	file, err := m.Encode()
@@ -105,9 +105,9 @@ func Concurrently[M Predictor[T], T comparable](t testing.TB, m M, decode func(f
 	}
 }
 
-// SamePredictions trains a stage on the columns "features" and "label" of a table, and
-// asserts that all ways of prediction agree: the operator, applied by the stage and by the
-// model; the methods of the model; and the bound step, in three goroutines at once.
+// SamePredictions trains a stage on the columns "features" and "label" of a table. It requires
+// that all ways of prediction agree: the operator, added by the stage and by the model; and the
+// methods and the bound step of the model, in three goroutines at once.
 func SamePredictions[M Predictor[float64]](t *testing.T, table Table, stage model.Stage, modelOf func(r *engine.Result, name string) (M, error)) {
 	t.Helper()
 	r := Run(t, func(b *engine.Builder) {
@@ -149,8 +149,8 @@ func SamePredictions[M Predictor[float64]](t *testing.T, table Table, stage mode
 	all.Wait()
 }
 
-// Step binds a model to rows of the column "features" and returns a function that runs it on
-// the row x.
+// Step binds a model to rows with the column "features", and returns a function that runs the
+// bound step on the row x.
 func Step(t testing.TB, m model.Binder, x []float64) func() {
 	t.Helper()
 	layout := model.NewLayout("features")

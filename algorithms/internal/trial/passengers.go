@@ -1,6 +1,6 @@
 package trial
 
-// Passenger is a row for training, with columns of all types, some of them with nulls.
+// Passenger is a row for training, with columns of several types. Age and Sex may be null.
 type Passenger struct {
 	Age    *float64 `column:"age"`
 	Fare   float64  `column:"fare"`
@@ -14,7 +14,8 @@ type Passenger struct {
 	Degree float64  `column:"degree"`
 }
 
-// Passengers returns rows with missing values, made of a fixed sequence.
+// Passengers returns n rows with missing values. They are pseudorandom, but the same in every
+// call.
 func Passengers(n int) []Passenger {
 	state := uint64(7)
 	draw := func() float64 {
@@ -45,7 +46,7 @@ func Passengers(n int) []Passenger {
 	return rows
 }
 
-// Cells returns the values of a passenger by column.
+// Cells returns the values of a passenger by column name.
 func (p Passenger) Cells() map[string]any {
 	row := map[string]any{"age": nil, "sex": nil, "fare": p.Fare, "deck": p.Deck, "alone": p.Alone,
 		"lived": p.Lived, "class": p.Class, "rank": p.Rank, "price": p.Price, "degree": p.Degree}

@@ -14,9 +14,9 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// Try runs what build adds to a job, with broadcast objects checked, over 8 shards unless
-// the options say otherwise. The caller releases the result. The test fails where memory is
-// still allocated after that.
+// Try runs a job with what build adds. It checks that broadcast objects are not modified, and
+// uses 8 shards unless the options say otherwise. The caller must release the result. When the
+// test ends, it fails if Arrow memory is still allocated.
 func Try(t testing.TB, build func(b *engine.Builder), options ...engine.Option) (*engine.Result, error) {
 	t.Helper()
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
@@ -29,7 +29,8 @@ func Try(t testing.TB, build func(b *engine.Builder), options ...engine.Option) 
 	return engine.Run(context.Background(), job, struct{}{}, options...)
 }
 
-// Run is Try of a job that succeeds; the result is released when the test ends.
+// Run does what Try does, for a job that must succeed. The result is released when the test
+// ends.
 func Run(t testing.TB, build func(b *engine.Builder), options ...engine.Option) *engine.Result {
 	t.Helper()
 	r, err := Try(t, build, options...)
@@ -38,8 +39,8 @@ func Run(t testing.TB, build func(b *engine.Builder), options ...engine.Option) 
 	return r
 }
 
-// Fails asserts that the job fails with an error that contains each of the texts, and
-// returns the error.
+// Fails requires that the job fails with an error that contains each of the texts, and returns
+// the error.
 func Fails(t testing.TB, build func(b *engine.Builder), texts ...string) error {
 	t.Helper()
 	r, err := Try(t, build)
@@ -53,20 +54,21 @@ func Fails(t testing.TB, build func(b *engine.Builder), texts ...string) error {
 	return err
 }
 
-// place is where SameBits runs a job: the parallelism, the number of workers and the rows of
-// a batch. 0 workers mean a single process.
+// place has the options with which SameBits runs a job: the parallelism, the number of workers,
+// and the number of rows of a batch. 0 workers mean that the job runs in a single process.
 type place struct{ p, workers, batch int }
 
-// SameBits runs what build adds to a job at each of places. It asserts that all collected
-// rows have the same bits, and so have all values that the named queues reported.
+// SameBits runs a job with what build adds, once for each of places. It requires that all runs
+// give the same bits, both in the collected rows and in the values that the named queues
+// reported.
 func SameBits(t *testing.T, build func(b *engine.Builder), queues ...string) {
 	t.Helper()
 	sameBits(t, build, false, queues)
 }
 
-// SameBitsOfState is SameBits with two additions. In all runs but the first, queues forget
-// between supersteps whatever is not under a kept key. In further runs, queues are cut after
-// supersteps and resume at another parallelism.
+// SameBitsOfState does what SameBits does, and more. In all runs except the first, queues
+// discard between supersteps all objects that are not under a kept key. In further runs, queues
+// are stopped after supersteps and resume at another parallelism.
 func SameBitsOfState(t *testing.T, build func(b *engine.Builder), queues ...string) {
 	t.Helper()
 	first := sameBits(t, build, true, queues)
@@ -79,7 +81,7 @@ func SameBitsOfState(t *testing.T, build func(b *engine.Builder), queues ...stri
 // outcome is the result of a run.
 type outcome struct {
 	text       string
-	supersteps int // of its longest queue
+	supersteps int // number of supersteps of the longest queue
 }
 
 func sameBits(t *testing.T, build func(b *engine.Builder), forget bool, queues []string) (first outcome) {
@@ -99,7 +101,8 @@ func sameBits(t *testing.T, build func(b *engine.Builder), forget bool, queues [
 	return first
 }
 
-// Print writes all collected rows, and the values that queues reported, with every bit.
+// Print returns all collected rows, and the values that the named queues reported, as text that
+// distinguishes all bits.
 func Print(t testing.TB, r *engine.Result, queues ...string) string {
 	t.Helper()
 	var out strings.Builder

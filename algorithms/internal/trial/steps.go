@@ -12,12 +12,13 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// StepAllocations requires that a superstep of training makes fewer allocations than below.
-// It compares a training of many supersteps with one of few. The Go runtime adds allocations
-// at random, and more on a busy machine, so the least of up to twelve runs of each counts.
-// The growth of lists of reported values is included. train adds a training of a number of
-// supersteps, collected as "model". apart takes the result and returns the allocations that
-// are not the supersteps' own, as Encoding does.
+// StepAllocations requires that the number of allocations of a superstep of training is less
+// than the parameter below. It compares a training of many supersteps with a training of few
+// supersteps. The Go runtime adds allocations at random, and more on a busy machine, so the
+// minimum of up to twelve runs of each training counts. The growth of lists of reported values
+// is included. train adds a training of the given number of supersteps, which is collected as
+// "model". The function apart returns the number of allocations of a run that are not to be
+// counted, such as the allocations that Encoding returns.
 func StepAllocations(t testing.TB, below float64, few, many int, train func(b *engine.Builder, steps int) *engine.Dataset, apart func(r *engine.Result, steps int) float64) {
 	t.Helper()
 	mallocs := func(steps int) float64 {
@@ -42,8 +43,8 @@ func StepAllocations(t testing.TB, below float64, few, many int, train func(b *e
 	require.Less(t, perStep, below, "allocations per superstep")
 }
 
-// Encoding returns the allocations of writing a model's file. They grow with the record of
-// its training.
+// Encoding returns the number of allocations of encoding a model's file. It grows with the
+// length of the training record in the file.
 func Encoding(m model.Model) float64 {
 	return testing.AllocsPerRun(3, func() {
 		if _, err := m.Encode(); err != nil {

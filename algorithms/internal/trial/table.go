@@ -14,15 +14,15 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Table is rows of features, with or without labels, weights and offsets.
+// Table has rows of features, with or without labels, weights and offsets.
 type Table struct {
 	N, D   int
 	X      []float64 // row-major N×D
-	Label  []float64 // nil: none
-	Words  []string  // labels that are text, in place of Label
-	Weight []float64 // nil: none
-	Offset []float64 // nil: none
-	Sparse bool      // give the features as sparse[D], without the zeros
+	Label  []float64 // nil if there are no labels that are numbers
+	Words  []string  // labels that are text; nil if there are none
+	Weight []float64 // nil if there are no weights
+	Offset []float64 // nil if there are no offsets
+	Sparse bool      // whether Dataset has the features as sparse[D], without the zeros
 }
 
 // TableOf returns a table of the given rows.
@@ -38,8 +38,8 @@ func TableOf(label []float64, rows ...[]float64) Table {
 // Row returns the features of row i.
 func (t Table) Row(i int) []float64 { return t.X[i*t.D : (i+1)*t.D] }
 
-// Wild returns n rows of d features with magnitudes from 1e-8 to 1e16. So their sums depend
-// on the order of additions. Labels are 0 and 1, and weights are below 3.
+// Wild returns n rows of d features with magnitudes from 1e-8 to 1e16, so that rounded sums
+// depend on the order of additions. Labels are 0 and 1, and weights are below 3.
 func Wild(n, d int) Table {
 	t := Table{N: n, D: d}
 	r := sharding.NewRandom(7, "wild", 0, 0)
@@ -72,13 +72,13 @@ func Gaussian(seed uint64, n, d int) Table {
 	return t
 }
 
-// Dataset adds the table to a job, with the columns "id", "features", and "label",
-// "weight" and "offset" where the table has them.
+// Dataset adds the table to a job, with the columns "id" and "features", and with the columns
+// "label", "weight" and "offset" if the table has them.
 func (t Table) Dataset(b *engine.Builder) *engine.Dataset {
 	return arrowbridge.FromRecords(b, []arrow.Record{t.Record()})
 }
 
-// Record returns the table as a batch in garbage-collected memory: it need not be released.
+// Record returns the table as a batch in garbage-collected memory, which need not be released.
 func (t Table) Record() arrow.Record {
 	mem := memory.NewGoAllocator()
 	var fields []arrow.Field
@@ -111,7 +111,7 @@ func (t Table) Record() arrow.Record {
 	return array.NewRecord(arrow.NewSchema(fields, nil), columns, int64(t.N))
 }
 
-// features returns the column of vectors.
+// features returns the features as a column of vectors.
 func (t Table) features(mem memory.Allocator) arrow.Array {
 	if !t.Sparse {
 		return batch.NewVectorArray(mem, t.X, t.D)

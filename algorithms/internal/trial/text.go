@@ -11,9 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// BadText adds rows and replaces every "~" in a text column by the byte 0xff, which is not
-// UTF-8, as a file of another program may have it. Rows that a function returns are refused
-// where they have such text.
+// BadText adds a dataset of rows in which every "~" of a text column is replaced by the byte
+// 0xff, which is not UTF-8. Files of other programs may have such text. The rows are added as a
+// batch, because operators that read rows from Go functions refuse such text.
 func BadText[T any](b *engine.Builder, rows []T, column string) *engine.Dataset {
 	codec, err := batch.NewCodec[T]()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// SameTrees asserts that two ensembles are the same, bit for bit, and shows the trees that are
-// not.
+// SameTrees requires that two ensembles are equal, bit for bit, and shows the first tree that
+// differs.
 func SameTrees(t testing.TB, want, got *tree.Ensemble, about ...any) {
 	t.Helper()
 	a, b := treesOf(t, want), treesOf(t, got)
@@ -20,7 +20,7 @@ func SameTrees(t testing.TB, want, got *tree.Ensemble, about ...any) {
 	require.Len(t, b, len(a), about...)
 }
 
-// treesOf returns the text of an ensemble, cut between trees.
+// treesOf returns the JSON text of an ensemble, split between trees.
 func treesOf(t testing.TB, e *tree.Ensemble) []string {
 	t.Helper()
 	text, err := e.AppendJSON(nil)
