@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// scripted is a worker that runs the script that Spec.Args names.
+// scripted is a worker that runs the script named by Spec.Args.
 type scripted struct {
 	in  *wire.Reader[wire.ToWorker]
 	out *wire.Writer[wire.FromWorker]
@@ -75,7 +75,8 @@ func (w *scripted) next() *wire.ToWorker {
 	return m
 }
 
-// followOrders behaves as a normal worker, which collects rows between Start and Finished.
+// followOrders behaves as a normal worker. Between Start and Finished it sends the given number
+// of pieces of collected rows.
 func (w *scripted) followOrders(collected int) {
 	w.beats()
 	w.ready()
@@ -101,7 +102,8 @@ func (w *scripted) followOrders(collected int) {
 	}
 }
 
-// started is the first part of scripts that misbehave while they run.
+// started behaves as a normal worker until it runs. It is the first part of scripts that
+// misbehave while they run.
 func (w *scripted) started() {
 	w.beats()
 	w.ready()
