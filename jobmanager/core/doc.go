@@ -1,7 +1,8 @@
 // Package core makes the decisions of the job manager: which task managers are alive, which job
-// gets which slots, what its workers are told and when, and why a job failed. It is a function
-// of the events and times that it is given, and returns the actions to take; it has no
-// goroutine, clock, lock, socket or log.
+// gets which slots, which commands its workers get and when, and why a job failed. Its
+// decisions depend only on the events and times that are passed to it. It returns the actions
+// to take as effects, and uses no goroutine, clock, lock, socket or log. The program around it,
+// here called the shell, passes the events and performs the effects.
 //
 //	c := core.New(core.Config{...})
 //	for event := range events {
@@ -10,18 +11,18 @@
 //		}
 //	}
 //
-// Times are those of one monotonic clock, counted from any zero. Every wait is measured in the
-// ticks that the core was given (internal/silence), so that a job manager that was stopped or
-// overloaded does not blame others for it.
+// All times are from one monotonic clock with an arbitrary zero. Every wait is measured in the
+// ticks that the core received (package internal/silence). So if the job manager was stopped or
+// overloaded, that time is not counted as silence of others.
 //
 // # Who is who
 //
-// A taskManager stands for a task manager from its registration to its end (taskmanager.go,
-// taskmanagerstate.go). A job lives from its submission until it is forgotten (job.go,
-// jobstate.go). A worker is one process of a job on one task manager (worker.go, workerstate.go).
-// It holds slots of the task manager until its process is gone, whatever has become of the job.
-// [Place] chooses slots (place.go), queue.go says whose turn it is, and failure.go finds why a job
-// failed.
+// A taskManager represents a task manager from its registration until it is lost or leaves
+// (taskmanager.go, taskmanagerstate.go). A job lives from its submission until it is forgotten
+// (job.go, jobstate.go). A worker is one process of a job on one task manager (worker.go,
+// workerstate.go). It holds slots of the task manager until its process has ended, even if the
+// job has ended before. [Place] chooses slots (place.go), queue.go decides which waiting job
+// may have them, and failure.go determines why a job failed.
 //
 // # What a shell and a task manager must know
 //

@@ -2,5 +2,6 @@
 
 package core
 
-// rounds is the number of random histories of TestAnything, in hundreds.
+// rounds is the number of runs of rapid.Check in TestAnything; each run tries a hundred random
+// histories.
 const rounds = 4
