@@ -2,5 +2,5 @@
 
 package jobmanager
 
-// damageRounds is the number of attempts for each kind of damage.
+// damageRounds is the number of random damages of each kind that TestDamagedHistory tries.
 const damageRounds = 12
