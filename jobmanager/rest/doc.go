@@ -6,9 +6,9 @@
 //	defer s.Close()
 //	fmt.Println("HTTP at", s.URL())
 //
-// All routes are in one table (table.go). The server is made from it, and so is the OpenAPI
-// document, whose schemas are the types of documents.go. A test checks the answers of the
-// handlers against the document.
+// All routes are in one table (table.go), from which both the server and the OpenAPI document
+// are made. The schemas of the document are made from the types in documents.go. A test checks
+// the answers of the handlers against the document.
 //
 //	GET  /api/v1/overview                  the cluster at a glance
 //	GET  /api/v1/jobs                      ?state=running&state=waiting&limit=20
@@ -28,28 +28,27 @@
 //	GET  /metrics
 //	GET  /healthz, /readyz                 without a token
 //
-// Errors are {"error": "what was wrong", "hint": "what to do"} with the status that
-// fits.
+// Errors are {"error": "what was wrong", "hint": "what to do"} with a matching HTTP status.
 //
 // # Who may ask
 //
-// Everything under /api and /metrics wants the job manager's token in the header
-// Authorization, on every request. Requests must name the server by a host that is its
-// own, and pages of other origins are refused, whatever the method. An address that
-// other machines reach needs TLS or Config.Insecure.
+// Every request under /api and /metrics must have the job manager's token in the header
+// Authorization. The Host of a request must be a name of the server, and requests from pages of
+// other origins are refused, whatever the method. If other machines can reach the address, TLS
+// or Config.Insecure is necessary.
 //
-// Everything that arrives is bounded: connections, headers, bodies (1 MiB), streams, and the
-// time to send a request. A client that does not read a piece of an answer within
-// Config.WriteTimeout is cut off. Headers forbid browsers to cache answers, to frame them, to
-// guess their type, and to run them as pages.
+// All input is bounded: the number of connections and streams, the sizes of headers and bodies
+// (1 MiB), and the time for sending a request. If a client does not read a piece of an answer
+// within Config.WriteTimeout, its connection is closed. Headers of the answers forbid browsers
+// to cache answers, to show them in frames, to guess their type, and to execute them as pages.
 //
 // # Events
 //
-// A stream of events begins with the states of the job so far and ends with the job. An event's
-// id is the number of the last event of the job that need not be sent again: a client that
-// comes back with Last-Event-ID continues from there, and a client that has had the end gets
-// status 204. Progress is sent as it changes, the latest only; comments show that the stream is
-// alive while nothing happens.
+// A stream of events begins with the states of the job so far and ends when the job ends. The
+// id of an event is the number of the last event of the job that the client need not receive
+// again. A client that reconnects with Last-Event-ID continues from there; if it has received
+// the final state, it gets status 204. Progress is sent when it changes, and only the latest.
+// While there are no events, the stream sends comments, which show that it is alive.
 //
 // # Metrics
 //
@@ -78,6 +77,6 @@
 //	superstep_http_streams              open streams of events and logs
 //	process_*, go_*                     the process, and the Go runtime
 //
-// Metrics that end in _total are counters from the start of the job manager. All are read at
-// one moment, when Prometheus asks.
+// Metrics that end in _total are counters from the start of the job manager. All metrics are
+// read at the same moment, when Prometheus requests them.
 package rest
