@@ -1,5 +1,5 @@
-// Package collective has only tests: the test cases of other libraries of collectives, as
-// tables against the public interface of this module's package of the same name.
+// Package collective has only tests. They apply the test cases of other libraries of
+// collectives, as tables, to the public interface of this module's package collective.
 //
 //   - allreduce_test.go, rooted_test.go, exchange_test.go, barrier_test.go,
 //     direct_test.go: the parameters of the suites of Gloo, by every algorithm there
@@ -11,7 +11,7 @@
 //   - placement_test.go: the same bits whichever process a rank lives in.
 //   - many_test.go: very many ranks.
 //
-// The inputs have a result that is exact in every order of summation, and known in closed form.
-// Where the order itself is tested, every order has other bits instead. The tests run in full
-// with the build tag soak, and about a tenth of the cases without it.
+// Most inputs have a result that is exact in every order of summation and is known in closed
+// form. Tests of the order of summation use inputs for which every order gives other bits. With
+// the build tag soak all cases are tested, and otherwise about a tenth of them.
 package collective
