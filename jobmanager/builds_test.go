@@ -135,7 +135,7 @@ func TestNoUploadsOfOtherBuilds(t *testing.T) {
 	submit(t, c, with(upgraded.Executable))
 	d := second.run()
 	require.Equal(t, upgraded.Executable, d.Spec.Artifact)
-	waits := submit(t, c, with(upgraded.Executable)) // although the other task manager is idle
+	waits := submit(t, c, with(upgraded.Executable)) // must wait, although the other task manager has a free slot
 	info, err := c.Show(bounded(t), &wire.ShowRequest{Job: waits})
 	require.NoError(t, err)
 	require.Contains(t, info.Detail, "0 of 1 are free (1 task manager of linux/amd64 that runs executable "+upgraded.Executable[:12]+" itself)")

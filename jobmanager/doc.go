@@ -18,10 +18,10 @@
 //
 // The work directory has:
 //
-//	history.db          jobs, plans and outcomes (bbolt); its lock is that of the directory
+//	history.db          jobs, plans and outcomes (bbolt); its lock protects the directory
 //	artifacts/HASH      executables, by SHA-256
-//	jobs/ID/events      what the client of a job is sent: rows, text, states (spool.go)
-//	jobs/ID/log-W-POS   the last of what worker W wrote (worklog.go)
+//	jobs/ID/events      the events of a job for its client: rows, text, states (spool.go)
+//	jobs/ID/log-W-POS   the last part of the output of worker W (worklog.go)
 //
 // A client that follows a job reads the job's spool (jobs/ID/events) at its own pace. It needs
 // an open file, and delays neither the job nor other clients. A state and all earlier events

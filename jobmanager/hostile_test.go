@@ -325,7 +325,7 @@ func TestGarbageOnThePort(t *testing.T) {
 		c, err := net.Dial("tcp", m.Address())
 		require.NoError(t, err)
 		defer c.Close()
-		c.Write([]byte(garbage)) // the server may close the connection meanwhile
+		c.Write([]byte(garbage)) // fails if the server has closed the connection
 		conns = append(conns, c)
 	}
 	c := dial(t, m, testToken, nil)

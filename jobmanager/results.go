@@ -202,7 +202,7 @@ func (r *keptResults) event(e *wire.Event) error {
 	switch {
 	case e.State != nil:
 		if e.State.Attempt > r.attempt {
-			if e.State.State != wire.JobCommitting { // a resumed commit keeps the rows
+			if e.State.State != wire.JobCommitting { // a resumed commit uses the rows of the former attempt
 				r.forget()
 			}
 			r.attempt = e.State.Attempt

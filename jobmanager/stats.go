@@ -10,11 +10,11 @@ import (
 // Stats has the statistics of the job manager at one moment. Counters are 0 when the process
 // starts.
 type Stats struct {
-	// Jobs counts the jobs that are kept, by state.
+	// Jobs is the number of jobs in the history or running, by state.
 	Jobs map[wire.JobState]int
 	// Ended is a counter of the jobs that have ended, by state.
 	Ended map[wire.JobState]uint64
-	// TaskManagers are those registered, with the ages of their heartbeats.
+	// TaskManagers has the known task managers, with the ages of their heartbeats.
 	TaskManagers []wire.TaskManagerInfo
 	Slots, Free  int
 
@@ -32,7 +32,7 @@ type Stats struct {
 	// ResultBytes is a counter of the bytes of collected rows and printed text that jobs sent.
 	ResultBytes uint64
 
-	// ArtifactBytes is the size of all kept executables; ArtifactCache is its limit.
+	// ArtifactBytes is the size of all stored executables; ArtifactCache is its limit.
 	ArtifactBytes, ArtifactCache int64
 	// DiskFree is the number of bytes that may still be written to the disk of the work
 	// directory, or -1 if it is unknown. TakesJobs says whether jobs are accepted.

@@ -26,16 +26,16 @@
 //
 // # What a shell and a task manager must know
 //
-//   - Attempts are numbered from 1 and count all deployments of a job. If a worker first
-//     resolves the graph, that is attempt 1 and the run is attempt 2. A commit that another
-//     worker finishes is an attempt of its own, too.
+//   - Attempts are numbered from 1. Every deployment of a job is an attempt: if a worker first
+//     resolves the graph, that is attempt 1, and the run is attempt 2. A worker that finishes
+//     the commit of a lost worker is a further attempt.
 //   - Messages on a connection that is not registered are ignored. A report of an unknown
 //     worker is answered with Kill.
-//   - A broken connection costs nothing if the task manager is back in time. Messages under way
-//     in either direction may be lost, so both sides repeat them: the core when it compares a
-//     registration with its own state, the task manager by repeating, for each worker that it
-//     has, the last of Ready, Resolved, Prepared, Finished, Committed and Failed. Both sides
-//     ignore repetitions.
-//   - A task manager reports a worker as running from its Deploy, even while the executable is
-//     still being fetched, until Ended was sent.
+//   - A broken connection has no effect on jobs if the task manager reconnects in time. Messages
+//     in both directions may have been lost, so both sides send them again. The core sends
+//     commands again when it compares a registration with its own state. The task manager sends,
+//     for each of its workers, the last of Ready, Resolved, Prepared, Finished, Committed and
+//     Failed again. Both sides ignore repeated messages.
+//   - A task manager lists a worker as running from its Deploy, even while the executable is
+//     still being fetched, until it has sent Ended.
 package core

@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Bounds of the parts of a failure that are kept.
+// Bounds of the parts of a failure: bytes of each text, and lines of output.
 const (
 	maxMessage = 32 << 10
 	maxLines   = 100

@@ -30,7 +30,7 @@ type job struct {
 	committing bool   // worker 0 was told to commit
 	cancelLate string // reason of a cancellation that waits for the commit
 	finished   int    // number of workers that have finished
-	resume     resume // state of a commit that another worker is to finish
+	resume     resume // state of a commit that another worker must finish
 	outcomes   [][]byte
 
 	deciding bool          // it failed because workers lost contact; the cause is not known yet
@@ -210,7 +210,7 @@ func (c *Core) place(j *job, shares []Share) {
 	c.record(j, false)
 }
 
-// resolved sends the graph that a worker built to be compiled, and tells the worker to exit.
+// resolved emits Compile for the graph that a worker resolved, and tells the worker to exit.
 func (c *Core) resolved(w *worker, graph []byte) {
 	c.stop(w, toldExit, "")
 	if w.job.info.State == wire.JobResolving {

@@ -20,13 +20,14 @@ import (
 //
 // The next worker is deployed when the former one has ended, as far as the core can know:
 //
-//   - The former worker's task manager says that the process has ended, or that it leaves,
-//     which it does only without workers: then at once.
-//   - Its task manager is lost, or the job manager was down. A living task manager ends its
-//     workers when its lease lapses, counted from when it was last heard; one that is gone
-//     takes its workers with it. So the next worker waits that long.
-//   - Later messages of the former worker are ignored: its attempt is no longer the job's. The
-//     task manager that brings it back is told to kill it.
+//   - If the former worker's task manager reports that the process has ended, or sends Leave,
+//     which it does only without workers, the next worker is deployed immediately.
+//   - If the task manager is lost, or the job manager was down, the next worker waits for the
+//     time of a lease since the task manager was last heard. By then a task manager that still
+//     runs has killed its workers, and the workers of one that has ended have ended with it.
+//   - Later messages of the former worker are ignored, because its attempt is not the job's
+//     current one. If a task manager lists the former worker when it registers again, it is told
+//     to kill the worker.
 //
 // Two kinds of former worker may still run then: a worker that was stopped together with its
 // task manager, as when a machine sleeps (the lease only counts time in which the task manager
@@ -46,7 +47,7 @@ import (
 // were lost, the job fails.
 const resumeTries = 3
 
-// resume is the state of a commit that another worker is to finish.
+// resume is the state of a commit that another worker must finish.
 type resume struct {
 	due   bool      // there is a commit that another worker must finish
 	begun bool      // some results may be visible

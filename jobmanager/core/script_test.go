@@ -22,14 +22,14 @@ import (
 // or policy=spread. resume=(JOB,...) lists the jobs whose commit can be finished.
 //
 //	register CONN NAME [slots= inc= id= platform= version= memory= running=JOB/ATTEMPT/WORKER,...]
-//	beat CONN [running= ailing=]  running is by default what was deployed there and has not ended
+//	beat CONN [running= ailing=]  default of running: the workers that were deployed there and have not ended
 //	submit JOB [slots= wait= artifact= resident= platform= resolve]
 //	say JOB/ATTEMPT/WORKER REPORT [conn=]
-//	all JOB REPORT             every worker of the job that has not ended, in order
+//	all JOB REPORT             reports for every worker of the job that has not ended, in order
 //	cancel JOB REASON | compiled JOB slots= | compiled JOB error=REASON
 //	persisted JOB [error=REASON] | leave CONN REASON | cut CONN REASON
-//	wait TIME [silent=CONN,...]  ticks pass, and connected task managers beat
-//	sleep TIME                 passes without a tick
+//	wait TIME [silent=CONN,...]  time passes with ticks and heartbeats of the connected task managers
+//	sleep TIME                 time passes without a tick
 //	jobs | job JOB | taskmanagers | overview
 //
 // Reports: ready [fp= at=], resolved, prepared, progress ROWS [STEP], finished,

@@ -10,7 +10,7 @@ const (
 	WorkerReady
 	// WorkerPrepared: worker 0 has begun the sinks.
 	WorkerPrepared
-	// WorkerRunning: it was told to start.
+	// WorkerRunning: it was told to start its subtasks.
 	WorkerRunning
 	// WorkerFinished: its subtasks have succeeded.
 	WorkerFinished

@@ -10,7 +10,7 @@
 // are made. The schemas of the document are made from the types in documents.go. A test checks
 // the answers of the handlers against the document.
 //
-//	GET  /api/v1/overview                  the cluster at a glance
+//	GET  /api/v1/overview                  a summary of the cluster
 //	GET  /api/v1/jobs                      ?state=running&state=waiting&limit=20
 //	POST /api/v1/jobs                      {"name": "kmeans", "args": {"Input": "/data/iris.csv", "K": 3}, "parallelism": 6}
 //	GET  /api/v1/jobs/{id}                 or the start of an ID that fits one job only
@@ -54,28 +54,28 @@
 //
 //	superstep_build_info                always 1; label version
 //	superstep_slots                     slots of the task managers
-//	superstep_slots_free                slots that no job has
-//	superstep_jobs                      jobs that are kept; label state
+//	superstep_slots_free                slots that no job uses
+//	superstep_jobs                      jobs in the history or running; label state
 //	superstep_jobs_ended_total          jobs that have ended; label state
 //	superstep_task_managers             task managers; label state
-//	superstep_heartbeat_age_seconds     since a task manager was heard; labels task_manager, id
+//	superstep_heartbeat_age_seconds     time since a task manager was last heard; labels task_manager, id
 //	superstep_supersteps_total          supersteps of all queues of all jobs
-//	superstep_superstep_seconds_total   that subtask 0 spent in them; label kind: compute or communicate
-//	superstep_rows_total                rows that vertices have taken in
-//	superstep_exchange_rows_total       rows that went over exchanges
-//	superstep_exchange_bytes_total      and their bytes in memory
-//	superstep_job_exchange_rows         of one exchange of a live job; labels job, edge (of its plan)
-//	superstep_job_exchange_bytes        likewise
+//	superstep_superstep_seconds_total   time that subtask 0 spent in supersteps; label kind: compute or communicate
+//	superstep_rows_total                rows that vertices have received
+//	superstep_exchange_rows_total       rows sent over exchanges
+//	superstep_exchange_bytes_total      size in memory of the rows sent over exchanges
+//	superstep_job_exchange_rows         rows sent over one exchange of a live job; labels job, edge (index in its plan)
+//	superstep_job_exchange_bytes        size in memory of these rows; same labels
 //	superstep_result_bytes_total        collected rows and printed text that jobs sent
-//	superstep_artifact_bytes            of executables that are kept
-//	superstep_artifact_limit_bytes      that they may take
-//	superstep_disk_free_bytes           that may still be written to the disk of the work directory
-//	superstep_takes_jobs                1, or 0 while no jobs are taken, as on a full disk
+//	superstep_artifact_bytes            size of all stored executables
+//	superstep_artifact_limit_bytes      limit of the size of all stored executables
+//	superstep_disk_free_bytes           bytes that can still be written to the disk of the work directory
+//	superstep_takes_jobs                1 if jobs are accepted, else 0, as on a full disk
 //	superstep_followers                 clients to which jobs are attached
-//	superstep_http_requests_total       requests answered; labels route, method, code
-//	superstep_http_request_seconds      histogram of how long they took, streams excepted; label route
+//	superstep_http_requests_total       answered requests; labels route, method, code
+//	superstep_http_request_seconds      histogram of the duration of requests other than streams; label route
 //	superstep_http_streams              open streams of events and logs
-//	process_*, go_*                     the process, and the Go runtime
+//	process_*, go_*                     metrics of the process and of the Go runtime
 //
 // Metrics that end in _total are counters from the start of the job manager. All metrics are
 // read at the same moment, when Prometheus requests them.
