@@ -19,8 +19,8 @@ import (
 // workDir is the work directory of one task manager. No other task manager can use it while it
 // is open. It has the files:
 //
-//	lock          held by the task manager; has its process number
-//	id            its identity, for good
+//	lock          locked by the task manager; has its PID
+//	id            the task manager's identity, which never changes
 //	artifacts/    executables by hash
 //	workers/      a directory for each worker, removed with it
 type workDir struct {

@@ -19,7 +19,7 @@ import "fmt"
 //	starting … cancelling ──Exit, Failed, Resolved──► leaving
 //	committing ──Exit──► finishingCommit ──Committed──► leaving
 //	starting … leaving ──Kill, silence, misuse, the task manager stops──► killed
-//	starting … killed ──the process is gone──► gone
+//	starting … killed ──the process has ended──► gone
 //	fetching ──no artifact──► gone;   fetching ──Cancel, Exit, Kill, stop──► killed
 //
 // A worker is killed if it sends nothing after its start, if it does not end after it was told
@@ -40,7 +40,7 @@ const (
 	done                         // its subtasks have succeeded
 	committing                   // it makes the results visible
 	committed                    // the results are visible
-	cancelling                   // it was told to stop
+	cancelling                   // it was told to cancel its subtasks and end
 	finishingCommit              // it was told to end while it committed, and finishes the commit first
 	leaving                      // it is about to end without another command
 	killed                       // it was killed, or its fetch given up; it has not ended yet

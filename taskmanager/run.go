@@ -126,7 +126,7 @@ func (m *manager) run(ctx context.Context) error {
 	defer stopTalking()
 
 	select {
-	case err := <-ended: // refused for good
+	case err := <-ended: // the job manager has refused this task manager finally
 		m.stop()
 		return err
 	case <-ctx.Done():
