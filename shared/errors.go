@@ -25,7 +25,7 @@ var (
 	ErrKey = errors.New("unusable key")
 )
 
-// AccessError tells why an object could not be reached. Get, Put and the other methods of keys
+// AccessError says why an access to an object failed. Get, Put and the other methods of keys
 // panic with an *AccessError, because a stage can do nothing better than fail the subtask. The
 // engine, which calls user code, recovers it and returns it as the subtask's error. The error
 // is not a fault of the engine, so it is reported without a stack.
@@ -35,7 +35,7 @@ type AccessError struct {
 	Kind    Kind         // its kind
 	Type    reflect.Type // its type; nil for a key that was not made
 	Session string       // name of the session, "" if there is none
-	Subtask int          // the subtask, -1 if there is none
+	Subtask int          // number of the subtask, -1 if there is none
 	Shard   int          // the shard, -1 for a key that is not per shard
 	Detail  string       // more about the cause, may be empty
 	Near    []string     // names in the same subtask with a similar spelling
