@@ -22,12 +22,12 @@ import (
 // block is a fenced block of a document, with the mark before it. A mark is an HTML comment,
 // which the rendered page does not show:
 //
-//	<!-- file: main.go -->     the block is the file's content from here on
-//	<!-- run -->               sh runs it in the module's directory
-//	<!-- run: setup -->        sh runs it where the module's directory is to be
-//	<!-- run: tidy -->         the block that finds the dependencies
-//	<!-- output -->            what the run before wrote to standard output
-//	<!-- error: OLD NEW -->    what "go run ." says once OLD in main.go is NEW
+//	<!-- file: main.go -->     the block becomes the content of the file
+//	<!-- run -->               sh runs the block in the reader's module
+//	<!-- run: setup -->        sh runs the block in the parent of the reader's module
+//	<!-- run: tidy -->         the block is "go mod tidy"; see guide.tidy
+//	<!-- output -->            the block is the standard output of the last run
+//	<!-- error: OLD NEW -->    the block is the error of "go run ." after OLD in main.go is replaced by NEW
 //
 // A block without a mark is not checked.
 type block struct {

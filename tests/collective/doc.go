@@ -7,8 +7,8 @@
 //   - order_test.go: MPICH's placement of terms that cancel, and products that do not commute.
 //   - sockets_test.go: XGBoost's probe for deadlocks, sockets of 4 KiB.
 //   - kill_test.go, stop_test.go: processes that die, or are stopped, during operations.
-//   - hostile_test.go, tls_test.go: strangers that connect to a group.
-//   - placement_test.go: the same bits whichever process a rank lives in.
+//   - hostile_test.go, tls_test.go: connections to a group by processes that are not members.
+//   - placement_test.go: results have the same bits however ranks are distributed over processes.
 //   - many_test.go: very many ranks.
 //
 // Most inputs have a result that is exact in every order of summation and is known in closed

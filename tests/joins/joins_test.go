@@ -1,4 +1,4 @@
-// Package joins compares the results of join operators with those of a database.
+// Package joins compares the results of join operators with the results of SQLite.
 package joins
 
 import (

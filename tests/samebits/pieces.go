@@ -154,7 +154,7 @@ func checkAllWorked(r *engine.Result, s setting) error {
 // those among them that a condition may skip.
 func inLoops(nodes []plan.Node) (repeated, conditional map[plan.NodeID]bool) {
 	repeated, conditional = map[plan.NodeID]bool{}, map[plan.NodeID]bool{}
-	loops := map[string][]bool{} // by queue, for each open loop: whether it or an enclosing loop has a condition
+	loops := map[string][]bool{} // by queue, for each open loop: has it, or one around it, a condition
 	for _, n := range nodes {
 		open := loops[n.Queue]
 		in := len(open) > 0
