@@ -18,7 +18,7 @@ import (
 // job manager unless it is their own. If uploads are switched off, jobs can only run the
 // executables of this process and of the task managers.
 
-// noUploads is the answer to an attempt to upload.
+// noUploads is the error message of uploads if Config.NoUploads is set.
 const noUploads = "this job manager takes no uploads: it runs built-in jobs only, such as superstep run kmeans"
 
 // choose decides which executable a job runs, sets it in s, and pins it unless only task

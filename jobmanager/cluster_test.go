@@ -141,7 +141,7 @@ func registration(id string, slots int) *wire.Register {
 	}
 }
 
-// join registers a task manager and expects to be accepted.
+// join registers a task manager and requires that it is accepted.
 func join(t testing.TB, c *wire.Client, r *wire.Register) *manager {
 	tm := tryRegister(t, c, r)
 	welcome := tm.next()
@@ -166,7 +166,7 @@ func join(t testing.TB, c *wire.Client, r *wire.Register) *manager {
 	return tm
 }
 
-// tryRegister connects and sends the registration.
+// tryRegister opens a stream and sends the registration r.
 func tryRegister(t testing.TB, c *wire.Client, r *wire.Register) *manager {
 	ctx, cancel := context.WithCancel(context.Background())
 	stream, err := c.Connect(ctx)
@@ -207,7 +207,7 @@ func (tm *manager) send(m *wire.FromTaskManager) error {
 	return tm.stream.Send(m)
 }
 
-// next returns the next message.
+// next waits for the next message of the job manager and returns it.
 func (tm *manager) next() *wire.ToTaskManager {
 	select {
 	case m, ok := <-tm.told:
@@ -224,7 +224,7 @@ func (tm *manager) says(e wire.WorkerEvent) {
 	require.NoError(tm.t, tm.send(&wire.FromTaskManager{Worker: &e}))
 }
 
-// deployed receives the deployment of a worker.
+// deployed waits for a message that deploys a worker and returns the deployment.
 func (tm *manager) deployed() *wire.Deployment {
 	d := tm.next().Deploy
 	require.NotNil(tm.t, d)

@@ -26,9 +26,9 @@ type Config struct {
 	// made if it does not exist. Only one job manager at a time can use it.
 	Dir string
 
-	// Token is what clients and task managers must show. If it is empty, it is read from
-	// TokenFile, which is made if it does not exist. The default TokenFile is the file where
-	// the same user's clients look for the token of a job manager on this port.
+	// Token is the token that clients and task managers must send. If it is empty, it is read
+	// from TokenFile, which is made if it does not exist. The default TokenFile is the file
+	// where the same user's clients look for the token of a job manager on this port.
 	Token     security.Token
 	TokenFile string
 	// TLS has the names of the certificate files; zero means no TLS.

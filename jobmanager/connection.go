@@ -17,7 +17,7 @@ import (
 // are more, the task manager does not read, and it is disconnected.
 const maxQueued = 8192
 
-// registerWithin bounds the time from a connection to the registration on it.
+// registerWithin bounds the time from the opening of a connection to the registration on it.
 const registerWithin = 10 * time.Second
 
 // conn is the connection of one task manager. Messages to be sent wait in a queue, so that the
@@ -86,7 +86,8 @@ func (c *conn) signal() {
 	}
 }
 
-// drop ends the connection at once. The reason completes "task manager X ...".
+// drop ends the connection without sending the queued messages. The reason completes "task
+// manager X ...".
 func (c *conn) drop(reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -43,7 +43,7 @@ func (m *Manager) Watch(ctx context.Context, req *wire.FollowRequest, send func(
 	return f.last(ctx)
 }
 
-// follower is a reader of a job's events.
+// follower reads a job's events and sends them to one client.
 type follower struct {
 	m    *Manager
 	id   wire.JobID

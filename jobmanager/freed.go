@@ -10,10 +10,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// A job that failed or was cancelled has no results. The rows that it collected are freed once
-// no follower reads them any more. Its states are kept, and of the text that it printed the
-// last Config.MaxLog bytes, which may explain the failure. In the file, a gap replaces the
-// rows, so that later events keep their numbers.
+// A job that failed or was cancelled has no results. Its collected rows are removed from disk
+// ("freed") once no follower reads them any more. Its states are kept, and of the text that it
+// printed the last Config.MaxLog bytes, which may explain the failure. In the file, a gap
+// replaces the rows, so that later events keep their numbers.
 
 // useless reports whether the rows of a job can be freed, because the job has ended without
 // results. If a later record of the job may be lost, the rows may be results and are not freed.

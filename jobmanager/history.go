@@ -98,7 +98,8 @@ func errOccupied(root *os.Root) error {
 	return fmt.Errorf("the work directory %s is that of another job manager, which runs; give this one another with --dir", root.Name())
 }
 
-// prepare makes the buckets of a new file, and refuses a file of another format.
+// prepare creates the buckets of a new file. It returns an error if the file has another
+// format.
 func prepare(tx *bbolt.Tx) error {
 	meta, err := tx.CreateBucketIfNotExists(metaBucket)
 	if err != nil {

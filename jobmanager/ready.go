@@ -71,7 +71,7 @@ func (m *Manager) lookAtDisk() string {
 	return now.Full
 }
 
-// diskEvery is how often the disk is checked without a request.
+// diskEvery is the interval of the checks of the disk by watchDisk.
 const diskEvery = time.Second
 
 // watchDisk checks the disk regularly, so that changes are noticed and logged even if nobody

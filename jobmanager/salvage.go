@@ -51,7 +51,7 @@ func (i *inspection) missing() string {
 	return strconv.FormatUint(i.count-kept, 10)
 }
 
-// announce returns the log message about damage.
+// announce returns the log message about the damage that was found.
 func (i *inspection) announce() string {
 	const damaged = "THE HISTORY OF JOBS WAS DAMAGED"
 	switch {

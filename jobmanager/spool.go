@@ -82,7 +82,8 @@ func appendFrame(b []byte, seed, bit uint32, e *wire.Event) ([]byte, error) {
 	return append(b, payload...), nil
 }
 
-// newSpool makes the spool of a new job. The file is opened for the first event.
+// newSpool makes the spool of a new job. It calls open for the file when the first event is
+// written.
 func newSpool(id wire.JobID, limit int64, open func() (*os.File, error)) *spool {
 	return &spool{seed: spoolSeed(id), limit: limit, open: open, changed: make(chan struct{})}
 }

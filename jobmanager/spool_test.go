@@ -25,7 +25,7 @@ func rows(node int, data string) *wire.Event {
 	return &wire.Event{Collected: &wire.Collected{Node: node, Rows: []byte(data)}}
 }
 
-// replay reads events until an error.
+// replay reads events from a file until the first error, and returns both.
 func replay(t *testing.T, path string, size int64, from uint64) ([]*wire.Event, error) {
 	f, err := os.Open(path)
 	require.NoError(t, err)
@@ -274,7 +274,7 @@ func TestSpoolOfAnother(t *testing.T) {
 	kept, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, ours, kept, "the file must not be truncated")
-	// Bytes of another job's file after an event of this job.
+	// After its first event, the file gets bytes of another job's file.
 	require.NoError(t, os.WriteFile(path, ours, 0o600))
 	o, other := testSpool(t, 1000)
 	o.seed = spoolSeed("b")

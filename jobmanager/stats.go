@@ -34,7 +34,7 @@ type Stats struct {
 
 	// ArtifactBytes is the size of all stored executables; ArtifactCache is its limit.
 	ArtifactBytes, ArtifactCache int64
-	// DiskFree is the number of bytes that may still be written to the disk of the work
+	// DiskFree is the number of bytes that can still be written to the disk of the work
 	// directory, or -1 if it is unknown. TakesJobs says whether jobs are accepted.
 	DiskFree  int64
 	TakesJobs bool

@@ -123,7 +123,7 @@ func (m *Manager) known(id wire.JobID) bool {
 	return ok || m.jobs[id] != nil
 }
 
-// acceptable checks a client's submission, except for the graph.
+// acceptable checks a client's specification, except for the graph.
 func (m *Manager) acceptable(s *wire.JobSpec) error {
 	if err := wire.CheckVersions(s.Version, "the client", "the job manager"); err != nil {
 		return err

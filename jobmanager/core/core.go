@@ -100,7 +100,7 @@ func (c *Core) wall() time.Time { return c.epoch.Add(c.now) }
 // tick advances the clock and checks all deadlines.
 func (c *Core) tick() {
 	c.clock.Tick(c.now)
-	// The loops may change both lists: they remove lost task managers and ended jobs.
+	// The loops use copies, because watch and failOverdue may remove elements from both lists.
 	for _, n := range slices.Clone(c.order) {
 		c.watch(n)
 	}

@@ -1,8 +1,8 @@
-// Package core makes the decisions of the job manager: which task managers are alive, which job
-// gets which slots, which commands its workers get and when, and why a job failed. Its
-// decisions depend only on the events and times that are passed to it. It returns the actions
-// to take as effects, and uses no goroutine, clock, lock, socket or log. The program around it,
-// here called the shell, passes the events and performs the effects.
+// Package core makes the decisions of the job manager: which task managers count as alive,
+// which job gets which slots, which commands its workers get and when, and why a job failed.
+// Its decisions depend only on the events and times that are passed to it. It returns the
+// actions to take as effects, and uses no goroutine, clock, lock, socket or log. The program
+// around it, here called the shell, passes the events and performs the effects.
 //
 //	c := core.New(core.Config{...})
 //	for event := range events {

@@ -405,7 +405,7 @@ func (w *world) say(t *rapid.T, conn int, ref wire.WorkerRef, what workerEvent) 
 	w.step(t, Reported{Conn: conn, WorkerEvent: e})
 }
 
-// advance makes a worker report the next event that it may report.
+// advance makes a worker report an event that a correct worker could report next.
 func (w *world) advance(t *rapid.T) {
 	m := w.some(t)
 	all := slices.SortedFunc(maps.Keys(m.running), compareRefs)

@@ -4,7 +4,7 @@ package core
 type TaskManagerState int
 
 const (
-	// TaskManagerAlive: it is connected and was heard.
+	// TaskManagerAlive: it is connected, and was heard within half of Config.Detection.
 	TaskManagerAlive TaskManagerState = iota
 	// TaskManagerSilent: it is connected, but was not heard for half of Config.Detection. It
 	// keeps its workers and gets no new ones.

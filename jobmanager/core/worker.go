@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// ending is the command by which a worker was told to end.
+// ending is the command to end that a worker was sent.
 type ending int
 
 const (

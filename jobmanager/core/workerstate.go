@@ -6,15 +6,15 @@ type WorkerState int
 const (
 	// WorkerDeploying: the task manager was told to start the worker.
 	WorkerDeploying WorkerState = iota
-	// WorkerReady: it has built the job and can be reached.
+	// WorkerReady: it has built the job and listens for data connections.
 	WorkerReady
-	// WorkerPrepared: worker 0 has begun the sinks.
+	// WorkerPrepared: it is worker 0 and has prepared the sinks.
 	WorkerPrepared
 	// WorkerRunning: it was told to start its subtasks.
 	WorkerRunning
 	// WorkerFinished: its subtasks have succeeded.
 	WorkerFinished
-	// WorkerCommitted: worker 0 has made the results visible.
+	// WorkerCommitted: it is worker 0 and has made the results visible.
 	WorkerCommitted
 	// WorkerResolved: it has reported the graph, which was its only purpose.
 	WorkerResolved

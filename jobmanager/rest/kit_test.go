@@ -289,7 +289,7 @@ func serve(t testing.TB, f *fake, change func(*Config)) *site {
 	return &site{Server: s, t: t, fake: f}
 }
 
-// reply is an answer with its body.
+// reply is the answer to a request, with its body.
 type reply struct {
 	code   int
 	header http.Header

@@ -44,7 +44,7 @@ func newMetrics(s *Server) *metrics {
 	return m
 }
 
-// complaints logs the errors of the Prometheus client.
+// complaints logs the errors that the Prometheus client library reports.
 type complaints struct{ s *Server }
 
 func (c complaints) Println(v ...any) { c.s.log.Error("metrics are incomplete", "error", v) }

@@ -127,7 +127,7 @@ func (s *Server) send(w http.ResponseWriter, code int, media string, body []byte
 
 // grant sets the write deadline of the connection to WriteTimeout from now.
 func (s *Server) grant(w http.ResponseWriter) {
-	// Only the writers of tests do not support deadlines.
+	// The error is ignored: only the ResponseWriters of tests do not support deadlines.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.config.WriteTimeout))
 }
 

@@ -155,7 +155,7 @@ func (s *Server) limited(next http.Handler) http.Handler {
 	})
 }
 
-// guard sets headers that keep browsers from treating an answer as a page.
+// guard returns a handler that sets headers which forbid browsers to treat an answer as a page.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
