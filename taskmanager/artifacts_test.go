@@ -279,7 +279,7 @@ func TestRestartOfCache(t *testing.T) {
 	}
 	require.Equal(t, map[string]int{bad: 1}, s.fetches)
 
-	// The limit is now lower.
+	// The cache is opened again with a lower limit.
 	write(old, s.content[old])
 	openTest(t, dir, 50, s)
 	require.Len(t, names(t, dir), 2, "one executable, and the file that is not an executable")
@@ -352,7 +352,8 @@ func TestArtifactsAtRandom(t *testing.T) {
 	}
 }
 
-// TestExecutables deploys workers whose executables are not Superstep programs.
+// TestExecutables deploys workers whose executables are not Superstep programs, and compares
+// the failures.
 func TestExecutables(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()

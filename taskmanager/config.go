@@ -93,7 +93,7 @@ type Config struct {
 	Launcher Launcher
 }
 
-// Defaults.
+// Defaults of Config.
 const (
 	defaultCache   = 4 << 30
 	defaultMemory  = 1 << 30

@@ -222,14 +222,14 @@ func TestJobManagerGone(t *testing.T) {
 	e := b.event(t, "ended", func(e *wire.WorkerEvent) bool { return e.Ended != nil })
 	require.Equal(t, wire.UnheardFailure, e.Ended.Failure.Kind)
 	require.Equal(t, "the job manager was not heard for 500ms", e.Ended.Failure.Message)
-	// The task manager accepts work again.
+	// The task manager must accept work again.
 	jm.change(func() { jm.heard = nil })
 	b.deploy(t, "obey")
 	b.ready(t)
 }
 
 // TestDeaf uses a job manager that keeps its connection open but acknowledges nothing, as if
-// its process were stopped.
+// its process were stopped. The lease must lapse.
 func TestDeaf(t *testing.T) {
 	t.Parallel()
 	jm := newFakeJobManager(t)

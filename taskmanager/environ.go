@@ -23,8 +23,9 @@ const inheritedPrefix = "LC_"
 // hold tokens.
 const ownPrefix = "SUPERSTEP_"
 
-// heapMargin is the memory that a process needs besides the budget of its runs, for its own
-// objects, rows in flight and stacks. A local run adds the same amount to its budget.
+// heapMargin is the memory in bytes that a process needs in addition to the budget of its runs,
+// for its own objects, rows in flight and stacks. A local run adds the same amount to its
+// budget.
 const heapMargin = 64 << 20
 
 // workerEnviron returns the environment of a worker with the given slots and memory budget. The

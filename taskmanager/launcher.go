@@ -34,10 +34,10 @@ type Process interface {
 	// Stopped reports whether the process is stopped, as by SIGSTOP. It returns false on
 	// systems where this cannot be determined.
 	Stopped() bool
-	// Kill ends the process and its process group at once. It may be called at any time, by
+	// Kill kills the process and its process group (SIGKILL). It may be called at any time, by
 	// several goroutines.
 	Kill() error
-	// Wait waits until the process has ended, and ends the rest of its process group. It is
+	// Wait waits until the process has ended, and kills the rest of its process group. It is
 	// called once.
 	Wait() (Exit, error)
 }

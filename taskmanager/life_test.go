@@ -81,7 +81,7 @@ func TestLifeRules(t *testing.T) {
 			}
 		}
 	}
-	// A worker can be ended from every state.
+	// In every state except gone, the job manager must be able to kill a worker.
 	for s := range gone {
 		m := table[s][toldKill]
 		require.Contains(t, []state{killed}, m.to, "%s", s)

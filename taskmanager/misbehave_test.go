@@ -204,7 +204,8 @@ func TestFlood(t *testing.T) {
 	b.deploy(t, "flood")
 	b.ready(t)
 	b.command(t, wire.WorkerCommand{Start: &wire.Start{}})
-	// Finished waits for the log lines before it, but only for a limited time.
+	// The event Finished waits until earlier log lines are delivered, but only for a limited
+	// time.
 	b.event(t, "finished", func(e *wire.WorkerEvent) bool { return e.Finished != nil })
 	close(jm.readGate)
 	b.command(t, wire.WorkerCommand{Exit: &wire.Exit{}})

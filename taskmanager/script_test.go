@@ -56,7 +56,7 @@ func (w *scripted) ready() {
 	w.say(wire.FromWorker{Ready: &wire.Ready{Address: "127.0.0.1:1", Fingerprint: "f"}})
 }
 
-// beats starts sending heartbeats.
+// beats starts a goroutine that sends heartbeats.
 func (w *scripted) beats() {
 	go func() {
 		for {
@@ -66,7 +66,7 @@ func (w *scripted) beats() {
 	}()
 }
 
-// next waits for the next command. At the end of the pipe the worker exits.
+// next waits for the next command. At EOF on the pipe the worker exits.
 func (w *scripted) next() *wire.ToWorker {
 	m, err := w.in.Next()
 	if err != nil {

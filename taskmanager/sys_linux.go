@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// workerAttr makes a worker lead a process group of its own, so that its child processes can be
-// killed with it. The kernel kills the worker when the thread that started it ends.
+// workerAttr returns attributes with which a worker leads a new process group, so that its
+// child processes can be killed with it. The kernel kills the worker when the thread that
+// started it ends.
 func workerAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -4,9 +4,9 @@ package taskmanager
 
 import "syscall"
 
-// workerAttr makes a worker lead a process group of its own, so that its child processes can be
-// killed with it. On these systems a worker notices the end of the task manager only by EOF on
-// its pipe.
+// workerAttr returns attributes with which a worker leads a new process group, so that its
+// child processes can be killed with it. On these systems a worker notices the end of the task
+// manager only by EOF on its pipe.
 func workerAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
