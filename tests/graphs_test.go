@@ -40,7 +40,8 @@ func (s step) String() string {
 	return fmt.Sprintf("%s%v arg %d, %d rows", graphOps[s.op].name, s.in, s.arg, len(s.rows))
 }
 
-// graphOp is an operator in two versions: the engine's and the reference's.
+// graphOp is an operator in two versions: build adds the engine's, and reference computes the
+// expected rows.
 type graphOp struct {
 	name   string
 	inputs int

@@ -79,7 +79,7 @@ func TestWorkerLostWhileCommitting(t *testing.T) {
 	}
 }
 
-// directories is the number of outputs of a job of this test.
+// directories is the number of output directories of a job of TestWorkerLostWhileCommitting.
 const directories = 4
 
 func (c *committer) args(dir string) []string {

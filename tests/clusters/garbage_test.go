@@ -45,7 +45,8 @@ func listening(pid int) []int {
 			continue
 		}
 		for line := range strings.Lines(string(data)) {
-			// The columns are those of proc_net_tcp: local address, state, inode.
+			// The columns are described in proc_net_tcp: 1 is the local address, 3 the state, 9
+			// the inode.
 			field := strings.Fields(line)
 			if len(field) < 10 || field[3] != "0A" || !open[field[9]] {
 				continue

@@ -17,7 +17,8 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/sweep"
 )
 
-// The size of the largest cluster that tests start on one machine.
+// The numbers of task managers, and of slots of each, of the largest cluster that tests start
+// on one machine.
 const (
 	manyTaskManagers = 20
 	manySlots        = 10

@@ -3,7 +3,7 @@
 //
 //	go run ./tests/samebits --workload operators --parallelism 1,3 --shards 8 --batch-rows 7
 //
-// prints one JSON object a line for each setting and piece of result:
+// prints, for each setting and each piece of the result, one line with a JSON object:
 //
 //	{"workload":"operators","shards":8,"parallelism":1,"batchRows":7,"procs":2,"round":0,"piece":"rows grouped","sum":"…","size":512}
 //

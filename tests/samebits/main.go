@@ -43,7 +43,7 @@ func main() {
 	}
 }
 
-// setting is one way to run a workload.
+// setting has the settings of one run of a workload.
 type setting struct {
 	Workload    string `json:"workload"`
 	Shards      int    `json:"shards"`

@@ -150,8 +150,8 @@ func checkAllWorked(r *engine.Result, s setting) error {
 	return nil
 }
 
-// inLoops returns the nodes that are inner loops of queues or stages within such loops, and
-// those among them that a condition may skip.
+// inLoops returns the nodes that are inner loops of queues or stages within such loops.
+// conditional has the nodes of these that a condition may skip.
 func inLoops(nodes []plan.Node) (repeated, conditional map[plan.NodeID]bool) {
 	repeated, conditional = map[plan.NodeID]bool{}, map[plan.NodeID]bool{}
 	loops := map[string][]bool{} // by queue, for each open loop: has it, or one around it, a condition

@@ -24,8 +24,9 @@ func listed[T comqueue.Number](buffer []T) []values {
 	return rows
 }
 
-// Lengths of the buffers of shardSums. The long one is so long that every rank folds a part of
-// it. The short one is so short that one rank folds it for all.
+// Lengths of the buffers of shardSums. A buffer of longBuffer elements is so long that every
+// rank folds a part of it. A buffer of shortBuffer elements is so short that one rank folds it
+// for all.
 const shortBuffer, longBuffer = 12, 9000
 
 // shardSums adds a queue that reduces floats of shards: sums of two lengths, a product, a
