@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/fixedmath"
 )
 
-// The loss and the gradient of logistic regression for one row with label ±1:
-// the same bits wherever this runs.
+// The example computes the loss and the gradient of logistic regression for one row with label
+// ±1. The results have the same bits on every machine.
 func Example() {
 	score, label := 1.5, -1.0
 	margin := label * score
@@ -21,7 +21,7 @@ func Example() {
 	// Output: loss 1.701413, d loss/d score 0.817574
 }
 
-// The bits of a result can be stated in a test.
+// A test can compare the bits of a result with a constant.
 func ExampleExp() {
 	fmt.Printf("%#x\n", math.Float64bits(fixedmath.Exp(1)))
 	// Output: 0x4005bf0a8b145769

@@ -37,8 +37,8 @@ func Tanh(x float64) float64 { return kernel.Tanh(x) }
 //	Sigmoid(+Inf) = 1; Sigmoid(-Inf) = 0; Sigmoid(NaN) = NaN
 func Sigmoid(x float64) float64 { return kernel.Sigmoid(x) }
 
-// Softplus returns log(1+e^x), accurate in both tails and without overflow. It
-// is the logistic loss of a margin of -x.
+// Softplus returns log(1+e^x), accurate in both tails and without overflow. Softplus(x) is the
+// logistic loss of the margin -x.
 //
 //	Softplus(+Inf) = +Inf; Softplus(-Inf) = 0; Softplus(NaN) = NaN
 func Softplus(x float64) float64 { return kernel.Softplus(x) }

@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Errors that callers distinguish.
+// Errors that callers distinguish with errors.Is.
 var (
 	errTooLarge = errors.New("the executable is too large")
 	errNoRoom   = errors.New("no room for the executable")
@@ -26,22 +26,22 @@ var (
 	errPlatform = errors.New("the executable is for another platform")
 )
 
-// artifacts keeps executables. Those that live jobs hold are pinned by hash: if the file of one
-// is removed as damaged, the next upload of the same bytes is held instead. An executable is in
-// the store whole or not at all. It is checked again whenever it is sent, and removed if its
-// bytes have changed.
+// artifacts stores executables. Executables of live jobs are pinned by hash, not by file: if
+// the file of a pinned executable is removed because it is damaged, the next upload of the same
+// bytes is pinned instead. The store has only complete executables. It checks an executable
+// whenever it sends it, and removes the executable if its bytes have changed.
 //
 // Its methods are safe for concurrent use.
 type artifacts struct {
 	*programs.Cache[[]wire.Platform]
-	limit int64 // bytes of one executable
+	limit int64 // maximum size of one executable in bytes
 	// create opens a new file for an upload.
 	create func(path string) (uploadFile, error)
 }
 
 type artifact = programs.Kept[[]wire.Platform]
 
-// offer adds an executable of this machine to the store, unless it is there already.
+// offer adds an executable of this machine to the store, unless the store has it already.
 func (a *artifacts) offer(p programs.Program) error {
 	if a.has(p.Hash) {
 		return nil
@@ -61,7 +61,8 @@ func (a *artifacts) offer(p programs.Program) error {
 	return nil
 }
 
-// uploadFile is what an upload is written to: an *os.File, or in tests one that fails.
+// uploadFile is the file to which an upload is written: an *os.File, or in tests a file that
+// fails.
 type uploadFile interface {
 	io.Writer
 	io.ReaderAt
@@ -69,8 +70,8 @@ type uploadFile interface {
 	Close() error
 }
 
-// openArtifacts finds the executables of an earlier run. A file that is no executable was not
-// written by a job manager, and is left alone.
+// openArtifacts opens the store in dir, with the executables of an earlier run. A file that is
+// not an executable was not written by a job manager, and is not touched.
 func openArtifacts(dir string, limit, cache int64) (*artifacts, error) {
 	c, err := programs.OpenCache[[]wire.Platform](dir, cache)
 	if err != nil {
@@ -91,16 +92,16 @@ func openArtifacts(dir string, limit, cache int64) (*artifacts, error) {
 	}}, nil
 }
 
-// has reports whether an executable is there. Asking counts as use, as a submission
-// follows.
+// has reports whether the store has an executable. The call counts as a use of the executable,
+// because a submission usually follows.
 func (a *artifacts) has(hash string) bool {
 	a.Lock()
 	defer a.Unlock()
 	return a.touch(hash) != nil
 }
 
-// touch returns an executable and counts it as just used; nil if it is not there. The
-// lock is held.
+// touch returns an executable and counts a use of it, or returns nil if the store does not have
+// it. The caller holds the lock.
 func (a *artifacts) touch(hash string) *artifact {
 	if e := a.Kept[hash]; e == nil || e.Size == 0 {
 		return nil
@@ -108,7 +109,7 @@ func (a *artifacts) touch(hash string) *artifact {
 	return a.Use(hash)
 }
 
-// allows says why an executable of the given size can never be kept.
+// allows returns an error if an executable of the given size can never be stored.
 func (a *artifacts) allows(size int64) error {
 	if size > a.limit {
 		return fmt.Errorf("%w: %d bytes, the limit is %d; build it with -ldflags='-s -w', or raise --max-artifact of the job manager", errTooLarge, size, a.limit)
@@ -119,10 +120,10 @@ func (a *artifacts) allows(size int64) error {
 	return nil
 }
 
-// put takes in an executable of the given hash and size, whose bytes next returns piece by
-// piece, with io.EOF after the last. It is there when put returns nil; otherwise nothing of it
-// is. Simultaneous uploads of one executable are independent, so that none waits for another
-// that has stalled.
+// put stores an executable of the given hash and size. next returns its bytes piece by piece,
+// and io.EOF after the last piece. If put returns nil, the store has the executable; otherwise
+// nothing of it is stored. Simultaneous uploads of one executable are independent, so that no
+// upload waits for another one that has stalled.
 func (a *artifacts) put(hash string, size int64, next func() ([]byte, error)) error {
 	if err := programs.CheckHash(hash); err != nil {
 		return fmt.Errorf("%w: %w", errWrong, err)
@@ -133,7 +134,7 @@ func (a *artifacts) put(hash string, size int64, next func() ([]byte, error)) er
 	return a.take(hash, size, next)
 }
 
-// take is put without the check of the size against the limit.
+// take stores an executable like put, but does not check its size against the limit.
 func (a *artifacts) take(hash string, size int64, next func() ([]byte, error)) error {
 	if a.has(hash) {
 		return nil
@@ -160,7 +161,8 @@ func (a *artifacts) take(hash string, size int64, next func() ([]byte, error)) e
 	return err
 }
 
-// receive writes an upload to a file and checks it.
+// receive writes an upload to file, checks its hash and size, and returns the platforms of the
+// executable.
 func receive(file uploadFile, hash string, size int64, next func() ([]byte, error)) ([]wire.Platform, error) {
 	sum := sha256.New()
 	var got int64
@@ -197,7 +199,8 @@ func receive(file uploadFile, hash string, size int64, next func() ([]byte, erro
 	return platforms, nil
 }
 
-// admit gives a checked file its name.
+// admit moves the checked file name to its final name, which is its hash, and adds it to the
+// store.
 func (a *artifacts) admit(name, hash string, platforms []wire.Platform) error {
 	a.Lock()
 	defer a.Unlock()
@@ -212,7 +215,8 @@ func (a *artifacts) admit(name, hash string, platforms []wire.Platform) error {
 	return nil
 }
 
-// reserve makes room for an upload.
+// reserve reserves size bytes for an upload, and removes unused executables if that is
+// necessary.
 func (a *artifacts) reserve(name string, size int64) error {
 	a.Lock()
 	defer a.Unlock()
@@ -229,15 +233,15 @@ func (a *artifacts) reserve(name string, size int64) error {
 	return nil
 }
 
-// release gives back what reserve took.
+// release frees the space that reserve reserved for an upload.
 func (a *artifacts) release(name string) {
 	a.Lock()
 	defer a.Unlock()
 	delete(a.Kept, name)
 }
 
-// pin holds an executable for a live job, until unpin. It fails if the executable is not there,
-// or not for the platform that the job names.
+// pin keeps an executable for a live job until unpin is called. It fails if the store does not
+// have the executable, or if the executable is not for the platform on, which the job names.
 func (a *artifacts) pin(hash string, on wire.Platform) error {
 	if err := programs.CheckHash(hash); err != nil {
 		return fmt.Errorf("%w: %w", errNoSuch, err)
@@ -266,8 +270,8 @@ func (a *artifacts) unpin(hash string) {
 	}
 }
 
-// send passes an executable to piece, in pieces. It fails at the end if the bytes are not those
-// that were uploaded. A piece is valid until the next one.
+// send calls piece with the pieces of an executable. After the last piece it fails if the bytes
+// are not those that were uploaded. A piece is valid until piece is called again.
 func (a *artifacts) send(ctx context.Context, hash string, piece func(c *wire.Chunk) error) error {
 	if err := programs.CheckHash(hash); err != nil {
 		return fmt.Errorf("%w: %w", errNoSuch, err)
@@ -314,8 +318,8 @@ func (a *artifacts) send(ctx context.Context, hash string, piece func(c *wire.Ch
 	return ctx.Err()
 }
 
-// giveUp removes an executable whose bytes have changed, unless it is removed already. Jobs
-// that hold it will hold the next file of the original bytes.
+// giveUp removes f, the file of an executable, whose bytes have changed, unless it was removed
+// already. Jobs that have pinned the executable pin the next file with the original bytes.
 func (a *artifacts) giveUp(hash string, f *artifact) error {
 	a.Lock()
 	defer a.Unlock()
@@ -329,7 +333,7 @@ func (a *artifacts) giveUp(hash string, f *artifact) error {
 	return os.RemoveAll(a.Path(hash))
 }
 
-// bytes returns the size of all executables that are there.
+// bytes returns the total size of all stored executables.
 func (a *artifacts) bytes() (total int64) {
 	a.Lock()
 	defer a.Unlock()

@@ -21,7 +21,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// executable returns a small ELF file for linux/amd64. Another salt gives another file.
+// executable returns a small ELF file for linux/amd64. Different salts give different files.
 func executable(salt string) []byte {
 	le := func(n int, v uint64) []byte {
 		b := make([]byte, n)
@@ -77,7 +77,7 @@ func testArtifacts(t *testing.T, limit, cache int64) *artifacts {
 	return a
 }
 
-// onDisk lists what is in the store's directory.
+// onDisk returns the names of the files in the store's directory.
 func onDisk(t *testing.T, a *artifacts) (names []string) {
 	entries, err := os.ReadDir(a.Dir)
 	require.NoError(t, err)
@@ -115,7 +115,8 @@ func TestArtifactRoundTrip(t *testing.T) {
 	require.EqualValues(t, len(data), again.bytes())
 }
 
-// A damaged executable is not sent to anybody, and it can be uploaded again.
+// TestDamagedArtifact requires that sending a damaged executable fails, and that the executable
+// can be uploaded again.
 func TestDamagedArtifact(t *testing.T) {
 	for name, damage := range map[string]func(b []byte) []byte{
 		"a bit":     func(b []byte) []byte { b[len(b)-3] ^= 8; return b },
@@ -144,9 +145,9 @@ func TestDamagedArtifact(t *testing.T) {
 	}
 }
 
-// A job holds its executable by hash and not by file. If an executable is removed as damaged
-// and uploaded again, it stays as long as any job holds it, whether the job began before or
-// after. It does not stay longer.
+// TestDamagedArtifactIsHeldOn requires that jobs pin executables by hash and not by file. If an
+// executable is removed as damaged and uploaded again, it must stay as long as any job that
+// began before or after pins it, and no longer.
 func TestDamagedArtifactIsHeldOn(t *testing.T) {
 	one, two := executable("1"), executable("2")
 	size := int64(len(one))
@@ -202,7 +203,8 @@ func TestDamagedArtifactIsHeldOn(t *testing.T) {
 	}
 }
 
-// A file that somebody has deleted counts as absent, so it is uploaded again.
+// TestRemovedArtifact requires that an executable whose file was deleted counts as missing, so
+// that it is uploaded again.
 func TestRemovedArtifact(t *testing.T) {
 	a := testArtifacts(t, 1<<20, 1<<20)
 	data := executable("x")
@@ -326,7 +328,7 @@ func TestArtifactUploadedTwiceAtOnce(t *testing.T) {
 	require.Equal(t, data, fetched(t, a, hashOf(data)))
 }
 
-// fullDisk is a file that fails after some bytes, as on a full disk.
+// fullDisk is a file to which only room more bytes can be written, as on a full disk.
 type fullDisk struct {
 	uploadFile
 	room int
@@ -388,7 +390,8 @@ func TestSendStopsWithItsContext(t *testing.T) {
 	require.Error(t, a.send(t.Context(), "../history.db", nil))
 }
 
-// The test's own executable, made by Go's linker, is for this platform.
+// TestPlatformOfThisProgram requires that the test binary, which Go's linker made, is
+// recognised as an executable for this platform.
 func TestPlatformOfThisProgram(t *testing.T) {
 	path, err := os.Executable()
 	require.NoError(t, err)

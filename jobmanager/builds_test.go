@@ -26,8 +26,9 @@ func fetchedBy(t testing.TB, c *wire.Client, hash string) (got []byte) {
 	}
 }
 
-// TestJobsOfNoExecutable: if a client names no executable, all workers of its job run the job
-// manager's own, whichever build the task managers run. The job's record keeps saying so.
+// TestJobsOfNoExecutable requires that if a client names no executable, all workers of its job
+// run the job manager's own executable, whatever build the task managers run. The job's record
+// must still say so after a restart.
 func TestJobsOfNoExecutable(t *testing.T) {
 	dir := t.TempDir()
 	own := executable(ownSalt)
@@ -58,10 +59,10 @@ func TestJobsOfNoExecutable(t *testing.T) {
 	check(dial(t, start(t, func(c *Config) { c.Dir = dir }), testToken, nil))
 }
 
-// TestOwnExecutableNeedsNoUpload: a client with the same build as the job manager uploads
-// nothing.
+// TestOwnExecutableNeedsNoUpload requires that a client with the same build as the job manager
+// need not upload its executable.
 func TestOwnExecutableNeedsNoUpload(t *testing.T) {
-	m := start(t, func(c *Config) { c.MaxArtifact = 10 }) // limits other executables only
+	m := start(t, func(c *Config) { c.MaxArtifact = 10 }) // must limit only other executables
 	c := dial(t, m, testToken, nil)
 	own := executable(ownSalt)
 	reply, err := c.HasArtifact(bounded(t), &wire.HasArtifactRequest{Hash: hashOf(own), Size: int64(len(own))})
@@ -70,8 +71,9 @@ func TestOwnExecutableNeedsNoUpload(t *testing.T) {
 	require.Equal(t, own, fetchedBy(t, c, hashOf(own)))
 }
 
-// TestJobsOfNoExecutableElsewhere: if no task manager has the platform of the job manager, such
-// a job runs the build that all task managers run. If they run several builds, it is refused.
+// TestJobsOfNoExecutableElsewhere submits a job that names no executable where no task manager
+// has the platform of the job manager. The job must run the build that all task managers run.
+// If they run several builds, it must be refused.
 func TestJobsOfNoExecutableElsewhere(t *testing.T) {
 	m := start(t)
 	c := dial(t, m, testToken, nil)
@@ -96,9 +98,10 @@ func TestJobsOfNoExecutableElsewhere(t *testing.T) {
 	require.ErrorContains(t, err, "those have not one build among them (v1, executable "+arm.Executable[:12]+" (on tm-a); v2, executable "+other.Executable[:12]+" (on tm-b)): upgrade them to one, or submit the job with the superstep command")
 }
 
-// TestNoUploadsOfOtherBuilds: without uploads, a job runs the job manager's own executable, or
-// that of some task managers on those task managers. Any other executable is refused, and the
-// message names the builds that are accepted. Earlier uploads do not count.
+// TestNoUploadsOfOtherBuilds switches uploads off. A job may then run the job manager's own
+// executable, or the executable of some task managers on those task managers. Any other
+// executable must be refused, even if it was uploaded before, and the message must name the
+// builds that are accepted.
 func TestNoUploadsOfOtherBuilds(t *testing.T) {
 	dir := t.TempDir()
 	before := executable("uploaded before")
@@ -132,7 +135,7 @@ func TestNoUploadsOfOtherBuilds(t *testing.T) {
 	submit(t, c, with(upgraded.Executable))
 	d := second.run()
 	require.Equal(t, upgraded.Executable, d.Spec.Artifact)
-	waits := submit(t, c, with(upgraded.Executable)) // although the other task manager is idle
+	waits := submit(t, c, with(upgraded.Executable)) // must wait, although the other task manager has a free slot
 	info, err := c.Show(bounded(t), &wire.ShowRequest{Job: waits})
 	require.NoError(t, err)
 	require.Contains(t, info.Detail, "0 of 1 are free (1 task manager of linux/amd64 that runs executable "+upgraded.Executable[:12]+" itself)")
@@ -146,8 +149,8 @@ func TestNoUploadsOfOtherBuilds(t *testing.T) {
 	first.succeed(own.WorkerRef, "")
 }
 
-// TestResidentCannotBeAskedFor: a client cannot set the field with which the job manager marks
-// the executable that it holds for a job.
+// TestResidentCannotBeAskedFor requires that a client cannot set JobSpec.Resident, with which
+// the job manager marks jobs whose executable only task managers have.
 func TestResidentCannotBeAskedFor(t *testing.T) {
 	m := start(t)
 	c := dial(t, m, testToken, nil)

@@ -13,15 +13,16 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
-// All workers of a job run one executable, identified by its hash: two builds of the same
-// version may compute different numbers. Task managers fetch it here unless they run it
-// themselves. Where uploads are switched off, jobs can only run the executables of this process
-// and of the task managers.
+// All workers of a job run the same executable, identified by its hash, because two builds of
+// the same version may compute different numbers. Task managers fetch the executable from the
+// job manager unless it is their own. If uploads are switched off, jobs can only run the
+// executables of this process and of the task managers.
 
-// noUploads is the answer to an attempt to upload.
+// noUploads is the error message of uploads if Config.NoUploads is set.
 const noUploads = "this job manager takes no uploads: it runs built-in jobs only, such as superstep run kmeans"
 
-// choose decides on which executable a job runs, and holds it.
+// choose decides which executable a job runs, sets it in s, and pins it unless only task
+// managers have it.
 func (m *Manager) choose(s *wire.JobSpec) error {
 	s.Resident = false
 	if s.Artifact == "" {
@@ -53,15 +54,16 @@ func (m *Manager) choose(s *wire.JobSpec) error {
 	return nil
 }
 
-// unpin gives up the artifact that choose holds.
+// unpin undoes the pin of choose.
 func (m *Manager) unpin(s *wire.JobSpec) {
 	if !s.Resident {
 		m.artifacts.unpin(s.Artifact)
 	}
 }
 
-// chooseExecutable finds the executable of a job whose client has none. That is this process's
-// own; where no task manager could run that, it is the one that all task managers run.
+// chooseExecutable sets the executable of a job whose client named none. It is this process's
+// own executable. If no task manager has the platform for that, it is the executable that all
+// task managers run.
 func (m *Manager) chooseExecutable(s *wire.JobSpec) error {
 	nodes := m.present()
 	if m.own.Hash != "" && (len(nodes) == 0 || slices.ContainsFunc(nodes, func(n wire.TaskManagerInfo) bool { return n.Platform == m.own.Platform })) {
@@ -76,7 +78,8 @@ func (m *Manager) chooseExecutable(s *wire.JobSpec) error {
 	return nil
 }
 
-// refuseForeign says why a job's executable may not run here, and which ones may.
+// refuseForeign returns an error that says why a job's executable may not run here, and which
+// executables may.
 func (m *Manager) refuseForeign(s *wire.JobSpec) error {
 	text := fmt.Sprintf("this job manager takes no uploads: it runs built-in jobs only, such as superstep run kmeans, and those by a build that it or its task managers have. This program's is %s, the job manager's %s",
 		build(s.Build, s.Artifact), build(m.config.Build, m.own.Hash))
@@ -86,7 +89,7 @@ func (m *Manager) refuseForeign(s *wire.JobSpec) error {
 	return wire.Error(codes.FailedPrecondition, "%s: run the job with one of these, or upgrade them to this program's", text)
 }
 
-// build writes a version with the start of its hash.
+// build returns a version and the start of the executable's hash as text.
 func build(version, hash string) string {
 	if version == "" {
 		version = "of unknown version"
@@ -94,7 +97,8 @@ func build(version, hash string) string {
 	return fmt.Sprintf("%s, executable %s", version, programs.Short(hash))
 }
 
-// builds lists what task managers run, each build with one task manager that has it.
+// builds returns text that lists the builds that task managers run, each with the name of one
+// task manager.
 func builds(nodes []wire.TaskManagerInfo) string {
 	const most = 4
 	var all []string
@@ -111,7 +115,7 @@ func builds(nodes []wire.TaskManagerInfo) string {
 	return strings.Join(all, "; ")
 }
 
-// present returns the task managers that are not gone.
+// present returns the task managers that are not lost and have not left.
 func (m *Manager) present() []wire.TaskManagerInfo {
 	reply, err := m.TaskManagers(context.Background(), &wire.TaskManagersRequest{})
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
-// HasArtifact tells whether an executable is here already. It fails at once if the executable
-// could not be uploaded.
+// HasArtifact reports whether the job manager has an executable already. It fails if the
+// executable could not be uploaded, for example because it is too large.
 func (m *Manager) HasArtifact(_ context.Context, req *wire.HasArtifactRequest) (*wire.HasArtifactReply, error) {
 	switch {
 	case m.config.NoUploads:
@@ -39,7 +39,7 @@ func (m *Manager) HasArtifact(_ context.Context, req *wire.HasArtifactRequest) (
 	return &wire.HasArtifactReply{}, nil
 }
 
-// UploadArtifact takes in an executable.
+// UploadArtifact receives and stores an executable.
 func (m *Manager) UploadArtifact(stream wire.ClientStream[wire.Chunk, wire.UploadReply]) error {
 	if m.config.NoUploads {
 		return wire.Error(codes.FailedPrecondition, "%s", noUploads)
@@ -87,7 +87,8 @@ func from(ctx context.Context) string {
 	return "this process"
 }
 
-// uploadError gives an error of an upload its code, if it has none from the stream.
+// uploadError returns an error of an upload with a gRPC code. An error of the stream has one
+// already.
 func uploadError(err error) error {
 	if wire.Code(err) != codes.Unknown {
 		return err
@@ -95,7 +96,7 @@ func uploadError(err error) error {
 	return artifactError(err)
 }
 
-// FetchArtifact hands an executable to a task manager.
+// FetchArtifact sends an executable to a task manager.
 func (m *Manager) FetchArtifact(req *wire.FetchRequest, stream wire.ServerStream[wire.Chunk]) error {
 	return m.watched(stream.Context(), m.config.WriteTimeout, func(busy busy) error {
 		err := m.artifacts.send(stream.Context(), req.Hash, func(c *wire.Chunk) error {
@@ -108,7 +109,7 @@ func (m *Manager) FetchArtifact(req *wire.FetchRequest, stream wire.ServerStream
 	})
 }
 
-// List lists jobs, newest first.
+// List returns jobs, newest first.
 func (m *Manager) List(_ context.Context, req *wire.ListRequest) (*wire.ListReply, error) {
 	if req.Limit < 0 {
 		return nil, wire.Error(codes.InvalidArgument, "the limit of the list is %d: want a positive number, or 0 for all jobs", req.Limit)
@@ -132,7 +133,7 @@ func (m *Manager) List(_ context.Context, req *wire.ListRequest) (*wire.ListRepl
 	return &wire.ListReply{Jobs: all}, nil
 }
 
-// Show shows one job with its plan and, if it has finished, its outcomes.
+// Show returns one job with its plan and, if it has finished, its outcomes.
 func (m *Manager) Show(_ context.Context, req *wire.ShowRequest) (*wire.JobInfo, error) {
 	info, _, err := m.find(req.Job)
 	if err != nil {
@@ -161,7 +162,7 @@ func (m *Manager) Cancel(_ context.Context, req *wire.CancelRequest) (*wire.Canc
 	return &wire.CancelReply{Job: info}, nil
 }
 
-// TaskManagers lists task managers.
+// TaskManagers returns the task managers.
 func (m *Manager) TaskManagers(context.Context, *wire.TaskManagersRequest) (*wire.TaskManagersReply, error) {
 	ailing := m.reasonNotReady()
 	m.mu.Lock()
@@ -169,8 +170,8 @@ func (m *Manager) TaskManagers(context.Context, *wire.TaskManagersRequest) (*wir
 	return &wire.TaskManagersReply{TaskManagers: m.core.TaskManagers(m.clock()), Ailing: ailing}, nil
 }
 
-// Overview shows the cluster at a glance. A client of another version of the protocol
-// is told so.
+// Overview returns a summary of the cluster. It fails if the client has another version of the
+// protocol.
 func (m *Manager) Overview(_ context.Context, req *wire.OverviewRequest) (*wire.Overview, error) {
 	if err := wire.CheckVersions(req.Version, "the client", "the job manager"); err != nil {
 		return nil, err
@@ -183,15 +184,15 @@ func (m *Manager) Overview(_ context.Context, req *wire.OverviewRequest) (*wire.
 	return &o, nil
 }
 
-// find finds a job by its ID, or by a prefix that fits one only. The job is nil if it
-// is over.
+// find returns a job by its ID, or by a prefix of the IDs of exactly one job. The *job is nil
+// if the job has ended and its logs are complete.
 func (m *Manager) find(id wire.JobID) (wire.JobInfo, *job, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.look(id)
 }
 
-// look is find for those that hold mu.
+// look does the work of find. The caller holds mu.
 func (m *Manager) look(id wire.JobID) (wire.JobInfo, *job, error) {
 	if info, ok := m.core.Job(id); ok {
 		return info, m.jobs[id], nil
@@ -214,7 +215,7 @@ func (m *Manager) look(id wire.JobID) (wire.JobInfo, *job, error) {
 	return wire.JobInfo{}, nil, wire.Error(codes.InvalidArgument, "%q is the beginning of several IDs, %s: give more of the ID", string(id), some(fit))
 }
 
-// some names the first few of many jobs.
+// some returns text with the first few of many job IDs.
 func some(ids []wire.JobID) string {
 	const most = 4
 	var text []string

@@ -35,7 +35,7 @@ var testToken = func() security.Token {
 	return t
 }()
 
-// patience limits every wait of a test.
+// patience bounds every wait of a test.
 const patience = 4 * time.Minute
 
 func bounded(t testing.TB) context.Context {
@@ -44,8 +44,8 @@ func bounded(t testing.TB) context.Context {
 	return ctx
 }
 
-// start starts a job manager on a free port. Its times are short, except those that a loaded
-// machine could miss.
+// start starts a job manager on a free port. Its durations are short, except for timeouts that
+// could pass by mistake on a loaded machine.
 func start(t testing.TB, change ...func(*Config)) *Manager {
 	c := Config{
 		Listen: "127.0.0.1:0", Dir: t.TempDir(), Token: testToken, Executable: programOf(t, ownSalt),
@@ -65,10 +65,10 @@ func start(t testing.TB, change ...func(*Config)) *Manager {
 	return m
 }
 
-// ownSalt gives the program that is the job managers' own executable.
+// ownSalt is the salt of the program that is the own executable of job managers in tests.
 const ownSalt = "the job manager's own"
 
-// programOf returns a program in a separate file.
+// programOf writes the program with the given salt to a file.
 func programOf(t testing.TB, salt string) programs.Program {
 	path := t.TempDir() + "/program"
 	require.NoError(t, os.WriteFile(path, executable(salt), 0o700))
@@ -77,7 +77,7 @@ func programOf(t testing.TB, salt string) programs.Program {
 	return p
 }
 
-// dial returns a client of a job manager; config is nil without TLS.
+// dial returns a client of a job manager. config is nil if TLS is not used.
 func dial(t testing.TB, m *Manager, token security.Token, config *tls.Config) *wire.Client {
 	creds := insecure.NewCredentials()
 	if config != nil {
@@ -141,7 +141,7 @@ func registration(id string, slots int) *wire.Register {
 	}
 }
 
-// join registers a task manager and expects to be accepted.
+// join registers a task manager and requires that it is accepted.
 func join(t testing.TB, c *wire.Client, r *wire.Register) *manager {
 	tm := tryRegister(t, c, r)
 	welcome := tm.next()
@@ -166,7 +166,7 @@ func join(t testing.TB, c *wire.Client, r *wire.Register) *manager {
 	return tm
 }
 
-// tryRegister connects and sends the registration.
+// tryRegister opens a stream and sends the registration r.
 func tryRegister(t testing.TB, c *wire.Client, r *wire.Register) *manager {
 	ctx, cancel := context.WithCancel(context.Background())
 	stream, err := c.Connect(ctx)
@@ -207,7 +207,7 @@ func (tm *manager) send(m *wire.FromTaskManager) error {
 	return tm.stream.Send(m)
 }
 
-// next returns the next message.
+// next waits for the next message of the job manager and returns it.
 func (tm *manager) next() *wire.ToTaskManager {
 	select {
 	case m, ok := <-tm.told:
@@ -224,7 +224,7 @@ func (tm *manager) says(e wire.WorkerEvent) {
 	require.NoError(tm.t, tm.send(&wire.FromTaskManager{Worker: &e}))
 }
 
-// deployed receives the deployment of a worker.
+// deployed waits for a message that deploys a worker and returns the deployment.
 func (tm *manager) deployed() *wire.Deployment {
 	d := tm.next().Deploy
 	require.NotNil(tm.t, d)
@@ -247,7 +247,8 @@ func (tm *manager) ended(ref wire.WorkerRef, f *wire.Failure) {
 	tm.says(wire.WorkerEvent{WorkerRef: ref, Ended: &wire.Ended{Failure: f}})
 }
 
-// run leads the only worker of a job to the point where its subtasks run.
+// run takes the deployment of the only worker of a job, and reports its events until its
+// subtasks run.
 func (tm *manager) run() *wire.Deployment {
 	d := tm.deployed()
 	tm.says(wire.WorkerEvent{WorkerRef: d.WorkerRef, Ready: &wire.Ready{Address: "127.0.0.1:1", Fingerprint: "f"}})
@@ -257,7 +258,7 @@ func (tm *manager) run() *wire.Deployment {
 	return d
 }
 
-// succeed leads a running worker to its successful end.
+// succeed reports the events of a running worker until its successful end.
 func (tm *manager) succeed(ref wire.WorkerRef, outcome string) {
 	tm.says(wire.WorkerEvent{WorkerRef: ref, Finished: &wire.Finished{Outcome: []byte(outcome)}})
 	require.Equal(tm.t, [][]byte{[]byte(outcome)}, tm.next().Worker.Commit.Outcomes)
@@ -280,9 +281,9 @@ func collected(text string) *wire.Delivery {
 	return &wire.Delivery{Collected: &wire.Collected{Node: 1, Rows: []byte(text)}}
 }
 
-// follow follows a job to its end and returns its events: states by name, rows and output
-// unchanged, no progress. Events may be missing only if the job did not finish, because its
-// rows are freed.
+// follow follows a job to its end and returns its events as text: states by name, rows and
+// output unchanged, and no progress. It allows missing events only if the job did not finish,
+// because then its rows are freed.
 func follow(t testing.TB, c *wire.Client, req *wire.FollowRequest) (story []string, last *wire.JobInfo) {
 	stream, err := c.Follow(bounded(t), req)
 	require.NoError(t, err)
@@ -317,6 +318,6 @@ func follow(t testing.TB, c *wire.Client, req *wire.FollowRequest) (story []stri
 // eventually waits until a condition holds.
 func eventually(t testing.TB, what string, is func() bool) {
 	for deadline := time.Now().Add(patience); !is(); time.Sleep(2 * time.Millisecond) {
-		require.True(t, time.Now().Before(deadline), "never: "+what)
+		require.True(t, time.Now().Before(deadline), "did not happen in time: "+what)
 	}
 }

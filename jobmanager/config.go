@@ -15,86 +15,89 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
-// Config is what a job manager is given. Only Dir has no default.
+// Config configures a job manager. Only Dir has no default.
 type Config struct {
-	// Listen is the address for task managers and clients; default DefaultListen. One
-	// that other machines reach needs TLS, or Insecure.
+	// Listen is the address for task managers and clients; default DefaultListen. An address
+	// that other machines can reach needs TLS or Insecure.
 	Listen string
-	// Listener is used instead of Listen if it is set, and closed by the job manager.
+	// Listener, if not nil, is used instead of Listen. The job manager closes it.
 	Listener net.Listener
 	// Dir is the work directory, for executables, results, logs and the history of jobs. It is
-	// made if it does not exist. One job manager at a time uses it.
+	// made if it does not exist. Only one job manager at a time can use it.
 	Dir string
 
-	// Token is what clients and task managers must show. If it is empty, it is read from
-	// TokenFile, which is made if it does not exist. The default TokenFile is the file where
-	// the same user's clients look for the token of a job manager on this port.
+	// Token is the token that clients and task managers must send. If it is empty, it is read
+	// from TokenFile, which is made if it does not exist. The default TokenFile is the file
+	// where the same user's clients look for the token of a job manager on this port.
 	Token     security.Token
 	TokenFile string
-	// TLS names the certificates; zero: no TLS.
+	// TLS has the names of the certificate files; zero means no TLS.
 	TLS security.TLSFiles
-	// Insecure allows to listen for other machines without TLS.
+	// Insecure allows Listen to be an address that other machines can reach although there is
+	// no TLS.
 	Insecure bool
 
-	// MaxConnections bounds the open connections; default 8192. Each task manager has one, and
-	// each worker one while it has something to deliver. At the bound, connections on which no
-	// token was shown give way to new ones; they are closed after a while in any case.
+	// MaxConnections bounds the number of open connections; default 8192. Each task manager has
+	// one connection, and each worker has one while it has something to deliver. At the bound,
+	// connections on which no token was shown are closed to accept new ones. Without a token, a
+	// connection is closed after some seconds in any case.
 	MaxConnections int
-	// MaxArtifact is the largest executable in bytes; default 1 GiB.
+	// MaxArtifact is the maximum size of an executable in bytes; default 1 GiB.
 	MaxArtifact int64
-	// ArtifactCache is what all executables together may take; default 8 GiB, and never
-	// less than MaxArtifact.
+	// ArtifactCache is the maximum total size of all executables in bytes; default 8 GiB, and
+	// never less than MaxArtifact.
 	ArtifactCache int64
-	// NoUploads has the job manager run built-in jobs only.
+	// NoUploads makes the job manager refuse uploads, so that it only runs built-in jobs.
 	NoUploads bool
-	// MaxResult bounds the collected rows and printed text that are kept of a job, in
-	// bytes; default 4 GiB. A job that sends more fails.
+	// MaxResult bounds the total size, in bytes, of the collected rows and printed text of a
+	// job; default 4 GiB. A job that sends more fails.
 	MaxResult int64
-	// MaxLog bounds what is kept of the output of one worker, in bytes; default 4 MiB.
+	// MaxLog bounds how many bytes of the output of one worker are kept; default 4 MiB.
 	MaxLog int64
-	// KeepJobs is how many jobs that have ended are kept; default 1000.
+	// KeepJobs is the maximum number of ended jobs that are kept; default 1000.
 	KeepJobs int
-	// KeepBytes bounds the results and logs of all jobs that have ended, in bytes; default 16
-	// GiB. Results and logs of the oldest jobs are removed first; the jobs stay in the history.
+	// KeepBytes bounds the total size, in bytes, of the results and logs of all ended jobs;
+	// default 16 GiB. Results and logs of the oldest jobs are removed first; the jobs stay in
+	// the history.
 	KeepBytes int64
 
-	// MinFree is the number of bytes that the disk of Dir must have free for jobs to be
-	// accepted; 0: no minimum. After a refusal, jobs are accepted again once a quarter more
-	// than MinFree is free.
+	// MinFree is the number of bytes that must be free on the disk of Dir, or no jobs are
+	// accepted; 0 means no minimum. Jobs are then accepted again once 1.25 times MinFree is
+	// free.
 	MinFree int64
-	// DiskFree returns the free bytes of the disk of Dir; default by asking the system.
+	// DiskFree returns the number of free bytes on the disk of Dir; the default asks the
+	// operating system.
 	DiskFree func() (int64, error)
 
-	// Heartbeat, Detection and Lease set how task managers are watched; zero: the defaults of
-	// core.Config.
+	// Heartbeat, Detection and Lease are those of core.Config; zero means the defaults there.
 	Heartbeat time.Duration
 	Detection time.Duration
 	Lease     time.Duration
-	// AttachGrace is how long the client of an attached job may be away before the job
+	// AttachGrace is how long the client of an attached job may be disconnected before the job
 	// is cancelled; default 5 s.
 	AttachGrace time.Duration
-	// WriteTimeout is how long the other side may take to read one message, and how long an
-	// upload may stand still, before the connection is closed; default 30 s.
+	// WriteTimeout is how long a client or task manager may take to read one message, and how
+	// long an upload may make no progress, before the connection is closed; default 30 s.
 	WriteTimeout time.Duration
-	// Executable runs the jobs that name no executable, such as those submitted by HTTP.
-	// Clients of the same build need not upload it. The default is the executable of this
-	// process.
+	// Executable is run by the workers of jobs that name no executable, such as jobs submitted
+	// by HTTP. Clients of the same build need not upload theirs. The default is the executable
+	// of this process.
 	Executable programs.Program
-	// Policy chooses among free slots.
+	// Policy says how slots are chosen among the free ones.
 	Policy core.Policy
 
-	// Logger gets decisions; default none.
+	// Logger gets the log; the default discards it.
 	Logger hclog.Logger
-	// Build is the version for people; default that of the binary.
+	// Build is the version that is shown to users; the default is the version of the binary.
 	Build string
 	// Now is the clock; default time.Now.
 	Now func() time.Time
 }
 
-// DefaultListen is where a job manager listens.
+// DefaultListen is the default of Config.Listen.
 const DefaultListen = "127.0.0.1:6123"
 
-// withDefaults fills in what is not set, and refuses what is not valid.
+// withDefaults returns c with the defaults filled in, or an error if a value is not valid.
 func (c Config) withDefaults() (Config, error) {
 	if c.Dir == "" {
 		return c, errors.New("a job manager needs a work directory: give one with --dir")

@@ -13,28 +13,28 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
-// maxQueued bounds the messages that wait to be sent to one task manager. A task manager that
-// lets more gather does not read, and is disconnected.
+// maxQueued bounds the number of messages that wait to be sent to one task manager. If there
+// are more, the task manager does not read, and it is disconnected.
 const maxQueued = 8192
 
-// registerWithin bounds the time from a connection to the registration on it.
+// registerWithin bounds the time from the opening of a connection to the registration on it.
 const registerWithin = 10 * time.Second
 
-// conn is the conversation with one task manager. What is to be sent waits in a queue,
-// so that deciding never waits for a network.
+// conn is the connection of one task manager. Messages to be sent wait in a queue, so that the
+// core, which decides under the lock, never waits for a network.
 type conn struct {
 	id int
 
 	mu      sync.Mutex
 	queue   []outgoing
-	ending  bool          // after the queue
-	reason  string        // why it was dropped
-	wake    chan struct{} // has room for one
+	ending  bool          // the connection ends after the queue was sent
+	reason  string        // why the connection was dropped
+	wake    chan struct{} // buffer of one: holds a token when there may be something to do
 	dropped chan struct{}
-	who     wire.Register // without Running, once it has registered
+	who     wire.Register // its registration without Running; zero before it has registered
 }
 
-// introduce records which task manager has the connection.
+// introduce records the registration of the task manager that has the connection.
 func (c *conn) introduce(r wire.Register) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,20 +42,21 @@ func (c *conn) introduce(r wire.Register) {
 	c.who = r
 }
 
-// peer returns the task manager that has the connection.
+// peer returns the registration of the task manager that has the connection.
 func (c *conn) peer() wire.Register {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.who
 }
 
-// outgoing is a message, with the credentials to be filled in if it deploys a worker.
+// outgoing is a message to a task manager. If it deploys a worker, the credentials are filled
+// in from credits before it is sent.
 type outgoing struct {
 	message wire.ToTaskManager
 	credits *attempt
 }
 
-// push adds a message to the queue.
+// push adds a message to the queue, or drops the connection if the queue is full.
 func (c *conn) push(out outgoing) {
 	c.mu.Lock()
 	full := len(c.queue) >= maxQueued
@@ -70,7 +71,7 @@ func (c *conn) push(out outgoing) {
 	c.signal()
 }
 
-// finish ends the connection after what is queued.
+// finish ends the connection after the queued messages were sent.
 func (c *conn) finish() {
 	c.mu.Lock()
 	c.ending = true
@@ -85,7 +86,8 @@ func (c *conn) signal() {
 	}
 }
 
-// drop ends the connection at once. The reason completes "task manager X ...".
+// drop ends the connection without sending the queued messages. The reason completes "task
+// manager X ...".
 func (c *conn) drop(reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,10 +97,11 @@ func (c *conn) drop(reason string) {
 	}
 }
 
-// clip shortens a text of the other side for the log.
+// clip shortens a text that a task manager sent, for the log.
 func clip(text string) string { return text[:min(len(text), 100)] }
 
-// take returns what is queued, and whether the connection ends after it.
+// take removes and returns the queued messages, and reports whether the connection ends after
+// them.
 func (c *conn) take() (queue []outgoing, ending bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,7 +109,7 @@ func (c *conn) take() (queue []outgoing, ending bool) {
 	return queue, c.ending
 }
 
-// Connect is the conversation with a task manager.
+// Connect handles the connection of a task manager until it ends.
 func (m *Manager) Connect(stream wire.BidiStream[wire.FromTaskManager, wire.ToTaskManager]) error {
 	c := &conn{wake: make(chan struct{}, 1), dropped: make(chan struct{})}
 	m.mu.Lock()
@@ -131,8 +134,8 @@ func (m *Manager) Connect(stream wire.BidiStream[wire.FromTaskManager, wire.ToTa
 	return err
 }
 
-// converse waits for the end of a conversation, and returns why it ended: a reason for the core
-// and, if the end was irregular, an error for the task manager.
+// converse waits until a connection ends, and returns why it ended: a reason for the core and,
+// if the task manager did not end it regularly, an error for the task manager.
 func (m *Manager) converse(c *conn, registered <-chan struct{}, heard, said <-chan error) (reason string, err error) {
 	patience := time.NewTimer(registerWithin)
 	defer patience.Stop()
@@ -153,7 +156,7 @@ func (m *Manager) converse(c *conn, registered <-chan struct{}, heard, said <-ch
 			return "lost its connection: " + wire.Reason(err), err
 		case err := <-said:
 			if errors.Is(err, context.Canceled) || wire.Code(err) == codes.Canceled {
-				said = nil // the connection is gone, and hear returns why
+				said = nil // the connection broke; hear returns why
 				continue
 			}
 			if err != nil {
@@ -168,7 +171,8 @@ func (m *Manager) converse(c *conn, registered <-chan struct{}, heard, said <-ch
 	}
 }
 
-// hear receives the messages of a task manager, until its connection ends.
+// hear receives the messages of a task manager and passes them to the core, until the
+// connection ends.
 func (m *Manager) hear(c *conn, stream wire.BidiStream[wire.FromTaskManager, wire.ToTaskManager], registered chan<- struct{}) error {
 	first, err := stream.Recv()
 	if err != nil {
@@ -200,7 +204,8 @@ func (m *Manager) hear(c *conn, stream wire.BidiStream[wire.FromTaskManager, wir
 	}
 }
 
-// say sends the queued messages to a task manager, until the connection is to end.
+// say sends the queued messages to a task manager, until finish or drop is called or sending
+// fails.
 func (m *Manager) say(ctx context.Context, c *conn, stream wire.BidiStream[wire.FromTaskManager, wire.ToTaskManager]) error {
 	return m.watched(ctx, m.config.WriteTimeout, func(busy busy) error {
 		for {
@@ -241,12 +246,13 @@ func (o *outgoing) complete(host string) error {
 	return err
 }
 
-// busy runs something that must not take longer than the limit.
+// busy calls a function that must not take longer than the limit of watched, and returns its
+// error.
 type busy func(func() error) error
 
 // watched runs f and returns its error. It returns earlier if one call of busy within f takes
-// longer than the limit, or if the job manager stops. It is for the handlers of streams: when a
-// handler has returned, gRPC ends its stream, and so ends the call in which f waits.
+// longer than the limit, or if the job manager stops. It is meant for handlers of streams: when
+// a handler has returned, gRPC ends its stream, which ends the call in which f waits.
 func (m *Manager) watched(ctx context.Context, limit time.Duration, f func(busy) error) error {
 	timer := time.NewTimer(limit)
 	timer.Stop()

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
-// Deliver receives what a worker sends to its client, and what it logs.
+// Deliver receives the rows and text that a worker sends to its client, and its log lines.
 func (m *Manager) Deliver(stream wire.ClientStream[wire.Delivery, wire.Delivered]) error {
 	var j *job
 	ctx := stream.Context()
@@ -54,8 +54,8 @@ func (m *Manager) Deliver(stream wire.ClientStream[wire.Delivery, wire.Delivered
 	}
 }
 
-// deliverer finds the job of a worker that begins to deliver. It refuses a worker of any
-// attempt but the current one, as the other attempts are over.
+// deliverer returns the job of a worker that begins to deliver. It refuses workers of former
+// attempts.
 func (m *Manager) deliverer(d *wire.Delivery) (*job, wire.WorkerRef, error) {
 	if d.Worker == nil {
 		return nil, wire.WorkerRef{}, wire.Error(codes.InvalidArgument, "a delivery must begin by naming its worker")
@@ -75,8 +75,8 @@ func (m *Manager) deliverer(d *wire.Delivery) (*job, wire.WorkerRef, error) {
 	return j, ref, nil
 }
 
-// told waits until followers have been told of everything decided so far. So they see that a
-// job runs before they see its rows.
+// told waits until all state changes decided so far were sent to the followers. So followers
+// see that a job runs before they see its rows.
 func (m *Manager) told(ctx context.Context) error {
 	done := make(chan struct{})
 	m.recorder.put(entry{then: func(error) { close(done) }})
@@ -88,9 +88,9 @@ func (m *Manager) told(ctx context.Context) error {
 	}
 }
 
-// takeIn keeps what a worker delivers, to the end of its stream. If something for the client
-// cannot be kept, the job fails, as its result would be incomplete; if lines of the log cannot
-// be kept, the job goes on.
+// takeIn stores everything that a worker delivers until the end of its stream. If rows or text
+// cannot be stored, the job fails, because its result would be incomplete; if log lines cannot
+// be stored, the job continues.
 func (m *Manager) takeIn(j *job, ref wire.WorkerRef, stream wire.ClientStream[wire.Delivery, wire.Delivered]) error {
 	for {
 		d, err := stream.Recv()
@@ -123,8 +123,8 @@ func (m *Manager) takeIn(j *job, ref wire.WorkerRef, stream wire.ClientStream[wi
 	}
 }
 
-// failWorker fails a worker for a reason that its task manager does not know, and has
-// the worker stop.
+// failWorker fails a worker for a reason that its task manager does not know, and tells the
+// worker to stop.
 func (m *Manager) failWorker(ref wire.WorkerRef, f *wire.Failure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -136,14 +136,13 @@ func (m *Manager) failWorker(ref wire.WorkerRef, f *wire.Failure) {
 		// The core accepts reports only on the connection on which the task manager is
 		// registered.
 		m.decide(core.Reported{Conn: id, WorkerEvent: wire.WorkerEvent{WorkerRef: ref, Failed: f}})
-		// The core expects a failed worker to end by itself; this one does not know that it has
-		// failed.
+		// The core expects a failed worker to end by itself. This worker does not know that it
+		// has failed, so it is told to stop.
 		c.push(outgoing{message: wire.ToTaskManager{Worker: &wire.WorkerCommand{WorkerRef: ref, Cancel: &wire.Cancel{Reason: f.Message}}}})
 	}
 }
 
-// hostOf returns the identity of the task manager that has a worker. The caller holds
-// mu.
+// hostOf returns the ID of the task manager on which a worker runs. The caller holds mu.
 func (m *Manager) hostOf(ref wire.WorkerRef) string {
 	for _, node := range m.core.TaskManagers(m.clock()) {
 		if slices.Contains(node.Workers, ref) {

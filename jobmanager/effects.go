@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
-// perform does what the core has decided, in order. Nothing here waits: messages go into the
+// perform performs the effects of the core in order, without waiting: it puts messages into the
 // queues of connections, and changes for the disk into the recorder's queue. The caller holds
 // mu.
 func (m *Manager) perform(effects []core.Effect) {
@@ -40,8 +40,8 @@ func (m *Manager) perform(effects []core.Effect) {
 	}
 }
 
-// send puts a message into the queue of its connection, and finds the credentials of
-// the attempt for a deployment.
+// send puts a message into the queue of its connection. To a deployment it adds the credentials
+// of the attempt.
 func (m *Manager) send(e core.Send) {
 	c := m.conns[e.Conn]
 	if c == nil {
@@ -58,7 +58,7 @@ func (m *Manager) send(e core.Send) {
 				return
 			}
 			if j.final.State == wire.JobFinished && !closed(j.kept) {
-				return // for the core, it was not told to end yet
+				return // it is not late: exitLater has not sent its Exit yet
 			}
 		}
 	}
@@ -82,8 +82,8 @@ func (m *Manager) send(e core.Send) {
 }
 
 // exitLater tells a worker to exit once the end of its job is on disk. Until then the worker
-// keeps its record of the commit, from which another worker could finish it. The caller holds
-// mu.
+// keeps its record of the commit, which another worker would need to finish the commit. The
+// caller holds mu.
 func (m *Manager) exitLater(c *conn, j *job, out outgoing) {
 	m.tasks.Go(func() {
 		select {
@@ -109,7 +109,7 @@ func closed(c <-chan struct{}) bool {
 const maxOutcomes = wire.MaxFrame - 1<<20
 
 // fits reports whether the outcomes of a job's workers fit into the message to the worker that
-// commits; if not, it fails the job.
+// commits. If they do not fit, it fails the job.
 func (m *Manager) fits(w *wire.WorkerCommand) bool {
 	size := 0
 	for _, outcome := range w.Commit.Outcomes {
@@ -125,7 +125,7 @@ func (m *Manager) fits(w *wire.WorkerCommand) bool {
 	return false
 }
 
-// persist puts a live job on record.
+// persist records a live job.
 func (m *Manager) persist(e core.Persist) {
 	if e.Spec != nil {
 		m.persistCommit(e)
@@ -167,8 +167,8 @@ func (m *Manager) persist(e core.Persist) {
 	m.recorder.put(next)
 }
 
-// changed tells the followers of a live job its new state, once everything recorded before is
-// on disk. The final state is told by finish.
+// changed sends the new state of a live job to its followers, once all earlier changes of the
+// history are on disk. The final state is sent by finish.
 func (m *Manager) changed(info *wire.JobInfo) {
 	j := m.jobs[info.ID]
 	if j == nil || info.State.Ended() {
@@ -190,13 +190,15 @@ func (m *Manager) changed(info *wire.JobInfo) {
 	}})
 }
 
-// bare returns a job without its plan and outcomes, which are kept apart from its state.
+// bare returns a job without its plan and outcomes, which are stored separately, and without
+// progress.
 func bare(info wire.JobInfo) *wire.JobInfo {
 	info.Plan, info.Outcomes, info.Progress = nil, nil, nil
 	return &info
 }
 
-// tellProgress tells followers the progress of jobs that have made some. The caller holds mu.
+// tellProgress sends progress to the followers of jobs that have made new progress. The caller
+// holds mu.
 func (m *Manager) tellProgress() {
 	now := m.config.Now()
 	for _, j := range m.jobs {
@@ -209,18 +211,18 @@ func (m *Manager) tellProgress() {
 	}
 }
 
-// progressEvery is how often followers are told of progress, at most.
+// progressEvery is the minimum time between two progress events for followers.
 const progressEvery = 200 * time.Millisecond
 
-// logsPatience bounds the wait for the last lines of workers whose job has ended.
+// logsPatience bounds the wait for the last log lines of workers after their job has ended.
 const logsPatience = 5 * time.Second
 
-// finish records a job that has ended, with the number of its events, after everything that it
-// sent to its client is on disk. Then it tells the followers.
+// finish records a job that has ended, with the number of its events, after everything that the
+// job sent to its client is on disk. Then it sends the final state to the followers.
 func (m *Manager) finish(info wire.JobInfo) {
 	m.log.Info("job "+info.State.String(), "job", info.ID, "detail", info.Detail)
 	j := m.jobs[info.ID]
-	if j == nil { // it was alive when the job manager stopped
+	if j == nil { // it was live when a former job manager stopped
 		past := record{Doubt: m.past[info.ID].Doubt}
 		m.past[info.ID] = past
 		past.Info = info
@@ -237,7 +239,8 @@ func (m *Manager) finish(info wire.JobInfo) {
 	j.final = &info
 	m.totals.add(j, &info)
 	plan := j.plan
-	// Earlier news for followers went through the recorder's queue; this must come after it.
+	// Earlier states for followers went through the recorder's queue, so the final state does
+	// too, to come after them.
 	m.recorder.put(entry{then: func(error) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -247,7 +250,7 @@ func (m *Manager) finish(info wire.JobInfo) {
 	}})
 }
 
-// finishUnlocked does the work of finish, without the lock.
+// finishUnlocked does the part of finish that waits for the disk. The caller does not hold mu.
 func (m *Manager) finishUnlocked(j *job, info wire.JobInfo, plan []byte) {
 	m.unpin(&j.spec)
 	events, err := j.spool.seal()
@@ -260,7 +263,7 @@ func (m *Manager) finishUnlocked(j *job, info wire.JobInfo, plan []byte) {
 	c.plan = plan
 	if err != nil {
 		m.log.Error("a job cannot be put on record", "job", j.id, "error", err)
-		close(j.kept) // the record could not be written; nothing better is possible
+		close(j.kept) // the record can never be written, so nothing must wait for it
 	} else {
 		m.recorder.put(entry{change: &c, kept: func() { close(j.kept) }})
 	}
@@ -286,8 +289,9 @@ func (m *Manager) finishUnlocked(j *job, info wire.JobInfo, plan []byte) {
 // settlePatience bounds the wait for workers that were told to exit.
 const settlePatience = 2 * time.Second
 
-// settled waits until the workers of a finished job are gone. So their temporary files beside
-// the outputs are removed, and the slots are free, before the client hears of the end.
+// settled waits, for a limited time, until the workers of a finished job have ended. So their
+// temporary files beside the outputs are removed and their slots are free before the client
+// learns that the job has finished.
 func (m *Manager) settled(id wire.JobID) {
 	timeout := time.NewTimer(settlePatience)
 	defer timeout.Stop()
@@ -302,7 +306,8 @@ func (m *Manager) settled(id wire.JobID) {
 	}
 }
 
-// lastLines waits for the last log lines of a job that has ended, and then drops the job.
+// lastLines waits for the last log lines of a job that has ended, and then removes the job from
+// m.jobs.
 func (m *Manager) lastLines(j *job) {
 	timeout := time.NewTimer(logsPatience)
 	defer timeout.Stop()
@@ -320,7 +325,7 @@ func (m *Manager) lastLines(j *job) {
 	m.mu.Lock()
 	delete(m.jobs, j.id)
 	if j.final.State != wire.JobFinished {
-		size -= j.spool.sent() // which is about to be freed
+		size -= j.spool.sent() // the rows and text are about to be freed
 	}
 	m.retain(j.id, size)
 	if j.forgotten {
@@ -334,7 +339,7 @@ func (m *Manager) lastLines(j *job) {
 	}
 }
 
-// processes counts the workers of a job that are not gone.
+// processes returns the number of workers of a job that have not ended.
 func (m *Manager) processes(id wire.JobID) (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

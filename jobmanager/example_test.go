@@ -13,7 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager"
 )
 
-// A job manager runs on a free port of this machine, and a client asks it for its overview.
+// The example starts a job manager on a free port of this machine, and calls Overview as a
+// client.
 func Example() {
 	dir, err := os.MkdirTemp("", "jobmanager")
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// platformsOf returns the platforms of an executable, by its headers: one, or several for a
-// universal binary of macOS. The headers of an ELF file name the processor but seldom the
-// system. A file that names no system counts as one for Linux, since Go's linker names none
-// there.
+// platformsOf returns the platforms of an executable, which it reads from the headers of the
+// file. A universal binary of macOS has several platforms, and any other file has one. The
+// headers of an ELF file name the processor but seldom the operating system. A file that names
+// no operating system counts as a file for Linux, because Go's linker names none for Linux.
 //
-// A file that ends before its headers say is refused. So is a script: it would depend on an
-// interpreter that a task manager may lack.
+// A file that is shorter than its headers say is refused. A script is refused too, because it
+// would need an interpreter that a task manager may not have.
 func platformsOf(file io.ReaderAt) ([]wire.Platform, error) {
 	head := make([]byte, 4)
 	n, err := file.ReadAt(head, 0)
@@ -156,7 +156,7 @@ func pePlatform(file io.ReaderAt) ([]wire.Platform, error) {
 	return []wire.Platform{{OS: "windows", Arch: arch}}, nil
 }
 
-// platformText lists platforms for people.
+// platformText returns platforms as text for messages.
 func platformText(all []wire.Platform) string {
 	texts := make([]string, len(all))
 	for i, p := range all {

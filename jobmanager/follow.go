@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
-// Follow streams what happens to a job. A client that stops reading holds up nobody,
-// and is cut off.
+// Follow streams the events of a job. A client that stops reading delays nobody, and is
+// disconnected after Config.WriteTimeout.
 func (m *Manager) Follow(req *wire.FollowRequest, stream wire.ServerStream[wire.Event]) error {
 	return m.watched(stream.Context(), m.config.WriteTimeout, func(busy busy) error {
 		return m.Watch(stream.Context(), req, func(e *wire.Event) error {
@@ -24,9 +24,9 @@ func (m *Manager) Follow(req *wire.FollowRequest, stream wire.ServerStream[wire.
 	})
 }
 
-// Watch calls send with everything that happens to a job from event number req.From
-// on, and returns after its final state. It calls send on the caller's goroutine and
-// waits for it; send bounds its own time. The event is send's to keep.
+// Watch calls send with the events of a job from number req.From on, and returns after the
+// final state. It calls send in the caller's goroutine, and does not bound the time that send
+// takes. send may keep the event.
 func (m *Manager) Watch(ctx context.Context, req *wire.FollowRequest, send func(*wire.Event) error) error {
 	f, err := m.newFollower(req, send)
 	if err != nil {
@@ -43,20 +43,20 @@ func (m *Manager) Watch(ctx context.Context, req *wire.FollowRequest, send func(
 	return f.last(ctx)
 }
 
-// follower is a reader of a job's events.
+// follower reads a job's events and sends them to one client.
 type follower struct {
 	m    *Manager
 	id   wire.JobID
 	from uint64
 	send func(*wire.Event) error
 
-	job     *job // nil if it was over before
+	job     *job // nil if the job's last output was stored before
 	spool   *spool
 	reader  spoolReader
-	file    *os.File // of the reader, once there is one
-	gone    bool     // the spool was removed
-	lost    error    // why not all events can be read
-	planned []byte   // the job's plan, once it is known
+	file    *os.File // the spool's file, once it was opened
+	gone    bool     // the spool's file was removed
+	lost    error    // error that prevents the reading of further events
+	planned []byte   // the job's plan; nil until it is known
 }
 
 func (m *Manager) newFollower(req *wire.FollowRequest, send func(*wire.Event) error) (*follower, error) {
@@ -74,7 +74,7 @@ func (m *Manager) newFollower(req *wire.FollowRequest, send func(*wire.Event) er
 		f.spool = j.spool
 		return f, nil
 	}
-	// The file may be replaced by one without rows, so its size is taken from the open file.
+	// The file may be replaced by a file without rows, so the size is taken from the open file.
 	file, err := m.root.Open(spoolName(info.ID))
 	switch {
 	case err == nil:
@@ -100,8 +100,8 @@ func (f *follower) close() {
 	}
 }
 
-// replay sends the events of the spool, and how far the job is, until the spool is
-// sealed and all was sent.
+// replay sends the events of the spool and the job's progress, until the spool is sealed and
+// all its events were sent.
 func (f *follower) replay(ctx context.Context) error {
 	steps := uint64(0)
 	for {
@@ -171,7 +171,8 @@ func (f *follower) plan() (_ []byte, err error) {
 	return f.planned, nil
 }
 
-// last sends the final state. It is an error if events before it were lost.
+// last sends the final state, once followers may learn of it. It returns an error instead if
+// earlier events were lost.
 func (f *follower) last(ctx context.Context) error {
 	if f.job != nil {
 		select {
@@ -203,7 +204,7 @@ func (f *follower) last(ctx context.Context) error {
 	return f.send(&wire.Event{Number: number, Time: info.Ended, State: &info})
 }
 
-// ended returns the final state of a job and the record of its spool. They come from j if that
+// ended returns the final state of a job and the record of its spool. It takes them from j if j
 // is not nil.
 func (m *Manager) ended(id wire.JobID, j *job) (wire.JobInfo, record, error) {
 	m.mu.Lock()
@@ -218,8 +219,8 @@ func (m *Manager) ended(id wire.JobID, j *job) (wire.JobInfo, record, error) {
 	return info, m.past[id], nil
 }
 
-// complete adds the plan and the outcomes to a job, as far as they fit into a message. They are
-// kept apart from the job's state.
+// complete adds the plan and the outcomes, which are stored separately, to a job's state, as
+// far as they fit into a message.
 func (m *Manager) complete(info *wire.JobInfo) error {
 	info.Outcomes = nil
 	size := 0
@@ -250,7 +251,8 @@ func (m *Manager) complete(info *wire.JobInfo) error {
 	return nil
 }
 
-// attach counts the streams of the client to which a job is attached.
+// attach adds n, which is 1 or -1, to the number of open streams of the client to which job j
+// is attached.
 func (m *Manager) attach(j *job, n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -258,9 +260,9 @@ func (m *Manager) attach(j *job, n int) {
 	j.away = 0
 }
 
-// cancelAbandoned cancels the jobs whose client went away. Only time in which this process ran
-// counts: after a standstill, a client that waits for an answer is still there. The caller
-// holds mu.
+// cancelAbandoned cancels attached jobs whose client has been disconnected for longer than
+// AttachGrace. It only counts time in which this process ran, because clients cannot reconnect
+// while it does not run. The caller holds mu.
 func (m *Manager) cancelAbandoned() {
 	passed := m.turns.Tick(m.clock())
 	for _, j := range m.jobs {

@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// TestFollowerOfACutFile: the file with a job's events is truncated while the job runs and a
-// client follows it. The client gets the error that rows are lost, and not the end of the job.
+// TestFollowerOfACutFile truncates the file with a job's events while the job runs and a client
+// follows it. The client must get the error that rows are lost, and not the end of the job.
 func TestFollowerOfACutFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

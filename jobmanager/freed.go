@@ -10,20 +10,21 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// A job that failed or was cancelled has no results. The rows that it collected are freed once
-// nobody follows it any more. Its states stay, and so does the end of what it printed, up to
-// the size of a worker's log: it may explain what happened. Where rows were, the file has a
-// gap, so that later events keep their numbers.
+// A job that failed or was cancelled has no results. Its collected rows are removed from disk
+// ("freed") once no follower reads them any more. Its states are kept, and of the text that it
+// printed the last Config.MaxLog bytes, which may explain the failure. In the file, a gap
+// replaces the rows, so that later events keep their numbers.
 
-// useless reports whether the rows of a job that is over can be freed. They stay if a later
-// record of the job may be lost, since they may be results. The caller holds mu.
+// useless reports whether the rows of a job can be freed, because the job has ended without
+// results. If a later record of the job may be lost, the rows may be results and are not freed.
+// The caller holds mu.
 func (m *Manager) useless(id wire.JobID) bool {
 	info, ok := m.core.Job(id)
 	return ok && m.jobs[id] == nil && m.past[id].Doubt == "" &&
 		(info.State == wire.JobFailed || info.State == wire.JobCancelled)
 }
 
-// unread counts one follower of a job less.
+// unread decrements the number of followers of a job, and frees its rows if they are of no use.
 func (m *Manager) unread(j *job) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -33,18 +34,17 @@ func (m *Manager) unread(j *job) {
 	}
 }
 
-// freeAll frees the rows of jobs that had ended before the job manager started.
+// freeAll frees the useless rows of jobs that had ended before the job manager started.
 func (m *Manager) freeAll(ids []wire.JobID) {
 	for _, id := range ids {
 		if m.ctx.Err() != nil {
-			return // the next start goes on with it
+			return // the rest is freed after the next start
 		}
 		m.freeRows(id)
 	}
 }
 
-// freeRows frees the rows of a job that is over, if they are of no use, and counts its
-// files anew.
+// freeRows frees the rows of a job if they are useless, and updates the size of its files.
 func (m *Manager) freeRows(id wire.JobID) {
 	m.mu.Lock()
 	useless := m.useless(id)
@@ -62,13 +62,13 @@ func (m *Manager) freeRows(id wire.JobID) {
 	size := m.sizeOf(id)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.files.sizes[id] > 0 { // else they were removed meanwhile, to make room
+	if m.files.sizes[id] > 0 { // otherwise the files were removed in the meantime
 		m.retain(id, size)
 	}
 }
 
-// dropRows replaces the file of a job's events by one without rows, and returns how many bytes
-// that frees. Readers that have the old file open keep it.
+// dropRows replaces the file of a job's events by a file without rows, and returns the number
+// of bytes that this frees. Readers that have the old file open keep it.
 func (m *Manager) dropRows(id wire.JobID) (freed int64, err error) {
 	file, err := m.root.OpenFile(spoolName(id), os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -95,8 +95,9 @@ func (m *Manager) dropRows(id wire.JobID) (freed int64, err error) {
 	if err == nil {
 		return freed, nil
 	}
-	// The disk may be full, perhaps of these very rows. Then the file is overwritten in place.
-	// A crash at that moment loses the events of a job that has failed anyway.
+	// The disk may be full, perhaps because of these rows. Then the file is overwritten in
+	// place. If the machine crashes at that moment, the events are lost, but only those of a
+	// job that has no results.
 	if e := m.root.Remove(fresh); e != nil && !errors.Is(e, fs.ErrNotExist) {
 		m.log.Warn("a file that is of no use cannot be removed", "path", fresh, "error", e)
 	}
@@ -107,7 +108,7 @@ func (m *Manager) dropRows(id wire.JobID) (freed int64, err error) {
 	return freed, errors.Join(err, file.Sync())
 }
 
-// writeFresh writes a file that is to replace another one.
+// writeFresh writes data to the file name, which then replaces another file.
 func (m *Manager) writeFresh(name string, data []byte) (err error) {
 	file, err := m.root.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -120,14 +121,14 @@ func (m *Manager) writeFresh(name string, data []byte) (err error) {
 	return errors.Join(err, file.Close())
 }
 
-// withoutRows returns the events in a file without its rows and without all but the last
-// Config.MaxLog bytes of printed text, and whether that leaves anything out. Events that are
-// damaged are left out too: followers miss them either way.
+// withoutRows returns the events in a file except for rows. Of printed text it keeps the last
+// Config.MaxLog bytes. It also leaves out damaged events, which followers could not read in any
+// case. dropped says whether it left out any event.
 func (m *Manager) withoutRows(id wire.JobID, file io.ReaderAt, size int64) (kept []byte, dropped bool, err error) {
 	reader := spoolReader{file: file, seed: spoolSeed(id)}
 	var events []*wire.Event
 	var printed int64
-	first := 0 // index of the first event that may be printed text
+	first := 0 // index in events of the first event that may be printed text
 	for {
 		e, err := reader.next(size, 0)
 		if err == io.EOF {
@@ -172,7 +173,7 @@ func (m *Manager) withoutRows(id wire.JobID, file io.ReaderAt, size int64) (kept
 	return kept, dropped, err
 }
 
-// appendGap appends a gap in place of the events after number behind, up to number last, if
+// appendGap appends a gap frame that replaces the events with numbers behind+1 to last, if
 // there are any.
 func appendGap(b []byte, seed uint32, behind, last uint64) ([]byte, error) {
 	if behind == last {

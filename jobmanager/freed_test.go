@@ -37,9 +37,9 @@ func runWithoutCommit(t *testing.T, c *wire.Client, tm *manager, cancelled bool)
 	return id
 }
 
-// TestRowsOfNoUse: if a job failed or was cancelled, its rows are freed once nobody follows it
-// any more. Its states and the text that it printed and logged stay, and events keep their
-// numbers.
+// TestRowsOfNoUse requires that the rows of a failed or cancelled job are freed once nobody
+// follows it any more. Its states, its printed text and its logs must stay, and events must
+// keep their numbers.
 func TestRowsOfNoUse(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -73,7 +73,7 @@ func TestRowsOfNoUse(t *testing.T) {
 		}
 	}
 	for _, cancelled := range []bool{false, true} {
-		// A follower that reads slowly still gets all rows.
+		// A follower that reads slowly must still get all rows.
 		end, all := make(chan struct{}), make(chan int)
 		id := runWithoutCommit(t, c, tm, cancelled)
 		held := make(chan struct{})
@@ -117,9 +117,9 @@ func TestRowsOfNoUse(t *testing.T) {
 	}
 }
 
-// TestRowsOfNoUseAfterARestart: a job manager frees rows that its predecessor did not free,
-// even if the disk has no space for another file. It keeps the rows of a job that may have
-// finished.
+// TestRowsOfNoUseAfterARestart requires that a job manager frees useless rows that the former
+// job manager did not free, even if the disk has no space for another file. It must keep the
+// rows of a job that may have finished.
 func TestRowsOfNoUseAfterARestart(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -161,7 +161,8 @@ func TestRowsOfNoUseAfterARestart(t *testing.T) {
 	}
 }
 
-// TestPrintedTextOfNoUse: if a job did not finish, the last part of its printed text stays.
+// TestPrintedTextOfNoUse requires that of the printed text of a job that did not finish, the
+// last part is kept.
 func TestPrintedTextOfNoUse(t *testing.T) {
 	t.Parallel()
 	m := start(t, func(c *Config) { c.MaxLog = 10 })

@@ -16,59 +16,60 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// history keeps what must be known of jobs after a restart. Each job has a record, small enough
-// that all records are kept in memory too. The plan and, once the job has finished, its
-// outcomes are kept apart and read on demand. The file is locked, so that a work directory has
-// one job manager.
+// history stores the data of jobs that is needed after a restart. Each job has a record.
+// Records are so small that all of them are also kept in memory. The plan of a job and, once
+// the job has finished, its outcomes are stored separately and read on demand. The file is
+// locked, so that only one job manager can use a work directory.
 //
 // Its methods are safe for concurrent use.
 type history struct {
 	db *bbolt.DB
-	// damaged says where a damaged file was moved to, "" if the file was sound. lost lists the
-	// jobs whose records were in the damaged part, as far as they are known.
+	// damaged is the name to which a damaged file was moved, or "" if the file was not damaged.
+	// lost has the known jobs whose records were damaged.
 	damaged string
 	lost    []wire.JobID
-	behind  bool // its last change may be lost
+	behind  bool // the last change of the file may be lost
 }
 
-// record is a job in the history.
+// record is the record of one job in the history.
 type record struct {
-	// Info is without plan and outcomes.
+	// Info has no plan and no outcomes.
 	Info wire.JobInfo `msgpack:"info"`
-	// Whole says that the spool of an ended job was closed in order. It is false if the job
-	// manager stopped before that. Events is the number of events in the spool; for a job that
-	// commits, it is the number that were on disk before the commit.
+	// Whole is true if the spool of an ended job was sealed, and false if the job manager
+	// stopped before that. Events is the number of events in the spool. For a job that is
+	// committing, it is the number of events that were on disk before the commit.
 	Whole  bool   `msgpack:"whole"`
 	Events uint64 `msgpack:"events"`
-	// Doubt says why a later record of the job may be lost, after damage to the history; else
-	// it is empty.
+	// Doubt is not empty if a later record of the job may be lost because the history was
+	// damaged; it is the reason to be shown.
 	Doubt string `msgpack:"doubt,omitempty"`
 }
 
 var (
 	jobsBucket     = []byte("jobs")
 	plansBucket    = []byte("plans")
-	graphsBucket   = []byte("graphs") // resolved by workers
+	graphsBucket   = []byte("graphs") // graphs that workers resolved
 	outcomesBucket = []byte("outcomes")
-	specsBucket    = []byte("specs") // of jobs that commit
+	specsBucket    = []byte("specs") // specifications of jobs that are committing
 	metaBucket     = []byte("meta")
 	formatKey      = []byte("format")
 	contentSumKey  = []byte("census")
 )
 
-// dataBuckets are all but that of the file itself.
+// dataBuckets has all buckets except metaBucket.
 var dataBuckets = [][]byte{jobsBucket, plansBucket, graphsBucket, outcomesBucket, specsBucket}
 
-// historyFormat is the version of the file. A file of any other version is not touched.
+// historyFormat is the version of the file format. A file of any other version is not modified.
 const historyFormat = "2"
 
 const historyName = "history.db"
 
-// lockWait bounds the wait for a job manager that is just ending.
+// lockWait bounds the wait for the lock, which a job manager that is just ending may still
+// hold.
 const lockWait = time.Second
 
-// openHistory opens the history in the work directory, and locks it. A damaged file is moved
-// aside, and what can be read of it is kept (see salvage).
+// openHistory opens the history in the work directory, and locks it. A damaged file is renamed,
+// and its readable values are copied to a new file (see salvage).
 func openHistory(root *os.Root, log hclog.Logger) (*history, error) {
 	h := &history{}
 	if err := h.inspect(root, log); err != nil {
@@ -97,7 +98,8 @@ func errOccupied(root *os.Root) error {
 	return fmt.Errorf("the work directory %s is that of another job manager, which runs; give this one another with --dir", root.Name())
 }
 
-// prepare makes the buckets of a new file, and refuses a file of another format.
+// prepare creates the buckets of a new file. It returns an error if the file has another
+// format.
 func prepare(tx *bbolt.Tx) error {
 	meta, err := tx.CreateBucketIfNotExists(metaBucket)
 	if err != nil {
@@ -118,14 +120,15 @@ func prepare(tx *bbolt.Tx) error {
 	}
 }
 
-// finish writes the format and the contentSum, which every whole file has.
+// finish writes the format and the contentSum, which every complete file has.
 func finish(tx *bbolt.Tx, c contentSum) error {
 	meta := tx.Bucket(metaBucket)
 	return errors.Join(meta.Put(formatKey, []byte(historyFormat)), meta.Put(contentSumKey, seal(metaBucket, contentSumKey, c.encode())))
 }
 
-// guarded runs f, which reads the pages of the file in memory. If they are damaged or cut off
-// meanwhile, the fault or panic that would end the process becomes an error.
+// guarded calls f, which reads the memory-mapped pages of the file. If a page is damaged or the
+// file is truncated, it returns an error in place of the memory fault or panic, which would end
+// the process.
 func guarded(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -146,7 +149,7 @@ func (h *history) view(f func(tx *bbolt.Tx) error) error {
 
 func (h *history) close() error { return h.db.Close() }
 
-// change is one write to the history. A value that is nil stays as it is.
+// change is one write to the history. Values that are nil are not changed.
 type change struct {
 	id       wire.JobID
 	record   []byte // encoded
@@ -154,11 +157,11 @@ type change struct {
 	graph    []byte
 	outcomes []byte // encoded
 	spec     []byte // encoded
-	ended    bool   // the specification is of no use any more
-	forget   bool   // everything of the job
+	ended    bool   // the specification is removed, as it is not needed any more
+	forget   bool   // all data of the job is removed
 }
 
-// newChange makes the change that records a job as it stands, with its outcomes if it has any.
+// newChange returns the change that writes record r, and the outcomes of the job if it has any.
 func newChange(r record) (change, error) {
 	c := change{id: r.Info.ID, ended: r.Info.State.Ended()}
 	var err error
@@ -174,7 +177,7 @@ func newChange(r record) (change, error) {
 	return c, nil
 }
 
-// write makes changes in order, all or none, and returns when they are on disk.
+// write applies changes in order in one transaction, and returns when they are on disk.
 func (h *history) write(changes []change) error {
 	err := h.update(func(tx *bbolt.Tx) error {
 		stored, err := unseal(metaBucket, contentSumKey, tx.Bucket(metaBucket).Get(contentSumKey))
@@ -221,7 +224,7 @@ func (c *change) apply(tx *bbolt.Tx, all *contentSum) error {
 	return nil
 }
 
-// all returns every record, in the order of IDs.
+// all returns all records, sorted by job ID.
 func (h *history) all() ([]record, error) {
 	var all []record
 	err := h.view(func(tx *bbolt.Tx) error {
@@ -244,7 +247,7 @@ func (h *history) all() ([]record, error) {
 	return all, nil
 }
 
-// plan returns a job's plan in JSON, nil if there is none.
+// plan returns a job's plan in JSON, or nil if there is none.
 func (h *history) plan(id wire.JobID) ([]byte, error) {
 	data, err := h.read(plansBucket, id)
 	if err != nil {
@@ -253,7 +256,7 @@ func (h *history) plan(id wire.JobID) ([]byte, error) {
 	return data, nil
 }
 
-// graph returns the graph in JSON that a worker resolved for a job, nil if none did.
+// graph returns the graph, in JSON, that a worker resolved for a job, or nil if no worker did.
 func (h *history) graph(id wire.JobID) ([]byte, error) {
 	data, err := h.read(graphsBucket, id)
 	if err != nil {
@@ -262,7 +265,7 @@ func (h *history) graph(id wire.JobID) ([]byte, error) {
 	return data, nil
 }
 
-// read returns a copy of a job's value in a bucket, nil if there is none.
+// read returns a copy of a job's value in a bucket, or nil if there is none.
 func (h *history) read(bucket []byte, id wire.JobID) (found []byte, err error) {
 	err = h.view(func(tx *bbolt.Tx) error {
 		sealed := tx.Bucket(bucket).Get([]byte(id))
@@ -276,7 +279,7 @@ func (h *history) read(bucket []byte, id wire.JobID) (found []byte, err error) {
 	return found, err
 }
 
-// outcomes returns the outcomes of a job's workers, nil if there are none.
+// outcomes returns the outcomes of a job's workers, or nil if there are none.
 func (h *history) outcomes(id wire.JobID) (outcomes [][]byte, err error) {
 	data, err := h.read(outcomesBucket, id)
 	if err == nil && data != nil {
@@ -288,7 +291,7 @@ func (h *history) outcomes(id wire.JobID) (outcomes [][]byte, err error) {
 	return outcomes, nil
 }
 
-// spec returns the recorded specification of a job that commits, nil if there is none.
+// spec returns the recorded specification of a job that is committing, or nil if there is none.
 func (h *history) spec(id wire.JobID) (spec *wire.JobSpec, err error) {
 	data, err := h.read(specsBucket, id)
 	if err == nil && data != nil {

@@ -76,8 +76,8 @@ func TestHistoryLocked(t *testing.T) {
 	require.NoError(t, h.close())
 }
 
-// TestHistoryOfAnotherFormat: a history that a later build wrote, in whatever format, is left
-// unchanged.
+// TestHistoryOfAnotherFormat requires that a history of a later format is refused and not
+// modified.
 func TestHistoryOfAnotherFormat(t *testing.T) {
 	root := testRoot(t)
 	h, err := openHistory(root, hclog.NewNullLogger())

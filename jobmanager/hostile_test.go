@@ -24,7 +24,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// upload uploads data with a hash and a size that may be wrong.
+// upload uploads data with the given hash and size, which may be wrong.
 func upload(t testing.TB, c *wire.Client, hash string, size int64, data []byte) error {
 	s, err := c.UploadArtifact(bounded(t))
 	require.NoError(t, err)
@@ -136,7 +136,8 @@ func TestUploads(t *testing.T) {
 	eventually(t, "the executable is let go of", func() bool { return pins() == 0 })
 }
 
-// An upload that stalls is ended, and nothing of it stays.
+// TestUploadStalls requires that an upload that makes no progress is ended, and that nothing of
+// it is stored.
 func TestUploadStalls(t *testing.T) {
 	m := start(t, func(c *Config) { c.WriteTimeout = 100 * time.Millisecond })
 	c := dial(t, m, testToken, nil)
@@ -284,7 +285,7 @@ func TestTLS(t *testing.T) {
 	require.Equal(t, codes.Unavailable, wire.Code(list(dial(t, plain, testToken, client(set.Client)))), "TLS to plaintext")
 	require.NoError(t, list(dial(t, plain, testToken, nil)))
 
-	// The data plane also has TLS, with certificates of this attempt only.
+	// The data plane must also have TLS, with certificates that are used only in this attempt.
 	tm := join(t, c, registration("a", 1))
 	secrets := map[string]bool{}
 	for range 2 {
@@ -324,7 +325,7 @@ func TestGarbageOnThePort(t *testing.T) {
 		c, err := net.Dial("tcp", m.Address())
 		require.NoError(t, err)
 		defer c.Close()
-		c.Write([]byte(garbage)) // the server may close the connection meanwhile
+		c.Write([]byte(garbage)) // fails if the server has closed the connection
 		conns = append(conns, c)
 	}
 	c := dial(t, m, testToken, nil)
@@ -332,15 +333,16 @@ func TestGarbageOnThePort(t *testing.T) {
 	submit(t, c, specOf(t, 1))
 	d := tm.run()
 	tm.succeed(d.WorkerRef, "")
-	for _, c := range conns[:2] { // the third may stay open until the time limit of its frame
+	for _, c := range conns[:2] { // the third may stay open until the frame's timeout
 		require.NoError(t, c.SetReadDeadline(time.Now().Add(patience)))
 		_, err := io.Copy(io.Discard, c)
 		require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "it is cut off")
 	}
 }
 
-// More silent connections than are allowed to be open neither keep out clients that have the
-// token, nor close connections of clients that have shown it. This holds with and without TLS.
+// TestSilentCrowd opens more connections than are allowed, on which it sends nothing. Clients
+// that have the token must still be able to connect, and connections on which the token was
+// shown must not be closed, both with and without TLS.
 func TestSilentCrowd(t *testing.T) {
 	const limit = 4
 	set, err := security.InitTLS(t.TempDir(), nil, false)
@@ -447,7 +449,7 @@ func (d *unreadConnection) Send(*wire.ToTaskManager) error {
 func TestTaskManagerThatDoesNotRead(t *testing.T) {
 	connect := func(m *Manager, beats int) error {
 		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel() // gRPC does this when the handler has returned
+		defer cancel() // gRPC cancels the context when the handler has returned
 		d := &unreadConnection{ctx: ctx, said: make(chan *wire.FromTaskManager)}
 		go func() {
 			message := &wire.FromTaskManager{Register: registration("a", 1)}

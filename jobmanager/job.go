@@ -13,43 +13,44 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// job is what the job manager holds of a job besides the state in the core. It lives from the
-// submission until the job has ended and the last output of its workers is kept. Fields without
-// a remark are not modified; the manager's lock guards the others.
+// job is the state of a job in the job manager, in addition to the state in the core. It exists
+// from the submission until the job has ended and the last output of its workers is stored.
+// Fields marked "guarded" are guarded by Manager.mu. The others are not modified, or are
+// written once before the channel that is named.
 type job struct {
 	id    wire.JobID
-	spec  wire.JobSpec // without arguments and graph
-	size  int64        // size of arguments and graph
+	spec  wire.JobSpec // specification without arguments and graph
+	size  int64        // size of arguments and graph in bytes
 	spool *spool
 	logs  *joblogs
 
-	plan     []byte        // in JSON, until it is on disk (guarded)
-	graph    []byte        // likewise, where a worker resolved it (guarded)
-	recorded chan struct{} // closed when the job is on record, or could not be
-	unsaved  error         // why it could not be; before recorded is closed
-	kept     chan struct{} // closed when the final state is on record
-	buried   chan struct{} // closed when the final state is on record, or when the first write of it failed
-	done     chan struct{} // closed after buried, when followers may hear of the end
-	past     record        // all but Info; before done is closed
-	doubt    string        // its record's Doubt when the job manager started
-	final    *wire.JobInfo // set once it has ended (guarded, readable once done is closed)
-	over     chan struct{} // closed when nothing more of its workers is kept
+	plan     []byte        // plan in JSON, until it is on disk (guarded)
+	graph    []byte        // graph in JSON if a worker resolved it, until it is on disk (guarded)
+	recorded chan struct{} // closed when the job was recorded or could not be recorded
+	unsaved  error         // why the job could not be recorded; set before recorded is closed
+	kept     chan struct{} // closed when the final state was recorded
+	buried   chan struct{} // closed when the final state was recorded, or the first attempt to do so failed
+	done     chan struct{} // closed after buried, when followers may learn of the final state
+	past     record        // the job's record without Info; set before done is closed
+	doubt    string        // Doubt of the job's record when the job manager started
+	final    *wire.JobInfo // set once the job has ended (guarded; readable without lock once done is closed)
+	over     chan struct{} // closed when no more output of the job's workers is stored
 
-	saving    bool   // its first record is on its way to disk (guarded)
-	forgotten bool   // it is to be forgotten once it is over (guarded)
-	missing   uint64 // events that its spool lost when a job manager ended before
+	saving    bool   // its first record is being written (guarded)
+	forgotten bool   // it must be forgotten once over is closed (guarded)
+	missing   uint64 // number of events that its spool had lost before the job manager started
 
 	shown     shown         // (guarded)
-	dirty     bool          // there is progress that followers were not told (guarded)
-	told      time.Time     // when progress was told (guarded)
-	readers   int           // followers, who find events where they were written (guarded)
-	attached  int           // streams of the client to which it is attached (guarded)
-	away      time.Duration // how long there has been none while this process ran (guarded)
-	abandoned bool          // it was cancelled because its client was away (guarded)
+	dirty     bool          // there is progress that was not sent to followers (guarded)
+	told      time.Time     // when progress was last sent to followers (guarded)
+	readers   int           // number of followers; while there are any, rows are not freed (guarded)
+	attached  int           // number of streams of the client to which the job is attached (guarded)
+	away      time.Duration // how long attached has been 0 while this process ran (guarded)
+	abandoned bool          // it was cancelled because its client was disconnected (guarded)
 	credits   *attempt      // credentials of the current attempt (guarded)
 }
 
-// shown is the part of a state whose changes are told to followers.
+// shown has the parts of a job's state whose changes are sent to followers.
 type shown struct {
 	state   wire.JobState
 	detail  string
@@ -62,7 +63,7 @@ func newJob(root *os.Root, id wire.JobID, spec wire.JobSpec, plan []byte, c *Con
 		id: id, spec: spec, plan: plan,
 		recorded: make(chan struct{}), kept: make(chan struct{}), buried: make(chan struct{}), done: make(chan struct{}), over: make(chan struct{}),
 		shown: shown{state: -1},
-		// The client is away at first: it opens its stream after the submission.
+		// attached is 0 at first, because the client opens its stream after the submission.
 	}
 	j.spool = newSpool(id, c.MaxResult, func() (*os.File, error) {
 		if err := root.MkdirAll(jobDir(id), 0o700); err != nil {
@@ -85,7 +86,7 @@ func spoolName(id wire.JobID) string { return jobDir(id) + "/events" }
 type attempt struct {
 	number    int
 	secret    []byte
-	authority *security.Authority // nil where the data plane has no TLS
+	authority *security.Authority // nil if the data plane has no TLS
 }
 
 func newAttempt(number int, tls bool) (*attempt, error) {
@@ -117,7 +118,7 @@ func (a *attempt) credential(hosts []string) (wire.Credential, error) {
 }
 
 // newID makes the ID of a job from the time of its submission, its name and a few random
-// digits. It is safe as a file name.
+// digits. It can be used as a file name.
 func newID(name string, at time.Time) wire.JobID {
 	safe := strings.Map(func(r rune) rune {
 		switch {
@@ -134,7 +135,7 @@ func newID(name string, at time.Time) wire.JobID {
 	return wire.JobID(fmt.Sprintf("%s-%s-%x", at.UTC().Format("20060102-150405"), safe, digits))
 }
 
-// joblogs are the logs of a job's workers. It is safe for concurrent use.
+// joblogs has the logs of a job's workers. It is safe for concurrent use.
 type joblogs struct {
 	root  *os.Root
 	dir   string
@@ -143,14 +144,14 @@ type joblogs struct {
 	mu      sync.Mutex
 	workers map[int]*worklog
 	closed  bool
-	changed chan struct{} // closed, and made anew, when something was written
+	changed chan struct{} // closed and replaced when something was written
 }
 
 func newJoblogs(root *os.Root, dir string, bound int64) *joblogs {
 	return &joblogs{root: root, dir: dir, bound: bound, workers: make(map[int]*worklog), changed: make(chan struct{})}
 }
 
-// write adds what a worker wrote.
+// write adds text to the log of a worker.
 func (l *joblogs) write(worker int, text []byte) error {
 	l.mu.Lock()
 	if l.closed {
@@ -159,7 +160,7 @@ func (l *joblogs) write(worker int, text []byte) error {
 	}
 	w := l.workers[worker]
 	if w == nil {
-		_ = l.root.MkdirAll(l.dir, 0o700) // else the log says what is lost
+		_ = l.root.MkdirAll(l.dir, 0o700) // if this fails, worklog.write fails too and the error is logged
 		w = newWorklog(l.root, logPrefix(l.dir, worker), l.bound)
 		l.workers[worker] = w
 	}
@@ -175,8 +176,8 @@ func (l *joblogs) write(worker int, text []byte) error {
 	return err
 }
 
-// now returns the logs so far, whether they are complete, and a channel that is closed when
-// there is more.
+// now returns the logs that exist, whether they are complete, and a channel that is closed when
+// there is more text.
 func (l *joblogs) now() (workers map[int]*worklog, closed bool, changed <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -187,7 +188,7 @@ func (l *joblogs) now() (workers map[int]*worklog, closed bool, changed <-chan s
 	return workers, l.closed, l.changed
 }
 
-// close ends all logs. What was written can still be read.
+// close closes all logs for writing. They can still be read.
 func (l *joblogs) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,8 +13,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// metaPages returns the offsets of the newer and the older meta page of a file. A meta page
-// contains the position of the tree and, at byte 64, the number of its change.
+// metaPages returns the offsets of the newer and the older meta page of a bbolt file. A meta
+// page has the position of the tree and, at byte 64, the number of the transaction that wrote
+// it.
 func metaPages(data []byte) (newer, older int) {
 	second := os.Getpagesize()
 	if binary.NativeEndian.Uint64(data[64:]) > binary.NativeEndian.Uint64(data[second+64:]) {
@@ -24,8 +25,8 @@ func metaPages(data []byte) (newer, older int) {
 }
 
 // TestLastChange damages one of the two meta pages of a history after a job has finished. If
-// the last change may be lost, the log says so, and so does each job whose end is not recorded.
-// Otherwise neither says anything.
+// the last change may be lost, the log must say so, and so must the detail of each job whose
+// end is not recorded. Otherwise neither may say so.
 func TestLastChange(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -94,7 +95,8 @@ func TestLastChange(t *testing.T) {
 			} else {
 				require.Equal(t, wire.JobCommitting, job.State)
 				is(job.Detail, true)
-				// The warning survives another start and the end of the job.
+				// The warning must still be there after another start and after the end of the
+				// job.
 				require.NoError(t, m.Close())
 				m = start(t, in)
 				is(shown(id).Detail, true)
@@ -112,8 +114,8 @@ func TestLastChange(t *testing.T) {
 	}
 }
 
-// TestBothBeginnings: if both meta pages are damaged, nothing of the file can be kept, and the
-// log says so.
+// TestBothBeginnings damages both meta pages. Then no value of the file can be read, and the
+// log must say so.
 func TestBothBeginnings(t *testing.T) {
 	t.Parallel()
 	root := testRoot(t)

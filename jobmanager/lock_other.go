@@ -4,5 +4,5 @@ package jobmanager
 
 import "os"
 
-// lockFile leaves locking to the database.
+// lockFile does nothing, because bbolt locks the file when it opens it.
 func lockFile(*os.File) (bool, error) { return true, nil }

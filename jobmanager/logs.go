@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Logs streams what the workers of a job wrote.
+// Logs streams the output of the workers of a job.
 func (m *Manager) Logs(req *wire.LogsRequest, stream wire.ServerStream[wire.LogChunk]) error {
 	return m.watched(stream.Context(), m.config.WriteTimeout, func(busy busy) error {
 		return m.Log(stream.Context(), req, func(c *wire.LogChunk) error {
@@ -23,9 +23,9 @@ func (m *Manager) Logs(req *wire.LogsRequest, stream wire.ServerStream[wire.LogC
 	})
 }
 
-// Log calls send with what the workers of a job wrote: the text so far, worker by worker, and
-// with req.Follow new text up to the end of the job. It calls send on the caller's goroutine
-// and waits for it; send bounds its own time. The chunk is send's to keep.
+// Log calls send with the output of the workers of a job: the text so far, worker by worker,
+// and if req.Follow is set also new text up to the end of the job. It calls send in the
+// caller's goroutine, and does not bound the time that send takes. send may keep the chunk.
 func (m *Manager) Log(ctx context.Context, req *wire.LogsRequest, send func(*wire.LogChunk) error) error {
 	if req.Worker < -1 {
 		return wire.Error(codes.InvalidArgument, "there is no worker %d: workers count from 0, and -1 is all", req.Worker)
@@ -57,7 +57,7 @@ func (m *Manager) Log(ctx context.Context, req *wire.LogsRequest, send func(*wir
 	}
 }
 
-// pastLogs finds the logs of a job that is over.
+// pastLogs opens the logs of a job whose last output was stored.
 func (m *Manager) pastLogs(id wire.JobID) (map[int]*worklog, error) {
 	entries, err := fs.ReadDir(m.root.FS(), jobDir(id))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -78,7 +78,7 @@ func (m *Manager) pastLogs(id wire.JobID) (map[int]*worklog, error) {
 	return workers, nil
 }
 
-// logReader is a reader of a job's logs.
+// logReader reads a job's logs and sends them.
 type logReader struct {
 	m    *Manager
 	req  *wire.LogsRequest
@@ -87,7 +87,7 @@ type logReader struct {
 	at   map[int]int64 // position up to which each worker's log was sent
 }
 
-// all sends the text that was not sent yet.
+// all sends the text of all workers that was not sent yet.
 func (r *logReader) all(ctx context.Context, workers map[int]*worklog) error {
 	numbers := make([]int, 0, len(workers))
 	for n := range workers {
@@ -129,9 +129,9 @@ func (r *logReader) worker(ctx context.Context, n int, log *worklog) error {
 	}
 }
 
-// place returns the name of the task manager of a worker.
+// place returns the name of the task manager on which worker n runs or ran.
 func (r *logReader) place(n int) string {
-	if n >= len(r.info.Workers) { // it was placed since
+	if n >= len(r.info.Workers) { // it was placed after the reader was made
 		r.m.mu.Lock()
 		if info, ok := r.m.core.Job(r.info.ID); ok {
 			r.info = info

@@ -11,8 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// TestLostLinesAreNoted: if lines did not fit on a full disk, readers are told so at the place
-// of these lines, at once and later. Later lines are kept.
+// TestLostLinesAreNoted requires that if lines could not be written to a full disk, readers get
+// a note at the place of these lines, both at once and after a restart. Later lines must be
+// stored.
 func TestLostLinesAreNoted(t *testing.T) {
 	root := testRoot(t)
 	require.NoError(t, root.MkdirAll("jobs/j", 0o700))
@@ -53,8 +54,8 @@ func TestLostLinesAreNoted(t *testing.T) {
 	}
 }
 
-// TestManyLostLines: if a disk is full again and again, lines are lost, but only a few files
-// are created.
+// TestManyLostLines makes a disk full again and again. Lines are lost then, but only a few
+// files may be created.
 func TestManyLostLines(t *testing.T) {
 	root := testRoot(t)
 	require.NoError(t, root.MkdirAll("jobs/j", 0o700))
@@ -73,8 +74,8 @@ func TestManyLostLines(t *testing.T) {
 	require.NoError(t, l.close())
 }
 
-// TestRemovedLogIsNoted: readers are told that the lines of a deleted file are gone; later
-// lines are kept.
+// TestRemovedLogIsNoted deletes a file of a log. Readers must get a note that its lines are
+// lost, and later lines must be stored.
 func TestRemovedLogIsNoted(t *testing.T) {
 	root := testRoot(t)
 	require.NoError(t, root.MkdirAll("jobs/j", 0o700))
@@ -96,8 +97,8 @@ func TestRemovedLogIsNoted(t *testing.T) {
 	require.EqualValues(t, 6, dropped)
 }
 
-// TestLogsNameTaskManagers: the job manager restarts while a job of several workers commits.
-// Afterwards each line of the logs still names a task manager.
+// TestLogsNameTaskManagers restarts the job manager while a job of several workers commits.
+// Afterwards each line of the logs must still name a task manager.
 func TestLogsNameTaskManagers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -25,49 +25,49 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
-// Manager is a job manager that serves. Its methods are safe for concurrent use; the methods of
-// wire.JobManager check no token when they are called directly.
+// Manager is a running job manager. Its methods are safe for concurrent use. The methods of
+// wire.JobManager do not check the token if they are called directly and not by gRPC.
 type Manager struct {
 	config    Config
 	log       hclog.Logger
 	root      *os.Root
 	history   *history
 	artifacts *artifacts
-	own       programs.Program // of this process; zero if it cannot be read
-	space     *diskspace.Gauge // of the work directory
+	own       programs.Program // the job manager's own executable; zero if it cannot be read
+	space     *diskspace.Gauge // disk of the work directory
 	full      fullness
 	recorder  *recorder
 	ailing    atomic.Pointer[error] // error of the last write of the history
 	token     security.Token
 	listener  net.Listener
 	server    *grpc.Server
-	tls       bool      // on connections, and so on the data plane
+	tls       bool      // TLS is used on connections, and therefore on the data plane
 	began     time.Time // time zero of the core
 
-	ctx     context.Context // until Close
+	ctx     context.Context // done when the job manager stops
 	cancel  context.CancelFunc
 	tasks   sync.WaitGroup // goroutines other than those of handlers
-	handled sync.WaitGroup // goroutines that handlers began
+	handled sync.WaitGroup // goroutines that handlers started
 	done    chan struct{}
 	closing sync.Once
-	err     error // before done is closed
+	err     error // set before done is closed
 
-	mu       sync.Mutex // guards what follows, and the fields of jobs and connections that are marked so
-	closed   bool       // nothing is decided any more
+	mu       sync.Mutex // guards the following fields, and the fields of job marked "guarded"
+	closed   bool       // no more events are passed to the core
 	core     *core.Core
-	jobs     map[wire.JobID]*job   // until their workers' last output is kept
-	outcomes int                   // maxOutcomes
-	past     map[wire.JobID]record // of jobs that have ended: all but Info
+	jobs     map[wire.JobID]*job   // jobs whose workers' last output is not stored yet
+	outcomes int                   // bound of the outcomes of a job: maxOutcomes, or less in tests
+	past     map[wire.JobID]record // records, without Info, of jobs that have ended
 	conns    map[int]*conn
 	last     int           // number of the last connection
-	turns    silence.Clock // of looks for clients that went away
+	turns    silence.Clock // measures how long clients are disconnected
 	totals   totals
 	files    retention
 }
 
 var _ wire.JobManager = (*Manager)(nil)
 
-// New starts a job manager, which serves until Close is called or ctx is done.
+// New starts a job manager. It serves until Close is called or ctx is done.
 func New(ctx context.Context, config Config) (_ *Manager, err error) {
 	config, err = config.withDefaults()
 	if err != nil {
@@ -122,12 +122,12 @@ func New(ctx context.Context, config Config) (_ *Manager, err error) {
 	return m, nil
 }
 
-// tokenTimeout is how long a connection may be open before a call on it shows the token.
-// Clients and task managers connect only to make a call, so their token comes with their first
-// bytes, after TLS if there is any.
+// tokenTimeout is how long a connection may be open until a call with the token is received on
+// it. Clients and task managers connect only to make a call, so they send the token with their
+// first bytes, after the TLS handshake if there is one.
 const tokenTimeout = 2 * wire.ConnectTimeout
 
-// listen takes the address, if that is safe.
+// listen listens on the configured address. It refuses an address that is not safe without TLS.
 func (m *Manager) listen() error {
 	m.tls = m.config.TLS != security.TLSFiles{}
 	listener := m.config.Listener
@@ -147,7 +147,7 @@ func (m *Manager) listen() error {
 	return nil
 }
 
-// options are those of the server: who may call, and how.
+// options returns the options of the gRPC server, including TLS and the check of the token.
 func (m *Manager) options() ([]grpc.ServerOption, error) {
 	m.token, m.config.Token = m.config.Token, security.Token{}
 	if m.token.IsZero() {
@@ -176,7 +176,7 @@ func (m *Manager) options() ([]grpc.ServerOption, error) {
 	return options, nil
 }
 
-// openStores opens what is on disk, and returns the jobs on record.
+// openStores opens the work directory and everything in it, and returns the recorded jobs.
 func (m *Manager) openStores() ([]record, error) {
 	if err := security.PrivateFolder(m.config.Dir, func(repaired string) { m.log.Warn("the work directory was repaired", "what", repaired) }); err != nil {
 		return nil, fmt.Errorf("work directory %s: %w", m.config.Dir, err)
@@ -185,7 +185,7 @@ func (m *Manager) openStores() ([]record, error) {
 	if m.root, err = os.OpenRoot(m.config.Dir); err != nil {
 		return nil, fmt.Errorf("open the work directory: %w", err)
 	}
-	// The history comes first: its lock makes the whole directory exclusively ours.
+	// The history must be opened first, because its lock protects the whole directory.
 	if m.history, err = openHistory(m.root, m.log); err != nil {
 		return nil, err
 	}
@@ -204,7 +204,7 @@ func (m *Manager) openStores() ([]record, error) {
 	return append(records, lost...), err
 }
 
-// recover makes the core, and takes over the jobs on record.
+// recover makes the core with the recorded jobs.
 func (m *Manager) recover(records []record) {
 	infos, doubts := make([]wire.JobInfo, len(records)), make(map[wire.JobID]string)
 	for i, r := range records {
@@ -238,25 +238,27 @@ func (m *Manager) serve() {
 // Address returns the address on which the job manager serves.
 func (m *Manager) Address() string { return m.listener.Addr().String() }
 
-// Token returns what clients and task managers must show.
+// Token returns the token that clients and task managers must send.
 func (m *Manager) Token() security.Token { return m.token }
 
-// Config returns the configuration with its defaults, and without the token.
+// Config returns the configuration with the defaults filled in, but without the token.
 func (m *Manager) Config() Config { return m.config }
 
 // Done returns a channel that is closed when the job manager has stopped, by itself or by
 // Close.
 func (m *Manager) Done() <-chan struct{} { return m.done }
 
-// Wait waits until the job manager has stopped, and returns why if nobody asked for it.
+// Wait waits until the job manager has stopped. It returns why it stopped if neither Close nor
+// the context was the reason.
 func (m *Manager) Wait() error {
 	<-m.done
 	return m.err
 }
 
-// Close stops the job manager and waits until nothing of it is left. Task managers end the jobs
-// that run. When a job manager starts again on the same work directory, it shows these jobs,
-// and those that were waiting, as failed. Jobs that were committing are finished then.
+// Close stops the job manager and waits until all its goroutines have ended. Task managers kill
+// the workers of jobs that run. When a job manager starts again on the same work directory,
+// jobs that were running or waiting have failed, and the commits of jobs that were committing
+// are finished.
 func (m *Manager) Close() error {
 	m.closing.Do(func() {
 		m.cancel()
@@ -280,7 +282,7 @@ func (m *Manager) Close() error {
 	return m.Wait()
 }
 
-// release closes what New has opened.
+// release closes everything that New has opened.
 func (m *Manager) release() (err error) {
 	if m.listener != nil {
 		if e := m.listener.Close(); e != nil && !errors.Is(e, net.ErrClosed) {
@@ -296,13 +298,13 @@ func (m *Manager) release() (err error) {
 	return err
 }
 
-// clock returns the core's time.
+// clock returns the present time of the core's clock.
 func (m *Manager) clock() time.Duration { return m.config.Now().Sub(m.began) }
 
-// standstill is the delay of a tick above which it is logged.
+// standstill is the delay above which a late tick is logged.
 const standstill = time.Second
 
-// tick sends ticks to the core at regular times.
+// tick passes a Tick to the core at regular intervals.
 func (m *Manager) tick() {
 	ticker := time.NewTicker(core.TickEvery)
 	defer ticker.Stop()
@@ -326,14 +328,14 @@ func (m *Manager) tick() {
 	}
 }
 
-// step lets the core decide on an event, and does what it decides.
+// step passes an event to the core and performs the effects.
 func (m *Manager) step(e core.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.decide(e)
 }
 
-// decide is step for those that hold mu.
+// decide does the work of step. The caller holds mu.
 func (m *Manager) decide(e core.Event) {
 	if !m.closed {
 		m.perform(m.core.Step(m.clock(), e))

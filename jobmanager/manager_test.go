@@ -16,8 +16,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// TestJobLives follows the whole life of a job, as its client, its task manager and a later
-// reader see it.
+// TestJobLives runs a job from its submission to its end, and checks what its client, its task
+// manager and a later reader see.
 func TestJobLives(t *testing.T) {
 	m := start(t)
 	c := dial(t, m, testToken, nil)
@@ -162,7 +162,8 @@ func TestCancel(t *testing.T) {
 	require.Equal(t, wire.JobCancelled, reply.Job.State, "once more does nothing")
 }
 
-// A job ends if its client has gone. It continues if the client comes back in time.
+// TestAttachedClientGone requires that an attached job is cancelled if its client disconnects,
+// and continues if the client reconnects in time.
 func TestAttachedClientGone(t *testing.T) {
 	t.Parallel()
 	m := start(t, func(c *Config) { c.AttachGrace = 700 * time.Millisecond })
@@ -181,7 +182,7 @@ func TestAttachedClientGone(t *testing.T) {
 	shown, err := c.Show(bounded(t), &wire.ShowRequest{Job: id})
 	require.NoError(t, err)
 	require.Equal(t, wire.JobWaiting, shown.State)
-	story, last := follow(t, c, &wire.FollowRequest{Job: id}) // a client that only follows the job
+	story, last := follow(t, c, &wire.FollowRequest{Job: id}) // another client, which only follows the job
 	require.Equal(t, "cancelled", story[len(story)-1])
 	require.Equal(t, fmt.Sprintf("cancelled: its client went away and was not back within %s", m.Config().AttachGrace), last.Detail)
 
@@ -194,7 +195,8 @@ func TestAttachedClientGone(t *testing.T) {
 	require.Equal(t, wire.JobWaiting, shown.State)
 }
 
-// However long a job takes, it continues while its client is connected.
+// TestAttachedClientStays requires that an attached job continues as long as its client is
+// connected.
 func TestAttachedClientStays(t *testing.T) {
 	t.Parallel()
 	m := start(t, func(c *Config) { c.AttachGrace = 300 * time.Millisecond })
@@ -215,7 +217,8 @@ func TestAttachedClientStays(t *testing.T) {
 	require.Equal(t, wire.JobWaiting, shown.State)
 }
 
-// The time during which the job manager was stopped does not count as absence of a client.
+// TestStandstillIsNoAbsence requires that time during which the job manager was stopped does
+// not count as time without a client.
 func TestStandstillIsNoAbsence(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64 // offset of the clock
@@ -238,8 +241,8 @@ func TestStandstillIsNoAbsence(t *testing.T) {
 	require.Equal(t, wire.JobWaiting, shown.State)
 }
 
-// A client that does not read delays neither the job nor other clients, and its connection is
-// closed.
+// TestSlowFollower requires that a client that does not read delays neither the job nor other
+// clients, and that its connection is closed.
 func TestSlowFollower(t *testing.T) {
 	t.Parallel()
 	m := start(t, func(c *Config) { c.WriteTimeout = time.Second })
@@ -269,10 +272,10 @@ func TestSlowFollower(t *testing.T) {
 	require.ErrorContains(t, err, "did nothing for 1s")
 }
 
-// However often workers report progress, followers receive it at most once per interval. They
-// always receive the last report.
+// TestProgressIsRare requires that followers receive progress at most once per progressEvery,
+// and that they always receive the last report.
 func TestProgressIsRare(t *testing.T) {
-	var ahead atomic.Int64 // offset of a clock that stands still
+	var ahead atomic.Int64 // time of a clock that only the test advances
 	zero := time.Now()
 	m := start(t, func(c *Config) { c.Now = func() time.Time { return zero.Add(time.Duration(ahead.Load())) } })
 	c := dial(t, m, testToken, nil)
@@ -292,7 +295,7 @@ func TestProgressIsRare(t *testing.T) {
 		})
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.tellProgress() // each tick does this
+		m.tellProgress() // as each tick does
 	}
 	told := func() (rows int64, times uint64) {
 		v := j.spool.view()
@@ -320,7 +323,8 @@ func TestProgressIsRare(t *testing.T) {
 	}
 }
 
-// The outcomes of all workers must fit into one message to the worker that commits.
+// TestOutcomesTooLarge requires that a job fails if the outcomes of its workers do not fit into
+// one message to the worker that commits.
 func TestOutcomesTooLarge(t *testing.T) {
 	m := start(t)
 	m.mu.Lock()
@@ -349,7 +353,8 @@ func TestOutcomesTooLarge(t *testing.T) {
 	require.Contains(t, last.Failure.Message, "accumulators")
 }
 
-// A job that sends more than the limit fails, and the message says what to do.
+// TestResultLimit requires that a job that sends more than MaxResult fails, and that the
+// message says what to do.
 func TestResultLimit(t *testing.T) {
 	m := start(t, func(c *Config) { c.MaxResult = 100 })
 	c := dial(t, m, testToken, nil)
@@ -399,7 +404,8 @@ func TestDeliveriesRefused(t *testing.T) {
 	})
 }
 
-// If the client cannot build the graph, a worker does, and the job manager compiles it.
+// TestGraphResolvedByWorker requires that if the client cannot resolve the graph, a worker
+// does, and the job manager compiles it.
 func TestGraphResolvedByWorker(t *testing.T) {
 	m := start(t)
 	c := dial(t, m, testToken, nil)
@@ -435,8 +441,8 @@ func TestGraphResolvedByWorker(t *testing.T) {
 	require.Contains(t, last.Failure.Message, `it is of job "other"`)
 }
 
-// After a restart, jobs that had ended are listed as before. A job that was running has failed,
-// and says why.
+// TestRestart requires that after a restart, ended jobs are listed as before, and a job that
+// was running has failed with a message that says why.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -484,7 +490,7 @@ func TestRestart(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, list.Jobs, 1)
 
-	// Missing rows are reported.
+	// Missing rows must be reported.
 	require.NoError(t, m.Close())
 	require.NoError(t, os.Truncate(dir+"/"+spoolName(finished), 20))
 	m = start(t, in)
@@ -496,7 +502,7 @@ func TestRestart(t *testing.T) {
 	require.Equal(t, codes.DataLoss, wire.Code(err))
 }
 
-// A job manager also ends when its context ends.
+// TestEndsWithContext requires that a job manager stops when its context is done.
 func TestEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	m, err := New(ctx, Config{Dir: t.TempDir(), Listen: "127.0.0.1:0", Token: testToken})

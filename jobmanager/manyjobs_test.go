@@ -14,7 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// runWorkersNormally is a task manager whose workers follow all commands and send ten rows.
+// runWorkersNormally acts as a task manager whose workers follow all commands and send ten rows
+// each.
 func runWorkersNormally(tm *manager) {
 	orders := tm.told
 	var workers sync.WaitGroup
@@ -68,9 +69,9 @@ func sendRows(tm *manager, ref wire.WorkerRef) {
 	}
 }
 
-// Many clients run many jobs at the same time, and cancel some of them. All followers of a job
-// see the same events, with each worker's rows once and in order. At the end all slots are
-// free.
+// TestCrowd has many clients that run many jobs at the same time, and cancel some of them. All
+// followers of a job must see the same events, with each worker's rows once and in order. At
+// the end all slots must be free.
 func TestCrowd(t *testing.T) {
 	const managers, clients, each = 4, 6, 8
 	m := start(t, func(c *Config) { c.KeepJobs = clients * each })
@@ -103,7 +104,7 @@ func TestCrowd(t *testing.T) {
 					}
 				}
 				if !equal(told, again) {
-					t.Errorf("two stories of one job:\n%q\n%q", told, again)
+					t.Errorf("two followers of one job got different events:\n%q\n%q", told, again)
 				}
 				checkRows(t, id, story, last)
 			}
@@ -117,8 +118,8 @@ func TestCrowd(t *testing.T) {
 
 func equal(a, b []string) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
-// checkRows checks that the rows of each worker are in order. If the job has finished, none may
-// be missing.
+// checkRows checks that the rows of each worker are in order, and that no row is missing if the
+// job has finished.
 func checkRows(t *testing.T, id wire.JobID, story []string, last *wire.JobInfo) {
 	next := make([]int, len(last.Workers))
 	for _, line := range story {
@@ -139,6 +140,6 @@ func checkRows(t *testing.T, id wire.JobID, story []string, last *wire.JobInfo) 
 		}
 	}
 	if rows != total || last.State == wire.JobFinished && total != 10*len(next) || !last.State.Ended() {
-		t.Errorf("job %s %s: %d rows in order of %d, from %d workers:\n%q", id, last.State, total, rows, len(next), story)
+		t.Errorf("job %s is %s: %d rows in order, of %d rows, from %d workers:\n%q", id, last.State, total, rows, len(next), story)
 	}
 }

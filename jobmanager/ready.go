@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Ready returns nil while jobs are accepted, and else the reason why they are not.
+// Ready returns nil if jobs are accepted, and otherwise the reason why they are not.
 func (m *Manager) Ready() error {
 	if m.ctx.Err() != nil {
 		return errors.New("the job manager stops")
@@ -21,15 +21,15 @@ func (m *Manager) Ready() error {
 	if err := m.ailing.Load(); err == nil || *err == nil {
 		return nil
 	}
-	// While jobs are refused nothing is written, so the end of the trouble is found only by a
-	// write.
+	// While jobs are refused, nothing is written to the history. So only this write can find
+	// out that writing is possible again.
 	err := m.history.write(nil)
 	m.ailing.Store(&err)
 	return err
 }
 
-// reasonNotReady says why no jobs are accepted, as far as is known without writing; "" while
-// they are accepted.
+// reasonNotReady returns why no jobs are accepted, or "" if they are accepted. It does not
+// write to the disk to find out.
 func (m *Manager) reasonNotReady() string {
 	if full := m.lookAtDisk(); full != "" {
 		return full
@@ -40,8 +40,8 @@ func (m *Manager) reasonNotReady() string {
 	return ""
 }
 
-// roomToWrite refuses new data while the disk is nearly full, so that running jobs can end
-// well.
+// roomToWrite returns an error if the disk is nearly full, so that no new data is stored and
+// running jobs have the remaining space.
 func (m *Manager) roomToWrite() error {
 	if full := m.lookAtDisk(); full != "" {
 		return wire.Error(codes.ResourceExhausted, "the job manager takes no jobs: %s", full)
@@ -49,14 +49,14 @@ func (m *Manager) roomToWrite() error {
 	return nil
 }
 
-// fullness is what was last logged about the disk.
+// fullness has what was last logged about the space on the disk.
 type fullness struct {
 	mu  sync.Mutex
-	why string // why it is too full; "" if it is not
+	why string // why the disk is too full; "" if it is not
 }
 
-// lookAtDisk says how full the disk is if it is too full, and else "". It logs when this begins
-// and when it ends.
+// lookAtDisk returns text about the free space if the disk is too full, and "" otherwise. It
+// logs when the disk becomes too full and when it no longer is.
 func (m *Manager) lookAtDisk() string {
 	m.full.mu.Lock()
 	defer m.full.mu.Unlock()
@@ -71,11 +71,11 @@ func (m *Manager) lookAtDisk() string {
 	return now.Full
 }
 
-// diskEvery is how often the disk is checked without a request.
+// diskEvery is the interval of the checks of the disk by watchDisk.
 const diskEvery = time.Second
 
-// watchDisk checks the disk regularly, so that a full disk is logged, and a disk with room
-// again is used, even while nobody asks.
+// watchDisk checks the disk regularly, so that changes are noticed and logged even if nobody
+// submits a job.
 func (m *Manager) watchDisk() {
 	ticker := time.NewTicker(diskEvery)
 	defer ticker.Stop()
@@ -84,7 +84,7 @@ func (m *Manager) watchDisk() {
 		case <-m.ctx.Done():
 			return
 		case <-ticker.C:
-			_ = m.Ready() // which logs changes
+			_ = m.Ready() // logs changes
 		}
 	}
 }

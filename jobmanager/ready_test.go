@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// logged stores what a logger writes.
+// logged stores the output of a logger.
 type logged struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -34,8 +34,8 @@ func (l *logged) count(what string) int {
 }
 
 // TestFullDisk makes the disk of the work directory appear full, and later frees space. In
-// between, jobs and executables are refused with this reason. The log has one line for the
-// beginning and one for the end.
+// between, jobs and executables must be refused with this reason. The log must have one line
+// when the disk becomes full and one when it no longer is.
 func TestFullDisk(t *testing.T) {
 	var free atomic.Int64
 	free.Store(100 << 20)

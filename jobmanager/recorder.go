@@ -5,29 +5,30 @@ import (
 	"time"
 )
 
-// A recorder writes what the core wants on disk, in order and in a goroutine of its own, so
-// that deciding never waits for a disk. Entries that have gathered are written together: many
-// jobs share one flush.
+// A recorder writes changes to the history in order. It does so in a separate goroutine, so
+// that the core never waits for a disk. All entries that wait are written in one transaction,
+// so that many jobs share one flush of the disk.
 type recorder struct {
 	write func([]change) error
-	fail  func(error) // told when something cannot be written
+	fail  func(error) // called when changes cannot be written
 	retry time.Duration
 
 	mu     sync.Mutex
 	queue  []entry
 	closed bool
-	wake   chan struct{} // has room for one
+	wake   chan struct{} // buffer of one: holds a token when there may be entries
 	done   chan struct{}
 }
 
-// entry is an optional change, and a function to call when it is on disk or could not be
+// entry is an optional change, and functions to call when the change is on disk or could not be
 // written. Entries are processed in order.
 type entry struct {
 	change *change
-	// then is called by the recorder's goroutine. If it is nil, the change is retried until it
-	// can be written.
+	// then is called by the recorder's goroutine with the result of the first attempt to write
+	// the change. If then is nil, writing is retried until it succeeds.
 	then func(error)
-	// kept is called when the change is on disk at last, if then is nil. It may be nil.
+	// kept, which may be nil, is called when the change is on disk. It is only used if then is
+	// nil.
 	kept func()
 }
 
@@ -37,7 +38,7 @@ func newRecorder(write func([]change) error, fail func(error), retry time.Durati
 	return r
 }
 
-// put adds an entry, and does not wait.
+// put adds an entry to the queue without waiting.
 func (r *recorder) put(e entry) {
 	r.mu.Lock()
 	r.queue = append(r.queue, e)
@@ -52,8 +53,8 @@ func (r *recorder) signal() {
 	}
 }
 
-// close processes the remaining entries and then returns. A change that cannot be written then
-// is lost.
+// close processes the remaining entries and then returns. Changes that still cannot be written
+// are lost.
 func (r *recorder) close() {
 	r.mu.Lock()
 	r.closed = true
@@ -83,13 +84,13 @@ func (r *recorder) run() {
 			return
 		}
 		if closed {
-			r.signal() // entries may have added more
+			r.signal() // the functions of entries may have added entries
 		}
 	}
 }
 
-// do writes a batch after the entries that could not be written before, and returns the entries
-// to retry.
+// do writes the changes of unwritten, which could not be written before, and of batch, and
+// calls the functions of the entries. It returns the entries to be retried.
 func (r *recorder) do(unwritten, batch []entry) []entry {
 	var changes []change
 	for _, entries := range [][]entry{unwritten, batch} {

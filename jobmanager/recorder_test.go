@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// disk is what a recorder writes to in tests. It stores the changes, and can be full.
+// disk stores the changes that a recorder writes in tests. It can be full.
 type disk struct {
 	mu      sync.Mutex
 	full    bool
@@ -62,7 +62,8 @@ func TestRecorderKeepsOrder(t *testing.T) {
 	require.Less(t, d.tries, 1000, "many are written at once")
 }
 
-// Entries that are added while the recorder closes are processed too.
+// TestRecorderClosesEmpty requires that entries that are added while the recorder closes are
+// processed too.
 func TestRecorderClosesEmpty(t *testing.T) {
 	d := &disk{}
 	r := newRecorder(d.write, func(err error) { t.Error(err) }, time.Hour)
@@ -73,8 +74,8 @@ func TestRecorderClosesEmpty(t *testing.T) {
 	require.Equal(t, []string{"a=1", "b=2", "c=3"}, d.written)
 }
 
-// On a full disk, an entry with a function gets the error. A change without a function is
-// retried, in order and before later changes.
+// TestRecorderOnFullDisk requires that on a full disk the function then of an entry gets the
+// error, and that a change without then is retried, in order and before later changes.
 func TestRecorderOnFullDisk(t *testing.T) {
 	d := &disk{full: true}
 	r := newRecorder(d.write, func(error) {}, time.Millisecond)
@@ -103,7 +104,8 @@ func TestRecorderTriesAgainByItself(t *testing.T) {
 	require.Equal(t, []string{"a=1"}, d.written)
 }
 
-// A job is accepted only if it can be recorded. It commits only if that can be recorded.
+// TestHistoryCannotBeWritten requires that a job is accepted only if it can be recorded, and
+// that it commits only if its state as committing can be recorded.
 func TestHistoryCannotBeWritten(t *testing.T) {
 	m := start(t)
 	c := dial(t, m, testToken, nil)
@@ -129,7 +131,8 @@ func TestHistoryCannotBeWritten(t *testing.T) {
 	require.Equal(t, codes.Internal, wire.Code(err), "the plan cannot be read")
 }
 
-// kept is called once the change is on disk, whichever attempt succeeds, and not earlier.
+// TestRecorderTellsWhatIsKept requires that kept is called once, when the change is on disk,
+// even if the first attempts to write it fail.
 func TestRecorderTellsWhatIsKept(t *testing.T) {
 	d := &disk{full: true}
 	failed, kept := make(chan struct{}, 100), make(chan string, 1)

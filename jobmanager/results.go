@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Results lists the results of a job that has finished.
+// Results returns the list of the results of a job that has finished.
 func (m *Manager) Results(ctx context.Context, req *wire.ResultsRequest) (*wire.ResultsReply, error) {
 	r, err := m.results(ctx, req.Job, true)
 	if err != nil {
@@ -40,9 +40,9 @@ func (m *Manager) Result(req *wire.ResultRequest, stream wire.ServerStream[wire.
 	})
 }
 
-// ReadResult calls send with the pieces of one result of a job that has finished, on the
-// caller's goroutine. It holds one piece at a time, and the places of all in the file. send may
-// keep the piece.
+// ReadResult calls send, in the caller's goroutine, with the pieces of one result of a job that
+// has finished. It has one piece at a time in memory, and the positions of all pieces in the
+// file. send may keep the piece.
 func (m *Manager) ReadResult(ctx context.Context, req *wire.ResultRequest, send func(*wire.ResultPiece) error) error {
 	r, err := m.results(ctx, req.Job, false)
 	if err != nil {
@@ -62,7 +62,7 @@ func (m *Manager) ReadResult(ctx context.Context, req *wire.ResultRequest, send 
 	return wire.Error(codes.NotFound, "job %s has no result %.100q; it has %s", r.follower.id, req.Name, listed(names))
 }
 
-// listed names the first few of many names.
+// listed returns text with the first few of many names.
 func listed(names []string) string {
 	const most = 10
 	var b bytes.Buffer
@@ -78,36 +78,37 @@ func listed(names []string) string {
 	return b.String()
 }
 
-// printedName is the name of the printed text among the results. While a collected result has
-// the same name, a _ is put in front of it.
+// printedName is the name of the result that is the printed text. If a collected result has the
+// same name, "_" is put in front of printedName, as often as necessary.
 const printedName = "printed"
 
 // keptResults finds the results of one job among its events.
 type keptResults struct {
 	follower *follower
-	count    bool // the rows
+	count    bool // whether to count the rows
 	attempt  int
 	kept     []*keptResult
 	byNode   map[int]*keptResult
 	printed  keptResult
 }
 
-// keptResult is one result, and where its pieces are.
+// keptResult is one result with the positions of its pieces.
 type keptResult struct {
 	wire.ResultInfo
-	schema *arrow.Schema // of rows
+	schema *arrow.Schema // schema of the rows; nil for text
 	pieces []keptPiece
-	open   bool // the text so far does not end in a newline
+	open   bool // the text so far does not end with a newline
 }
 
-// keptPiece is an event in the spool's file.
+// keptPiece is the position of an event with a piece of a result in the spool's file.
 type keptPiece struct {
 	shard  int
 	begin  int64
 	number uint64
 }
 
-// results reads the events of a job that has finished. The caller closes the follower.
+// results reads the events of a job that has finished, and returns its results. It counts rows
+// only if count is true. The caller must close r.follower.
 func (m *Manager) results(ctx context.Context, id wire.JobID, count bool) (_ *keptResults, err error) {
 	info, _, err := m.find(id)
 	if err != nil {
@@ -123,7 +124,8 @@ func (m *Manager) results(ctx context.Context, id wire.JobID, count bool) (_ *ke
 	if err := r.planned(m, info.ID); err != nil {
 		return nil, err
 	}
-	// The whole ID is used, so that it stays unambiguous when other jobs come.
+	// The complete ID is used. The prefix that the client may have given could become
+	// ambiguous.
 	if r.follower, err = m.newFollower(&wire.FollowRequest{Job: info.ID}, r.event); err != nil {
 		return nil, err
 	}
@@ -157,7 +159,7 @@ func unfinished(state wire.JobState) string {
 	return "failed"
 }
 
-// planned finds the results that a job collects, by its plan.
+// planned adds the results that, by its plan, the job collects.
 func (r *keptResults) planned(m *Manager, id wire.JobID) error {
 	data, err := m.history.plan(id)
 	if err != nil {
@@ -194,13 +196,13 @@ func (r *keptResults) planned(m *Manager, id wire.JobID) error {
 	return nil
 }
 
-// event processes one event in the way of a client that waits for the job.
+// event processes one event, as a client does that waits for the job.
 func (r *keptResults) event(e *wire.Event) error {
 	at := keptPiece{begin: r.follower.reader.begin, number: e.Number}
 	switch {
 	case e.State != nil:
 		if e.State.Attempt > r.attempt {
-			if e.State.State != wire.JobCommitting { // a resumed commit keeps the rows
+			if e.State.State != wire.JobCommitting { // a resumed commit uses the rows of the former attempt
 				r.forget()
 			}
 			r.attempt = e.State.Attempt
@@ -224,7 +226,7 @@ func (r *keptResults) event(e *wire.Event) error {
 		k.pieces = append(k.pieces, at)
 		text := e.Output.Text
 		if k.open {
-			k.Rows-- // the piece continues the last line
+			k.Rows-- // the piece continues the last line of the previous piece
 		}
 		k.Rows += int64(bytes.Count(text, []byte{'\n'}))
 		if k.open = text[len(text)-1] != '\n'; k.open {
@@ -234,14 +236,14 @@ func (r *keptResults) event(e *wire.Event) error {
 	return nil
 }
 
-// forget drops the rows of an attempt that did not succeed.
+// forget drops the rows and text of an attempt that did not succeed.
 func (r *keptResults) forget() {
 	for _, k := range r.kept {
 		k.pieces, k.Rows = nil, 0
 	}
 }
 
-// rowsIn counts the rows of a piece.
+// rowsIn returns the number of rows in a piece.
 func (k *keptResult) rowsIn(stream []byte) (n int64, err error) {
 	in, err := batch.NewStreamReader(bytes.NewReader(stream), memory.NewGoAllocator())
 	if err != nil {
@@ -250,7 +252,7 @@ func (k *keptResult) rowsIn(stream []byte) (n int64, err error) {
 	defer in.Release()
 	for {
 		rec, err := in.Read()
-		if err == io.EOF { // compared by ==, as a wrapped io.EOF means that something was cut off
+		if err == io.EOF { // compared with ==, because a wrapped io.EOF means truncated data
 			return n, nil
 		}
 		if err != nil {
@@ -261,8 +263,8 @@ func (k *keptResult) rowsIn(stream []byte) (n int64, err error) {
 	}
 }
 
-// send sends the pieces of a result: its shards in order, and those of a shard as they
-// came.
+// send calls send with the pieces of result k: shards in order, and the pieces of a shard in
+// the order in which they were delivered.
 func (r *keptResults) send(ctx context.Context, k *keptResult, send func(*wire.ResultPiece) error) error {
 	if k.schema != nil {
 		var head bytes.Buffer

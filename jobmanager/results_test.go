@@ -16,7 +16,7 @@ import (
 
 type resultRow struct{ X float64 }
 
-// rowsOf returns rows of the job of graphOf, in the form in which a worker sends them.
+// rowsOf returns rows of the job that graphOf describes, encoded as a worker sends them.
 func rowsOf(t *testing.T, shard int, values ...float64) *wire.Delivery {
 	codec, err := batch.NewCodec[resultRow]()
 	require.NoError(t, err)
@@ -72,8 +72,8 @@ func resultOf(t *testing.T, c *wire.Client, id wire.JobID, name string) (values 
 	}
 }
 
-// TestResults: collected rows, in the order of their shards, and printed text can be read once
-// the job has finished, and not earlier. Losses are reported.
+// TestResults requires that collected rows, in the order of their shards, and printed text can
+// be read once the job has finished, and not earlier. Lost rows must be reported.
 func TestResults(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -111,7 +111,7 @@ func TestResults(t *testing.T) {
 	follow(t, c, &wire.FollowRequest{Job: id})
 
 	var spoolSize int64
-	for round := range 2 { // the second after a restart
+	for round := range 2 { // the second round is after a restart
 		got, err := list(id[:len(id)-1])
 		require.NoError(t, err)
 		require.Equal(t, []wire.ResultInfo{{Name: "rows", Kind: wire.ResultRows, Rows: 4}, {Name: "printed", Kind: wire.ResultText, Rows: 3}}, got)
@@ -155,8 +155,8 @@ func TestResults(t *testing.T) {
 	refused(err, codes.DataLoss, "is not kept any more")
 }
 
-// TestResultsOfLastAttempt: rows of a failed attempt are not part of the result. If the commit
-// of an attempt is resumed, its rows are.
+// TestResultsOfLastAttempt requires that rows of a failed attempt are not part of the result,
+// and that rows of an attempt whose commit is resumed are.
 func TestResultsOfLastAttempt(t *testing.T) {
 	r := &keptResults{count: true, byNode: map[int]*keptResult{}, follower: &follower{id: "j"}}
 	rows := &keptResult{ResultInfo: wire.ResultInfo{Name: "rows"}}

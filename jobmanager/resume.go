@@ -10,12 +10,13 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
-// The record of a job that commits has all that another worker needs to finish the commit: the
-// specification, with arguments and graph, and the outcomes of the workers. Before the record
-// is written, everything that the job sent to its client is on disk. So a job manager that
-// starts again resumes the commit; the job's executable is held until then.
+// The record of a job that is committing has all data that another worker needs to finish the
+// commit: the specification, with arguments and graph, and the outcomes of the workers. Before
+// the record is written, all rows and text that the job sent to its client are on disk. So a
+// job manager that starts again can resume the commit. It pins the job's executable until the
+// job has ended.
 
-// persistCommit records a job that commits.
+// persistCommit records a job that is committing.
 func (m *Manager) persistCommit(e core.Persist) {
 	j := m.jobs[e.Job.ID]
 	if j == nil {
@@ -38,14 +39,16 @@ func (m *Manager) persistCommit(e core.Persist) {
 		}
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		// A later state of the job may be in the queue already; it must not be overwritten.
+		// The recorder's queue may already have a later state of the job, which must not be
+		// overwritten.
 		if info, ok := m.core.Job(j.id); ok && info.State == wire.JobCommitting {
 			m.recorder.put(next)
 		}
 	}})
 }
 
-// commitChange syncs what a job has sent to its client, and makes the record.
+// commitChange flushes all that a job has sent to its client to disk, and returns the change
+// that records the job.
 func (m *Manager) commitChange(j *job, e core.Persist) (change, error) {
 	events, err := j.spool.sync()
 	if err != nil {
@@ -61,8 +64,8 @@ func (m *Manager) commitChange(j *job, e core.Persist) (change, error) {
 	return c, nil
 }
 
-// resumable finds the recorded jobs whose commit is to be resumed, and adds them. If one cannot
-// be resumed, the reason is logged and the job has failed.
+// resumable adds the recorded jobs whose commits must be resumed, and returns their data. If a
+// commit cannot be resumed, the reason is logged and the job fails.
 func (m *Manager) resumable(records []record) map[wire.JobID]core.Resumable {
 	all := make(map[wire.JobID]core.Resumable)
 	for _, r := range records {
@@ -79,7 +82,7 @@ func (m *Manager) resumable(records []record) map[wire.JobID]core.Resumable {
 	return all
 }
 
-// revive adds a job that is to be resumed.
+// revive adds a job whose commit must be resumed.
 func (m *Manager) revive(r record) (resume core.Resumable, err error) {
 	id := r.Info.ID
 	spec, err := m.history.spec(id)
@@ -94,8 +97,8 @@ func (m *Manager) revive(r record) (resume core.Resumable, err error) {
 		return resume, err
 	}
 	resume = core.Resumable{Spec: *spec, Outcomes: outcomes}
-	// Its client lost its connection with the job manager; the results must not be lost for
-	// that.
+	// The client lost its connection when the job manager stopped. The job must not be
+	// cancelled because of that.
 	resume.Spec.Attached = false
 	j := newJob(m.root, id, resume.Spec, nil, &m.config)
 	file, err := m.root.OpenFile(spoolName(id), os.O_RDWR, 0)

@@ -14,8 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
-// committing leads a job to the point where worker 0 has been told to commit and has not
-// answered.
+// committing runs a job until worker 0 has been told to commit and has not answered.
 func committing(t *testing.T, tm *manager, spec wire.JobSpec) wire.JobID {
 	id := submit(t, tm.client, spec)
 	d := tm.run()
@@ -29,12 +28,13 @@ func committing(t *testing.T, tm *manager, spec wire.JobSpec) wire.JobID {
 	return id
 }
 
-// resumes receives the deployment that resumes a commit, and reports that it is ready.
+// resumes receives the deployment of the worker that resumes a commit, and reports that the
+// worker is ready.
 func resumes(t *testing.T, tm *manager, want wire.JobSpec) *wire.Deployment {
 	d := tm.deployed()
 	require.Equal(t, wire.CommitMode, d.Mode)
 	require.Equal(t, 2, d.Attempt)
-	if want.Artifact == "" { // in this case the job manager has chosen
+	if want.Artifact == "" { // in this case the job manager has chosen the executable
 		want.Artifact, want.Platform, want.Build = hashOf(executable(ownSalt)), linux, "test"
 	}
 	require.Equal(t, want, d.Spec)
@@ -45,9 +45,9 @@ func resumes(t *testing.T, tm *manager, want wire.JobSpec) *wire.Deployment {
 	return d
 }
 
-// TestCommitGoesOn: the job manager ends before worker 0 has reported that it committed. A new
-// job manager on the same directory lets another worker finish. A client that then follows the
-// job gets everything that was sent before.
+// TestCommitGoesOn stops the job manager before worker 0 has reported that it committed. A new
+// job manager on the same directory must deploy another worker, which finishes the commit. A
+// client that then follows the job must get everything that was sent before.
 func TestCommitGoesOn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -65,7 +65,7 @@ func TestCommitGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, wire.JobCommitting, info.State)
 	require.Contains(t, info.Detail, "the job manager restarted")
-	spec.Attached = false // no client could stay attached
+	spec.Attached = false // no client can stay attached over a restart
 	tm := join(t, c, registration("a", 1))
 	d := resumes(t, tm, spec)
 	s := tm.deliver(d.WorkerRef)
@@ -85,15 +85,15 @@ func TestCommitGoesOn(t *testing.T) {
 	require.Contains(t, story, "rows rows")
 	require.Equal(t, "before\nafter\n", logsOf(t, c, &wire.LogsRequest{Job: id, Worker: -1, Follow: true}))
 
-	// The job's record is like that of any other job.
+	// The job's record must be like the record of any other finished job.
 	require.NoError(t, m.Close())
 	m = start(t, in)
 	again, _ := follow(t, dial(t, m, testToken, nil), &wire.FollowRequest{Job: id})
 	require.Equal(t, story, again)
 }
 
-// TestCommitOfALostWorker: the process of worker 0 is killed while it commits. Another worker
-// continues at once, and the client, which stays connected, is told.
+// TestCommitOfALostWorker kills the process of worker 0 while it commits. Another worker must
+// finish the commit at once, and the client, which stays connected, must learn of this.
 func TestCommitOfALostWorker(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -142,8 +142,8 @@ func TestCommitOfALostWorker(t *testing.T) {
 	require.Equal(t, 1, rows, "once")
 }
 
-// TestCommitGoesOnWithoutRows: the file with the rows for the client was truncated. The outputs
-// are finished, but the loss is reported.
+// TestCommitGoesOnWithoutRows truncates the file with the rows for the client before a restart.
+// The commit must be finished, and the loss must be reported.
 func TestCommitGoesOnWithoutRows(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -171,8 +171,8 @@ func TestCommitGoesOnWithoutRows(t *testing.T) {
 	require.Equal(t, wire.JobFinished, info.State)
 }
 
-// TestCommitHoldsItsArtifact: if the commit of a job is to be resumed, its executable stays. If
-// the executable is missing, the job fails.
+// TestCommitHoldsItsArtifact requires that the executable of a job whose commit must be resumed
+// is not removed. If the executable is missing, the job must fail.
 func TestCommitHoldsItsArtifact(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []bool{false, true} {
@@ -211,9 +211,10 @@ func TestCommitHoldsItsArtifact(t *testing.T) {
 	}
 }
 
-// TestWorkerStaysUntilTheEndIsKept: worker 0 has committed while the disk of the job manager is
-// full. It is not told to exit, so it keeps its record of the commit. Another worker would need
-// this record if the job manager ended before the end of the job is on disk.
+// TestWorkerStaysUntilTheEndIsKept has worker 0 commit while the disk of the job manager is
+// full. Worker 0 must not be told to exit, so that it keeps its record of the commit. Another
+// worker would need this record if the job manager stopped before the end of the job is on
+// disk.
 func TestWorkerStaysUntilTheEndIsKept(t *testing.T) {
 	t.Parallel()
 	m := start(t)
@@ -242,7 +243,7 @@ func TestWorkerStaysUntilTheEndIsKept(t *testing.T) {
 		defer m.mu.Unlock()
 		return m.jobs[id].final != nil
 	}, 20*time.Second, time.Millisecond)
-	m.mu.Lock() // the core does this if a worker does not end in time
+	m.mu.Lock() // as the core does if a worker does not end in time
 	m.perform([]core.Effect{core.Send{Conn: m.last, Message: wire.ToTaskManager{Worker: &wire.WorkerCommand{WorkerRef: worker, Kill: &wire.Kill{}}}}})
 	m.mu.Unlock()
 	full.Store(false)

@@ -8,9 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// retention keeps the sizes of the files of jobs that have ended. Together the files take no
-// more than Config.KeepBytes: those of the oldest jobs are removed first, while the jobs stay
-// in the history.
+// retention has the sizes of the files of ended jobs. If their total exceeds Config.KeepBytes,
+// the files of the oldest jobs are removed; the jobs stay in the history.
 type retention struct {
 	sizes map[wire.JobID]int64
 	total int64
@@ -30,8 +29,8 @@ func (m *Manager) sizeOf(id wire.JobID) (size int64) {
 	return size
 }
 
-// retain sets the size of the files of a job that has ended, and removes the files of the
-// oldest jobs if all take too much. The files of the last remaining job stay in any case. The
+// retain sets the size of the files of an ended job, and removes the files of the oldest jobs
+// if the total is too large. It never removes the files of the last job that has files. The
 // caller holds mu.
 func (m *Manager) retain(id wire.JobID, size int64) {
 	if m.files.sizes == nil {
@@ -55,8 +54,8 @@ func (m *Manager) retain(id wire.JobID, size int64) {
 	}
 }
 
-// removedDir, under the work directory, has the files of jobs that are being removed. Files found
-// there when a job manager starts were left by the one before.
+// removedDir, under the work directory, has the files of jobs that are being removed. Files
+// that are there when a job manager starts were left by the former job manager.
 const removedDir = "removed"
 
 // remove removes the files of a job that has ended, and calls then, if it is not nil, once no
@@ -84,10 +83,10 @@ func (m *Manager) remove(id wire.JobID, then func()) {
 	}})
 }
 
-// forget removes all that is kept of a job that ended long ago. Its files go first: so files
-// without a record never belong to a forgotten job. The caller holds mu.
+// forget removes all data of an old ended job. It removes the files before the record, so that
+// files without a record never belong to a forgotten job. The caller holds mu.
 func (m *Manager) forget(id wire.JobID) {
-	if j := m.jobs[id]; j != nil { // it ended just now, and its record is still being written
+	if j := m.jobs[id]; j != nil { // it has just ended, and its record is still being written
 		j.forgotten = true
 		return
 	}
@@ -95,9 +94,9 @@ func (m *Manager) forget(id wire.JobID) {
 	m.remove(id, func() { m.recorder.put(entry{change: &change{id: id, forget: true}}) })
 }
 
-// sweep measures the files of the recorded jobs, and resumes the removal of those of forgotten
-// jobs. Files of unknown jobs stay: the history that has these jobs may be lost, or replaced by
-// an older one.
+// sweep measures the files of the recorded jobs, and resumes the removal of the files of
+// forgotten jobs. It keeps the files of unknown jobs, because the history that has these jobs
+// may be lost or may have been replaced by an older copy.
 func (m *Manager) sweep() {
 	if err := m.root.RemoveAll(removedDir); err != nil {
 		m.log.Error("the files of old jobs cannot be removed", "error", err)
@@ -114,19 +113,19 @@ func (m *Manager) sweep() {
 	for _, e := range entries {
 		id := wire.JobID(e.Name())
 		if m.jobs[id] != nil || !e.IsDir() {
-			continue // it is resumed, or not a job's
+			continue // the commit of the job is resumed, or the file is not that of a job
 		}
 		if _, ok := m.past[id]; ok {
 			size := m.sizeOf(id)
 			if m.useless(id) {
 				freed = append(freed, id)
-				size = min(size, 1) // it is measured once its rows are freed, in a moment
+				size = min(size, 1) // freeAll measures it after it has freed the rows
 			}
 			m.retain(id, size)
 			continue
 		}
-		// An empty directory, such as one just created when the job manager stopped, is
-		// removed.
+		// An empty directory is removed. The job manager may have stopped just after it created
+		// the directory.
 		if err := m.root.Remove(jobDir(id)); err != nil {
 			unknown, last = unknown+1, e.Name()
 		}

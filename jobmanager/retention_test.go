@@ -46,7 +46,8 @@ func TestOldJobsForgotten(t *testing.T) {
 	require.ElementsMatch(t, ids[2:], []wire.JobID{list.Jobs[0].ID, list.Jobs[1].ID})
 }
 
-// Jobs that are forgotten before they are recorded do not come back.
+// TestForgottenAtOnce requires that jobs that are forgotten before they are recorded do not
+// reappear.
 func TestForgottenAtOnce(t *testing.T) {
 	m := start(t, func(c *Config) { c.KeepJobs = 1 })
 	c := dial(t, m, testToken, nil)
@@ -76,7 +77,8 @@ func TestForgottenAtOnce(t *testing.T) {
 	})
 }
 
-// The files of old jobs are removed to make space for those of new jobs; their records stay.
+// TestOldResultsMakeRoom requires that the files of old jobs are removed to make space for the
+// files of new jobs, and that the records of the old jobs stay.
 func TestOldResultsMakeRoom(t *testing.T) {
 	dir := t.TempDir()
 	in := func(c *Config) { c.KeepBytes, c.Dir = 2500, dir }
@@ -132,9 +134,9 @@ func TestFilesWithoutRecordSwept(t *testing.T) {
 	require.Empty(t, entries)
 }
 
-// TestFilesOfALostHistory: if the history is missing or an older copy of it is in its place,
-// the results and logs of unknown jobs stay, and the log says so. They can be read again with
-// the right history.
+// TestFilesOfALostHistory removes the history or replaces it by an older copy. The results and
+// logs of jobs that are then unknown must stay, and the log must say so. After the right
+// history is put back, they must be readable.
 func TestFilesOfALostHistory(t *testing.T) {
 	t.Parallel()
 	for _, older := range []bool{false, true} {
@@ -192,8 +194,8 @@ func TestFilesOfALostHistory(t *testing.T) {
 	}
 }
 
-// TestRemovalGoesOn: if a job manager stops while it removes files, the next one finishes this.
-// The files do not count as files of a job whose record was lost.
+// TestRemovalGoesOn requires that if a job manager stops while it removes files, the next job
+// manager removes the rest. The files must not count as files of a job whose record was lost.
 func TestRemovalGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	old := dir + "/" + removedDir + "/20260102-000001-job"
@@ -204,8 +206,8 @@ func TestRemovalGoesOn(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// TestForgottenInOrder: the files of a forgotten job are moved away before its record is
-// removed, so that files without a record never belong to a forgotten job.
+// TestForgottenInOrder requires that the files of a forgotten job are moved away before its
+// record is removed, so that files without a record never belong to a forgotten job.
 func TestForgottenInOrder(t *testing.T) {
 	m := start(t)
 	require.NoError(t, m.root.MkdirAll(jobDir("old"), 0o700))

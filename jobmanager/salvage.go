@@ -18,17 +18,17 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// A damaged history does not keep a cluster down, and nothing of it is thrown away. The file is
-// moved aside under a name that says so, and a new file takes its place with every value whose
-// checksum is right. Jobs known only by their names or files are recorded as failed, so that
-// none disappears silently.
+// A job manager starts even if its history is damaged, and the damaged file is kept. The file
+// is renamed, with a name that says that it is damaged. A new file gets every value whose
+// checksum is right. Jobs of which only the ID or files are left are recorded as failed, so
+// that no job disappears silently.
 
-// stored is a value of the history and its place.
+// stored is a value of the history with its bucket and key.
 type stored struct {
-	bucket, key, value []byte // value without its checksum
+	bucket, key, value []byte // value is without its checksum
 }
 
-// inspection is what was found in a file.
+// inspection is the result of examining a file.
 type inspection struct {
 	values []stored
 	lost   []wire.JobID // jobs whose records are damaged
@@ -36,10 +36,10 @@ type inspection struct {
 	wrong  []error
 }
 
-// is reports whether an error is among those in wrong.
+// is reports whether i.wrong contains the error what.
 func (i *inspection) is(what error) bool { return errors.Is(errors.Join(i.wrong...), what) }
 
-// missing says how many values are lost.
+// missing returns text that says how many values are lost.
 func (i *inspection) missing() string {
 	kept := uint64(len(i.values))
 	switch {
@@ -51,7 +51,7 @@ func (i *inspection) missing() string {
 	return strconv.FormatUint(i.count-kept, 10)
 }
 
-// announce returns the log message about damage.
+// announce returns the log message about the damage that was found.
 func (i *inspection) announce() string {
 	const damaged = "THE HISTORY OF JOBS WAS DAMAGED"
 	switch {
@@ -63,8 +63,8 @@ func (i *inspection) announce() string {
 	return damaged + ". It is set aside, and what could be read is kept; jobs whose records are lost are shown as failed"
 }
 
-// inspect examines the file before the database opens it. It holds the lock of the file, so
-// that no other job manager writes to it.
+// inspect examines the file before bbolt opens it, and salvages a damaged file. It holds the
+// lock of the file, so that no other job manager writes to the file.
 func (h *history) inspect(root *os.Root, log hclog.Logger) error {
 	file, err := holdFile(root)
 	if file == nil || err != nil {
@@ -84,7 +84,7 @@ func (h *history) inspect(root *os.Root, log hclog.Logger) error {
 	return nil
 }
 
-// holdFile opens the file and locks it; nil if there is none.
+// holdFile opens the file and locks it. It returns nil if there is no file.
 func holdFile(root *os.Root) (*os.File, error) {
 	for end := time.Now().Add(lockWait); ; time.Sleep(lockWait / 20) {
 		file, err := root.OpenFile(historyName, os.O_RDWR, 0)
@@ -98,7 +98,7 @@ func holdFile(root *os.Root) (*os.File, error) {
 		if err == nil && ours {
 			mine, e1 := file.Stat()
 			there, e2 := root.Stat(historyName)
-			if errors.Join(e1, e2) == nil && os.SameFile(mine, there) { // else it was moved aside meanwhile
+			if errors.Join(e1, e2) == nil && os.SameFile(mine, there) { // otherwise it was renamed meanwhile
 				return file, nil
 			}
 		}
@@ -111,7 +111,7 @@ func holdFile(root *os.Root) (*os.File, error) {
 	}
 }
 
-// examine reads the whole file.
+// examine reads the whole file and returns its values and its damage.
 func examine(root *os.Root, file *os.File) (found inspection, err error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -125,7 +125,7 @@ func examine(root *os.Root, file *os.File) (found inspection, err error) {
 	}
 	var format, held []byte
 	var sum contentSum
-	var values []stored // with their checksums
+	var values []stored // values with their checksums
 	buckets := map[string]bool{}
 	found.wrong = boltfile.Read(file, info.Size(), func(bucket, key, value []byte) {
 		buckets[string(bucket)] = true
@@ -140,10 +140,10 @@ func examine(root *os.Root, file *os.File) (found inspection, err error) {
 	})
 	if len(found.wrong) == 0 && held == nil {
 		if format == nil && len(values) == 0 {
-			return found, nil // nothing was ever put there
+			return found, nil // the file was created but never written
 		}
 		if format != nil && string(format) != historyFormat {
-			return found, nil // of another format altogether; openHistory reports that
+			return found, nil // the file has another format, which openHistory reports
 		}
 	}
 	for _, s := range values {
@@ -173,7 +173,8 @@ func examine(root *os.Root, file *os.File) (found inspection, err error) {
 	return found, nil
 }
 
-// salvage writes a new file with what was found, and sets the damaged one aside.
+// salvage writes a new file with the values found, and renames the damaged file. It returns the
+// damaged file's new name.
 func salvage(root *os.Root, found inspection) (aside string, err error) {
 	const fresh = historyName + ".new"
 	if err := root.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -208,7 +209,7 @@ func salvage(root *os.Root, found inspection) (aside string, err error) {
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
-		if err != nil { // there may be no links here
+		if err != nil { // the file system may not support links
 			err = root.Rename(historyName, aside)
 		}
 		if err == nil {
@@ -218,8 +219,9 @@ func salvage(root *os.Root, found inspection) (aside string, err error) {
 	}
 }
 
-// doubt marks the jobs that are not recorded as ended, if the last change may be lost: they may
-// have come further. The mark stays to the end of the job.
+// doubt sets Doubt in the records of jobs that are not recorded as ended, if the last change of
+// the history may be lost, because these jobs may have progressed further. Doubt stays until
+// the end of the job.
 func (h *history) doubt(records []record) {
 	if !h.behind {
 		return
@@ -231,8 +233,8 @@ func (h *history) doubt(records []record) {
 	}
 }
 
-// replaceLost makes records for jobs whose records are lost, as far as their names are readable
-// or their files exist.
+// replaceLost returns records for jobs whose records are lost, if their IDs are readable in the
+// damaged history or their files exist.
 func (h *history) replaceLost(root *os.Root, records []record, now time.Time) (lost []record, err error) {
 	ids := h.lost
 	if files, err := fs.ReadDir(root.FS(), jobsDir); err == nil {

@@ -44,7 +44,7 @@ func filledHistory(t testing.TB, root *os.Root, n int) []byte {
 	return data
 }
 
-// everything opens a history as at a start, and returns its contents as text.
+// everything opens a history as a starting job manager does, and returns its contents as text.
 func everything(t testing.TB, root *os.Root) (all map[string]string, damaged string, err error) {
 	h, err := openHistory(root, hclog.NewNullLogger())
 	if err != nil {
@@ -74,9 +74,9 @@ func everything(t testing.TB, root *os.Root) (all map[string]string, damaged str
 	return all, h.damaged, nil
 }
 
-// TestDamagedHistory damages the file of a history at places of every kind. Either its contents
-// are still right, or the file is moved aside. Then all remaining values are right and all jobs
-// are listed. A job whose record is lost is listed as failed.
+// TestDamagedHistory damages the file of a history in many ways. Either all contents must still
+// be right, or the damaged file must be renamed. In that case all remaining values must be
+// right and all jobs must be listed, a job whose record is lost as failed.
 func TestDamagedHistory(t *testing.T) {
 	root := testRoot(t)
 	data := filledHistory(t, root, 40)
@@ -112,8 +112,8 @@ func TestDamagedHistory(t *testing.T) {
 			return d
 		}
 	}
-	// This damage leaves the tree well-formed, so only the census finds it: a leaf without its
-	// last value, and a branch that is its own child.
+	// The following damages leave a well-formed tree, so that only the contentSum reveals them:
+	// a leaf without its last value, and a branch that is its own child.
 	leaves, branches := 0, 0
 	for at := 2 * page; at < len(data); at += page {
 		kind, n := binary.NativeEndian.Uint16(data[at+8:]), binary.NativeEndian.Uint16(data[at+10:])
@@ -135,7 +135,7 @@ func TestDamagedHistory(t *testing.T) {
 	require.Positive(t, leaves)
 	require.Positive(t, branches)
 	seen := 0
-	for _, name := range slices.Sorted(maps.Keys(damages)) { // in a fixed order, for the random draws
+	for _, name := range slices.Sorted(maps.Keys(damages)) { // in a fixed order, to repeat the random draws
 		damage, root := damages[name], testRoot(t)
 		for key := range want {
 			if id, _, plain := strings.Cut(key, " "); !plain {
@@ -172,7 +172,8 @@ func TestDamagedHistory(t *testing.T) {
 	require.Greater(t, seen, len(damages)/2)
 }
 
-// TestRecordsAreChecked: a changed value, or a value under another key, is rejected.
+// TestRecordsAreChecked requires that a changed value and a value under another key are
+// rejected.
 func TestRecordsAreChecked(t *testing.T) {
 	sealed := seal(jobsBucket, []byte("a"), []byte("value"))
 	value, err := unseal(jobsBucket, []byte("a"), sealed)
@@ -214,8 +215,8 @@ func TestRecordsAreChecked(t *testing.T) {
 	require.NoError(t, h.close())
 }
 
-// TestDamagedHistoryOfAJobManager: the job manager starts, lists the lost jobs as failed for
-// good, and accepts new jobs.
+// TestDamagedHistoryOfAJobManager requires that a job manager with a damaged history starts,
+// lists the lost jobs as failed, also after another start, and accepts new jobs.
 func TestDamagedHistoryOfAJobManager(t *testing.T) {
 	dir := t.TempDir()
 	in := func(c *Config) { c.Dir = dir }
@@ -243,8 +244,8 @@ func TestDamagedHistoryOfAJobManager(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// TestDamagedHistoryCounts: the log gives the number of lost values, or says that it is unknown
-// if the file does not contain it.
+// TestDamagedHistoryCounts requires that the log gives the number of lost values, or says that
+// it is unknown if the number of values cannot be read from the file.
 func TestDamagedHistoryCounts(t *testing.T) {
 	t.Parallel()
 	logged := func(root *os.Root) string {

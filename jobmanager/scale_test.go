@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// fill records finished jobs, each of twenty workers and thirty vertices.
+// fill records finished jobs, each with twenty workers and thirty vertices.
 func fill(t testing.TB, dir string, jobs int) {
 	m := start(t, func(c *Config) { c.Dir = dir })
 	var changes []change
@@ -45,7 +45,8 @@ func heap() uint64 {
 	return s.HeapAlloc
 }
 
-// A thousand jobs take little memory.
+// TestThousandFinishedJobs requires that a thousand finished jobs take little memory and can be
+// listed quickly.
 func TestThousandFinishedJobs(t *testing.T) {
 	dir := t.TempDir()
 	fill(t, dir, 1000)
@@ -54,7 +55,7 @@ func TestThousandFinishedJobs(t *testing.T) {
 	grown := int64(heap()) - int64(before)
 	require.Less(t, grown, int64(30<<20), "in bytes")
 	fastest := time.Hour
-	for range 10 { // takes the fastest run, because the machine has other work
+	for range 10 { // the fastest of ten runs counts, because other processes may slow some down
 		begin := time.Now()
 		list, err := m.List(context.Background(), &wire.ListRequest{})
 		fastest = min(fastest, time.Since(begin))
@@ -82,8 +83,8 @@ func BenchmarkListThousandJobs(b *testing.B) {
 	}
 }
 
-// BenchmarkJob measures the cost of the job manager for the whole life of a job of one worker,
-// including the flushes of the history.
+// BenchmarkJob measures the time that the job manager needs for one job of one worker from
+// submission to end, including the flushes of the history.
 func BenchmarkJob(b *testing.B) {
 	m := start(b)
 	c := dial(b, m, testToken, nil)

@@ -7,9 +7,9 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Each value of the history carries a checksum over its bucket, its key and its bytes, so that
-// changed bytes, and bytes under a wrong key, are detected. The sum of all checksums is kept
-// beside the values, so that a missing record is detected.
+// Each value of the history is followed by a checksum over its bucket, its key and its bytes,
+// which reveals changed bytes and values under a wrong key. The sum of all checksums is stored
+// too, which reveals missing values.
 
 const sealBytes = 16
 
@@ -27,13 +27,14 @@ func checksum(bucket, key, value []byte) (sum [sealBytes]byte) {
 	return h.Sum128().Bytes()
 }
 
-// seal returns a value with its checksum behind it.
+// seal returns a value followed by its checksum.
 func seal(bucket, key, value []byte) []byte {
 	sum := checksum(bucket, key, value)
 	return append(append(make([]byte, 0, len(value)+sealBytes), value...), sum[:]...)
 }
 
-// unseal checks what seal made and returns the value, which is a part of it.
+// unseal checks the checksum in sealed, which seal made, and returns the value, a subslice of
+// sealed.
 func unseal(bucket, key, sealed []byte) ([]byte, error) {
 	if len(sealed) < sealBytes {
 		return nil, errSeal
@@ -60,7 +61,7 @@ func (c *contentSum) add(sealed []byte, n uint64) {
 	c.high += n * binary.LittleEndian.Uint64(sum[8:])
 }
 
-// enter adds a value, leave removes it.
+// enter adds a sealed value to the sum; leave removes it.
 func (c *contentSum) enter(sealed []byte) { c.add(sealed, 1) }
 func (c *contentSum) leave(sealed []byte) { c.add(sealed, ^uint64(0)) }
 

@@ -12,63 +12,65 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// A spool is the file of what happened to one job: its states as they changed, and
-// what it sends to its client. Everything is appended, so that any number of readers
-// at any pace hold up neither the writer nor each other.
+// A spool is the file with the events of one job: its state changes, and the rows and text that
+// it sends to its client. Events are only appended, so that any number of readers, however
+// slow, delay neither the writer nor each other.
 //
 //	frame:  length (4 bytes) | CRC-32C (4 bytes) | wire.Event in msgpack
 //
-// The checksum covers the job's ID too, so that events of one job cannot pass for another's.
-// The frames are the events from number 1 on. A frame whose length has the gap bit stands for
-// all events up to its number, which were freed (freed.go). The last event of a job, its final
-// state, is not in the file: it is in the history, and readers add it.
+// The checksum also covers the job's ID, so that an event of another job is recognised as such.
+// The frames are the events from number 1 on. A frame whose length has the gap bit replaces all
+// events up to its number, which were freed (freed.go). The last event of a job, its final
+// state, is not in the file. Readers take it from the history.
 //
-// A spool is safe for concurrent use. Only append and seal wait for the disk.
+// A spool is safe for concurrent use. Of its methods only append, sync and seal wait for the
+// disk.
 type spool struct {
-	seed  uint32 // of the checksums
+	seed  uint32 // initial value of the checksums
 	limit int64  // bytes of collected rows and output
 	open  func() (*os.File, error)
 
-	writing  sync.Mutex // held during a write, taken before mu; guards the next three
-	file     *os.File   // nil before the first frame, and once sealed
+	writing  sync.Mutex // held during a write; locked before mu; guards file, unsynced and buf
+	file     *os.File   // nil before the first frame and after seal
 	unsynced bool
 	buf      []byte
 
-	mu       sync.Mutex // guards what follows; never held while the disk is waited for
-	size     int64      // of whole frames
-	events   uint64     // frames
+	mu       sync.Mutex // guards the following fields; not held while waiting for the disk
+	size     int64      // total size of complete frames in bytes
+	events   uint64     // number of the last event
 	rows     int64      // bytes of collected rows and output
 	sealed   bool
 	progress *wire.Progress
-	steps    uint64        // grows when progress changes
-	changed  chan struct{} // closed, and made anew, whenever anything above changes
+	steps    uint64        // incremented when progress changes
+	changed  chan struct{} // closed and replaced whenever one of the fields above changes
 }
 
-// errOverLimit is the error of append for rows and output beyond the limit.
+// errOverLimit is returned by append if the rows and output exceed the limit.
 var errOverLimit = errors.New("the job sends more to its client than the job manager keeps")
 
-// errSealed is the error of append after the job has ended.
+// errSealed is returned by append after seal was called.
 var errSealed = errors.New("the job has ended")
 
 const (
 	frameHead = 8
-	gapBit    = 1 << 31 // of the length
+	gapBit    = 1 << 31 // bit of the length field
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// spoolSeed returns the initial value of the checksums of a job's frames. It covers the format
-// of the file and the job's ID.
+// spoolSeed returns the initial value of the checksums of a job's frames. It depends on the
+// format of the file and the job's ID.
 func spoolSeed(id wire.JobID) uint32 {
 	return crc32.Checksum([]byte("events 2 of "+string(id)+"\x00"), castagnoli)
 }
 
-// frameSum is the checksum of a frame.
+// frameSum returns the checksum of a frame.
 func frameSum(seed uint32, length, payload []byte) uint32 {
 	return crc32.Update(crc32.Update(seed, castagnoli, length), castagnoli, payload)
 }
 
-// appendFrame appends a frame to b. bit is set in the frame's length.
+// appendFrame appends a frame with event e to b. bit is gapBit or 0, and is set in the length
+// field.
 func appendFrame(b []byte, seed, bit uint32, e *wire.Event) ([]byte, error) {
 	payload, err := wire.Marshal(e)
 	if err != nil {
@@ -80,18 +82,20 @@ func appendFrame(b []byte, seed, bit uint32, e *wire.Event) ([]byte, error) {
 	return append(b, payload...), nil
 }
 
-// newSpool makes the spool of a new job. The file is opened for the first event.
+// newSpool makes the spool of a new job. It calls open for the file when the first event is
+// written.
 func newSpool(id wire.JobID, limit int64, open func() (*os.File, error)) *spool {
 	return &spool{seed: spoolSeed(id), limit: limit, open: open, changed: make(chan struct{})}
 }
 
-// pastSpool stands for the spool of a job that has ended, of the given size.
+// pastSpool returns the spool of a job that has ended, whose file has the given size. It can
+// only be read.
 func pastSpool(size int64) *spool {
 	return &spool{size: size, sealed: true, changed: make(chan struct{})}
 }
 
-// resumeSpool goes on with the spool of a job that had not ended when the job manager did. An
-// incomplete record at the end is cut off. The spool owns the file.
+// resumeSpool opens the spool of a job that had not ended when the former job manager stopped.
+// It removes an incomplete frame at the end of the file. The spool owns the file.
 func resumeSpool(id wire.JobID, limit int64, file *os.File) (*spool, error) {
 	stat, err := file.Stat()
 	if err != nil {
@@ -127,7 +131,7 @@ func weigh(e *wire.Event) int64 {
 	return 0
 }
 
-// append adds an event, and gives it its number.
+// append adds an event, and sets its number.
 func (s *spool) append(e *wire.Event) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -167,8 +171,8 @@ func (s *spool) frame(e *wire.Event) ([]byte, error) {
 	return s.buf, err
 }
 
-// write adds a whole frame at the end or, if the disk is full, nothing. The caller
-// holds writing.
+// write writes a frame at offset end. If the disk is full, it removes the part that was
+// written. The caller holds writing.
 func (s *spool) write(frame []byte, end int64) error {
 	if s.file == nil {
 		f, err := s.open()
@@ -190,7 +194,7 @@ func (s *spool) notify() {
 	s.changed = make(chan struct{})
 }
 
-// advance sets the job's progress, which is not written to the file.
+// advance sets the job's progress, which readers get but which is not written to the file.
 func (s *spool) advance(p *wire.Progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +206,7 @@ func (s *spool) advance(p *wire.Progress) {
 	s.notify()
 }
 
-// sync writes all events so far to the disk, and returns their number.
+// sync flushes all events so far to the disk, and returns their number.
 func (s *spool) sync() (events uint64, err error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -218,7 +222,7 @@ func (s *spool) sync() (events uint64, err error) {
 	return events, nil
 }
 
-// seal ends the spool: when it returns, all events are on disk, and no more can be added. It
+// seal flushes all events to the disk and closes the spool: no more events can be added. It
 // returns the number of events.
 func (s *spool) seal() (events uint64, err error) {
 	s.writing.Lock()
@@ -244,14 +248,14 @@ func (s *spool) seal() (events uint64, err error) {
 	return events, nil
 }
 
-// sent returns the bytes of rows and output so far.
+// sent returns the size in bytes of the rows and output so far.
 func (s *spool) sent() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.rows
 }
 
-// view is the state of a spool at one moment.
+// view is a snapshot of the state of a spool.
 type view struct {
 	size     int64
 	sealed   bool
@@ -269,21 +273,21 @@ func (s *spool) view() view {
 // spoolReader reads frames of a spool's file in order.
 type spoolReader struct {
 	file   io.ReaderAt
-	seed   uint32 // of the job
+	seed   uint32 // spoolSeed of the job
 	offset int64
 	number uint64 // number of the last event read
-	begin  int64  // offset of its frame
+	begin  int64  // offset of the last event's frame
 }
 
-// errTorn says that a frame was changed since it was written.
+// errTorn means that a frame was changed after it was written.
 var errTorn = errors.New("a record of the job's events is damaged")
 
-// errNotOurs says that a file is undamaged, but of another job.
+// errNotOurs means that an undamaged frame belongs to another job.
 var errNotOurs = errors.New("the file of the job's events is not its own")
 
-// next reads the next event in the first size bytes. After the last one it returns io.EOF
-// itself; a file that is shorter than size is another error. Events before number from are
-// skipped without being decoded. After an error the reader keeps its position.
+// next reads the next event in the first size bytes. After the last one it returns exactly
+// io.EOF; if the file is shorter than size, it returns another error. It skips events before
+// number from without decoding them. After an error the position of the reader is unchanged.
 func (r *spoolReader) next(size int64, from uint64) (*wire.Event, error) {
 	var head [frameHead]byte
 	for {
@@ -325,7 +329,7 @@ func (r *spoolReader) next(size int64, from uint64) (*wire.Event, error) {
 	}
 }
 
-// readFull reads bytes that are known to have been written.
+// readFull reads bytes that are known to have been written, so that EOF is an error.
 func readFull(file io.ReaderAt, p []byte, at int64) error {
 	n, err := file.ReadAt(p, at)
 	switch {
@@ -346,7 +350,7 @@ func decodeFrame(seed uint32, head [frameHead]byte, payload []byte) (*wire.Event
 		}
 		return e, nil
 	}
-	// The first event of a job is a state, which names it.
+	// The first event of a job is a state, which has the job's ID.
 	if err := wire.Unmarshal(payload, e); err == nil && e.State != nil && frameSum(spoolSeed(e.State.ID), head[:4], payload) == sum {
 		return nil, fmt.Errorf("%w: it is that of job %s", errNotOurs, e.State.ID)
 	}

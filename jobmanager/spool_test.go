@@ -25,7 +25,7 @@ func rows(node int, data string) *wire.Event {
 	return &wire.Event{Collected: &wire.Collected{Node: node, Rows: []byte(data)}}
 }
 
-// replay reads events until an error.
+// replay reads events from a file until the first error, and returns both.
 func replay(t *testing.T, path string, size int64, from uint64) ([]*wire.Event, error) {
 	f, err := os.Open(path)
 	require.NoError(t, err)
@@ -79,7 +79,7 @@ func TestSpoolLimit(t *testing.T) {
 	require.Len(t, events, 2)
 }
 
-// While the disk does not respond, only writers wait.
+// TestSpoolOnStuckDisk requires that while the disk does not respond, only writers wait.
 func TestSpoolOnStuckDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events")
 	asked, answer := make(chan struct{}), make(chan struct{})
@@ -102,7 +102,8 @@ func TestSpoolOnStuckDisk(t *testing.T) {
 	require.EqualValues(t, 1, n)
 }
 
-// A frame that was written only in part is removed: later frames can be read.
+// TestSpoolOnFullDisk requires that a frame that was written only in part is removed, so that
+// later frames can be read.
 func TestSpoolOnFullDisk(t *testing.T) {
 	s, path := testSpool(t, 1000)
 	require.NoError(t, s.append(rows(0, "first")))
@@ -129,7 +130,7 @@ func TestSpoolDamaged(t *testing.T) {
 	size := s.view().size
 	intact, err := os.ReadFile(path)
 	require.NoError(t, err)
-	for at := range intact { // every changed byte and every cut is found
+	for at := range intact { // every changed byte and every truncation must be found
 		damaged := bytes.Clone(intact)
 		damaged[at] ^= 0x41
 		require.NoError(t, os.WriteFile(path, damaged, 0o600))
@@ -196,8 +197,8 @@ func FuzzSpoolReader(f *testing.F) {
 	})
 }
 
-// A file that is shorter than the bytes written to it gives an error and not the end of the
-// file. Events that were not read are not counted.
+// TestSpoolCutWhileRead requires that reading a file that was truncated returns an error and
+// not io.EOF, and that events that were not read are not counted.
 func TestSpoolCutWhileRead(t *testing.T) {
 	s, path := testSpool(t, 1000)
 	require.NoError(t, s.append(rows(0, "first")))
@@ -224,8 +225,8 @@ func TestSpoolCutWhileRead(t *testing.T) {
 	}
 }
 
-// Undamaged events in a wrong place are rejected: one is missing in the middle, one occurs
-// twice, two are swapped.
+// TestSpoolOutOfOrder requires that undamaged events at a wrong position are rejected: if an
+// event is missing in the middle, if an event occurs twice, and if two events are swapped.
 func TestSpoolOutOfOrder(t *testing.T) {
 	s, path := testSpool(t, 1000)
 	ends := []int64{0}
@@ -252,8 +253,8 @@ func TestSpoolOutOfOrder(t *testing.T) {
 	}
 }
 
-// TestSpoolOfAnother: undamaged events of another job are rejected, and their file is left
-// unchanged.
+// TestSpoolOfAnother requires that undamaged events of another job are rejected, and that their
+// file is not modified.
 func TestSpoolOfAnother(t *testing.T) {
 	s, path := testSpool(t, 1000)
 	require.NoError(t, s.append(&wire.Event{State: &wire.JobInfo{ID: "a"}}))
@@ -272,8 +273,8 @@ func TestSpoolOfAnother(t *testing.T) {
 	require.NoError(t, file.Close())
 	kept, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.Equal(t, ours, kept, "nothing is cut off")
-	// Bytes of another job's file after an event of this job.
+	require.Equal(t, ours, kept, "the file must not be truncated")
+	// After its first event, the file gets bytes of another job's file.
 	require.NoError(t, os.WriteFile(path, ours, 0o600))
 	o, other := testSpool(t, 1000)
 	o.seed = spoolSeed("b")

@@ -7,60 +7,61 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Stats has the figures of the job manager at one moment. Counters start at 0 with the process.
+// Stats has the statistics of the job manager at one moment. Counters are 0 when the process
+// starts.
 type Stats struct {
-	// Jobs counts the jobs that are kept, by state.
+	// Jobs is the number of jobs in the history or running, by state.
 	Jobs map[wire.JobState]int
 	// Ended is a counter of the jobs that have ended, by state.
 	Ended map[wire.JobState]uint64
-	// TaskManagers are those registered, with the ages of their heartbeats.
+	// TaskManagers has the known task managers, with the ages of their heartbeats.
 	TaskManagers []wire.TaskManagerInfo
 	Slots, Free  int
 
-	// Supersteps is a counter of supersteps, over all queues of all jobs. The seconds are
-	// counters of the time that subtask 0 spent in stages that compute and in stages that
-	// communicate.
+	// Supersteps is a counter of supersteps, over all queues of all jobs. Compute and
+	// Communicate are counters of the seconds that subtask 0 spent in stages that compute and
+	// in stages that communicate.
 	Supersteps           uint64
 	Compute, Communicate float64
 	// Rows is a counter of the rows that the vertices of all jobs have received.
 	Rows uint64
-	// ExchangeRows and ExchangeBytes are counters of what all jobs sent over exchanges.
-	// Exchanges has the same for each exchange of the live jobs.
+	// ExchangeRows and ExchangeBytes are counters of the rows and bytes that all jobs sent over
+	// exchanges. Exchanges has both numbers for each exchange of the live jobs.
 	ExchangeRows, ExchangeBytes uint64
 	Exchanges                   []ExchangeStats
 	// ResultBytes is a counter of the bytes of collected rows and printed text that jobs sent.
 	ResultBytes uint64
 
-	// ArtifactBytes is the size of all kept executables; ArtifactCache is its limit.
+	// ArtifactBytes is the size of all stored executables; ArtifactCache is its limit.
 	ArtifactBytes, ArtifactCache int64
-	// DiskFree is the number of bytes that may still be written to the disk of the work
-	// directory, -1 where it is unknown. TakesJobs says whether jobs are accepted.
+	// DiskFree is the number of bytes that can still be written to the disk of the work
+	// directory, or -1 if it is unknown. TakesJobs says whether jobs are accepted.
 	DiskFree  int64
 	TakesJobs bool
-	// Followers are the clients to which live jobs are attached.
+	// Followers is the number of clients to which live jobs are attached.
 	Followers int
 }
 
-// ExchangeStats is what went over one exchange of a live job.
+// ExchangeStats has the numbers of rows and bytes sent over one exchange of a live job.
 type ExchangeStats struct {
 	Job         wire.JobID
 	Edge        int // index in the job's plan
 	Rows, Bytes int64
 }
 
-// totals are the sums over jobs that have ended.
+// totals has the sums over jobs that have ended.
 type totals struct {
 	ended  map[wire.JobState]uint64
 	result uint64
 	work   work
 }
 
-// work is the sum of a job's progress over its vertices, queues and exchanges.
+// work has the sums of a job's progress over its vertices, queues and exchanges.
 type work struct {
 	supersteps           uint64
 	compute, communicate float64
 	rows                 uint64
-	sentRows, sentBytes  uint64 // over exchanges
+	sentRows, sentBytes  uint64 // sent over exchanges
 }
 
 func (w *work) add(p *wire.Progress) {
@@ -81,7 +82,7 @@ func (w *work) add(p *wire.Progress) {
 	}
 }
 
-// add adds a job that has ended.
+// add adds a job that has ended to the sums.
 func (t *totals) add(j *job, info *wire.JobInfo) {
 	if t.ended == nil {
 		t.ended = make(map[wire.JobState]uint64)
@@ -91,9 +92,9 @@ func (t *totals) add(j *job, info *wire.JobInfo) {
 	t.work.add(info.Progress)
 }
 
-// Stats returns the figures of the job manager.
+// Stats returns the present statistics of the job manager.
 func (m *Manager) Stats() Stats {
-	kept := m.artifacts.bytes() // may wait for a disk, as may what follows, so not under the lock
+	kept := m.artifacts.bytes() // outside the lock, because these calls may wait for a disk
 	free, ready := m.space.Read().Free, m.reasonNotReady() == ""
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -131,7 +132,7 @@ func (m *Manager) Stats() Stats {
 	return s
 }
 
-// exchangesOf lists the exchanges over which something went.
+// exchangesOf returns the exchanges over which rows were sent.
 func exchangesOf(id wire.JobID, p *wire.Progress) []ExchangeStats {
 	if p == nil {
 		return nil

@@ -18,11 +18,11 @@ import (
 const (
 	// maxName bounds the name of a job, in bytes.
 	maxName = 200
-	// maxPlan bounds a plan in JSON, which goes to followers with every state.
+	// maxPlan bounds a plan in JSON, which is sent to followers with every state, in bytes.
 	maxPlan = wire.MaxFrame / 2
 )
 
-// Submit takes in a job. When it returns the job is on record.
+// Submit accepts a job. When it returns nil as error, the job is recorded.
 func (m *Manager) Submit(ctx context.Context, req *wire.SubmitRequest) (*wire.SubmitReply, error) {
 	spec := req.Spec
 	if err := m.acceptable(&spec); err != nil {
@@ -34,7 +34,7 @@ func (m *Manager) Submit(ctx context.Context, req *wire.SubmitRequest) (*wire.Su
 			return nil, wire.Error(codes.InvalidArgument, "the job's graph does not compile: %v", err)
 		}
 	}
-	if m.ctx.Err() != nil { // its folders are closed
+	if m.ctx.Err() != nil { // the work directory is closed
 		return nil, wire.Error(codes.Unavailable, "the job manager stops")
 	}
 	if err := m.roomToWrite(); err != nil {
@@ -50,7 +50,7 @@ func (m *Manager) Submit(ctx context.Context, req *wire.SubmitRequest) (*wire.Su
 	}
 	select {
 	case <-j.recorded:
-	case <-ctx.Done(): // the job goes on; if it is attached, its client now counts as away
+	case <-ctx.Done(): // the job continues; if it is attached, its client now counts as disconnected
 		return nil, ctx.Err()
 	case <-m.ctx.Done():
 		return nil, wire.Error(codes.Unavailable, "the job manager stops")
@@ -62,7 +62,7 @@ func (m *Manager) Submit(ctx context.Context, req *wire.SubmitRequest) (*wire.Su
 	return &wire.SubmitReply{Job: j.id}, nil
 }
 
-// enter gives a job its ID and submits it to the core.
+// enter chooses the job's ID and passes the job to the core.
 func (m *Manager) enter(spec wire.JobSpec, slots int, planned []byte) (*job, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,14 +85,15 @@ func (m *Manager) enter(spec wire.JobSpec, slots int, planned []byte) (*job, err
 	return j, nil
 }
 
-// Bounds of the jobs that have not ended: each keeps files open, and its arguments and
-// graph in memory.
+// Bounds of the number of jobs that have not ended, and of the total size of their arguments
+// and graphs. Each such job has open files, and its arguments and graph are in memory.
 const (
 	maxLive      = 1000
 	maxLiveBytes = 512 << 20
 )
 
-// room refuses a job that is one too many.
+// room returns an error if another job, with arguments and graph of the given size, would be
+// too much.
 func (m *Manager) room(size int64) error {
 	live := 0
 	for _, j := range m.jobs {
@@ -104,8 +105,9 @@ func (m *Manager) room(size int64) error {
 	return admit(live, size)
 }
 
-// admit refuses a job if there are too many others that have not ended. live is their number;
-// size is the size in bytes of all arguments and graphs, this job's included.
+// admit returns an error if a job must be refused because too many others have not ended. live
+// is the number of these others. size is the total size in bytes of all arguments and graphs,
+// including those of the new job.
 func admit(live int, size int64) error {
 	switch {
 	case live >= maxLive:
@@ -121,7 +123,7 @@ func (m *Manager) known(id wire.JobID) bool {
 	return ok || m.jobs[id] != nil
 }
 
-// acceptable checks a client's submission, except for the graph.
+// acceptable checks a client's specification, except for the graph.
 func (m *Manager) acceptable(s *wire.JobSpec) error {
 	if err := wire.CheckVersions(s.Version, "the client", "the job manager"); err != nil {
 		return err
@@ -152,7 +154,7 @@ func (m *Manager) acceptable(s *wire.JobSpec) error {
 
 func hasControl(text string) bool {
 	for _, r := range text {
-		if !unicode.IsPrint(r) { // which also refuses marks that change the direction of the text around them
+		if !unicode.IsPrint(r) { // also refuses characters that change the direction of the text around them
 			return true
 		}
 	}
@@ -162,8 +164,8 @@ func hasControl(text string) bool {
 // compile makes the plan of a job, in JSON, and returns how many slots it needs. The graph must
 // have the job's name, shards and seed.
 func compile(s *wire.JobSpec, data []byte) (slots int, planned []byte, err error) {
-	// A graph comes from a program of the user. Even if it makes the compiler panic, the job
-	// manager goes on.
+	// The graph comes from a user's program. The job manager must survive if the graph makes
+	// the compiler panic.
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("the compiler failed on it: %v", r)
@@ -188,7 +190,7 @@ func compile(s *wire.JobSpec, data []byte) (slots int, planned []byte, err error
 	return p.Slots, planned, err
 }
 
-// compileResolved compiles the graph that a worker has built.
+// compileResolved compiles the graph that a worker has resolved.
 func (m *Manager) compileResolved(e core.Compile) {
 	m.mu.Lock()
 	j := m.jobs[e.ID]
@@ -205,7 +207,7 @@ func (m *Manager) compileResolved(e core.Compile) {
 	m.decide(core.Compiled{ID: e.ID, Graph: e.Graph, Slots: slots, Err: err})
 }
 
-// artifactError gives an error of the artifact store its code.
+// artifactError returns an error of the artifact store with its gRPC code.
 func artifactError(err error) error {
 	code := codes.Internal
 	switch {

@@ -14,31 +14,32 @@ import (
 	"sync"
 )
 
-// A worklog keeps the last few megabytes of what one worker of a job wrote to its standard
-// output and error. It is a sequence of files: the last one grows up to half the bound, and
-// earlier ones are kept as far as they fit into the other half. Positions count all bytes from
-// the worker's start, even those that could not be kept, so that a reader knows what it has
-// missed. The name of a file ends in the position of its first byte:
+// A worklog stores the last part, up to a bound, of the standard output and error of one worker
+// of a job. It is a sequence of files. The last file grows up to half the bound, and earlier
+// files are kept as far as they fit into the other half. A position is a number of bytes from
+// the start of the worker's output. It also counts bytes that could not be stored, so that a
+// reader knows how many bytes it has missed. The name of a file ends in the position of its
+// first byte:
 //
 //	log-3-0000000000002097152
 //
 // A worklog is safe for concurrent use.
 type worklog struct {
 	root   *os.Root
-	prefix string // of its files: "jobs/ID/log-3-"
+	prefix string // prefix of the names of its files, such as "jobs/ID/log-3-"
 	half   int64
 
 	mu   sync.Mutex
-	file *os.File // the growing one, that of the last extent; nil if none is open
-	kept []extent // in order; bytes between two, or after the last one, are lost
-	end  int64    // position after all that the worker wrote
+	file *os.File // the file of the last extent, to which text is appended; nil if none is open
+	kept []extent // in order; bytes between two extents or after the last one are lost
+	end  int64    // position after the last byte that the worker wrote
 }
 
-// extent is the range of positions in one file.
+// extent is the range [base, end) of positions in one file.
 type extent struct{ base, end int64 }
 
-// maxExtents bounds the files of a log: a disk that is full now and again causes many short
-// ones.
+// maxExtents bounds the number of files of a log. A disk that is full again and again would
+// otherwise cause many short files.
 const maxExtents = 16
 
 // newWorklog makes the log of a new worker.
@@ -46,7 +47,7 @@ func newWorklog(root *os.Root, prefix string, bound int64) *worklog {
 	return &worklog{root: root, prefix: prefix, half: max(bound/2, 1)}
 }
 
-// openWorklog finds the log of a worker that has ended.
+// openWorklog opens the log of a worker that has ended.
 func openWorklog(root *os.Root, dir string, worker int) (*worklog, error) {
 	l := &worklog{root: root, prefix: logPrefix(dir, worker)}
 	entries, err := fs.ReadDir(root.FS(), dir)
@@ -76,8 +77,8 @@ func logPrefix(dir string, worker int) string {
 
 func (l *worklog) name(base int64) string { return fmt.Sprintf("%s%019d", l.prefix, base) }
 
-// write adds what the worker wrote. After bytes that cannot be kept, a new file begins, so that
-// readers know what is missing.
+// write appends text to the log. After bytes that could not be stored, it begins a new file,
+// whose name tells readers how many bytes are missing.
 func (l *worklog) write(text []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,7 +95,7 @@ func (l *worklog) write(text []byte) error {
 		piece := text
 		if room := l.half - (last.end - last.base); int64(len(piece)) > room {
 			piece = text[:room]
-			// A file ends with a whole line, unless the line is longer than a file.
+			// A file ends at the end of a line, unless the line is longer than a file.
 			if i := bytes.LastIndexByte(piece, '\n'); i >= 0 || last.end > last.base {
 				piece = piece[:i+1]
 			}
@@ -112,13 +113,14 @@ func (l *worklog) write(text []byte) error {
 	return nil
 }
 
-// lose skips bytes that cannot be kept. The caller holds mu.
+// lose skips the positions of text, which cannot be stored because of err, and returns the
+// error. The caller holds mu.
 func (l *worklog) lose(text []byte, err error) error {
 	l.end += int64(len(text))
 	return fmt.Errorf("keep the worker's log: %w", errors.Join(err, l.shut()))
 }
 
-// shut closes the growing file. The caller holds mu.
+// shut closes the last file. The caller holds mu.
 func (l *worklog) shut() (err error) {
 	if l.file != nil {
 		err = l.file.Close()
@@ -127,8 +129,8 @@ func (l *worklog) shut() (err error) {
 	return err
 }
 
-// removed checks whether the growing file was deleted from outside: bytes added to it would be
-// lost. The caller holds mu.
+// removed checks whether another program deleted the last file. Bytes appended to it would be
+// lost, so it is closed then. The caller holds mu.
 func (l *worklog) removed() error {
 	if l.file == nil {
 		return nil
@@ -141,7 +143,7 @@ func (l *worklog) removed() error {
 	return l.shut()
 }
 
-// turn begins the next file. The caller holds mu.
+// turn begins a new file. The caller holds mu.
 func (l *worklog) turn() error {
 	f, err := l.root.OpenFile(l.name(l.end), os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
 	if err != nil {
@@ -165,8 +167,8 @@ func (l *worklog) turn() error {
 	return err
 }
 
-// close closes the file. What was written can still be read. If the last lines are lost, an
-// empty file tells later readers so, if even that can be written.
+// close closes the log for writing. It can still be read. If the last lines are lost, close
+// tries to create an empty file, whose name tells later readers so.
 func (l *worklog) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -177,9 +179,9 @@ func (l *worklog) close() error {
 	return errors.Join(err, l.shut())
 }
 
-// read returns the text at a position: at most logPiece bytes, whole lines if possible, none at
-// the end. It also returns the position after the text, and how many bytes between from and the
-// text were dropped.
+// read returns the text at position from: at most logPiece bytes, complete lines if possible,
+// and nothing at the end of the log. It also returns the position after the text, and how many
+// bytes between from and the text are lost.
 func (l *worklog) read(from int64) (text []byte, next, dropped int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,7 +199,7 @@ func (l *worklog) read(from int64) (text []byte, next, dropped int64, err error)
 		if len(text) > 0 {
 			return text, from + int64(len(text)), dropped, nil
 		}
-		dropped, from = dropped+x.end-from, x.end // the file is shorter than it was, or gone
+		dropped, from = dropped+x.end-from, x.end // the file was truncated or deleted
 	}
 	if from < l.end {
 		dropped, from = dropped+l.end-from, l.end
@@ -205,7 +207,7 @@ func (l *worklog) read(from int64) (text []byte, next, dropped int64, err error)
 	return nil, from, dropped, nil
 }
 
-// readFile reads a piece of one file, nothing if the file is gone.
+// readFile reads a piece of one file. It returns nothing if the file does not exist.
 func (l *worklog) readFile(x extent, from int64) ([]byte, error) {
 	file, err := l.root.Open(l.name(x.base))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -227,5 +229,5 @@ func (l *worklog) readFile(x extent, from int64) ([]byte, error) {
 	return text, nil
 }
 
-// logPiece is how much of a log is read at a time.
+// logPiece is the number of bytes of a log that are read at a time.
 const logPiece = 64 << 10

@@ -45,8 +45,8 @@ func TestWorklogKeepsTheLastLines(t *testing.T) {
 	require.Len(t, entries, 2)
 	require.NoError(t, l.close())
 
-	// The log of another worker is not mixed in, and a reader after the end of the job reads
-	// the same.
+	// The log of another worker must not be mixed in, and a reader after the end of the job
+	// must read the same text.
 	other := newWorklog(root, logPrefix("jobs/j", 33), 200)
 	require.NoError(t, other.write([]byte("other\n")))
 	require.NoError(t, other.close())
@@ -61,8 +61,9 @@ func TestWorklogKeepsTheLastLines(t *testing.T) {
 	require.Empty(t, later)
 }
 
-// However the text is written in pieces, a reader at any speed gets it in order, except for the
-// bytes that are reported as dropped. The log stays within its limit.
+// TestWorklogAgainstWholeText writes text in pieces of random sizes. A reader at any speed must
+// get the text in order, except for bytes that are reported as dropped, and the log must stay
+// within its limit.
 func TestWorklogAgainstWholeText(t *testing.T) {
 	root := testRoot(t)
 	runs := 0

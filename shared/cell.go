@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// cell holds the objects of one name in a subtask. It stays when its objects are removed, so
-// that putting again allocates nothing and a name keeps its type for the whole session.
+// cell holds the objects of one name in a subtask. The cell stays when its objects are removed.
+// So a later put allocates nothing, and the name keeps its type for the whole session.
 type cell interface {
 	declared() *declaration
 	// size returns the number of objects.
@@ -17,12 +17,12 @@ type cell interface {
 	// encode calls f with the bytes of every object, in shard order, until f returns false. It
 	// appends the bytes to buf and returns buf for further use.
 	encode(buf []byte, f func(shard int, data []byte, err error) bool) (rest []byte, more bool)
-	// move gives the objects to other subtasks, see Session.Regroup. It returns the objects
-	// that none of them takes.
+	// move gives the objects to the subtasks to, as Session.Regroup describes. It returns the
+	// objects that none of these subtasks takes.
 	move(to []*Objects) (left []any)
 }
 
-// one is the cell of a Key.
+// one is the cell of a Key: it holds at most one object.
 type one[T any] struct {
 	key     *key[T]
 	value   T
@@ -38,7 +38,7 @@ func (c *one[T]) size() int {
 	return 0
 }
 
-// set makes v the object.
+// set makes v the object of the cell.
 func (c *one[T]) set(o *Objects, v T) {
 	if !c.present {
 		o.live.Add(1)
@@ -46,7 +46,7 @@ func (c *one[T]) set(o *Objects, v T) {
 	c.value, c.present = v, true
 }
 
-// clear removes the object.
+// clear removes the object of the cell.
 func (c *one[T]) clear(o *Objects) {
 	if c.present {
 		o.live.Add(-1)
@@ -69,7 +69,8 @@ func (c *one[T]) encode(buf []byte, f func(int, []byte, error) bool) ([]byte, bo
 	return buf, f(-1, buf, err)
 }
 
-// many is the cell of a ShardKey. A nil *many has no objects.
+// many is the cell of a ShardKey: it holds one object for each of some shards. A nil *many has
+// no objects.
 type many[T any] struct {
 	key    *key[T]
 	values map[int]T
@@ -101,7 +102,7 @@ func (c *many[T]) clear(o *Objects, shard int) {
 	o.live.Add(-1)
 }
 
-// present says which shards have objects, for messages.
+// present describes, for messages, which shards have objects.
 func (c *many[T]) present() string {
 	if c == nil || len(c.values) == 0 {
 		return ""
@@ -129,7 +130,7 @@ func (c *many[T]) encode(buf []byte, f func(int, []byte, error) bool) ([]byte, b
 	return buf, true
 }
 
-// encodeValue encodes v into buf, which it overwrites.
+// encodeValue encodes v with the codec of k into the memory of buf, which it overwrites.
 func encodeValue[T any](k *key[T], buf []byte, v T) ([]byte, error) {
 	data, err := k.codec.Append(buf[:0], v)
 	if err != nil {

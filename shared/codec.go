@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// Codec turns the object of a key into bytes and back, for checkpoints, moves between processes
-// and fingerprints.
+// Codec turns the object of a key into bytes and back, which are used for checkpoints, for
+// moves between processes and for fingerprints.
 //
 // Append appends the bytes of v to dst and returns the extended slice. The same v always gives
-// the same bytes. On error it returns dst as it was. Decode reads what one Append wrote, from
-// all of src; the result shares no memory with src. For any other bytes it returns an error or
-// a valid value, never panics, and allocates in proportion to len(src). Both may be called
-// concurrently.
+// the same bytes. On error Append returns dst unchanged. Decode decodes src, which must be all
+// the bytes that one call of Append appended; the result shares no memory with src. For any
+// other src, Decode returns an error or a valid value, never panics, and allocates in
+// proportion to len(src). Append and Decode may be called concurrently.
 type Codec[T any] interface {
 	Append(dst []byte, v T) ([]byte, error)
 	Decode(src []byte) (T, error)
@@ -24,14 +24,15 @@ type Codec[T any] interface {
 // little-endian, one after the other. An empty slice decodes as nil.
 func Float64s() Codec[[]float64] { return float64s{} }
 
-// Float32s returns the codec of []float32, laid out like Float64s in 4 bytes.
+// Float32s returns the codec of []float32: the IEEE 754 bits of each element, little-endian, 4
+// bytes each. An empty slice decodes as nil.
 func Float32s() Codec[[]float32] { return float32s{} }
 
 // Int64s returns the codec of []int64: two's complement, little-endian, 8 bytes
 // each. An empty slice decodes as nil.
 func Int64s() Codec[[]int64] { return int64s{} }
 
-// Float64 returns the codec of one float64: its bits, little-endian.
+// Float64 returns the codec of one float64: its IEEE 754 bits, little-endian.
 func Float64() Codec[float64] {
 	return scalar[float64]{"float64", math.Float64bits, always(math.Float64frombits)}
 }
@@ -45,8 +46,8 @@ func Int64() Codec[int64] {
 	}
 }
 
-// Int returns the codec of one int in 8 bytes, little-endian, whatever the
-// width of int. A value that does not fit an int here is an error.
+// Int returns the codec of one int in 8 bytes, little-endian, on 32-bit systems too. Decoding
+// fails if the value does not fit an int of this system.
 func Int() Codec[int] {
 	return scalar[int]{
 		"int",
@@ -127,8 +128,8 @@ func (int64s) Decode(src []byte) ([]int64, error) {
 	return v, nil
 }
 
-// scalar is the codec of a type that fits one 8-byte word. from returns false if no T has the
-// bits of the word.
+// scalar is the codec of a type T whose values are stored as one 8-byte word. to returns the
+// word of a value, and from the value of a word, or false if the word is not that of any T.
 type scalar[T any] struct {
 	name string
 	to   func(T) uint64
@@ -152,7 +153,7 @@ func (c scalar[T]) Decode(src []byte) (T, error) {
 	return v, nil
 }
 
-// always turns a conversion that is defined for every word into one that returns true.
+// always adapts a conversion that is defined for every word to the signature of scalar.from.
 func always[T any](from func(uint64) T) func(uint64) (T, bool) {
 	return func(w uint64) (T, bool) { return from(w), true }
 }
@@ -189,7 +190,8 @@ func (text) Decode(src []byte) (string, error) {
 	return string(src), nil
 }
 
-// extend makes dst n bytes longer and returns it with the new bytes.
+// extend makes dst n bytes longer. It returns the whole slice, and the part of it that was
+// added.
 func extend(dst []byte, n int) (whole, room []byte) {
 	at := len(dst)
 	if cap(dst)-at < n {

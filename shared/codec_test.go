@@ -43,7 +43,7 @@ func TestCodecLayout(t *testing.T) {
 	check("01", data, err)
 	data, err = String().Append(nil, "é")
 	check("c3a9", data, err)
-	// Entries of maps are in the order of their encoded keys, at every depth.
+	// Map entries are sorted by their encoded keys, at every depth.
 	data, err = Msgpack[map[string]map[int8]bool]().Append([]byte{0xee}, map[string]map[int8]bool{"b": {2: true, 1: false, -1: true}, "a": nil})
 	check("ee"+"82"+"a161"+"c0"+"a162"+"83"+"d001c2"+"d002c3"+"d0ffc3", data, err)
 }
@@ -94,7 +94,8 @@ func TestCodecsRoundTrip(t *testing.T) {
 	}
 }
 
-// Equal maps give equal bytes in whatever order they are walked.
+// TestMsgpackIsCanonical requires that equal maps are encoded as equal bytes, although Go
+// iterates over them in random order.
 func TestMsgpackIsCanonical(t *testing.T) {
 	v := map[float64][]any{math.NaN(): {1}, math.Copysign(math.NaN(), -1): {2}}
 	for i := range 100 {
@@ -160,7 +161,8 @@ func TestDecodersRefuse(t *testing.T) {
 	fails(err, "within each other")
 }
 
-// A length field that exceeds the available bytes costs no memory.
+// TestHostileLengthsAreNotBelieved requires that a decoder allocates little memory for a length
+// field that exceeds the available bytes.
 func TestHostileLengthsAreNotBelieved(t *testing.T) {
 	tries := map[string]func([]byte) error{
 		"floats": func(b []byte) error { _, err := Msgpack[[]float64]().Decode(b); return err },
@@ -183,8 +185,8 @@ func TestHostileLengthsAreNotBelieved(t *testing.T) {
 	}
 }
 
-// checkDecoder checks the contract of a decoder: a value that it accepts is encoded and decoded
-// again to the same bytes.
+// checkDecoder checks the contract of a decoder: if it accepts src, then the decoded value,
+// encoded, decoded and encoded again, gives the same bytes both times.
 func checkDecoder[T any](t *testing.T, c Codec[T], src []byte) {
 	t.Helper()
 	kept := bytes.Clone(src)

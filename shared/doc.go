@@ -1,5 +1,5 @@
-// Package shared has the objects that the stages of an iterative queue share. Package
-// shared/sharding has the shards, trees and random draws that make results independent of
+// Package shared provides the objects that the stages of an iterative queue share. Package
+// shared/sharding provides the shards, trees and random draws that make results independent of
 // parallelism.
 //
 // # Objects
@@ -19,10 +19,11 @@
 // objects are the same on every subtask, [PerShard] objects move with their shard, and
 // [Scratch] objects are dropped and made again. An object is identified by (session, name,
 // subtask). A [Store] has a [Session] for each queue of a job. In a session each subtask has
-// its own [Objects], which take no lock. Closing the session ends all objects, however the run
-// ended. [Session.Regroup] replaces the subtasks by others. [Objects.Fingerprints] tell whether
-// the replicated objects of two subtasks really are the same.
+// its own [Objects], whose methods take no lock. Closing the session removes all objects,
+// whether the run succeeded or failed. [Session.Regroup] replaces the subtasks when the
+// parallelism changes. [Objects.Fingerprints] tell whether the replicated objects of two
+// subtasks really are the same.
 //
-// Get panics with an [*AccessError] if there is no object. The caller of the stage recovers it
-// and makes it the error of the subtask.
+// Get panics with an [*AccessError] if there is no object. The engine, which calls the stage,
+// recovers the panic and makes it the error of the subtask.
 package shared

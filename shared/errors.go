@@ -10,39 +10,39 @@ import (
 
 // The causes of an AccessError, for errors.Is.
 var (
-	// ErrMissing: no object was put under the key, in this subtask or for this
-	// shard, or it was removed.
+	// ErrMissing: there is no object under the key in this subtask or for this shard, as none
+	// was put or it was removed.
 	ErrMissing = errors.New("never put")
 	// ErrMismatch: the name belongs to a key of another type or kind.
 	ErrMismatch = errors.New("the name belongs to another key")
-	// ErrClosed: the session has ended and its objects are gone.
+	// ErrClosed: the session was closed, which removed its objects.
 	ErrClosed = errors.New("the session is closed")
 	// ErrRestored: the object was restored from bytes that its key cannot decode.
 	ErrRestored = errors.New("the restored bytes cannot be decoded")
-	// ErrRefused: objects of the key's kind must not be put now.
+	// ErrRefused: objects of the key's kind must not be put at present; see Objects.Refuse.
 	ErrRefused = errors.New("not now")
 	// ErrKey: the key itself is unusable; see Key.Err.
 	ErrKey = errors.New("unusable key")
 )
 
-// AccessError tells why an object could not be reached. Get, Put and the other methods of keys
+// AccessError says why an access to an object failed. Get, Put and the other methods of keys
 // panic with an *AccessError, because a stage can do nothing better than fail the subtask. The
-// caller of user code recovers it and returns it as the subtask's error. It is not a fault of
-// the engine and needs no stack.
+// engine, which calls user code, recovers it and returns it as the subtask's error. The error
+// is not a fault of the engine, so it is reported without a stack.
 type AccessError struct {
 	Op      string       // what was attempted: "get", "put", ...
 	Key     string       // name of the key
 	Kind    Kind         // its kind
 	Type    reflect.Type // its type; nil for a key that was not made
-	Session string       // the session, "" if there is none
-	Subtask int          // the subtask, -1 if there is none
+	Session string       // name of the session, "" if there is none
+	Subtask int          // number of the subtask, -1 if there is none
 	Shard   int          // the shard, -1 for a key that is not per shard
 	Detail  string       // more about the cause, may be empty
 	Near    []string     // names in the same subtask with a similar spelling
 	Err     error        // one of the causes above
 }
 
-// Error says what was attempted, where, and why it failed.
+// Error returns what was attempted, where, and why it failed.
 func (e *AccessError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "shared: %s of %v key %q", e.Op, e.Kind, e.Key)
@@ -68,7 +68,7 @@ func (e *AccessError) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the cause.
+// Unwrap returns e.Err.
 func (e *AccessError) Unwrap() error { return e.Err }
 
 // quoted writes names as `"a" or "b"`.

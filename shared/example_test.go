@@ -7,8 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Stages of a queue agree on objects through keys, which are package variables
-// in real programs.
+// Stages of a queue share objects by using the same keys. In real programs the keys are package
+// variables.
 func Example_objects() {
 	var (
 		centroids = shared.Replicated("centroids", shared.Float64s())
@@ -23,7 +23,7 @@ func Example_objects() {
 	for i := range session.Subtasks() {
 		centroids.Put(session.Subtask(i), []float64{1.5, 2.5})
 	}
-	subtask := session.Subtask(1) // the context of a stage is such a Holder, too
+	subtask := session.Subtask(1) // in a stage, pass its context instead, which is also a Holder
 	counts.Put(subtask, 7, 40)
 	fmt.Println(centroids.Get(subtask), counts.Get(subtask, 7))
 	for e, err := range subtask.Encode(nil) {

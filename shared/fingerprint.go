@@ -6,10 +6,10 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Fingerprint is a hash of one replicated object, taken over the bytes that the
-// codec of its key gives. Objects with different fingerprints differ.
+// Fingerprint is a hash of one replicated object. It is computed over the bytes of the object
+// as encoded by the codec of its key. Objects with different fingerprints differ.
 type Fingerprint struct {
-	Name string // of the key
+	Name string // name of the key
 	Hash uint64
 }
 
@@ -17,8 +17,8 @@ type Fingerprint struct {
 // returns the extended slice. Objects under a name for which except returns true are left out,
 // at no cost; except may be nil. Subtasks with the same replicated objects return equal slices.
 //
-// It costs a pass over the objects. If a codec fails or the session is closed, it returns an
-// error and dst unchanged.
+// Fingerprints encodes and hashes every object that is not left out. If a codec fails or the
+// session is closed, it returns dst unchanged and an error.
 func (o *Objects) Fingerprints(dst []Fingerprint, except func(name string) bool) ([]Fingerprint, error) {
 	if o.closed() {
 		return dst, fmt.Errorf("shared: fingerprints of session %q, subtask %d: %w", o.session.Name(), o.subtask, ErrClosed)

@@ -64,8 +64,8 @@ func TestFingerprintsAppendAndLeaveOut(t *testing.T) {
 	require.NotEqual(t, got[1].Hash, got[2].Hash)
 }
 
-// Two subtasks have the same fingerprints if and only if they hold the same
-// replicated objects.
+// TestFingerprintsAreEqualWhereObjectsAre requires that two subtasks have the same fingerprints
+// if and only if they hold the same replicated objects.
 func TestFingerprintsAreEqualWhereObjectsAre(t *testing.T) {
 	names := []string{"a", "b", "c"}
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,10 +12,11 @@ import (
 type Kind int
 
 const (
-	// KindReplicated objects are the same on every subtask, so that one copy
-	// is saved and every subtask gets it.
+	// KindReplicated objects are the same on every subtask. A checkpoint has one copy, which is
+	// restored to every subtask.
 	KindReplicated Kind = iota + 1
-	// KindPerShard objects belong to a shard and move with it.
+	// KindPerShard objects belong to a shard, and move with it when another subtask becomes its
+	// owner.
 	KindPerShard
 	// KindScratch objects belong to one subtask and are neither saved nor moved: the subtask
 	// makes them again.
@@ -35,7 +36,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", int(k))
 }
 
-// AnyKey has the properties that all keys have, whatever their type.
+// AnyKey has the methods that keys of objects of every type have.
 type AnyKey interface {
 	Name() string
 	Kind() Kind
@@ -46,7 +47,7 @@ type AnyKey interface {
 // Holder has the objects of one subtask. The context of a stage is one.
 type Holder interface{ Objects() *Objects }
 
-// declaration holds the properties on which two uses of a name must agree.
+// declaration holds the properties that all keys with one name must have in common.
 type declaration struct {
 	name string
 	kind Kind
@@ -54,7 +55,7 @@ type declaration struct {
 	err  error
 }
 
-// key is the part of a key that all copies share; it never changes.
+// key is the part of a Key or ShardKey to which all its copies point. It never changes.
 type key[T any] struct {
 	declaration
 	codec Codec[T]
@@ -71,9 +72,9 @@ func newKey[T any](kind Kind, name string, c Codec[T]) *key[T] {
 	return k
 }
 
-// Key names one object of type T per subtask: replicated or scratch. It is made once, usually
-// as a package variable next to the stages that use it, and copied freely. The zero Key is
-// unusable.
+// Key names one object of type T per subtask: replicated or scratch. A Key is made once,
+// usually as a package variable next to the stages that use it, and may be copied. The zero Key
+// is unusable.
 //
 // Get, Put and the other methods that take a Holder are for the goroutine of the holder's
 // subtask. They panic with an *AccessError if the name is in use by a key of another kind or
@@ -144,11 +145,12 @@ func (k Key[T]) Has(h Holder) bool {
 	return ok
 }
 
-// Put makes v the object of the subtask and hands it to the session. The caller owns the
-// previous object again. Putting again allocates nothing.
+// Put makes v the object of the subtask and transfers its ownership to the session. It returns
+// the ownership of the object that v replaces to the caller. Replacing an object allocates
+// nothing.
 //
-// One object may be put into several subtasks: a broadcast. Then nobody may change it, and the
-// session releases it once.
+// The same object may be put into several subtasks, as after a broadcast. Then nobody may
+// change it, and the session releases it only once.
 func (k Key[T]) Put(h Holder, v T) {
 	c, err := k.cell(h, "put", true)
 	if err != nil {
@@ -157,8 +159,8 @@ func (k Key[T]) Put(h Holder, v T) {
 	c.set(h.Objects(), v)
 }
 
-// Remove takes the object out and gives it back to the caller. It returns false if there was
-// none.
+// Remove removes the object, and returns it and its ownership to the caller. It returns false
+// if there was none.
 func (k Key[T]) Remove(h Holder) (T, bool) {
 	c, err := k.cell(h, "remove", false)
 	if err != nil {
@@ -173,7 +175,8 @@ func (k Key[T]) Remove(h Holder) (T, bool) {
 	return v, true
 }
 
-// declared returns the key's declaration; that of the zero Key says that it is unusable.
+// declared returns the key's declaration. For the zero Key it returns a declaration with an
+// error.
 func (k Key[T]) declared() *declaration {
 	if k.key == nil {
 		return &unmadeKey
@@ -183,7 +186,8 @@ func (k Key[T]) declared() *declaration {
 
 var unmadeKey = declaration{err: errors.New("the key was not made by Replicated, PerShard or Scratch")}
 
-// cell returns the cell of the object in h, nil if there is none yet and create is false.
+// cell returns the key's cell in h. If there is no such cell yet, it makes one if create is
+// true, and otherwise returns nil.
 func (k Key[T]) cell(h Holder, op string, create bool) (*one[T], *AccessError) {
 	o, err := reach(h, k.declared(), op, -1)
 	if err != nil {
@@ -211,11 +215,11 @@ func (k Key[T]) cell(h Holder, op string, create bool) (*one[T], *AccessError) {
 	return c, nil
 }
 
-// ShardKey names one object of type T for each shard of a subtask. See Key for
-// how it is made and used and when its methods panic.
+// ShardKey names one object of type T for each shard of a subtask. Key describes how keys are
+// made and used and when their methods panic; this holds for ShardKey too.
 type ShardKey[T any] struct{ *key[T] }
 
-// PerShard makes the key of objects that belong to shards and move with them.
+// PerShard makes the key of objects that belong to a shard and move with it.
 func PerShard[T any](name string, c Codec[T]) ShardKey[T] {
 	return ShardKey[T]{newKey(KindPerShard, name, c)}
 }
@@ -268,8 +272,8 @@ func (k ShardKey[T]) Has(h Holder, shard int) bool {
 	return ok
 }
 
-// Put makes v the object of a shard and hands it to the session. The caller owns the previous
-// object again. Putting again allocates nothing.
+// Put makes v the object of a shard and transfers its ownership to the session. It returns the
+// ownership of the object that v replaces to the caller. Replacing an object allocates nothing.
 func (k ShardKey[T]) Put(h Holder, shard int, v T) {
 	c, err := k.cell(h, "put", shard, true)
 	if err != nil {
@@ -278,8 +282,8 @@ func (k ShardKey[T]) Put(h Holder, shard int, v T) {
 	c.set(h.Objects(), shard, v)
 }
 
-// Remove takes the object of a shard out and gives it back to the caller. It returns false if
-// there was none.
+// Remove removes the object of a shard, and returns it and its ownership to the caller. It
+// returns false if there was none.
 func (k ShardKey[T]) Remove(h Holder, shard int) (T, bool) {
 	c, err := k.cell(h, "remove", shard, false)
 	if err != nil {
@@ -299,8 +303,8 @@ func (k ShardKey[T]) declared() *declaration {
 	return &k.key.declaration
 }
 
-// cell returns the cell of the objects in h, nil if there is none yet and create is false. A
-// nil *many has no objects.
+// cell returns the key's cell in h. If there is no such cell yet, it makes one if create is
+// true, and otherwise returns nil, which is a valid *many without objects.
 func (k ShardKey[T]) cell(h Holder, op string, shard int, create bool) (*many[T], *AccessError) {
 	o, err := reach(h, k.declared(), op, shard)
 	if err != nil {

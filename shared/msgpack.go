@@ -14,7 +14,7 @@ import (
 // Msgpack returns a codec of any T in the MessagePack format
 // (https://github.com/msgpack/msgpack/blob/master/spec.md). Fields of structs are stored by
 // name, or by their `msgpack:"name"` tag; unexported fields are not stored. The entries of maps
-// are put in the order of their encoded keys, so that equal objects give equal bytes.
+// are sorted by their encoded keys, so that equal objects are encoded as equal bytes.
 //
 // T must not contain itself: encoding an object that points back to itself does not end.
 func Msgpack[T any]() Codec[T] { return packed[T]{} }
@@ -39,8 +39,8 @@ func (packed[T]) Append(dst []byte, v T) (out []byte, err error) {
 }
 
 func (packed[T]) Decode(src []byte) (v T, err error) {
-	// The library trusts the lengths that it reads, so they are first compared with the
-	// available bytes.
+	// The msgpack library allocates as much as a length field says. So all length fields are
+	// first compared with the available bytes.
 	end, err := skipPacked(src, 0, 0)
 	if err == nil && end != len(src) {
 		err = fmt.Errorf("%d bytes left over after the value at byte %d", len(src)-end, end)
@@ -61,22 +61,22 @@ func (packed[T]) Decode(src []byte) (v T, err error) {
 	return v, nil
 }
 
-// maxPackedDepth bounds the nesting of arrays and maps, and with it the stack
-// that hostile bytes can make a decoder use.
+// maxPackedDepth bounds the nesting of arrays and maps. So it also bounds the stack that a
+// decoder needs for hostile bytes.
 const maxPackedDepth = 1000
 
 var errPackedShort = errors.New("the bytes end within a value")
 
-// head is the first part of a packed value: everything but the elements of an
-// array or map, which follow at size.
+// head describes the first part of a packed value. That is the whole value, or everything
+// before the elements of an array or map.
 type head struct {
-	size     int // bytes up to the elements; the whole value if it has none
+	size     int // bytes of the head
 	elements int // values that follow: n in an array, 2n in a map
 	isMap    bool
 }
 
-// packedHead reads the head of the value at src[at:] and checks that src can hold the bytes
-// that it announces. Every element has at least one byte.
+// packedHead reads the head of the value at src[at:] and checks that src has the bytes that the
+// head announces, with at least one byte for every element.
 func packedHead(src []byte, at int) (head, error) {
 	rest := src[at:]
 	if len(rest) == 0 {
@@ -116,15 +116,16 @@ func packedHead(src []byte, at int) (head, error) {
 	return h, nil
 }
 
-// What the length field of a form counts.
+// The units that the length field of a MessagePack format counts.
 const (
 	holdsBytes = iota
 	holdsArray
 	holdsMap
 )
 
-// packedForms lists the forms 0xc0 to 0xdf by the width of their length field,
-// the bytes that always follow it, and what the length counts.
+// packedForms describes the formats with first bytes 0xc0 to 0xdf, indexed by that byte minus
+// 0xc0: the bytes of the length field, the bytes that always follow it, and what the length
+// counts.
 var packedForms = [32]struct{ width, fixed, holds int }{
 	0x00: {},                                             // nil
 	0x02: {},                                             // false
@@ -153,7 +154,7 @@ func lengthField(b []byte) int {
 	return 0
 }
 
-// skipPacked returns where the value at src[at:] ends.
+// skipPacked returns the index in src at which the value that starts at src[at] ends.
 func skipPacked(src []byte, at, depth int) (int, error) {
 	if depth > maxPackedDepth {
 		return 0, fmt.Errorf("byte %d: more than %d values within each other", at, maxPackedDepth)
@@ -178,7 +179,8 @@ func sortMaps(dst, src []byte) ([]byte, error) {
 	return dst, err
 }
 
-// appendSorted appends the value at src[at:] and returns where it ends in src.
+// appendSorted appends the value at src[at:] to dst like sortMaps. It returns the extended dst
+// and the index in src at which the value ends.
 func appendSorted(dst, src []byte, at, depth int) ([]byte, int, error) {
 	if depth > maxPackedDepth {
 		return dst, 0, fmt.Errorf("more than %d values within each other", maxPackedDepth)
@@ -211,12 +213,12 @@ func appendSorted(dst, src []byte, at, depth int) ([]byte, int, error) {
 	return dst, at, nil
 }
 
-// packedEntry is the position of one entry of a map: the key is [from, value), the value
-// [value, to).
+// packedEntry has the positions of one map entry in the bytes: its key is at [from, value) and
+// its value at [value, to).
 type packedEntry struct{ from, value, to int }
 
-// reorder sorts the entries, which are consecutive in b, by key. Entries of equal keys, which
-// NaN makes possible, are sorted by value.
+// reorder sorts map entries, which are consecutive in b, by their encoded keys. Entries with
+// equal encoded keys are sorted by value; a map can have such keys if they are NaN.
 func reorder(b []byte, entries []packedEntry) {
 	byKey := func(x, y packedEntry) int {
 		if c := bytes.Compare(b[x.from:x.value], b[y.from:y.value]); c != 0 {

@@ -7,15 +7,17 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Regroup replaces the subtasks of the session by others: one for each range, which owns the
-// shards of the range. Objects under names for which keep returns true are passed on without a
+// Regroup replaces the subtasks of the session by len(owned) new ones. New subtask i owns the
+// shards in owned[i]. Objects under names for which keep returns true are passed on without a
 // copy. An object of a shard goes to the shard's new owner. A replicated object goes from the
-// first subtask that has it to all new ones. Everything else is dropped, as by Forget.
+// first subtask that has it to all new ones. All other objects are dropped, as by
+// Objects.Forget.
 //
 // The old subtasks must have ended, and nobody may use the session during the call. Afterwards
-// access to their Objects fails with ErrClosed. If ranges overlap, the first one owns the
-// shard; objects of shards in no range are dropped. Restored objects that no key has decoded
-// cannot be kept, as they have no type yet: then Regroup returns an error and changes nothing.
+// access to their Objects fails with ErrClosed. If several ranges contain a shard, the first of
+// them gets its object; objects of shards in no range are dropped. Restored objects that no key
+// has decoded have no type yet and cannot be kept. If keep selects such objects, Regroup
+// returns an error and changes nothing.
 func (s *Session) Regroup(owned []sharding.Range, keep func(name string) bool) error {
 	switch {
 	case s.closed.Load():
@@ -34,7 +36,7 @@ func (s *Session) Regroup(owned []sharding.Range, keep func(name string) bool) e
 	for i, shards := range owned {
 		fresh[i] = &Objects{session: s, subtask: i, cells: make(map[string]cell), owned: &shards}
 	}
-	s.store.mu.Lock() // for Len
+	s.store.mu.Lock() // because Store.Len reads s.subtasks
 	defer s.store.mu.Unlock()
 	for _, o := range s.subtasks {
 		o.Forget(keep)
@@ -56,8 +58,8 @@ func (s *Session) Regroup(owned []sharding.Range, keep func(name string) bool) e
 	return nil
 }
 
-// Restore gives the subtasks the objects that Encode saved: those of a shard go to its owner,
-// replicated ones to all. See Objects.Restore.
+// Restore gives the subtasks the objects that Objects.Encode returned. Objects of a shard go to
+// the owner of the shard, and replicated objects to all subtasks. See Objects.Restore.
 func (s *Session) Restore(saved []Encoded) error {
 	for _, e := range saved {
 		if e.Kind == KindPerShard && ownerOf(s.subtasks, e.Shard) == nil {
@@ -78,7 +80,8 @@ func (s *Session) Restore(saved []Encoded) error {
 	return nil
 }
 
-// ownerOf returns the objects of the subtask that owns a shard, or nil.
+// ownerOf returns the element of subtasks that owns a shard, or nil if none does. An element
+// without a range owns all shards.
 func ownerOf(subtasks []*Objects, shard int) *Objects {
 	i := slices.IndexFunc(subtasks, func(o *Objects) bool { return o.owned == nil || o.owned.Contains(shard) })
 	if i < 0 {
@@ -119,5 +122,6 @@ func (c *many[T]) move(to []*Objects) (left []any) {
 	return left
 }
 
-// move does nothing: Regroup refuses names with pending objects.
+// move returns nothing to release: Regroup refuses to keep pending objects, so it never moves
+// them.
 func (c *pending) move([]*Objects) (left []any) { return nil }

@@ -19,8 +19,9 @@ type carried struct{}
 func (carried) Append(dst []byte, _ *counted) ([]byte, error) { return dst, nil }
 func (carried) Decode([]byte) (*counted, error)               { return &counted{new(int)}, nil }
 
-// TestRegroup: objects of shards go to the new owners without a copy, replicated ones to all,
-// and everything else is dropped. Each object is released once, when the session closes.
+// TestRegroup requires that Regroup passes objects of shards to the new owners without a copy,
+// passes replicated objects to all subtasks, and drops all others. Each object must be released
+// once, when the session closes.
 func TestRegroup(t *testing.T) {
 	const shards = 8
 	rows, all := PerShard[*counted]("rows", carried{}), Replicated[*counted]("all", carried{})
@@ -83,7 +84,7 @@ func accessOf(f func()) (err error) {
 	return nil
 }
 
-// TestRegroupRefuses: a Regroup that fails changes nothing.
+// TestRegroupRefuses requires that a Regroup that fails changes nothing.
 func TestRegroupRefuses(t *testing.T) {
 	st := NewStore()
 	s, err := st.Open("job", "q", 2)
@@ -101,8 +102,8 @@ func TestRegroupRefuses(t *testing.T) {
 	require.ErrorIs(t, s.Regroup([]sharding.Range{{Lo: 0, Hi: 8}}, keep), ErrClosed)
 }
 
-// TestRegroupDropsShardsOfNobody: an object of a shard that no subtask owns is dropped, and
-// released when the session closes.
+// TestRegroupDropsShardsOfNobody requires that an object of a shard that no new subtask owns is
+// dropped, and released when the session closes.
 func TestRegroupDropsShardsOfNobody(t *testing.T) {
 	st := NewStore()
 	s, err := st.Open("job", "q", 1)
@@ -115,7 +116,8 @@ func TestRegroupDropsShardsOfNobody(t *testing.T) {
 	require.Equal(t, 1, released)
 }
 
-// TestSessionRestore: saved objects go where their shards are, replicated ones everywhere.
+// TestSessionRestore requires that Session.Restore gives objects of a shard to the owner of the
+// shard, and replicated objects to all subtasks.
 func TestSessionRestore(t *testing.T) {
 	five := []byte{5, 0, 0, 0, 0, 0, 0, 0}
 	st := NewStore()
@@ -138,7 +140,7 @@ func TestSessionRestore(t *testing.T) {
 	require.ErrorContains(t, s.Restore([]Encoded{{Name: "x", Kind: KindScratch, Shard: -1}}), `scratch objects are not restored`)
 }
 
-// TestStoreOfJobs: sessions of several jobs may have the same name.
+// TestStoreOfJobs opens sessions of several jobs with the same queue name.
 func TestStoreOfJobs(t *testing.T) {
 	st := NewStore()
 	a, err := st.Open("a", "q", 1)

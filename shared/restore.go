@@ -9,8 +9,8 @@ import (
 )
 
 // Forget drops all objects of the subtask except those under a name for which keep returns
-// true. Dropped objects with a method Release() are released when the session closes, as other
-// subtasks may hold them.
+// true. Dropped objects with a method Release() are released only when the session closes,
+// because other subtasks may hold them too.
 func (o *Objects) Forget(keep func(name string) bool) {
 	for _, name := range o.names() {
 		if keep(name) {
@@ -31,10 +31,10 @@ func (o *Objects) forgetLater(v any) {
 	}
 }
 
-// Restore gives the subtask the objects that Encode saved. An object stays encoded until a key
-// of its name is used, so keys may be made after Restore. Its bytes must not change until then.
-// Restore refuses names that already have objects, shards that the subtask does not own, and
-// scratch objects. Then it restores nothing.
+// Restore gives the subtask the objects that Encode returned. An object stays encoded until a
+// key of its name is used, so keys may be made after Restore. The caller must not change the
+// object's bytes until then. If an object's name already has objects, if the subtask does not
+// own its shard, or if it is a scratch object, Restore returns an error and restores nothing.
 func (o *Objects) Restore(saved []Encoded) error {
 	if o.closed() {
 		return fmt.Errorf("shared: restore session %q, subtask %d: %w", o.session.Name(), o.subtask, ErrClosed)
@@ -99,8 +99,8 @@ func (c *pending) encode(buf []byte, f func(int, []byte, error) bool) ([]byte, b
 	return buf, true
 }
 
-// reachPending decodes the pending objects of a key's name. It puts them, with put, into the
-// cell replaced, and this cell in place of the pending one.
+// reachPending decodes the pending objects of a key's name if found is their cell. It adds the
+// objects to the cell replaced by calling put, and replaces found by that cell.
 func reachPending[T any](o *Objects, k *key[T], op string, shard int, found, replaced cell, put func(shard int, v T)) *AccessError {
 	c, waits := found.(*pending)
 	if !waits || c.kind != k.kind {
@@ -113,7 +113,7 @@ func reachPending[T any](o *Objects, k *key[T], op string, shard int, found, rep
 		}
 		put(e.Shard, v)
 	}
-	o.live.Add(-int64(len(c.objects))) // put has counted them
+	o.live.Add(-int64(len(c.objects))) // put has counted the objects again
 	o.cells[k.name] = replaced
 	return nil
 }

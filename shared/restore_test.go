@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// encoded returns the kept objects of a subtask in bytes of their own.
+// encoded returns the objects that Encode yields for a subtask, with copies of their bytes.
 func encoded(t require.TestingT, o *Objects) (all []Encoded) {
 	for e, err := range o.Encode(nil) {
 		require.NoError(t, err)
@@ -21,8 +21,9 @@ func encoded(t require.TestingT, o *Objects) (all []Encoded) {
 	return all
 }
 
-// Objects are the same after any number of saves and restores, whether they were decoded in
-// between or not; scratch is gone.
+// TestForgetAndRestore requires that replicated and per-shard objects are the same after any
+// number of saves and restores, whether or not they were decoded in between. Scratch objects
+// must be dropped.
 func TestForgetAndRestore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		store, s := open(t, 1)
@@ -70,7 +71,7 @@ func TestForgetAndRestore(t *testing.T) {
 	})
 }
 
-// Restore refuses all objects if one of them is wrong.
+// TestRestoreRefuses requires that Restore restores no object if one of them is invalid.
 func TestRestoreRefuses(t *testing.T) {
 	_, s := open(t, 1)
 	o := s.Subtask(0)
@@ -93,8 +94,8 @@ func TestRestoreRefuses(t *testing.T) {
 	require.Equal(t, 1, Replicated("there", Int()).Get(o))
 }
 
-// A key whose kind or codec does not fit the pending objects of its name fails, and the objects
-// stay pending.
+// TestKeysThatDoNotFitWhatIsRestored requires that access fails if the kind or codec of a key
+// does not fit the pending objects of its name, and that the objects stay pending.
 func TestKeysThatDoNotFitWhatIsRestored(t *testing.T) {
 	_, s := open(t, 1)
 	o := s.Subtask(0)
@@ -108,7 +109,8 @@ func TestKeysThatDoNotFitWhatIsRestored(t *testing.T) {
 	require.Equal(t, "\x01\x02", PerShard("x", String()).Get(o, 3))
 }
 
-// Objects that hold memory are released once, when the session closes.
+// TestForgottenObjectsAreReleasedOnce requires that dropped objects are released once, when the
+// session closes.
 func TestForgottenObjectsAreReleasedOnce(t *testing.T) {
 	_, s := open(t, 2)
 	v := &released{}
@@ -144,8 +146,8 @@ func TestRefusedPuts(t *testing.T) {
 	scratch.Put(o, whole.Get(o))
 }
 
-// BenchmarkRestore restores an object of each shard. The time per object does not depend on
-// their number.
+// BenchmarkRestore restores an object of each shard. The time per object should not depend on
+// the number of shards.
 func BenchmarkRestore(b *testing.B) {
 	for _, shards := range []int{64, 1024, 16384} {
 		b.Run(fmt.Sprintf("shards=%d", shards), func(b *testing.B) {

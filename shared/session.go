@@ -15,8 +15,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Store has the open sessions of one process, by job and queue. It is safe for concurrent
-// use.
+// Store holds the open sessions of one process, indexed by job and queue. It is safe for
+// concurrent use.
 type Store struct {
 	mu       sync.Mutex
 	sessions map[sessionKey]*Session
@@ -29,7 +29,7 @@ type sessionKey struct{ job, queue string }
 func NewStore() *Store { return &Store{sessions: make(map[sessionKey]*Session)} }
 
 // Open begins the session of a queue with the given number of subtasks. The name of the job may
-// be empty. The names can be used again when the session is closed.
+// be empty. The names can be used again after the session was closed.
 func (st *Store) Open(job, queue string, subtasks int) (*Session, error) {
 	if queue == "" {
 		return nil, errors.New("shared: open: a session needs a name")
@@ -90,7 +90,7 @@ func (st *Store) Len() int {
 	return int(n)
 }
 
-// forget removes a session that closes.
+// forget removes the session s, which is being closed.
 func (st *Store) forget(s *Session) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -99,8 +99,8 @@ func (st *Store) forget(s *Session) {
 	}
 }
 
-// Session holds the objects of one queue and ends their lifetime. It may outlive the subtasks:
-// Regroup replaces them by others.
+// Session holds the objects of the subtasks of one queue until it is closed. Regroup replaces
+// the subtasks within the same session.
 type Session struct {
 	key      sessionKey
 	store    *Store
@@ -110,7 +110,7 @@ type Session struct {
 	forgotten []any // objects of former subtasks, to be released when the session closes
 }
 
-// Name returns the name of the session, which is that of its queue.
+// Name returns the name of the session, which is the name of its queue.
 func (s *Session) Name() string { return s.key.queue }
 
 // Subtasks returns the number of subtasks.
@@ -124,13 +124,13 @@ func (s *Session) Subtask(i int) *Objects {
 	return s.subtasks[i]
 }
 
-// Close ends the session: all objects are gone, and access to them fails with ErrClosed.
-// Every object with a method Release() is released once, however many subtasks or keys hold it.
-// A pointer, map or slice is recognised by its identity. Objects are released in the order of
-// subtask, name and shard. If some panic, all others are still released, and the error names
-// those that panicked.
+// Close ends the session. It removes all objects, and later accesses fail with ErrClosed. It
+// calls Release() once on every object that has this method, even if several subtasks or keys
+// hold the object. Two pointers, maps or slices count as one object if they refer to the same
+// memory. Objects are released in the order of subtask, name and shard. If the release of some
+// objects panics, the others are still released, and the error names the objects that panicked.
 //
-// Close is called when the subtasks have ended. Calling it again does nothing.
+// Close must be called only after the subtasks have ended. Calling it again does nothing.
 func (s *Session) Close() error {
 	if s.closed.Swap(true) {
 		return nil
@@ -159,28 +159,28 @@ func (s *Session) Close() error {
 	return nil
 }
 
-// Objects are the objects of one subtask in one session. They belong to the
-// goroutine of the subtask and take no lock.
+// Objects holds the objects of one subtask in one session. Only the goroutine of the subtask
+// may use it, so it takes no lock.
 type Objects struct {
 	session *Session
 	subtask int
 	cells   map[string]cell
 	live    atomic.Int64    // objects in cells; written by the owner alone
-	owned   *sharding.Range // shards of the subtask; nil before Own
+	owned   *sharding.Range // shards of the subtask; nil before a call of Own
 
 	forgotten []any // to be released when the session closes
 	refusal   func(Kind) string
 }
 
-// Refuse makes later puts fail if why returns a reason for the kind of the key. Refuse(nil)
-// ends this.
+// Refuse makes later calls of Put fail if why returns a reason, not "", for the kind of the
+// key. Refuse(nil) allows all of them again.
 func (o *Objects) Refuse(why func(Kind) string) { o.refusal = why }
 
 // Own sets the shards that the subtask owns. From then on per-shard keys refuse other shards,
 // since an object belongs to its shard and moves with it.
 func (o *Objects) Own(shards sharding.Range) { o.owned = &shards }
 
-// Objects returns o, so that it is its own Holder.
+// Objects returns o. With this method, *Objects is itself a Holder.
 func (o *Objects) Objects() *Objects { return o }
 
 // Session returns the name of the session.
@@ -192,17 +192,17 @@ func (o *Objects) closed() bool { return o.session.closed.Load() || o.cells == n
 // Subtask returns the number of the subtask.
 func (o *Objects) Subtask() int { return o.subtask }
 
-// Encoded is one object as bytes of its key's codec.
+// Encoded is one object, encoded by the codec of its key.
 type Encoded struct {
 	Name  string
 	Kind  Kind
 	Shard int    // -1 unless Kind is KindPerShard
-	Data  []byte // valid until the next object
+	Data  []byte // valid until Encode yields the next object
 }
 
 // Encode iterates over the replicated and per-shard objects, sorted by name and then by shard.
-// It leaves out scratch objects, and names for which except returns true; except may be nil. If
-// a codec fails or the session is closed, the error comes last.
+// It leaves out scratch objects, and objects under names for which except returns true; except
+// may be nil. If a codec fails or the session is closed, it yields the error last.
 func (o *Objects) Encode(except func(name string) bool) iter.Seq2[Encoded, error] {
 	return func(yield func(Encoded, error) bool) {
 		if o.closed() {
@@ -234,7 +234,8 @@ func (o *Objects) Encode(except func(name string) bool) iter.Seq2[Encoded, error
 // names returns the names of the cells, sorted.
 func (o *Objects) names() []string { return slices.Sorted(maps.Keys(o.cells)) }
 
-// reach returns the objects of h, or why a key cannot be used with them.
+// reach returns the Objects of h, or an error if a key with declaration d cannot be used with
+// h.
 func reach(h Holder, d *declaration, op string, shard int) (*Objects, *AccessError) {
 	var o *Objects
 	if h != nil {
@@ -255,7 +256,7 @@ func reach(h Holder, d *declaration, op string, shard int) (*Objects, *AccessErr
 	return o, nil
 }
 
-// fault describes a failed access; o may be nil.
+// fault returns the error of a failed access; o may be nil.
 func (o *Objects) fault(d *declaration, op string, shard int, cause error, detail string) *AccessError {
 	e := &AccessError{Op: op, Key: d.name, Kind: d.kind, Type: d.typ, Subtask: -1, Shard: shard, Detail: detail, Err: cause}
 	if o != nil {
@@ -264,7 +265,7 @@ func (o *Objects) fault(d *declaration, op string, shard int, cause error, detai
 	return e
 }
 
-// missing describes a get of an object that is not there.
+// missing returns the error of a Get of an object that does not exist.
 func (o *Objects) missing(d *declaration, shard int, detail string) *AccessError {
 	e := o.fault(d, "get", shard, ErrMissing, detail)
 	var present []string
@@ -277,7 +278,8 @@ func (o *Objects) missing(d *declaration, shard int, detail string) *AccessError
 	return e
 }
 
-// mismatch describes the use of a name that belongs to a key of another kind or type.
+// mismatch returns the error of using a key with declaration d where its name belongs to a key
+// of another kind or type.
 func (o *Objects) mismatch(d *declaration, op string, shard int, holds cell) *AccessError {
 	other := holds.declared()
 	typ := "restored"
@@ -287,14 +289,14 @@ func (o *Objects) mismatch(d *declaration, op string, shard int, holds cell) *Ac
 	return o.fault(d, op, shard, ErrMismatch, fmt.Sprintf("%v key %q (%s)", other.kind, other.name, typ))
 }
 
-// releaser releases objects, each once.
+// releaser releases objects, and each of them only once.
 type releaser struct {
 	seen map[identity]struct{}
-	name string // key of the object, for errors
+	name string // name of the key of the object being released, for errors
 	errs []error
 }
 
-// identity identifies an object that refers to memory.
+// identity identifies an object that is a pointer, map or slice.
 type identity struct {
 	typ     reflect.Type
 	pointer uintptr

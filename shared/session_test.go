@@ -36,7 +36,8 @@ func accessError(t require.TestingT, f func()) (e *AccessError) {
 	return nil
 }
 
-// Random puts and removals in two subtasks do what a map per subtask does.
+// TestObjectsBehaveLikeMaps compares random puts and removals in two subtasks with the same
+// operations on one map per subtask.
 func TestObjectsBehaveLikeMaps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		store, s := open(t, 2)
@@ -283,7 +284,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, round))
 }
 
-// Subtasks work at the same time without a common lock, as the race detector confirms.
+// TestSubtasksAreIndependent has subtasks use their objects at the same time. The race detector
+// must find nothing, although there is no lock.
 func TestSubtasksAreIndependent(t *testing.T) {
 	store, s := open(t, 8)
 	shared, data := Replicated("data", Float64s()), []float64{1, 2, 3}

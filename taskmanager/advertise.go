@@ -7,12 +7,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/security"
 )
 
-// lookUp bounds the search for the job manager's address.
+// lookUp bounds the resolution of the job manager's host name.
 const lookUp = 5 * time.Second
 
-// advertised returns the host by which other machines reach the workers of this one, where the
-// configuration names none. The machine's name is the last resort: many machines resolve their
-// own name to the loopback interface, and others do not know it.
+// advertised returns the default of Config.Advertise: the host by which other machines reach
+// the workers of this machine. It uses the machine's name only if nothing else is known. Many
+// machines resolve their own name to the loopback interface, and other machines often cannot
+// resolve it.
 func advertised(jobManager, host, listen string) string {
 	if ip := net.ParseIP(listen); listen != "" && (ip == nil || !ip.IsUnspecified()) {
 		return listen
@@ -20,7 +21,7 @@ func advertised(jobManager, host, listen string) string {
 	if host != "" {
 		return host
 	}
-	// Nothing is sent: the system looks up the route and its local address.
+	// Dialling UDP sends no packet. The system only looks up the route and its local address.
 	route, err := net.DialTimeout("udp", jobManager, lookUp)
 	if err != nil {
 		return hostFor(jobManager)
@@ -33,8 +34,8 @@ func advertised(jobManager, host, listen string) string {
 	return here.IP.String()
 }
 
-// loopbackOnly reports whether other machines cannot reach the workers here, though there
-// are others.
+// loopbackOnly reports whether workers advertise a loopback address although the job manager's
+// address is not one. Then workers on other machines cannot reach them.
 func (c *Config) loopbackOnly() bool {
 	heard, err := security.IsLoopback(net.JoinHostPort(c.Advertise, "0"))
 	if err != nil || !heard {

@@ -16,12 +16,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// source streams an executable: its chunks in order, then io.EOF.
+// source fetches the executable with the given hash. Each call of next returns its next chunk,
+// and io.EOF after the last.
 type source func(ctx context.Context, hash string) (next func() (*wire.Chunk, error), err error)
 
-// artifacts keeps executables. They are fetched, or linked if near has them. A file that nobody
-// uses is checked again before its next use: after a crash of the machine its name may be there
-// without its bytes, and a disk may change them.
+// artifacts caches executables. They are fetched, or linked if the directory near has them. A
+// file that was not in use is checked before its next use. After a crash of the machine the
+// file may exist without its contents, and the contents may have been damaged on disk.
 type artifacts struct {
 	*programs.Cache[fetchState]
 	fetch   source
@@ -29,18 +30,18 @@ type artifacts struct {
 	fetches sync.WaitGroup
 }
 
-// artifact is an executable in the cache, or on its way there. It is pinned by the workers that
-// wait for it or run it, and while it is checked or fetched once more.
+// artifact is an executable that is in the cache or is being fetched. Each worker that waits
+// for it or runs it pins it once, and so does the goroutine that checks or fetches it.
 type artifact = programs.Kept[fetchState]
 
-// fetchState is about the last fetch of an executable, or check of one that was there.
+// fetchState describes the last fetch of an executable, or the last check of its file.
 type fetchState struct {
-	ready  chan struct{}      // closed once it is there or has failed
-	cancel context.CancelFunc // ends it; nil if none is under way
+	ready  chan struct{}      // closed once the fetch or check has succeeded or failed
+	cancel context.CancelFunc // cancels the fetch or check; nil if none is in progress
 	err    error
 }
 
-// openArtifacts opens the cache in a directory, which it makes if need be.
+// openArtifacts opens the cache in the directory dir, which it makes if it does not exist.
 func openArtifacts(dir string, limit int64, near string, fetch source) (*artifacts, error) {
 	c, err := programs.OpenCache[fetchState](dir, limit)
 	if err != nil {
@@ -48,13 +49,13 @@ func openArtifacts(dir string, limit int64, near string, fetch source) (*artifac
 	}
 	c.Lock()
 	defer c.Unlock()
-	_, err = c.Fit() // the limit may have been higher
+	_, err = c.Fit() // the limit may have been higher in an earlier run
 	return &artifacts{Cache: c, near: near, fetch: fetch}, err
 }
 
-// acquire returns the path of an executable, which it fetches if it is not there. Callers that
-// want the same one share the fetch, which goes on as long as one of them waits. The file stays
-// until release is called.
+// acquire returns the path of an executable, and fetches the executable if it is not in the
+// cache. Concurrent callers with the same hash share one fetch, which continues as long as at
+// least one of them waits. The file is not removed before release is called.
 func (a *artifacts) acquire(ctx context.Context, hash string) (path string, release func(), err error) {
 	if err := programs.CheckHash(hash); err != nil {
 		return "", nil, err
@@ -66,7 +67,7 @@ func (a *artifacts) acquire(ctx context.Context, hash string) (path string, rele
 		case <-ctx.Done():
 		}
 		if !use && ctx.Err() == nil {
-			continue // the entry that was given up is removed
+			continue // the entry of the abandoned fetch has been removed
 		}
 		release = func() {}
 		if use {
@@ -83,8 +84,9 @@ func (a *artifacts) acquire(ctx context.Context, hash string) (path string, rele
 	}
 }
 
-// want returns an executable and a channel that is closed when it is there. It counts a use,
-// unless the fetch of the executable was given up and is about to end.
+// want returns the entry of an executable, and a channel that is closed when its fetch or check
+// has ended. It pins the entry and returns use true, unless the fetch was abandoned and is
+// about to end.
 func (a *artifacts) want(hash string) (e *artifact, ready <-chan struct{}, use bool) {
 	a.Lock()
 	defer a.Unlock()
@@ -98,10 +100,11 @@ func (a *artifacts) want(hash string) (e *artifact, ready <-chan struct{}, use b
 	return e, e.Info.ready, true
 }
 
-// abandoned reports whether nobody waits for a fetch, which is about to end. The lock is held.
+// abandoned reports whether e is being fetched or checked and no worker waits for it any more.
+// The caller holds the lock.
 func abandoned(e *artifact) bool { return e.Info.cancel != nil && e.Pins == 1 }
 
-// begin starts to check or fetch an executable; the lock is held.
+// begin starts a goroutine that checks or fetches an executable. The caller holds the lock.
 func (a *artifacts) begin(e *artifact) {
 	ctx, cancel := context.WithCancel(context.Background())
 	e.Info = fetchState{ready: make(chan struct{}), cancel: cancel}
@@ -112,7 +115,7 @@ func (a *artifacts) begin(e *artifact) {
 		a.Lock()
 		defer a.Unlock()
 		if e.Info.err = err; err != nil {
-			delete(a.Kept, e.Name) // the next one to ask tries again
+			delete(a.Kept, e.Name) // the next call of acquire fetches again
 		}
 		e.Info.cancel = nil
 		e.Pins--
@@ -120,7 +123,7 @@ func (a *artifacts) begin(e *artifact) {
 	})
 }
 
-// release gives up one use. A fetch that nobody waits for ends.
+// release removes one pin. It cancels a fetch for which no worker waits any more.
 func (a *artifacts) release(e *artifact) {
 	a.Lock()
 	defer a.Unlock()
@@ -129,10 +132,12 @@ func (a *artifacts) release(e *artifact) {
 	}
 }
 
-// close waits for the fetches; a fetch ends once nobody waits for it.
+// close waits until all fetches have ended. The caller must have released all executables, as a
+// fetch for which nobody waits ends.
 func (a *artifacts) close() { a.fetches.Wait() }
 
-// bring checks an executable's file if there is one, and else links or fetches it.
+// bring checks the file of an executable if there is one. If there is none or it is damaged,
+// bring links or fetches the executable.
 func (a *artifacts) bring(ctx context.Context, e *artifact) error {
 	if e.Size > 0 {
 		if verify(a.Path(e.Name), e.Name) == nil {
@@ -144,7 +149,7 @@ func (a *artifacts) bring(ctx context.Context, e *artifact) error {
 		a.shrink(e)
 	}
 	if a.near != "" && a.place(e, func(part string) error { return a.link(e, part) }) == nil {
-		return nil // else it may be missing, incomplete, or on another file system
+		return nil // on error the file in near may be missing, incomplete, or on another file system
 	}
 	if err := a.place(e, func(part string) error { return a.download(ctx, e, part) }); err != nil {
 		if ctx.Err() != nil {
@@ -155,8 +160,9 @@ func (a *artifacts) bring(ctx context.Context, e *artifact) error {
 	return nil
 }
 
-// place lets make write an executable to a file beside its place and, if the bytes are right,
-// moves it there.
+// place calls make with the path of a temporary file in the cache's directory. make writes the
+// executable to the file and checks it; if it succeeds, place renames the file to its final
+// name.
 func (a *artifacts) place(e *artifact, make func(part string) error) error {
 	part := a.Path(e.Name[:12] + "-" + rand.Text() + programs.Partial)
 	err := make(part)
@@ -173,7 +179,7 @@ func (a *artifacts) place(e *artifact, make func(part string) error) error {
 	return nil
 }
 
-// verify checks the bytes of a file.
+// verify checks that the file at path has the given SHA-256.
 func verify(path, hash string) error {
 	p, err := programs.Of(path, wire.Platform{})
 	if err != nil {
@@ -189,8 +195,9 @@ func sameHash(got, want string) error {
 	return nil
 }
 
-// link makes a hard link to an executable in near, if its bytes are right. So task managers on
-// the job manager's machine share its files, on disk and in memory, and need no time to fetch.
+// link makes a hard link named part to the executable's file in near, and checks its bytes. So
+// task managers on the job manager's machine share the files of the job manager, on disk and in
+// memory, and need no time for fetching.
 func (a *artifacts) link(e *artifact, part string) error {
 	source := filepath.Join(a.near, e.Name)
 	info, err := os.Lstat(source)
@@ -209,7 +216,7 @@ func (a *artifacts) link(e *artifact, part string) error {
 	return verify(part, e.Name)
 }
 
-// download fetches an executable to a file, and checks its bytes.
+// download fetches an executable into the new file part, and checks its bytes.
 func (a *artifacts) download(ctx context.Context, e *artifact, part string) error {
 	next, err := a.fetch(ctx, e.Name)
 	if err != nil {
@@ -222,7 +229,7 @@ func (a *artifacts) download(ctx context.Context, e *artifact, part string) erro
 	return errors.Join(a.receive(e, next, f), f.Close())
 }
 
-// receive writes the chunks of an executable, and checks them.
+// receive writes the chunks of an executable to w, and checks the hash of all of them.
 func (a *artifacts) receive(e *artifact, next func() (*wire.Chunk, error), w io.Writer) error {
 	sum := sha256.New()
 	for written := int64(0); ; {
@@ -234,7 +241,7 @@ func (a *artifacts) receive(e *artifact, next func() (*wire.Chunk, error), w io.
 			return err
 		}
 		written += int64(len(chunk.Data))
-		// The first chunk may have the total size: then a lack of room shows early.
+		// The first chunk may state the total size. Then a lack of space is noticed at once.
 		if err := a.grow(e, max(written, chunk.Size)); err != nil {
 			return err
 		}
@@ -245,7 +252,8 @@ func (a *artifacts) receive(e *artifact, next func() (*wire.Chunk, error), w io.
 	}
 }
 
-// grow makes room for an executable of a size.
+// grow records that an executable needs size bytes. It removes unused executables from the
+// cache if the limit requires that, and returns an error if that is not enough.
 func (a *artifacts) grow(e *artifact, size int64) error {
 	a.Lock()
 	defer a.Unlock()
@@ -260,7 +268,7 @@ func (a *artifacts) grow(e *artifact, size int64) error {
 	return err
 }
 
-// shrink takes back the room of an executable that is not there.
+// shrink records that an executable needs no space, after its fetch failed.
 func (a *artifacts) shrink(e *artifact) {
 	a.Lock()
 	defer a.Unlock()

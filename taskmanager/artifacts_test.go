@@ -26,19 +26,19 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// store is a source of executables.
+// store is a source of executables for tests.
 type store struct {
 	mu      sync.Mutex
 	content map[string][]byte
 	fetches map[string]int
-	gate    chan struct{} // if set, fetches wait for it
+	gate    chan struct{} // if not nil, fetches wait until it is closed
 	noSize  bool
 	active  atomic.Int32
 }
 
 func newStore() *store { return &store{content: map[string][]byte{}, fetches: map[string]int{}} }
 
-// add adds content of a size, and returns its hash.
+// add adds content of size bytes, all of them seed, and returns its hash.
 func (s *store) add(size int, seed byte) string {
 	data := bytes.Repeat([]byte{seed}, size)
 	sum := sha256.Sum256(data)
@@ -128,7 +128,8 @@ func TestArtifactIsFetchedOnce(t *testing.T) {
 	require.Equal(t, []string{hash}, names(t, a.Dir))
 }
 
-// TestArtifactIsLinked has executables in Config.Near. Undamaged ones are not fetched.
+// TestArtifactIsLinked requires that undamaged executables in Config.Near are linked and not
+// fetched.
 func TestArtifactIsLinked(t *testing.T) {
 	s := newStore()
 	whole, damaged, pointed, absent, large := s.add(50, '1'), s.add(50, '2'), s.add(50, '3'), s.add(50, '4'), s.add(500, '5')
@@ -179,12 +180,12 @@ func TestArtifactsAreBounded(t *testing.T) {
 		use(one)()
 		use(two)()
 		use(one)()
-		use(three)() // there is no space for two, which is the least recently used
+		use(three)() // needs space, so two is removed, as the least recently used executable
 		require.ElementsMatch(t, []string{one, three}, names(t, a.Dir))
 
 		release := use(one)
 		use(three)()
-		releaseTwo := use(two) // one is older, but in use
+		releaseTwo := use(two) // one was used less recently, but is in use
 		require.ElementsMatch(t, []string{one, two}, names(t, a.Dir))
 		_, _, err := a.acquire(t.Context(), three)
 		require.ErrorContains(t, err, "bytes in use and may have 100")
@@ -192,7 +193,7 @@ func TestArtifactsAreBounded(t *testing.T) {
 		releaseTwo()
 		_, _, err = a.acquire(t.Context(), four)
 		require.ErrorContains(t, err, "it has 101 bytes, more than the artifact cache may have (100)")
-		if !noSize { // the size was known before anything was removed
+		if !noSize { // because the size was known before any file was removed
 			require.ElementsMatch(t, []string{one, two}, names(t, a.Dir))
 		}
 		for _, name := range names(t, a.Dir) {
@@ -215,7 +216,7 @@ func TestWrongBytes(t *testing.T) {
 	_, _, err := a.acquire(t.Context(), strings.Repeat("0", 64))
 	require.ErrorContains(t, err, "no such artifact")
 	require.Empty(t, names(t, a.Dir))
-	// The next call of acquire tries again.
+	// The next call of acquire fetches again.
 	s.add(50, 'x')
 	_, release, err := a.acquire(t.Context(), hash)
 	require.NoError(t, err)
@@ -232,7 +233,8 @@ func TestHostileHashes(t *testing.T) {
 }
 
 // TestArtifactIsCheckedAgain opens the cache that a killed task manager left. A file that was
-// damaged since its last use is fetched again. A file in use is not touched.
+// damaged since its last use must be fetched again. A file in use must not be checked or
+// replaced.
 func TestArtifactIsCheckedAgain(t *testing.T) {
 	s := newStore()
 	hash := s.add(40, 'g')
@@ -277,13 +279,14 @@ func TestRestartOfCache(t *testing.T) {
 	}
 	require.Equal(t, map[string]int{bad: 1}, s.fetches)
 
-	// The limit is now lower.
+	// The cache is opened again with a lower limit.
 	write(old, s.content[old])
 	openTest(t, dir, 50, s)
-	require.Len(t, names(t, dir), 2, "one, and what is not ours")
+	require.Len(t, names(t, dir), 2, "one executable, and the file that is not an executable")
 }
 
-// TestGiveUpFetch ends the waits for a fetch one by one. The last one also ends the fetch.
+// TestGiveUpFetch cancels the calls that wait for one fetch one by one. Only when the last of
+// them is cancelled may the fetch end.
 func TestGiveUpFetch(t *testing.T) {
 	s := newStore()
 	hash := s.add(100, 'a')
@@ -309,7 +312,8 @@ func TestGiveUpFetch(t *testing.T) {
 	release()
 }
 
-// TestArtifactsAtRandom uses a small cache from many goroutines, which may give up at any time.
+// TestArtifactsAtRandom uses a small cache from many goroutines, which may cancel their calls
+// at any time.
 func TestArtifactsAtRandom(t *testing.T) {
 	s := newStore()
 	var hashes []string
@@ -348,7 +352,8 @@ func TestArtifactsAtRandom(t *testing.T) {
 	}
 }
 
-// TestExecutables deploys workers whose executables are not Superstep programs.
+// TestExecutables deploys workers whose executables are not Superstep programs, and compares
+// the failures.
 func TestExecutables(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -426,7 +431,7 @@ func TestPlatform(t *testing.T) {
 	require.Contains(t, f.Message, "the executable is for plan9/amd64")
 }
 
-// TestFetchFails uses a job manager that lacks an artifact or sends another one.
+// TestFetchFails uses a job manager that does not have the artifact or sends a different one.
 func TestFetchFails(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -467,8 +472,8 @@ func TestCancelFetch(t *testing.T) {
 	require.Nil(t, b.ended(t))
 }
 
-// TestArtifactsOfWorkersThatEnded: the artifact of a worker that has ended may be removed to
-// make space for another.
+// TestArtifactsOfWorkersThatEnded requires that the artifact of a worker that has ended can be
+// removed to make space for another artifact.
 func TestArtifactsOfWorkersThatEnded(t *testing.T) {
 	t.Parallel()
 	program, err := os.ReadFile(self().Path)

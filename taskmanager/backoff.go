@@ -5,31 +5,32 @@ import (
 	"time"
 )
 
-// Waits between attempts to reach the job manager.
+// Bounds of the waits between attempts to reach the job manager.
 const (
 	firstWait = 100 * time.Millisecond
 	lastWait  = 3 * time.Second
 )
 
-// backoff says how long to wait before the next attempt. The wait doubles each time, up to a
-// limit. Its actual length is random between half of that and all of it, so that the task
-// managers of a cluster do not all come back at one moment.
+// backoff computes how long to wait before the next attempt. The nominal wait doubles each
+// time, up to a limit. The actual wait is random between half the nominal wait and all of it,
+// so that the task managers of a cluster do not all reconnect at the same moment.
 type backoff struct {
 	next   time.Duration
 	random *rand.Rand
 }
 
-// newBackoff returns a backoff whose waits are a function of the seed.
+// newBackoff returns a backoff whose random waits are determined by seed.
 func newBackoff(seed uint64) *backoff {
 	return &backoff{next: firstWait, random: rand.New(rand.NewPCG(seed, seed))}
 }
 
-// wait returns the time to wait now.
+// wait returns how long to wait before the next attempt.
 func (b *backoff) wait() time.Duration {
 	full := b.next
 	b.next = min(2*b.next, lastWait)
 	return full/2 + time.Duration(b.random.Int64N(int64(full/2)+1))
 }
 
-// reset starts anew, after an attempt that succeeded.
+// reset sets the next nominal wait to the shortest. It is called after an attempt that
+// succeeded.
 func (b *backoff) reset() { b.next = firstWait }

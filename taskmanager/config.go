@@ -16,81 +16,84 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Config says what a task manager offers, and to whom. JobManager and Dir must be
-// given; a zero in any other field is its default.
+// Config configures a task manager. JobManager and Dir must be given; the zero value of any
+// other field stands for its default.
 type Config struct {
 	// JobManager is the address of the job manager, host:port.
 	JobManager string
-	// DialOptions come on top of wire.DialOptions: the credentials of the connection,
-	// the token.
+	// DialOptions are used in addition to wire.DialOptions. They have the credentials of the
+	// connection and the token.
 	DialOptions []grpc.DialOption
 
-	// Name is what people call this task manager; the default is its host with the
-	// start of its identity.
+	// Name is shown to users as the name of this task manager; the default is Host and the
+	// start of the task manager's identity.
 	Name string
-	// Host is the name or address of this machine, the default of Listen. Its own
-	// default is 127.0.0.1 if the job manager is reached by loopback, else the machine's
-	// name.
+	// Host is the name or address of this machine. It is also the default of Listen. Its own
+	// default is 127.0.0.1 if the job manager's address is a loopback address, and otherwise
+	// the machine's name.
 	Host string
 	// Listen is the host on which workers accept data connections. Advertise is the host by
-	// which other workers reach them, and for which they get certificates. The default of
-	// Advertise is Listen. If that is all interfaces ("0.0.0.0"), it is Host if that is given,
-	// or else the address with which this machine reaches the job manager.
+	// which other workers reach them and for which they get certificates. The default of
+	// Advertise is Listen, unless Listen means all interfaces, as "0.0.0.0" does. Then the
+	// default is Host if Host is given, and otherwise the local address of the route to the job
+	// manager.
 	Listen, Advertise string
-	// Ports are the ports on which workers listen, one each; the default is any free one. One
-	// worker runs for each job with slots here, so the range needs as many ports as there are
-	// slots.
+	// Ports are the ports on which workers listen, one port for each worker; the default is any
+	// free port. One worker runs for each job that has slots here. So Ports must have as many
+	// ports as there are slots.
 	Ports wire.Ports
 
-	// Slots is how many subtasks of each vertex can run here; the default is the number of
-	// processors.
+	// Slots is the number of subtasks of one vertex that can run here at once; the default is
+	// the number of processors.
 	Slots int
 	// Memory is the total of the budgets of all slots in bytes. The default is a quarter of the
-	// machine's memory, like the budget of a local run, or 1 GiB where that is unknown.
+	// machine's memory, as for the budget of a local run, or 1 GiB if the machine's memory is
+	// unknown.
 	Memory int64
 
-	// Dir is the work directory: identity, executables, and what workers spill. No two
-	// task managers share one.
+	// Dir is the work directory. It has the task manager's identity, executables, and the files
+	// to which workers spill. No two task managers may share a work directory.
 	Dir string
-	// CacheLimit bounds the bytes of the artifacts kept; the default is 4 GiB.
+	// CacheLimit bounds the total size of the cached artifacts in bytes; the default is 4 GiB.
 	CacheLimit int64
 
-	// Near is a directory with executables by hash, on the same file system as Dir: that of a
-	// job manager on this machine, run by the same user. These executables are linked instead
-	// of fetched. The default is none.
+	// Near is the directory with the executables of a job manager that runs on this machine as
+	// the same user. Its files are named by hash, and it must be on the same file system as
+	// Dir. These executables are linked instead of fetched. The default is none.
 	Near string
 
-	// MinFree is the number of bytes that the disk of Dir must have free for the task manager
-	// to take work; 0: no minimum. Once it takes no work, it takes some again when a quarter
-	// more than MinFree is free.
+	// MinFree is the number of bytes that must be free on the disk of Dir, or the task manager
+	// takes no work; 0 means no minimum. It then takes work again once 1.25 times MinFree is
+	// free.
 	MinFree int64
 
-	// Heartbeat and Lease replace the times that the job manager sets.
+	// Heartbeat and Lease, if not 0, replace the values that the job manager sends.
 	Heartbeat, Lease time.Duration
-	// Silence is how long a worker may be silent; the default is 4 s.
+	// Silence is how long a worker may send no frame before it is killed; the default is 4 s.
 	Silence time.Duration
-	// Startup is how long a process may take to its first frame; the default is 30 s.
+	// Startup is how long a worker's process may take until its first frame; the default is 30
+	// s.
 	Startup time.Duration
-	// Grace is how long a worker that was told to end may go on; the default is 25 s. A
-	// worker gives user code 10 s of it.
+	// Grace is how long a worker may run after it was told to end; the default is 25 s. Within
+	// that time the worker waits up to 10 s for user code to return.
 	Grace time.Duration
 
-	// Environ is the environment whose harmless variables workers inherit; the default is that
-	// of this process.
+	// Environ is an environment; the default is that of this process. Workers inherit those of
+	// its variables that are known to hold no secrets.
 	Environ []string
-	// PassEnv names variables that they inherit as well.
+	// PassEnv has the names of further variables of Environ that workers inherit.
 	PassEnv []string
 
-	// Seed makes the waits between attempts to connect repeatable; 0 draws one.
+	// Seed seeds the random waits between attempts to connect; if it is 0, a random seed is
+	// used.
 	Seed uint64
 	// Logger gets the log; the default discards it.
 	Logger hclog.Logger
-	// Launcher starts worker processes; the default starts those of the operating
-	// system.
+	// Launcher starts worker processes; the default starts processes of the operating system.
 	Launcher Launcher
 }
 
-// Defaults.
+// Defaults of Config.
 const (
 	defaultCache   = 4 << 30
 	defaultMemory  = 1 << 30
@@ -101,7 +104,7 @@ const (
 	maxSlots = 1 << 16
 )
 
-// complete checks a configuration and fills in the defaults, except for the name.
+// complete checks c and returns it with the defaults filled in, except for Name.
 func (c Config) complete() (Config, error) {
 	if _, _, err := net.SplitHostPort(c.JobManager); err != nil {
 		return c, fmt.Errorf("task manager: the job manager's address is to be host:port: %w", err)
@@ -146,7 +149,8 @@ func (c Config) complete() (Config, error) {
 	return c, nil
 }
 
-// hostFor returns the name by which machines that reach the job manager reach this one.
+// hostFor returns a name of this machine: 127.0.0.1 if the job manager's address is a loopback
+// address, and otherwise the machine's host name.
 func hostFor(jobManager string) string {
 	host, _, _ := net.SplitHostPort(jobManager)
 	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {

@@ -16,10 +16,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// registerPatience bounds how long a job manager may take to answer.
+// registerPatience bounds how long a job manager may take to answer a registration.
 const registerPatience = 10 * time.Second
 
-// Times used if the job manager sets none, and bounds of those that it may set.
+// Durations that are used if the job manager sends none, and bounds of the durations that it
+// may send.
 const (
 	defaultHeartbeat = time.Second
 	defaultLease     = 10 * time.Second
@@ -28,19 +29,20 @@ const (
 
 // RefusedError is the error of Run if the job manager has refused the task manager for good.
 type RefusedError struct {
-	JobManager string // its address
+	JobManager string // address of the job manager
 	Reason     string
 }
 
-// Error says who refused, and why.
+// Error returns which job manager refused this task manager, and why.
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("the job manager at %s refuses this task manager: %s", e.JobManager, e.Reason)
 }
 
 type link = grpc.BidiStreamingClient[wire.FromTaskManager, wire.ToTaskManager]
 
-// converse keeps a connection to the job manager. It returns when the context is done, when the
-// Leave was sent or cannot be sent, or with a *RefusedError.
+// converse connects to the job manager, and connects again whenever the connection breaks. It
+// returns when the context is done or when the Leave was sent or cannot be sent, or it returns
+// a *RefusedError.
 func (m *manager) converse(ctx context.Context) error {
 	waits := newBackoff(m.Seed)
 	for failures := 0; ; failures++ {
@@ -60,7 +62,7 @@ func (m *manager) converse(ctx context.Context) error {
 			failures = 0
 		}
 		wait := waits.wait()
-		if failures == 0 || failures%10 == 9 { // the first time, and then a reminder
+		if failures == 0 || failures%10 == 9 { // log the first failure, and then every tenth
 			m.Logger.Warn("no connection to the job manager, trying again", "address", m.JobManager, "error", wire.Reason(security.ExplainDial(err)))
 		}
 		select {
@@ -108,7 +110,7 @@ func (m *manager) connection(ctx context.Context) (registered bool, err error) {
 	switch err = m.sendLoop(stream, beat, heard); err {
 	case nil: // the Leave was sent
 		err = stream.CloseSend()
-	case io.EOF: // the receiving goroutine knows, or learns at once, why the stream broke
+	case io.EOF: // the receiving goroutine has the reason why the stream broke, or gets it at once
 		err = nil
 	default:
 		cut(err)
@@ -119,7 +121,7 @@ func (m *manager) connection(ctx context.Context) (registered bool, err error) {
 	return true, m.judge(ctx, err)
 }
 
-// begin records a new connection, unless the task manager stops.
+// begin records a new connection, which cut breaks. It returns false if the task manager stops.
 func (m *manager) begin(cut context.CancelCauseFunc) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -127,7 +129,8 @@ func (m *manager) begin(cut context.CancelCauseFunc) bool {
 	return !m.stopping
 }
 
-// end records that the connection is over. Heartbeats on it will not be acknowledged.
+// end records that the connection has ended. Heartbeats that were sent on it will not be
+// acknowledged any more.
 func (m *manager) end() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -135,8 +138,8 @@ func (m *manager) end() {
 	m.lease.lost()
 }
 
-// judge says why a connection ended, and returns a *RefusedError for what the job manager would
-// refuse again.
+// judge returns an error that says why a connection ended. It is a *RefusedError if the job
+// manager would refuse another attempt too.
 func (m *manager) judge(ctx context.Context, err error) error {
 	switch wire.Code(err) {
 	case codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented:
@@ -151,7 +154,7 @@ func (m *manager) judge(ctx context.Context, err error) error {
 	return err
 }
 
-// register opens a stream and introduces the task manager.
+// register opens a stream and registers the task manager on it.
 func (m *manager) register(ctx context.Context) (link, *wire.Registered, error) {
 	stream, err := m.client.Connect(ctx)
 	if err != nil {
@@ -179,8 +182,9 @@ func (m *manager) refused(r *wire.Refused) error {
 	return errors.New(r.Reason)
 }
 
-// acceptRegistration takes over the times that the job manager sets, and begins the lease.
-// Workers that an earlier incarnation of the job manager deployed are killed.
+// acceptRegistration adopts the durations that the job manager sent, renews the lease, and
+// returns the heartbeat interval. It kills the workers that an earlier incarnation of the job
+// manager deployed.
 func (m *manager) acceptRegistration(r *wire.Registered) (beat time.Duration) {
 	m.mu.Lock()
 	before := m.cluster
@@ -200,8 +204,9 @@ func (m *manager) acceptRegistration(r *wire.Registered) (beat time.Duration) {
 	return max(cmp.Or(m.Heartbeat, r.Heartbeat, defaultHeartbeat), leastClock)
 }
 
-// sendLoop sends heartbeats and the contents of the outbox, until the stream breaks or the Leave
-// was sent. If the stream breaks, the reason is put back into heard.
+// sendLoop sends heartbeats and the contents of the outbox, until the stream breaks or the
+// Leave was sent. If heard has an error, the stream is broken: sendLoop puts the error back
+// into heard and returns io.EOF.
 func (m *manager) sendLoop(stream link, beat time.Duration, heard chan error) error {
 	ticks := time.NewTicker(beat)
 	defer ticks.Stop()
@@ -219,7 +224,7 @@ func (m *manager) sendLoop(stream link, beat time.Duration, heard chan error) er
 			}
 			continue
 		}
-		select { // a heartbeat is due however much there is to send
+		select { // send heartbeats in time even if there are always messages to send
 		case <-ticks.C:
 			m.outbox.beat()
 		default:
@@ -248,7 +253,7 @@ func (m *manager) sendLoop(stream link, beat time.Duration, heard chan error) er
 	}
 }
 
-// listen obeys the job manager until the stream breaks.
+// listen receives messages of the job manager and acts on them until the stream breaks.
 func (m *manager) listen(stream link) error {
 	for {
 		message, err := stream.Recv()
@@ -273,8 +278,9 @@ func (m *manager) listen(stream link) error {
 	}
 }
 
-// watchLease advances the lease. Once the lease has lapsed, the job manager takes the workers for
-// lost: they are killed, and the connection is made anew.
+// watchLease advances the lease. When the lease has lapsed, the job manager considers the
+// workers lost. So watchLease kills them and breaks the connection, and converse connects
+// again.
 func (m *manager) watchLease(ctx context.Context) {
 	begin := time.Now()
 	var measure silence.Clock
@@ -284,7 +290,7 @@ func (m *manager) watchLease(ctx context.Context) {
 	for {
 		select {
 		case <-ticks.C:
-		case <-m.renewed: // the times may have changed
+		case <-m.renewed: // the limit may have changed
 		case <-ctx.Done():
 			return
 		}

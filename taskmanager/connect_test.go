@@ -67,7 +67,7 @@ func TestRegistration(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, r.ID+"\n", string(id))
 
-	// It leaves and comes back with the same identity.
+	// The task manager leaves, and registers again with the same identity.
 	b.cancel()
 	require.NoError(t, <-b.over)
 	jm.await(t, "farewell", func() bool { return jm.left != nil })
@@ -77,7 +77,8 @@ func TestRegistration(t *testing.T) {
 	require.NotEqual(t, r.Incarnation, jm.registers[1].Incarnation)
 }
 
-// TestStop stops a task manager with workers. The workers end before it sends its Leave.
+// TestStop stops a task manager with workers. The workers must end before the task manager
+// sends its Leave.
 func TestStop(t *testing.T) {
 	b := launched(t)
 	b.deploy(t, "obey")
@@ -112,8 +113,8 @@ func TestRefusedForNow(t *testing.T) {
 	jm.await(t, "registration", func() bool { return jm.stream != nil })
 }
 
-// TestTLSToPlaintext: if a task manager expects TLS and the job manager has none, the log says
-// what to do.
+// TestTLSToPlaintext requires that the log says what to do if a task manager uses TLS and the
+// job manager does not.
 func TestTLSToPlaintext(t *testing.T) {
 	t.Parallel()
 	jm := newFakeJobManager(t)
@@ -137,8 +138,8 @@ func (l lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestWrongToken: the job manager rejects the token before it reads any message of the task
-// manager.
+// TestWrongToken has a job manager that rejects the token before it reads any message of the
+// task manager.
 func TestWrongToken(t *testing.T) {
 	t.Parallel()
 	jm := newFakeJobManager(t)
@@ -160,8 +161,8 @@ func TestTwoInOneDirectory(t *testing.T) {
 	require.ErrorContains(t, err, "another task manager uses it (process "+strconv.Itoa(os.Getpid())+")")
 }
 
-// TestReconnect breaks the connection while a worker runs. The worker continues, and events
-// that may have been lost are sent again.
+// TestReconnect breaks the connection while a worker runs. The worker must continue, and events
+// that may have been lost must be sent again.
 func TestReconnect(t *testing.T) {
 	t.Parallel()
 	jm := newFakeJobManager(t)
@@ -169,14 +170,15 @@ func TestReconnect(t *testing.T) {
 	b := manage(t, jm, nil)
 	b.begin(t, "obey")
 	b.event(t, "finished", func(e *wire.WorkerEvent) bool { return e.Finished != nil })
-	jm.server.Stop() // before heard is cleared, because more messages may arrive until then
+	jm.server.Stop() // before heard is cleared, as messages may arrive until Stop returns
 	jm.change(func() { jm.heard, jm.withoutAcks = nil, false })
 	jm.start()
 	jm.await(t, "another registration", func() bool { return len(jm.registers) == 2 })
 	require.Equal(t, []wire.WorkerRef{ref}, jm.registers[1].Running)
 	require.Equal(t, jm.registers[0].Incarnation, jm.registers[1].Incarnation)
 	b.event(t, "finished again", func(e *wire.WorkerEvent) bool { return e.Finished != nil })
-	// A separate stream carries the worker's deliveries.
+	// Deliveries arrive on a separate stream, so one of them may come before the first event.
+	// The first event must be Ready.
 	all := jm.events()
 	first := slices.IndexFunc(all, func(h heard) bool { return h.event != nil })
 	require.NotNil(t, all[first].event.Ready, "in order")
@@ -185,8 +187,8 @@ func TestReconnect(t *testing.T) {
 	require.Nil(t, b.ended(t))
 }
 
-// TestAcknowledged breaks the connection after everything was acknowledged: nothing is sent
-// again.
+// TestAcknowledged breaks the connection after all events were acknowledged, and requires that
+// none is sent again.
 func TestAcknowledged(t *testing.T) {
 	t.Parallel()
 	jm := newFakeJobManager(t)
@@ -220,14 +222,14 @@ func TestJobManagerGone(t *testing.T) {
 	e := b.event(t, "ended", func(e *wire.WorkerEvent) bool { return e.Ended != nil })
 	require.Equal(t, wire.UnheardFailure, e.Ended.Failure.Kind)
 	require.Equal(t, "the job manager was not heard for 500ms", e.Ended.Failure.Message)
-	// The task manager accepts work again.
+	// The task manager must accept work again.
 	jm.change(func() { jm.heard = nil })
 	b.deploy(t, "obey")
 	b.ready(t)
 }
 
 // TestDeaf uses a job manager that keeps its connection open but acknowledges nothing, as if
-// its process were stopped.
+// its process were stopped. The lease must lapse.
 func TestDeaf(t *testing.T) {
 	t.Parallel()
 	jm := newFakeJobManager(t)
@@ -242,8 +244,8 @@ func TestDeaf(t *testing.T) {
 	jm.await(t, "another registration", func() bool { return len(jm.registers) >= 2 })
 }
 
-// TestWhyTheConnectionBroke: the log says why an established connection broke, whether the job
-// manager ended or its process was stopped.
+// TestWhyTheConnectionBroke requires that the log says why an established connection broke,
+// both if the job manager ended and if its process was stopped.
 func TestWhyTheConnectionBroke(t *testing.T) {
 	t.Parallel()
 	jm := newFakeJobManager(t)
@@ -272,8 +274,8 @@ func TestWhyTheConnectionBroke(t *testing.T) {
 	})
 }
 
-// TestAnotherJobManager: within the lease, a job manager comes back that does not know the
-// earlier jobs.
+// TestAnotherJobManager replaces the job manager, within the lease, by one that does not know
+// the earlier jobs.
 func TestAnotherJobManager(t *testing.T) {
 	t.Parallel()
 	jm := newFakeJobManager(t)
@@ -310,8 +312,8 @@ func TestWrongDeployment(t *testing.T) {
 	require.Contains(t, f.Message, "number 0 of 0")
 }
 
-// TestKilledTaskManager kills a task manager that runs in a separate process. Its worker ends
-// at once, although the worker ignores the end of its pipe.
+// TestKilledTaskManager kills a task manager that runs in a separate process. Its worker must
+// end at once, although the worker ignores EOF on its pipe.
 func TestKilledTaskManager(t *testing.T) {
 	t.Parallel()
 	jm := newFakeJobManager(t)
@@ -330,14 +332,14 @@ func TestKilledTaskManager(t *testing.T) {
 	})
 	jm.await(t, "registration", func() bool { return jm.stream != nil })
 	b := &site{fakeJobManager: jm, dir: dir}
-	b.deploy(t, "never-speaks") // this script ignores the end of its pipe
+	b.deploy(t, "never-speaks") // this script ignores EOF on its pipe
 	pid := b.pid(t)
 	require.NoError(t, tm.Process.Kill())
 	requireGone(t, pid, enough)
 }
 
-// TestSlowJobManager keeps rows waiting in the worker's pipe for longer than the worker may be
-// silent.
+// TestSlowJobManager makes rows wait in the worker's pipe for longer than Config.Silence. The
+// worker must not be killed.
 func TestSlowJobManager(t *testing.T) {
 	t.Parallel()
 	jm := newFakeJobManager(t)
@@ -345,7 +347,7 @@ func TestSlowJobManager(t *testing.T) {
 	b := manage(t, jm, func(c *Config) { c.Silence = 300 * time.Millisecond })
 	const pieces = 200 // 6 MB
 	b.begin(t, "obey "+strconv.Itoa(pieces))
-	jm.awaitHeartbeats(t, 50) // a second
+	jm.awaitHeartbeats(t, 50) // 50 heartbeats take about a second
 	for _, h := range jm.events() {
 		if h.event != nil && h.event.Progress != nil {
 			require.Less(t, h.event.Progress.Vertices[0].Rows, int64(pieces/2), "the worker did not wait")
@@ -362,7 +364,8 @@ func TestSlowJobManager(t *testing.T) {
 	require.Equal(t, pieces, collected)
 }
 
-// TestRowsLost breaks a connection while rows are being sent. It is unknown which rows arrived.
+// TestRowsLost breaks a connection while rows are being sent. The worker must fail, because
+// nobody knows which rows arrived.
 func TestRowsLost(t *testing.T) {
 	t.Parallel()
 	jm := newFakeJobManager(t)
@@ -378,8 +381,8 @@ func TestRowsLost(t *testing.T) {
 	require.Regexp(t, `^rows or text for the client could not be brought to the job manager: the connection to it broke while they were on their way \(.+\), and nobody knows which of them arrived; it was back \d+\.\ds later$`, e.Ended.Failure.Message)
 }
 
-// TestRowsLostForGood: if a broken connection does not come back soon, the message says so.
-// Other errors are not called a broken connection.
+// TestRowsLostForGood requires that the message says whether a connection stayed broken, and
+// that it does not call other errors a broken connection.
 func TestRowsLostForGood(t *testing.T) {
 	t.Parallel()
 	jm := newFakeJobManager(t)
@@ -393,8 +396,8 @@ func TestRowsLostForGood(t *testing.T) {
 	require.EqualError(t, d.lost(t.Context(), wire.Error(codes.ResourceExhausted, "its disk is full")), "rows or text for the client could not be brought to the job manager: its disk is full")
 }
 
-// TestCancelWhileSlow cancels a worker whose rows wait for the job manager. The worker gets the
-// command, and the rows are dropped.
+// TestCancelWhileSlow cancels a worker whose rows wait for the job manager. The worker must get
+// the command, and the rows must be dropped.
 func TestCancelWhileSlow(t *testing.T) {
 	t.Parallel()
 	jm := newFakeJobManager(t)

@@ -13,45 +13,46 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// deliverer sends a worker's rows, text and log to the job manager, on a stream that is opened
-// when there is something to send. It takes the next piece of rows or text when the one before
-// has been sent: a slow job manager fills the worker's pipe, and makes the worker wait. Log
-// lines wait in their bounded buffer and are dropped there.
+// deliverer sends a worker's rows, text and log lines to the job manager, on a stream that it
+// opens when there is something to send. It accepts a piece of rows or text only after the
+// previous piece was sent. So if the job manager is slow, the worker's pipe fills up and the
+// worker waits. Log lines wait in the bounded buffer of output, which drops lines when it is
+// full.
 //
-// The worker's events take another stream. A flush keeps their order with the deliveries: it is
-// answered when the job manager has confirmed everything delivered before. A worker whose rows
-// may have been lost with a connection fails, since nobody knows which arrived. Lost log lines
-// do not fail it.
+// The worker's events are sent on another stream. An event that must arrive after earlier
+// deliveries waits for a flush, which is answered when the job manager has confirmed all these
+// deliveries. If a connection breaks and rows may have been lost, the worker fails, because
+// nobody knows which rows arrived. It does not fail if log lines are lost.
 type deliverer struct {
 	ref    wire.WorkerRef
 	client *wire.Client
 	out    *output
 
-	patience time.Duration // wait for a broken connection to be back
+	patience time.Duration // how long to wait for a broken connection to work again
 
 	bulk    chan *wire.Delivery
 	flushes chan chan error
 	broken  chan error // holds the reason why rows were lost
 
 	mu     sync.Mutex
-	cancel context.CancelFunc // of the stream
-	unwant bool               // the rows are not wanted any more
+	cancel context.CancelFunc // cancels the stream
+	unwant bool               // rows and text are to be dropped
 
 	// Used only by the goroutine of run.
 	stream  stream
 	stalled bool  // the last log lines were not accepted
 	rows    bool  // the stream has unconfirmed rows or text
-	refused error // the job manager wants nothing of this worker
+	refused error // the error with which the job manager refuses deliveries of this worker, or nil
 	retry   *backoff
 }
 
-// stream is a stream of deliveries.
+// stream is the client's side of a stream of deliveries.
 type stream interface {
 	Send(*wire.Delivery) error
 	CloseAndRecv() (*wire.Delivered, error)
 }
 
-// logPatience bounds how long the end of a worker waits for its log lines.
+// logPatience bounds how long a worker that has ended waits until its log lines are delivered.
 const logPatience = 3 * time.Second
 
 func newDeliverer(ref wire.WorkerRef, client *wire.Client, out *output, seed uint64) *deliverer {
@@ -63,7 +64,7 @@ func newDeliverer(ref wire.WorkerRef, client *wire.Client, out *output, seed uin
 	}
 }
 
-// run delivers until the context is done.
+// run sends rows, text and log lines and answers flushes until the context is done.
 func (d *deliverer) run(ctx context.Context) {
 	defer d.hangUp()
 	var later <-chan time.Time
@@ -89,7 +90,7 @@ func (d *deliverer) run(ctx context.Context) {
 	}
 }
 
-// discard drops the rows and text, including those being sent.
+// discard drops all rows and text from now on, including those that are being sent.
 func (d *deliverer) discard() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -105,13 +106,13 @@ func (d *deliverer) discarded() bool {
 	return d.unwant
 }
 
-// deliver sends rows or text, and tries again while there is no connection. It gives up when
-// they may have been lost.
+// deliver sends a piece of rows or text. It tries again while there is no connection, and gives
+// up if rows or text may have been lost.
 func (d *deliverer) deliver(ctx context.Context, piece *wire.Delivery) {
 	for ctx.Err() == nil && !d.discarded() {
 		err := d.open(ctx)
-		if err == nil && !d.discarded() { // checked again, as discard ends only a stream that is open already
-			d.rows = true // from here on they may be lost unnoticed
+		if err == nil && !d.discarded() { // checked again: discard cancels only an open stream
+			d.rows = true // from here on, rows or text on this stream may be lost without an error
 			err = d.send(piece)
 		}
 		if err == nil {
@@ -130,8 +131,8 @@ func (d *deliverer) deliver(ctx context.Context, piece *wire.Delivery) {
 	}
 }
 
-// deliverLog sends all lines that wait. It reports false if sending failed but later lines are
-// worth another try; the lines being sent are lost.
+// deliverLog sends all waiting log lines. It returns false if sending failed and the caller
+// should try again later; the lines that it was sending are lost.
 func (d *deliverer) deliverLog(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		if d.refused != nil {
@@ -160,8 +161,9 @@ func (d *deliverer) deliverLog(ctx context.Context) bool {
 	return true
 }
 
-// sendLog sends lines. On a stream that carries nothing else it does not wait for a job manager
-// that accepts none, as the worker must not be held up.
+// sendLog sends log lines. If the stream has no unconfirmed rows or text, it waits at most
+// logPatience for the job manager to accept the lines, so that log lines do not delay the
+// worker.
 func (d *deliverer) sendLog(lines []byte) error {
 	if !d.rows {
 		stop := time.AfterFunc(logPatience, d.cancelStream)
@@ -170,8 +172,9 @@ func (d *deliverer) sendLog(lines []byte) error {
 	return d.send(&wire.Delivery{Log: lines})
 }
 
-// finish sends the rest of the log and waits for the confirmation of everything, up to a time
-// limit. It is called once, by another goroutine.
+// finish requests a flush and waits for its answer: all waiting log lines are sent and all
+// deliveries confirmed. It waits at most logPatience. It is called once, and not by the
+// goroutine of run.
 func (d *deliverer) finish() {
 	enough := time.NewTimer(logPatience)
 	defer enough.Stop()
@@ -187,7 +190,8 @@ func (d *deliverer) finish() {
 	}
 }
 
-// open opens the stream if there is none.
+// open opens the stream if none is open. It fails if the job manager refuses deliveries of this
+// worker.
 func (d *deliverer) open(ctx context.Context) error {
 	if d.refused != nil {
 		return d.refused
@@ -212,7 +216,8 @@ func (d *deliverer) open(ctx context.Context) error {
 	return nil
 }
 
-// send sends a piece. If the job manager has ended the stream, the error says why.
+// send sends piece on the stream. If the job manager has ended the stream, the error says why
+// it did so.
 func (d *deliverer) send(piece *wire.Delivery) error {
 	err := d.stream.Send(piece)
 	if err == io.EOF {
@@ -223,17 +228,19 @@ func (d *deliverer) send(piece *wire.Delivery) error {
 	return err
 }
 
-// fail closes a stream that failed.
+// fail closes a stream that failed with err, and records err if the job manager would refuse
+// another stream too.
 func (d *deliverer) fail(err error) {
 	d.hangUp()
 	switch wire.Code(err) {
 	case codes.Unavailable, codes.Canceled, codes.DeadlineExceeded, codes.Unknown, codes.Internal:
 	default:
-		d.refused = err // the job manager has answered, and would do so again
+		d.refused = err // the job manager has refused the stream, and would refuse another one
 	}
 }
 
-// tellLost reports that rows or text were lost, if they are wanted, and returns the error.
+// tellLost returns the error that rows or text were lost. Unless they were to be dropped, it
+// also sends the error to broken.
 func (d *deliverer) tellLost(ctx context.Context, err error) error {
 	if d.discarded() {
 		return fmt.Errorf(undelivered+"%w", err)
@@ -241,18 +248,19 @@ func (d *deliverer) tellLost(ctx context.Context, err error) error {
 	err = d.lost(ctx, err)
 	select {
 	case d.broken <- err:
-	default: // it is known already
+	default: // broken has an error already
 	}
 	return err
 }
 
-// backPatience bounds the wait for a broken connection to be back. After that time, a job
-// manager takes a task manager for lost.
+// backPatience bounds the wait for a broken connection to work again. The job manager considers
+// a task manager lost after the same time.
 const backPatience = 2 * time.Second
 
 const undelivered = "rows or text for the client could not be brought to the job manager: "
 
-// lost says why rows or text were lost and, where the connection broke, whether it is back.
+// lost returns an error that says why rows or text were lost. If the connection broke, lost
+// waits for it up to d.patience, and the error says whether it works again.
 func (d *deliverer) lost(ctx context.Context, err error) error {
 	if wire.Code(err) != codes.Unavailable {
 		return fmt.Errorf(undelivered+"%w", err)
@@ -264,7 +272,7 @@ func (d *deliverer) lost(ctx context.Context, err error) error {
 	defer again.Stop()
 	back := ""
 	for ctx.Err() == nil && !d.discarded() {
-		if _, err := d.client.Deliver(ctx); err == nil { // ended by cancel; nothing is sent on it
+		if _, err := d.client.Deliver(ctx); err == nil { // only tests the connection; cancel ends the stream
 			back = fmt.Sprintf("; it was back %.1fs later", time.Since(begun).Seconds())
 			break
 		}
@@ -289,8 +297,8 @@ func (d *deliverer) hangUp() {
 	d.stream, d.cancel, d.rows = nil, nil, false
 }
 
-// confirm sends the lines that wait, and asks the job manager to confirm everything. An error
-// says that rows were lost.
+// confirm sends the waiting log lines, closes the stream, and waits until the job manager has
+// confirmed everything on it. It returns an error only if rows or text were lost.
 func (d *deliverer) confirm(ctx context.Context) error {
 	if !d.stalled && d.out.waits() {
 		d.deliverLog(ctx)

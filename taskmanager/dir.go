@@ -16,11 +16,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// workDir is the directory of one task manager, which nobody else uses while it is
-// open:
+// workDir is the work directory of one task manager. No other task manager can use it while it
+// is open. It has the files:
 //
-//	lock          held by the task manager; has its process number
-//	id            its identity, for good
+//	lock          locked by the task manager; has its PID
+//	id            the task manager's identity, which never changes
 //	artifacts/    executables by hash
 //	workers/      a directory for each worker, removed with it
 type workDir struct {
@@ -29,8 +29,8 @@ type workDir struct {
 	lock *os.File
 }
 
-// openWorkDir opens the directory, and makes it if need be. It removes the workers' files that
-// a killed task manager left there.
+// openWorkDir opens the directory, and makes it if it does not exist. It removes the files of
+// workers that a killed task manager left there.
 func openWorkDir(path string, log hclog.Logger) (*workDir, error) {
 	fail := func(err error) error { return fmt.Errorf("work directory %s: %w", path, err) }
 	repaired := func(what string) { log.Warn("the work directory was repaired", "what", what) }
@@ -54,7 +54,7 @@ func openWorkDir(path string, log hclog.Logger) (*workDir, error) {
 	return d, nil
 }
 
-// close lets another task manager have the directory.
+// close releases the directory, so that another task manager can open it.
 func (d *workDir) close() error {
 	return errors.Join(os.Remove(d.workers()), d.lock.Close())
 }
@@ -62,7 +62,8 @@ func (d *workDir) close() error {
 func (d *workDir) workers() string   { return filepath.Join(d.path, "workers") }
 func (d *workDir) artifacts() string { return filepath.Join(d.path, "artifacts") }
 
-// lockDir takes the lock, which the system releases however the process ends.
+// lockDir takes the lock of the directory. The system releases the lock when the process ends,
+// even if it is killed.
 func lockDir(path string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -87,7 +88,8 @@ func lockDir(path string) (*os.File, error) {
 	return f, nil
 }
 
-// identity reads the task manager's identity, or makes one.
+// identity reads the task manager's identity from a file. If there is no such file, it makes an
+// identity and writes it.
 func identity(path string) (string, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -109,7 +111,7 @@ func identity(path string) (string, error) {
 	return id, nil
 }
 
-// forWorker makes a worker's directory.
+// forWorker makes a directory for a worker and returns its path.
 func (d *workDir) forWorker(ref wire.WorkerRef) (string, error) {
 	name := strings.Map(func(r rune) rune {
 		if r < 0x80 && (r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {

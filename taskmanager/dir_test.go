@@ -27,9 +27,9 @@ func TestWorkDir(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
 	}
-	require.Error(t, d.close(), "there are workers")
+	require.Error(t, d.close(), "the directory of a worker still exists")
 
-	// Files of the previous run are removed, and the identity stays.
+	// Files of workers of the previous run are removed, and the identity is the same.
 	d, err = openWorkDir(path, hclog.NewNullLogger())
 	require.NoError(t, err)
 	require.Equal(t, id, d.id)

@@ -7,8 +7,8 @@
 //		Dir:         "/var/lib/superstep",
 //	})
 //
-// Run registers and sends heartbeats; while the job manager is away, Run tries to reach it
-// again. Its parts are:
+// Run registers at the job manager and sends heartbeats. If the connection breaks, Run keeps
+// trying to reconnect. The files of the package are:
 //
 //	connect.go    the stream to the job manager, and the lease on it
 //	outbox.go     events for the job manager, sent in order and at least once
@@ -23,29 +23,31 @@
 //
 // # What workers may rely on
 //
-// A worker is a process of its own, in a process group of its own, in a directory of its own
-// that is removed with it. It inherits the variables of the environment that are harmless,
-// never a token. It has as many processors as slots, and a limit on its heap that follows from
-// its budget. Whatever it writes to standard output and error is read at once, so that output
-// never makes it wait. Rows that it collects wait for the job manager in its pipe.
+// Each worker is a separate process with its own process group and its own work directory,
+// which is removed when the worker has ended. It inherits only environment variables that are
+// known to hold no secrets, never a token. It uses as many processors as it has slots, and its
+// heap limit is computed from its memory budget. The task manager always reads its standard
+// output and error at once, so that writing output never makes a worker wait. Collected rows
+// wait in the worker's pipe until the job manager accepts them.
 //
 // # What the job manager may rely on
 //
-// The events of a worker arrive in order, and at least once: events that may have been lost
-// with a connection are sent again. Ended comes last. When Finished, Resolved, Committed or
-// Ended of a worker arrives, the job manager has confirmed all earlier deliveries; rows that
-// cannot be confirmed fail the worker, lines of its output do not. A worker whose process is
-// gone, was stopped, breaks the protocol, or does not start as a worker, ends with a failure
-// that says so.
+// The events of a worker arrive in order and at least once: events that may have been lost with
+// a connection are sent again. Ended is the last event. When Finished, Resolved, Committed or
+// Ended arrives, the job manager has confirmed all earlier deliveries of the worker. The worker
+// fails if rows or text cannot be confirmed; it does not fail if lines of its output cannot. If
+// a worker's process dies, is stopped, breaks the protocol, or does not behave as a worker
+// after its start, the failure in Ended says so.
 //
 // # When things go wrong
 //
-// Only processes that a worker started and that left its process group can outlive the worker.
-// No worker outlives the task manager: on Linux the kernel kills the workers when the thread
-// that started them is gone, and everywhere the end of its pipe tells a worker to end. Workers
-// also end when the lease lapses, some time after the last heartbeat that the job manager
-// acknowledged.
+// Of the processes that a worker started, only those that left its process group can outlive
+// the worker. No worker outlives the task manager. On Linux the kernel kills the workers when
+// the thread that started them ends, and on every system a worker ends at EOF on its pipe.
+// Workers are also killed when the lease lapses, a fixed time after the sending of the last
+// heartbeat that the job manager acknowledged.
 //
-// A wait for a sign of life counts only the time in which this process ran and could have
-// received it. So under any load, no worker is taken for dead while its frames wait to be read.
+// A timeout for frames or acknowledgements counts only time during which this process ran and
+// could have received them. So even under heavy load, no worker is considered dead while its
+// frames wait to be read.
 package taskmanager

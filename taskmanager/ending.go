@@ -7,23 +7,23 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Exit is how a process ended.
+// Exit describes how a process ended.
 type Exit struct {
-	Code   int    // -1 if it was a signal
-	Signal string // such as "killed", "" if none
-	// OutOfMemory says that the kernel is known to have killed it for lack of memory.
+	Code   int    // exit status; -1 if a signal ended the process
+	Signal string // name of the signal that ended the process, such as "killed"; "" if none did
+	// OutOfMemory is true if the kernel is known to have killed the process for lack of memory.
 	OutOfMemory bool
 }
 
-// ending describes a process that ended although nobody killed it.
+// ending describes the end of a worker's process that the task manager did not kill.
 type ending struct {
 	exit  Exit
-	in    state    // state in which it ended
+	in    state    // state of the worker when the process ended
 	crash []string // output of the Go runtime about the crash
 	own   bool     // the executable is the task manager's own
 }
 
-// failure says why the process ended, nil if it ended as it was told.
+// failure returns a failure that says why the process ended, or nil if it ended as it was told.
 func (e ending) failure() *wire.Failure {
 	if e.asTold() {
 		return nil
@@ -32,8 +32,8 @@ func (e ending) failure() *wire.Failure {
 	return &wire.Failure{Kind: kind, Message: message}
 }
 
-// asTold reports whether the worker ended in the way of one that was told to end, or that had
-// reported why it must end.
+// asTold reports whether the process ended normally after it was told to end or had reported
+// why it must end.
 func (e ending) asTold() bool {
 	return (e.in == leaving || e.in == finishingCommit || e.in == cancelling) && e.exit.Signal == "" && e.exit.Code <= 1
 }
@@ -60,10 +60,11 @@ func (e ending) cause() (wire.FailureKind, string) {
 	return wire.UserFailure, fmt.Sprintf("user code ended the process (os.Exit) with code %d", e.exit.Code)
 }
 
-// notOurs explains an executable that does not act as a worker.
+// notOurs says why an executable may not behave as a worker.
 const notOurs = "it is no Superstep program, or its main does not call engine.Main or engine.WorkerMain before anything else"
 
-// faults reports whether a signal is caused by the program itself.
+// faults reports whether a signal of this name is caused by a fault of the program that
+// receives it.
 func faults(signal string) bool {
 	switch signal {
 	case "segmentation fault", "bus error", "aborted", "abort trap", "illegal instruction", "floating point exception", "trace/breakpoint trap", "bad system call":
@@ -72,11 +73,11 @@ func faults(signal string) bool {
 	return false
 }
 
-// maxFrames bounds the lines of a stack in a message.
+// maxFrames bounds the lines of a panic's text and stack in a message.
 const maxFrames = 14
 
-// firstFrames returns a panic's text with the stack of the goroutine that panicked, as
-// far as it helps.
+// firstFrames returns the text of a panic and the stack of the goroutine that panicked, up to
+// maxFrames lines.
 func firstFrames(crash []string) string {
 	lines, inStack := 0, false
 	for _, line := range crash {

@@ -8,25 +8,28 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// inherited are the variables that a worker inherits from its task manager. Other variables may
-// be secrets that jobs must not see.
+// inherited has the names of the variables that a worker inherits from its task manager. Other
+// variables may hold secrets that jobs must not see.
 var inherited = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG", "LANGUAGE",
 	"SSL_CERT_FILE", "SSL_CERT_DIR", "GODEBUG", "GOTRACEBACK", "GOCOVERDIR", "GORACE",
 	"NO_COLOR",
 }
 
-// inheritedPrefix begins the names of locales.
+// inheritedPrefix is the prefix of the names of locale variables, which a worker also inherits.
 const inheritedPrefix = "LC_"
 
-// ownPrefix begins the names of Superstep's own variables, tokens among them.
+// ownPrefix is the prefix of the names of Superstep's own variables. Some of these variables
+// hold tokens.
 const ownPrefix = "SUPERSTEP_"
 
-// heapMargin is the memory that a process needs besides the budget of its runs, for its own
-// objects, rows in flight and stacks. A local run adds the same to its budget.
+// heapMargin is the memory in bytes that a process needs in addition to the budget of its runs,
+// for its own objects, rows in flight and stacks. A local run adds the same amount to its
+// budget.
 const heapMargin = 64 << 20
 
-// workerEnviron returns the environment of a worker.
+// workerEnviron returns the environment of a worker with the given slots and memory budget. The
+// variables come from environ; pass has names that are inherited besides the default ones.
 func workerEnviron(environ, pass []string, slots int, memory int64) []string {
 	env := []string{
 		wire.WorkerEnv + "=" + strconv.Itoa(wire.Version),

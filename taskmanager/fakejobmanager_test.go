@@ -25,12 +25,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// enough is the time that a test waits for something that must happen. It is far longer than
-// needed.
+// enough is how long a test waits for an event that must happen. It is far longer than any
+// event needs.
 const enough = 4 * time.Minute
 
-// fakeJobManager is a job manager for tests. It records what it receives and sends what the test tells it
-// to.
+// fakeJobManager is a job manager for tests. It records the messages that it receives, and
+// sends messages when the test calls its methods.
 type fakeJobManager struct {
 	wire.JobManager // only the methods that task managers call are implemented
 
@@ -44,18 +44,18 @@ type fakeJobManager struct {
 	changed     chan struct{} // closed and replaced at every change
 	cluster     string
 	refuse      *wire.Refused
-	withoutAcks bool // acknowledges nothing
+	withoutAcks bool // if true, it acknowledges nothing
 	stream      grpcStream
 	registers   []wire.Register
 	heard       []heard // in the order of arrival, over all streams
 	beats       int
-	ailing      string // as the last heartbeat says
+	ailing      string // Ailing of the last heartbeat
 	left        *wire.Leave
 	artifacts   map[string][]byte
 	chunk       int
 	fetches     int
-	fetchGate   chan struct{} // if set, fetches wait for it
-	readGate    chan struct{} // if set, deliveries wait for it
+	fetchGate   chan struct{} // if not nil, fetches wait until it is closed
+	readGate    chan struct{} // if not nil, deliveries wait until it is closed
 	held        int           // number of deliveries that wait at readGate
 }
 
@@ -79,7 +79,7 @@ func newFakeJobManager(t *testing.T) *fakeJobManager {
 	return b
 }
 
-// start serves on a new listener.
+// start serves on a new in-memory listener.
 func (b *fakeJobManager) start(opts ...grpc.ServerOption) {
 	l := bufconn.Listen(256 << 10)
 	b.mu.Lock()
@@ -121,7 +121,8 @@ func (b *fakeJobManager) change(f func()) {
 	b.changed = make(chan struct{})
 }
 
-// await waits until f returns true. It holds the lock while it calls f.
+// await waits until f returns true, and fails the test with what after a time limit. It holds
+// the lock while it calls f.
 func (b *fakeJobManager) await(t *testing.T, what string, f func() bool) {
 	t.Helper()
 	late := time.After(enough)
@@ -140,8 +141,8 @@ func (b *fakeJobManager) await(t *testing.T, what string, f func() bool) {
 	}
 }
 
-// awaitHeartbeats waits for n heartbeats. By then all messages sent before the first of them have
-// arrived.
+// awaitHeartbeats waits for n more heartbeats. When it returns, all messages that were sent
+// before the first of these heartbeats have arrived.
 func (b *fakeJobManager) awaitHeartbeats(t *testing.T, n int) {
 	t.Helper()
 	b.mu.Lock()
@@ -265,7 +266,7 @@ func (b *fakeJobManager) say(t *testing.T, m *wire.ToTaskManager) {
 	require.NoError(t, b.stream.Send(m))
 }
 
-// keep stores an artifact and returns its hash.
+// keep stores an artifact that can then be fetched, and returns its hash.
 func (b *fakeJobManager) keep(data []byte) string {
 	sum := sha256.Sum256(data)
 	hash := hex.EncodeToString(sum[:])
@@ -273,7 +274,7 @@ func (b *fakeJobManager) keep(data []byte) string {
 	return hash
 }
 
-// ref is the worker of the tests.
+// ref identifies the worker that the tests deploy.
 var ref = wire.WorkerRef{Job: "a-job", Attempt: 1}
 
 // self returns the test binary.
@@ -306,7 +307,8 @@ func (b *fakeJobManager) command(t *testing.T, c wire.WorkerCommand) {
 	b.say(t, &wire.ToTaskManager{Worker: &c})
 }
 
-// event waits for the first event of the worker for which f returns true.
+// event waits for the first event of the worker for which f returns true, and returns the
+// event.
 func (b *fakeJobManager) event(t *testing.T, what string, f func(*wire.WorkerEvent) bool) (found *wire.WorkerEvent) {
 	t.Helper()
 	b.await(t, what, func() bool {
@@ -326,7 +328,7 @@ func (b *fakeJobManager) ready(t *testing.T) {
 	b.event(t, "ready", func(e *wire.WorkerEvent) bool { return e.Ready != nil })
 }
 
-// begin deploys a worker, and starts it once it is ready.
+// begin deploys a worker that runs a script, and sends Start once it is ready.
 func (b *fakeJobManager) begin(t *testing.T, script string) {
 	t.Helper()
 	b.deploy(t, script)
@@ -335,7 +337,7 @@ func (b *fakeJobManager) begin(t *testing.T, script string) {
 }
 
 // ended waits for the event Ended of the worker and returns its failure. It checks that there
-// is only one and that nothing follows it.
+// is only one Ended and that no event follows it.
 func (b *fakeJobManager) ended(t *testing.T) *wire.Failure {
 	t.Helper()
 	e := b.event(t, "ended", func(e *wire.WorkerEvent) bool { return e.Ended != nil })
@@ -348,7 +350,7 @@ func (b *fakeJobManager) ended(t *testing.T) *wire.Failure {
 	return e.Ended.Failure
 }
 
-// text returns what the worker wrote to its output.
+// text returns the log lines that the worker's output has delivered.
 func (b *fakeJobManager) text() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -361,7 +363,7 @@ func (b *fakeJobManager) text() string {
 	return string(all)
 }
 
-// site is a task manager that is tested.
+// site is a task manager under test, with its fake job manager.
 type site struct {
 	*fakeJobManager
 	dir    string
@@ -369,8 +371,8 @@ type site struct {
 	over   chan error
 }
 
-// manage runs a task manager, which the test may end early. It waits until the task manager is
-// registered.
+// manage runs a task manager until the test ends or calls cancel. It waits until the task
+// manager is registered.
 func manage(t *testing.T, b *fakeJobManager, adapt func(*Config)) *site {
 	t.Helper()
 	c := Config{
@@ -397,7 +399,7 @@ func manage(t *testing.T, b *fakeJobManager, adapt func(*Config)) *site {
 		entries, err := os.ReadDir(c.Dir + "/workers")
 		require.ErrorIs(t, err, os.ErrNotExist, "left behind: %v", entries)
 	})
-	if b.refuse == nil { // refuse, if used, has been set before
+	if b.refuse == nil { // a test that uses refuse has set it before
 		b.await(t, "registration", func() bool { return b.stream != nil && b.beats > 0 })
 	}
 	return r
@@ -411,7 +413,7 @@ func (w testWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// launched runs a task manager with a separate job manager.
+// launched runs a task manager with a fake job manager of its own, in a parallel test.
 func launched(t *testing.T) *site {
 	t.Helper()
 	t.Parallel()

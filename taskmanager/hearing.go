@@ -10,24 +10,25 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// The commands for a worker, and the frames from it.
+// This file processes the commands for a worker and the frames from it.
 
 // frame is one frame of a worker.
 type frame struct {
 	*wire.FromWorker
-	err error // of the reader; then this is the last frame
+	err error // error of reading; if not nil, this is the last frame
 }
 
-// heldFrame is a frame that cannot be passed on at once. The next frame is read when it is
-// gone; this makes a worker wait for a slow job manager.
+// heldFrame is a frame that cannot be passed on at once. The next frame is read only after it
+// was passed on, so a slow job manager makes the worker wait. Either piece or event is not nil.
 type heldFrame struct {
-	piece  *wire.Delivery    // for the deliverer, or:
+	piece  *wire.Delivery    // to be passed to the deliverer
 	event  *wire.WorkerEvent // to be reported when all pieces before it are confirmed
 	answer chan error        // the deliverer's answer to the flush
 	asked  bool
 }
 
-// heldWait is what a held frame waits for: only the channels in use are not nil.
+// heldWait has the channel operations for which a held frame waits. Channels that are not used
+// are nil.
 type heldWait struct {
 	bulk     chan<- *wire.Delivery
 	piece    *wire.Delivery
@@ -36,7 +37,7 @@ type heldWait struct {
 	answered <-chan error
 }
 
-// next returns what a held frame waits for.
+// next returns the channel operation for which the held frame waits.
 func (h *heldFrame) next(d *deliverer) heldWait {
 	switch {
 	case h == nil:
@@ -49,14 +50,15 @@ func (h *heldFrame) next(d *deliverer) heldWait {
 	return heldWait{flushes: d.flushes, answer: h.answer}
 }
 
-// releaseHeld gives up the held frame. While there was one, the worker may have had to wait, so
-// the time does not count as silence.
+// releaseHeld forgets the held frame. The worker may have had to wait while its frame was held,
+// so that time does not count as silence.
 func (w *worker) releaseHeld() {
 	w.held = nil
 	w.sinceFrame = 0
 }
 
-// confirmed reports the held event, now that the job manager has everything before it.
+// confirmed reports the held event after the deliverer answered its flush. If err is not nil,
+// rows or text before the event were lost, and the worker is killed.
 func (w *worker) confirmed(err error) {
 	event := w.held.event
 	w.releaseHeld()
@@ -91,13 +93,13 @@ func (w *worker) execute(o order) {
 	}
 }
 
-// hear processes a frame.
+// hear processes a frame, or an error of reading frames.
 func (w *worker) hear(f frame) {
 	w.sinceFrame = 0
 	if f.err != nil {
 		w.read = true
-		// The end of the pipe, even within a frame, only means that the process ends, which
-		// will be noticed; if the process goes on, it is silent from now on.
+		// EOF, even within a frame, only means that the process ends, which is noticed
+		// elsewhere. If the process continues, it counts as silent from now on.
 		if f.err != io.EOF && !errors.Is(f.err, io.ErrUnexpectedEOF) && !errors.Is(f.err, os.ErrDeadlineExceeded) && !errors.Is(f.err, os.ErrClosed) {
 			w.step(saidGarbage, w.garbage("%v", f.err))
 		}
@@ -106,7 +108,7 @@ func (w *worker) hear(f frame) {
 	w.step(w.understand(f.FromWorker))
 }
 
-// garbage returns the payload of a breach of the protocol.
+// garbage returns the payload of the trigger saidGarbage.
 func (w *worker) garbage(format string, args ...any) payload {
 	return payload{failure: &wire.Failure{
 		Kind:    wire.MisuseFailure,
@@ -114,7 +116,7 @@ func (w *worker) garbage(format string, args ...any) payload {
 	}}
 }
 
-// understand returns the trigger that a frame stands for, and its payload.
+// understand returns the trigger that a frame causes, and the payload of the trigger.
 func (w *worker) understand(f *wire.FromWorker) (trigger, payload) {
 	event := wire.WorkerEvent{WorkerRef: w.ref}
 	var meanings []trigger
@@ -149,7 +151,8 @@ func (w *worker) understand(f *wire.FromWorker) (trigger, payload) {
 	return meanings[0], p
 }
 
-// report passes a frame on to the job manager.
+// report sends an event of the worker to the job manager, after everything that it must not
+// overtake.
 func (w *worker) report(e *wire.WorkerEvent) {
 	switch {
 	case e.Progress != nil:
@@ -170,7 +173,7 @@ func (w *worker) report(e *wire.WorkerEvent) {
 	}
 }
 
-// tellProgress reports the last progress, if it waits.
+// tellProgress reports the last progress if it was not reported yet.
 func (w *worker) tellProgress() {
 	if w.progress == nil {
 		return
@@ -179,7 +182,7 @@ func (w *worker) tellProgress() {
 	w.progress, w.progressTold = nil, time.Now()
 }
 
-// tell appends an event to the outbox.
+// tell appends an event to the outbox, after any progress that waits.
 func (w *worker) tell(e wire.WorkerEvent) {
 	w.tellProgress()
 	w.outbox.put(e)

@@ -11,14 +11,16 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// pipes are the task manager's ends of a worker's pipes; nil before there are any.
+// pipes has the task manager's ends of a worker's pipes. They are nil until the process is
+// launched.
 type pipes struct {
-	to    *os.File // its file descriptor 3
-	from  *os.File // its file descriptor 4
-	words *os.File // its standard output and error
+	to    *os.File // to the worker's file descriptor 3
+	from  *os.File // from the worker's file descriptor 4
+	words *os.File // from the worker's standard output and error
 }
 
-// makePipes makes the task manager's ends and the worker's ends.
+// makePipes makes the pipes of a worker. It returns the task manager's ends and the worker's
+// ends.
 func makePipes() (ours pipes, its Launch, err error) {
 	pipe := func(r, w **os.File) {
 		if err == nil {
@@ -35,34 +37,35 @@ func makePipes() (ours pipes, its Launch, err error) {
 	return ours, its, err
 }
 
-// close closes the worker's ends; the process has its own of them.
+// close closes this process's copies of the worker's ends; the worker's process has its own
+// copies.
 func (l Launch) close() { closeAll(l.Reads, l.Writes, l.Output) }
 
-// close closes our ends, which ends the goroutines that read and write.
+// close closes the task manager's ends. This ends the goroutines that read and write.
 func (p pipes) close() { closeAll(p.to, p.from, p.words) }
 
 func closeAll(files ...*os.File) {
 	for _, f := range files {
 		if f != nil {
-			f.Close() // of a pipe; there is nothing that could be lost
+			f.Close() // a pipe has no buffered data that could be lost, so the error does not matter
 		}
 	}
 }
 
-// boundDrain bounds the time to read the output of a process that is gone.
+// boundDrain bounds the time for reading the rest of the output of a process that has ended.
 func (p pipes) boundDrain() { setDeadline(p.words, time.Now().Add(drainTime)) }
 
-// stopReading ends the reading of frames of a process that is gone.
+// stopReading ends the reading of frames of a process that has ended.
 func (p pipes) stopReading() { setDeadline(p.from, time.Now()) }
 
 func setDeadline(f *os.File, at time.Time) {
 	if f != nil {
-		_ = f.SetReadDeadline(at) // of a pipe it cannot fail
+		_ = f.SetReadDeadline(at) // cannot fail for a pipe
 	}
 }
 
-// settle waits a moment for output that the process wrote before its last frame on the other
-// pipe.
+// settle waits, for a bounded time, until the output was read that the process wrote before its
+// last frame.
 func (p pipes) settle() {
 	for range 50 {
 		if !readable(p.words) {
@@ -72,7 +75,7 @@ func (p pipes) settle() {
 	}
 }
 
-// fetch begins to get the executable.
+// fetch starts to acquire the executable of the worker. The result is sent to w.got.
 func (w *worker) fetch() {
 	if w.runsOwn() {
 		w.got <- gotArtifact{path: w.own.Path, release: func() {}, err: w.own.Check()}
@@ -89,7 +92,7 @@ func (w *worker) fetch() {
 // runsOwn reports whether the worker's executable is the task manager's own.
 func (w *worker) runsOwn() bool { return w.deployment.Spec.Artifact == w.own.Hash }
 
-// haveArtifact goes on once the executable is there or could not be fetched.
+// haveArtifact processes the result of acquiring the executable.
 func (w *worker) haveArtifact(g gotArtifact) {
 	if g.err != nil {
 		w.step(unstarted, payload{failure: &wire.Failure{Kind: wire.ClusterFailure, Message: g.err.Error()}})
@@ -99,7 +102,7 @@ func (w *worker) haveArtifact(g gotArtifact) {
 	w.step(fetched, payload{path: g.path})
 }
 
-// launch starts the process and the goroutines for its pipes, and sends its deployment.
+// launch starts the process and the goroutines for its pipes, and sends it its deployment.
 func (w *worker) launch(executable string) {
 	if f := w.start(executable); f != nil {
 		w.step(unstarted, payload{failure: f})
@@ -126,7 +129,7 @@ func (w *worker) launch(executable string) {
 	w.outgo <- &wire.ToWorker{Deployment: &d}
 }
 
-// start starts the process, in a directory of its own.
+// start starts the process in a new directory. It returns a failure if that is not possible.
 func (w *worker) start(executable string) *wire.Failure {
 	ours := func(what string, err error) *wire.Failure {
 		return &wire.Failure{Kind: wire.ClusterFailure, Message: fmt.Sprintf("%s: %v", what, err)}
@@ -165,18 +168,18 @@ func (w *worker) start(executable string) *wire.Failure {
 	return nil
 }
 
-// runsHere reports whether an executable is for this machine.
+// runsHere reports whether the executable of spec is for the platform of this machine.
 func runsHere(spec wire.JobSpec) bool {
 	return spec.Platform == wire.Platform{} || spec.Platform == wire.Platform{OS: runtime.GOOS, Arch: runtime.GOARCH}
 }
 
-// unusable reports whether the failure to start a file is the fault of the file itself, which
-// exists and was checked.
+// unusable reports whether err, from starting an executable that exists and was checked, means
+// that the file itself cannot be run.
 func unusable(err error) bool {
 	return errors.Is(err, syscall.ENOEXEC) || errors.Is(err, os.ErrPermission) || errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.EINVAL)
 }
 
-// cause removes the path of the executable from an error, as the path means nothing to users.
+// cause returns err without the path of the executable, because the path is of no use to users.
 func cause(err error) error {
 	var path *os.PathError
 	if errors.As(err, &path) {
@@ -185,7 +188,7 @@ func cause(err error) error {
 	return err
 }
 
-// listen passes on the worker's frames until they end.
+// listen reads the worker's frames and sends them to w.frames until EOF or an error.
 func (w *worker) listen(from *os.File) {
 	frames := wire.NewReader[wire.FromWorker](from)
 	for {
@@ -201,8 +204,8 @@ func (w *worker) listen(from *os.File) {
 	}
 }
 
-// writeOrders sends messages to the worker. A worker that does not read holds up only this goroutine;
-// that a worker is gone is noticed elsewhere.
+// writeOrders sends messages to the worker. A worker that does not read blocks only this
+// goroutine. If the worker's process has ended, that is noticed elsewhere.
 func (w *worker) writeOrders(to *os.File) {
 	frames := wire.NewWriter[wire.ToWorker](to)
 	for m := range w.outgo {

@@ -10,45 +10,45 @@ import (
 	"time"
 )
 
-// Launch says what process to start. The files are the worker's ends of its pipes; the
+// Launch describes a process to start. Its files are the worker's ends of the pipes; the
 // launcher does not close them.
 type Launch struct {
 	Executable string
-	Name       string   // name under which it runs
-	Dir        string   // directory in which it runs
-	Env        []string // its whole environment
-	Reads      *os.File // its file descriptor 3
-	Writes     *os.File // its file descriptor 4
-	Output     *os.File // its standard output and error
+	Name       string   // argv[0] of the process
+	Dir        string   // working directory of the process
+	Env        []string // the whole environment of the process
+	Reads      *os.File // file descriptor 3 of the process
+	Writes     *os.File // file descriptor 4 of the process
+	Output     *os.File // standard output and error of the process
 }
 
 // Launcher starts worker processes.
 type Launcher interface {
-	// Launch starts a process, or says why it does not start.
+	// Launch starts a process, or returns why it could not be started.
 	Launch(l Launch) (Process, error)
 }
 
 // Process is a worker process that was started.
 type Process interface {
 	PID() int
-	// Stopped reports whether the process does not run until it is told to go on. It is false
-	// where this cannot be known.
+	// Stopped reports whether the process is stopped, as by SIGSTOP. It returns false on
+	// systems where this cannot be determined.
 	Stopped() bool
-	// Kill ends the process and its process group at once. It may be called at any time, by
+	// Kill kills the process and its process group (SIGKILL). It may be called at any time, by
 	// several goroutines.
 	Kill() error
-	// Wait waits until the process has ended, and ends the rest of its process group. It is
+	// Wait waits until the process has ended, and kills the rest of its process group. It is
 	// called once.
 	Wait() (Exit, error)
 }
 
-// ErrClosed is returned by a launcher that was closed.
+// ErrClosed is returned by the methods of a launcher that was closed.
 var ErrClosed = errors.New("the launcher of worker processes is closed")
 
 // launcher starts processes of the operating system from one thread, which lives as long as the
 // launcher. On Linux the kernel kills a worker when the thread that started it ends, so no
-// worker is left however the task manager ends. Elsewhere, and for a worker that has changed
-// its user, the end of its pipe tells it to end.
+// worker outlives the task manager, even if the task manager is killed. On other systems, and
+// if a worker has changed its user, the worker only ends by itself at EOF on its pipe.
 type launcher struct {
 	requests chan request
 	closing  chan struct{}
@@ -61,8 +61,8 @@ type request struct {
 	answer chan error
 }
 
-// newLauncher returns a launcher. Close ends its thread, and with it, on Linux, all
-// workers that are left.
+// newLauncher returns a launcher. Close ends the launcher's thread; on Linux this kills all
+// workers that still run.
 func newLauncher() *launcher {
 	l := &launcher{requests: make(chan request), closing: make(chan struct{}), ended: make(chan struct{})}
 	go l.run()
@@ -71,13 +71,13 @@ func newLauncher() *launcher {
 
 func (l *launcher) run() {
 	defer close(l.ended)
-	runtime.LockOSThread() // and never unlock: the thread must end with this goroutine
+	runtime.LockOSThread() // never unlocked, so that the thread ends with this goroutine
 	if !onMainThread() {
 		l.serve()
 		return
 	}
-	// The first thread of a process ends only with the process. While this goroutine holds it,
-	// another goroutine gets another thread.
+	// This goroutine is locked to the first thread of the process, which ends only with the
+	// process. So another goroutine serves, and is locked to another thread.
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -88,7 +88,7 @@ func (l *launcher) run() {
 	runtime.UnlockOSThread()
 }
 
-// serve starts processes until the launcher is closed.
+// serve starts the requested processes until the launcher is closed.
 func (l *launcher) serve() {
 	for {
 		select {
@@ -106,8 +106,8 @@ func (l *launcher) Close() {
 	<-l.ended
 }
 
-// Retries for an executable that is open for writing in a process that was forked but has not
-// started its program yet.
+// Number of retries and wait between them if an executable is open for writing. A process that
+// was forked while the file was written has it open until it executes its own program.
 const (
 	busyTries = 100
 	busyWait  = 10 * time.Millisecond
@@ -115,7 +115,7 @@ const (
 
 func start(cmd *exec.Cmd) error {
 	for try := 1; ; try++ {
-		attempt := *cmd // a Cmd cannot be started twice
+		attempt := *cmd // a copy, because a Cmd cannot be started twice
 		err := attempt.Start()
 		if err == nil || !busy(err) || try == busyTries {
 			*cmd = attempt
@@ -150,13 +150,13 @@ func (l *launcher) Launch(spec Launch) (Process, error) {
 	return &process{cmd: cmd, kills: kills}, nil
 }
 
-// process is a process of the operating system that leads a group.
+// process is a process of the operating system that leads a process group.
 type process struct {
 	cmd   *exec.Cmd
-	kills int64 // the control group's kills for lack of memory before it started
+	kills int64 // the number of out-of-memory kills in the control group before the process started
 
 	mu     sync.Mutex
-	reaped bool // its number may belong to another process by now
+	reaped bool // the process was reaped, so its PID may belong to another process by now
 }
 
 // PID implements Process.
@@ -181,7 +181,7 @@ func (p *process) Kill() error {
 
 // Wait implements Process.
 func (p *process) Wait() (Exit, error) {
-	awaitEnd(p.PID()) // where supported, so that the group still belongs to this process
+	awaitEnd(p.PID()) // where supported, without reaping, so that PID and group still belong to this process
 	var left error
 	if runtime.GOOS == "linux" {
 		left = p.Kill()
@@ -191,7 +191,7 @@ func (p *process) Wait() (Exit, error) {
 	p.reaped = true
 	p.mu.Unlock()
 	if runtime.GOOS != "linux" {
-		left = killGroup(p.PID()) // a group with members keeps its number
+		left = killGroup(p.PID()) // the id of a group that has members is not used again
 	}
 	state := p.cmd.ProcessState
 	if state == nil {

@@ -39,7 +39,7 @@ func launchScript(t *testing.T, l *launcher, path string) (Process, error) {
 	return l.Launch(its)
 }
 
-// wait waits for a process to end, up to a limit.
+// wait waits until a process has ended, up to a time limit, and returns how it ended.
 func wait(t *testing.T, p Process) Exit {
 	t.Helper()
 	over := make(chan struct{})
@@ -90,8 +90,8 @@ func TestLauncher(t *testing.T) {
 	all.Wait()
 }
 
-// TestBusyExecutable starts an executable that is open for writing. This may happen for a
-// moment if another process is forked while the file is being written.
+// TestBusyExecutable starts an executable that is open for writing for a moment. This happens
+// in production if another process is forked while the file is being written.
 func TestBusyExecutable(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return // on other systems this is no error
@@ -106,8 +106,8 @@ func TestBusyExecutable(t *testing.T) {
 	require.Equal(t, Exit{}, wait(t, p))
 }
 
-// TestClosedLauncher closes a launcher whose process is still running. On Linux the kernel ends
-// the process.
+// TestClosedLauncher closes a launcher whose process is still running. On Linux the process
+// must be killed.
 func TestClosedLauncher(t *testing.T) {
 	for range 10 { // so that different threads are tried
 		testClosedLauncher(t)
@@ -131,7 +131,7 @@ func testClosedLauncher(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 }
 
-// broken is a launcher whose machine cannot start another process.
+// broken is a Launcher that fails to start any process, with err.
 type broken struct{ err error }
 
 func (b broken) Launch(Launch) (Process, error) { return nil, b.err }

@@ -2,8 +2,9 @@ package taskmanager
 
 import "fmt"
 
-// The life of a worker as its task manager sees it, as a table: in each state, a trigger leads
-// to a next state and an action. worker.go reports the triggers and carries out the actions.
+// This file has the states of a worker in its task manager, as a transition table. For each
+// state and trigger the table has the next state and an action. worker.go reports the triggers
+// and carries out the actions.
 //
 //	fetching ──fetched──► starting ──first frame──► building ──Ready──► idle
 //	                                                                  │      │
@@ -18,12 +19,12 @@ import "fmt"
 //	starting … cancelling ──Exit, Failed, Resolved──► leaving
 //	committing ──Exit──► finishingCommit ──Committed──► leaving
 //	starting … leaving ──Kill, silence, misuse, the task manager stops──► killed
-//	starting … killed ──the process is gone──► gone
+//	starting … killed ──the process has ended──► gone
 //	fetching ──no artifact──► gone;   fetching ──Cancel, Exit, Kill, stop──► killed
 //
-// Each state has a time limit: a worker that sends nothing after its start, that does not end
-// after it was told to, or that is silent, is killed. gone is for good, and Ended is reported
-// on the way there and nowhere else.
+// A worker is killed if it sends nothing after its start, if it does not end after it was told
+// to, or if it is silent for too long. gone is the final state. Ended is reported by the
+// transitions to gone and by no others.
 
 // state is the state of a worker.
 type state uint8
@@ -31,25 +32,25 @@ type state uint8
 const (
 	fetching        state = iota // the artifact is being fetched
 	starting                     // the process runs, and has sent no frame yet
-	building                     // it has sent a frame, so it is a worker; it builds its job
-	idle                         // it listens, and waits for a command
+	building                     // it has sent a frame, so it acts as a worker, and builds its job
+	idle                         // it listens for data connections, and waits for a command
 	preparing                    // it begins the sinks
 	prepared                     // it has begun them, and waits to start
 	running                      // it runs its subtasks
 	done                         // its subtasks have succeeded
 	committing                   // it makes the results visible
-	committed                    // they are visible
-	cancelling                   // it was told to stop
-	finishingCommit              // it was told to end while it committed, and finishes that first
-	leaving                      // it is about to end by itself
-	killed                       // it was killed, or its fetch given up; not gone yet
-	gone                         // for good
+	committed                    // the results are visible
+	cancelling                   // it was told to cancel its subtasks and end
+	finishingCommit              // it was told to end while it committed, and finishes the commit first
+	leaving                      // it is about to end without another command
+	killed                       // it was killed, or its fetch given up; it has not ended yet
+	gone                         // final: its process, files and goroutines are gone
 	states          = iota
 )
 
 var stateNames = [states]string{"fetching", "starting", "building", "idle", "preparing", "prepared", "running", "done", "committing", "committed", "cancelling", "concluding", "leaving", "killed", "gone"}
 
-// String returns the state in lower case.
+// String returns the name of the state.
 func (s state) String() string {
 	if int(s) >= len(stateNames) {
 		return fmt.Sprintf("state(%d)", uint8(s))
@@ -57,28 +58,28 @@ func (s state) String() string {
 	return stateNames[s]
 }
 
-// trigger is what happens to a worker.
+// trigger is an event in the life of a worker that may change its state.
 type trigger uint8
 
 const (
-	// About the artifact and the process.
+	// Triggers from the artifact and the process.
 	fetched   trigger = iota // the artifact is there
-	unstarted                // no artifact or no process, so that nothing runs
-	exited                   // the process is gone, and all its frames were read
+	unstarted                // the artifact could not be fetched or the process not started
+	exited                   // the process has ended, and all its frames were read
 
-	// Frames of the worker.
+	// Triggers from frames of the worker.
 	saidBeat
 	saidReady
 	saidResolved
 	saidPrepared
 	saidProgress
-	saidBulk // Collected, Output
+	saidBulk // a frame Collected or Output
 	saidFinished
 	saidCommitted
 	saidFailed
-	saidGarbage // not a frame, or not one of this worker's mode
+	saidGarbage // no valid frame, or a frame that does not belong to this worker's mode
 
-	// Commands of the job manager.
+	// Triggers from commands of the job manager.
 	toldPrepare
 	toldStart
 	toldCommit
@@ -86,18 +87,18 @@ const (
 	toldExit
 	toldKill
 
-	// Found by the task manager.
+	// Triggers that the task manager itself detects.
 	ranOut        // the time limit of the state has passed
 	silentTooLong // no frame for too long
-	undeliverable // its rows or text cannot be delivered to the job manager
-	stopped       // the task manager stops, or its lease lapsed
+	undeliverable // rows or text of the worker cannot be delivered to the job manager
+	stopped       // the task manager stops, or the lease has lapsed
 
 	triggers = iota
 )
 
 var triggerNames = [triggers]string{"fetched", "unstarted", "exited", "beat", "ready", "resolved", "prepared", "progress", "bulk", "finished", "committed", "failed", "garbage", "prepare", "start", "commit", "cancel", "exit", "kill", "ran out", "silent", "undeliverable", "stopped"}
 
-// String returns the trigger in a word or two.
+// String returns a short description of the trigger.
 func (h trigger) String() string {
 	if int(h) >= len(triggerNames) {
 		return fmt.Sprintf("trigger(%d)", uint8(h))
@@ -105,7 +106,7 @@ func (h trigger) String() string {
 	return triggerNames[h]
 }
 
-// action is what is done upon a trigger.
+// action is what the task manager does upon a trigger.
 type action uint8
 
 const (
@@ -114,16 +115,16 @@ const (
 	relay          // pass the command on to the worker
 	report         // pass the frame on to the job manager
 	deliver        // send the rows or text to the job manager
-	drop           // relay, and drop what is being delivered: it is not wanted any more
-	giveUp         // the fetch
-	kill           // the process, for the reason the shell knows
+	drop           // relay, and drop the rows and text: nobody wants them any more
+	giveUp         // give up the fetch
+	kill           // kill the process; function reason in worker.go returns why
 	end            // report that the worker has ended
 	actions = iota
 )
 
 var actionNames = [actions]string{"-", "launch", "relay", "report", "deliver", "relay+drop", "give up", "kill", "end"}
 
-// String returns the action in a word or two.
+// String returns a short description of the action.
 func (a action) String() string {
 	if int(a) >= len(actionNames) {
 		return fmt.Sprintf("action(%d)", uint8(a))
@@ -137,9 +138,10 @@ type move struct {
 	do action
 }
 
-// lifeTable returns the transition table. A trigger that is not in a state's row changes
-// nothing: a late or repeated command, or a frame that crossed with a command. Commands are
-// repeated when the job manager sends them again on a new connection.
+// lifeTable returns the transition table. A trigger for which a state has no entry changes
+// nothing. Such triggers are late or repeated commands, and frames that the worker sent before
+// it received a command. Commands are repeated when the job manager sends them again on a new
+// connection.
 func lifeTable() (t [states][triggers]move) {
 	for s := range t {
 		for h := range t[s] {
@@ -158,7 +160,7 @@ func lifeTable() (t [states][triggers]move) {
 	}
 	silent := []state{starting, building}
 	working := []state{idle, preparing, prepared, running, done, committing, committed}
-	active := append(append([]state{}, silent...), working...) // a process that runs and was not told to end
+	active := append(append([]state{}, silent...), working...) // the process runs and was not told to end
 	alive := append(append([]state{}, active...), cancelling)
 
 	set(fetched, launch, starting, fetching)
@@ -168,7 +170,7 @@ func lifeTable() (t [states][triggers]move) {
 
 	set(exited, end, gone, append(ending, killed)...)
 
-	// Frames. One that the state does not expect is a breach of the protocol.
+	// Frames. A frame that is not expected in the state is a breach of the protocol.
 	for _, h := range []trigger{saidReady, saidResolved, saidPrepared, saidFinished, saidCommitted} {
 		set(h, kill, killed, active...)
 	}
@@ -187,20 +189,21 @@ func lifeTable() (t [states][triggers]move) {
 	set(saidFailed, report, leaving, finishingCommit)
 	stay(saidBulk, deliver, building)
 	stay(saidBulk, deliver, working...)
-	// Reports of what was done before the worker received Cancel stay true.
+	// Reports that the worker sent before it received Cancel are still true, so they are passed
+	// on.
 	for _, h := range []trigger{saidReady, saidPrepared, saidFinished, saidCommitted} {
 		stay(h, report, cancelling)
 	}
 
-	// Commands. A command that comes too early is a fault of the job manager; it ends the
-	// worker, which would otherwise wait for ever.
+	// Commands. A command that comes too early is a fault of the job manager. The worker is
+	// killed then, because otherwise it would wait for ever.
 	for _, h := range []trigger{toldPrepare, toldStart, toldCommit} {
 		set(h, giveUp, killed, fetching)
 		set(h, kill, killed, silent...)
 	}
 	set(toldPrepare, relay, preparing, idle)
 	set(toldStart, relay, running, idle, prepared)
-	set(toldCommit, relay, committing, done, idle) // idle: a worker in CommitMode
+	set(toldCommit, relay, committing, done, idle) // a worker in CommitMode commits in state idle
 	set(toldStart, kill, killed, preparing)
 	set(toldCommit, kill, killed, preparing, prepared, running)
 	set(toldCancel, drop, cancelling, active...)

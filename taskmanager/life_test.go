@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// printLife returns the table as text: a row for each trigger, a column for each state.
+// printLife returns the transition table as text, with a row for each trigger and a column for
+// each state.
 func printLife() string {
 	table := lifeTable()
 	var out strings.Builder
@@ -39,7 +40,7 @@ func printLife() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// TestLifeTable compares every (state, trigger) with the reviewed table.
+// TestLifeTable compares the whole transition table with the reviewed one in testdata.
 func TestLifeTable(t *testing.T) {
 	const path = "testdata/life.txt"
 	if os.Getenv("REWRITE") != "" {
@@ -50,7 +51,7 @@ func TestLifeTable(t *testing.T) {
 	require.Equal(t, string(want), printLife(), "run with REWRITE=1 and review the difference")
 }
 
-// TestLifeRules checks properties of every entry.
+// TestLifeRules checks properties that all entries of the transition table must have.
 func TestLifeRules(t *testing.T) {
 	table := lifeTable()
 	for s := range state(states) {
@@ -80,7 +81,7 @@ func TestLifeRules(t *testing.T) {
 			}
 		}
 	}
-	// A worker can be ended from every state.
+	// In every state except gone, the job manager must be able to kill a worker.
 	for s := range gone {
 		m := table[s][toldKill]
 		require.Contains(t, []state{killed}, m.to, "%s", s)
@@ -93,8 +94,8 @@ func TestLifeRules(t *testing.T) {
 	}
 }
 
-// TestLivesAtRandom gives workers random triggers. The commands to a worker fit its queue, and
-// its events have the order that the job manager expects.
+// TestLivesAtRandom applies random triggers to the transition table. The number of messages to
+// a worker must fit its queue, and its events must have the order that the job manager expects.
 func TestLivesAtRandom(t *testing.T) {
 	table := lifeTable()
 	rapid.Check(t, func(t *rapid.T) {
@@ -112,19 +113,19 @@ func TestLivesAtRandom(t *testing.T) {
 				ends++
 			case report:
 				if said[h]++; said[h] > 1 && h != saidProgress && s != cancelling {
-					t.Fatalf("%s was told twice", h)
+					t.Fatalf("event %s was reported twice", h)
 				}
 				if h == saidFinished && s != cancelling && said[saidReady] == 0 {
-					t.Fatalf("finished without having been ready")
+					t.Fatalf("Finished was reported before Ready")
 				}
 			}
 			s = m.to
 		}
 		if relayed > 8 {
-			t.Fatalf("%d messages for the worker", relayed)
+			t.Fatalf("%d messages to the worker exceed its queue", relayed)
 		}
 		if (s == gone) != (ends == 1) {
-			t.Fatalf("%s with %d ends", s, ends)
+			t.Fatalf("in state %s, Ended was reported %d times", s, ends)
 		}
 	})
 }

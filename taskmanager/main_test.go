@@ -15,11 +15,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// roleEnv makes the test binary run in another role than as a test.
+// roleEnv is the environment variable that makes the test binary run as something other than a
+// test.
 const roleEnv = "TASKMANAGER_TEST_ROLE"
 
-// TestMain runs the test binary as a worker if a task manager started it as one, or as a
-// separate task manager.
+// TestMain runs the tests, unless the test binary was started as a worker by a task manager or
+// as a separate task manager.
 func TestMain(m *testing.M) {
 	if os.Getenv(wire.WorkerEnv) != "" {
 		workerMain()

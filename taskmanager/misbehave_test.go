@@ -19,7 +19,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// TestEnds ends workers in every way in which user code can end them.
+// TestEnds ends workers in every way in which user code can end them, and compares the
+// failures.
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -28,7 +29,7 @@ func TestEnds(t *testing.T) {
 		message []string // parts of the message
 		code    int
 		signal  string
-		last    string // expected last line of output; "": any
+		last    string // expected last line of output; "" accepts any line
 	}{
 		{"panic", wire.UserFailure, []string{"panic: index 7 out of range", "goroutine ", "taskmanager.explode"}, 2, "", ""},
 		{"exit 0", wire.UserFailure, []string{"user code ended the process (os.Exit) with code 0"}, 0, "", ""},
@@ -53,7 +54,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestEndsEarly: workers end or misbehave before they are ready.
+// TestEndsEarly has workers that end or misbehave before they are ready, and compares the
+// failures.
 func TestEndsEarly(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -86,7 +88,7 @@ func TestOutOfMemory(t *testing.T) {
 	require.NotNil(t, f)
 	require.Equal(t, wire.UserFailure, f.Kind)
 	require.NotEqual(t, 96, f.ExitCode, "the limit was not set")
-	if !testsize.Race { // the race detector's runtime fails with another message
+	if !testsize.Race { // with the race detector, the runtime fails with another message
 		require.Contains(t, f.Message, "fatal error: ")
 		require.Contains(t, f.Message, "memory")
 	}
@@ -103,11 +105,12 @@ func TestStopped(t *testing.T) {
 	require.Equal(t, "killed", f.Signal)
 }
 
-// TestStoppedEarly stops a worker before its first frame, which may take long.
+// TestStoppedEarly stops (SIGSTOP) a worker before its first frame. That must be noticed long
+// before the limit for the first frame.
 func TestStoppedEarly(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		return // on other systems a stopped process cannot be detected; Startup limits the wait
+		return // on other systems a stopped process is not detected, and only Startup limits the wait
 	}
 	b := manage(t, newFakeJobManager(t), func(c *Config) { c.Silence, c.Startup = time.Second, time.Hour })
 	b.deploy(t, "stop-early")
@@ -192,7 +195,8 @@ func TestGarbageOutput(t *testing.T) {
 	require.Equal(t, "\x00\xff\x1b[2J garbage \xfe\r\n\n", b.text(), "as it was written")
 }
 
-// TestFlood: a worker writes 7 MB to its output while the job manager reads nothing.
+// TestFlood has a worker that writes 7 MB to its output while the job manager reads nothing.
+// The worker must not wait for the job manager.
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	jm := newFakeJobManager(t)
@@ -201,7 +205,8 @@ func TestFlood(t *testing.T) {
 	b.deploy(t, "flood")
 	b.ready(t)
 	b.command(t, wire.WorkerCommand{Start: &wire.Start{}})
-	// Finished waits for the log lines before it, but only for a limited time.
+	// The event Finished waits until earlier log lines are delivered, but only for a limited
+	// time.
 	b.event(t, "finished", func(e *wire.WorkerEvent) bool { return e.Finished != nil })
 	close(jm.readGate)
 	b.command(t, wire.WorkerCommand{Exit: &wire.Exit{}})
@@ -209,8 +214,8 @@ func TestFlood(t *testing.T) {
 	require.Less(t, len(b.text()), 2<<20)
 }
 
-// TestFloodIsCounted: the job manager reads a flood of output as fast as it can, and the log
-// gives the amount that was dropped.
+// TestFloodIsCounted has a worker that writes output faster than the job manager reads it. The
+// log must state how much output was dropped.
 func TestFloodIsCounted(t *testing.T) {
 	b := launched(t)
 	b.begin(t, "flood")
@@ -239,7 +244,8 @@ func alive(pid int) bool {
 	return !strings.HasPrefix(rest, "Z")
 }
 
-// TestChild: a worker leaves a child process that holds its pipes.
+// TestChild has a worker that leaves behind a child process with open descriptors of the
+// worker's pipes.
 func TestChild(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"group", "session"} {
@@ -252,7 +258,7 @@ func TestChild(t *testing.T) {
 			require.Len(t, f.LastLines, 1)
 			pid, err := strconv.Atoi(strings.TrimPrefix(f.LastLines[0], "child "))
 			require.NoError(t, err)
-			if how == "session" { // it left the process group, so it is not killed with it
+			if how == "session" { // the child left the process group, so it is not killed with the group
 				require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 			}
 			require.Eventually(t, func() bool { return !alive(pid) }, enough, 5*time.Millisecond)

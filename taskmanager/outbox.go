@@ -8,24 +8,26 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// outbox holds the events for the job manager, in order: those to be sent, and those that were
-// sent but are not acknowledged. The acknowledgement of a heartbeat covers everything before
-// it. On a new connection the events that were not acknowledged are sent again; the job manager
-// ignores those that it knows.
+// outbox holds the events for the job manager in order: the events that are to be sent, and the
+// events that were sent but are not acknowledged. The acknowledgement of a heartbeat
+// acknowledges all events that were sent before the heartbeat. On a new connection all events
+// that were not acknowledged are sent again; the job manager ignores events that it has
+// received already.
 //
-// It also lists the workers: from its deployment until its Ended is sent, a worker is in every
-// heartbeat. Memory is bounded: a worker has few events, each once, and only its last progress
-// is kept.
+// outbox also has the list of workers: from its deployment until its Ended is sent, a worker is
+// listed in every heartbeat. The memory of an outbox is bounded, because a worker has few
+// events besides its progress, each of them once, and of waiting progress only the last is
+// kept.
 type outbox struct {
 	mu             sync.Mutex
-	next           uint64 // numbers events, from 1
+	next           uint64 // number of the last event; events are numbered from 1
 	waiting        []event
 	unacknowledged []event // sent but not acknowledged
 	running        map[wire.WorkerRef]bool
 
 	beatDue bool
 	beats   uint64            // number of the last heartbeat
-	marks   map[uint64]uint64 // by unacknowledged heartbeat: the last event before it
+	marks   map[uint64]uint64 // for each unacknowledged heartbeat, the number of the last event before it
 	leave   *wire.Leave
 	left    bool
 	more    chan struct{} // holds a token when there may be something to send
@@ -40,7 +42,7 @@ func newOutbox() *outbox {
 	return &outbox{running: map[wire.WorkerRef]bool{}, marks: map[uint64]uint64{}, more: make(chan struct{}, 1)}
 }
 
-// wake wakes the sender; the lock is held.
+// wake wakes the goroutine that sends. The caller holds the lock.
 func (o *outbox) wake() {
 	select {
 	case o.more <- struct{}{}:
@@ -55,7 +57,8 @@ func (o *outbox) deployed(ref wire.WorkerRef) {
 	o.running[ref] = true
 }
 
-// put appends an event. A worker's progress replaces one that waits.
+// put appends an event. If it is progress and the last waiting event of the worker is progress
+// too, it replaces that event.
 func (o *outbox) put(e wire.WorkerEvent) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -75,9 +78,9 @@ func (o *outbox) put(e wire.WorkerEvent) {
 	o.waiting = append(o.waiting, event{o.next, e})
 }
 
-// forget drops the waiting events except for the ends of workers and their failures. By now the
-// job manager takes the workers for lost. But a job manager that was only stopped for a while
-// does not, and must learn the cause.
+// forget drops all events that are not acknowledged, except for Ended and Failed. It is called
+// when the job manager normally considers the workers lost. But if the job manager was itself
+// stopped for a while, it does not, and must learn why the workers ended.
 func (o *outbox) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -94,7 +97,7 @@ func (o *outbox) beat() {
 	o.wake()
 }
 
-// requestLeave asks for a Leave after everything else.
+// requestLeave asks for a Leave to be sent after everything else.
 func (o *outbox) requestLeave(reason string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -102,14 +105,14 @@ func (o *outbox) requestLeave(reason string) {
 	o.wake()
 }
 
-// reconnect begins a new connection: it returns the workers, for Register, and queues all
-// unacknowledged events again.
+// reconnect prepares for a new connection. It queues all unacknowledged events again, and
+// returns the workers to be listed in Register.
 func (o *outbox) reconnect() []wire.WorkerRef {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, e := range o.unacknowledged {
 		if e.Ended != nil {
-			o.running[e.WorkerRef] = true // until its Ended is sent again
+			o.running[e.WorkerRef] = true // listed until its Ended is sent again
 		}
 	}
 	o.waiting, o.unacknowledged = append(o.unacknowledged, o.waiting...), nil
@@ -119,7 +122,7 @@ func (o *outbox) reconnect() []wire.WorkerRef {
 	return o.refs()
 }
 
-// refs returns the workers in order; the lock is held.
+// refs returns the sorted list of workers. The caller holds the lock.
 func (o *outbox) refs() []wire.WorkerRef {
 	refs := make([]wire.WorkerRef, 0, len(o.running))
 	for ref := range o.running {
@@ -131,8 +134,8 @@ func (o *outbox) refs() []wire.WorkerRef {
 	return refs
 }
 
-// pop returns the next message to send, nil if there is none. A heartbeat goes before
-// everything else, a Leave after it.
+// pop removes and returns the next message to send, or nil if there is none. A heartbeat is
+// sent before all other messages, and a Leave after all others.
 func (o *outbox) pop() *wire.FromTaskManager {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -150,7 +153,7 @@ func (o *outbox) pop() *wire.FromTaskManager {
 		if e.Ended != nil {
 			delete(o.running, e.WorkerRef)
 		}
-		if e.Progress == nil { // of progress, a newer one will follow
+		if e.Progress == nil { // lost progress need not be sent again, as newer progress will follow
 			o.unacknowledged = append(o.unacknowledged, e)
 		}
 		return &wire.FromTaskManager{Worker: &e.WorkerEvent}
@@ -161,7 +164,8 @@ func (o *outbox) pop() *wire.FromTaskManager {
 	return nil
 }
 
-// lastTold returns the number of the last event that was sent and not acknowledged.
+// lastTold returns the number of the last event that was sent and not acknowledged, or 0 if
+// there is none.
 func (o *outbox) lastTold() uint64 {
 	if len(o.unacknowledged) == 0 {
 		return 0
@@ -169,8 +173,8 @@ func (o *outbox) lastTold() uint64 {
 	return o.unacknowledged[len(o.unacknowledged)-1].number
 }
 
-// acknowledged records that the job manager has received a heartbeat, and so everything before
-// it.
+// acknowledged records that the job manager has received the heartbeat with this number, and
+// therefore everything that was sent before it.
 func (o *outbox) acknowledged(number uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -69,7 +69,7 @@ func printRefs(refs []wire.WorkerRef) string {
 	return "[" + strings.Join(names, " ") + "]"
 }
 
-// printTold removes and prints all messages.
+// printTold removes all messages from the outbox and returns them as text.
 func printTold(o *outbox) string {
 	var out strings.Builder
 	for m := o.pop(); m != nil; m = o.pop() {
@@ -93,7 +93,8 @@ func printTold(o *outbox) string {
 	return out.String()
 }
 
-// TestOutboxIsBounded: the job manager is away for a long time, or acknowledges nothing.
+// TestOutboxIsBounded requires that the outbox stays small while the job manager is not
+// connected for a long time, or acknowledges nothing.
 func TestOutboxIsBounded(t *testing.T) {
 	o := newOutbox()
 	for i := range 10_000 {

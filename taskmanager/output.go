@@ -9,14 +9,14 @@ import (
 	"unicode"
 )
 
-// Bounds on the kept part of a worker's output.
+// Bounds on the parts of a worker's output that are kept.
 const (
-	maxLine    = 16 << 10  // bytes of a line that are passed on; the rest is cut
-	maxTail    = 1 << 10   // bytes of each of the last lines
-	tailLines  = 50        // last lines that are kept
-	crashLines = 40        // lines that are kept from the beginning of a crash on
+	maxLine    = 16 << 10  // bytes of a line that are passed on; the rest of the line is dropped
+	maxTail    = 1 << 10   // bytes that are kept of each of the last lines
+	tailLines  = 50        // number of last lines that are kept
+	crashLines = 40        // number of lines that are kept from the first line of a crash on
 	maxPending = 256 << 10 // bytes that wait to be passed on
-	maxChunk   = 64 << 10  // bytes that are passed on at once, about
+	maxChunk   = 64 << 10  // bytes that are passed on at once; a longer line is still passed on whole
 )
 
 // output collects what a worker writes to its standard output and error, line by line. It
@@ -24,11 +24,11 @@ const (
 // in time are dropped and counted.
 type output struct {
 	mu      sync.Mutex
-	line    []byte // the line that has not ended
-	cut     int    // bytes left out of it
+	line    []byte // the part of the current line that is kept
+	cut     int    // bytes of the current line that were dropped
 	pending []byte // whole lines for the job manager
 	lost    counted
-	tail    []string // the last lines, oldest at next
+	tail    []string // ring of the last lines; the oldest is at index next
 	next    int
 	crash   []string // lines from the last "panic: " or "fatal error: " on
 	more    chan struct{}
@@ -41,7 +41,8 @@ type counted struct {
 
 func newOutput() *output { return &output{more: make(chan struct{}, 1)} }
 
-// readFrom takes everything from r until it ends or fails, and ends the last line.
+// readFrom reads r until EOF or an error and stores its lines, including a last line without a
+// line feed.
 func (o *output) readFrom(r io.Reader) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -58,7 +59,7 @@ func (o *output) readFrom(r io.Reader) {
 	}
 }
 
-// write takes a piece of output.
+// write stores a piece of output, which may begin or end within a line.
 func (o *output) write(text []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -74,7 +75,7 @@ func (o *output) write(text []byte) {
 	}
 }
 
-// endLine stores the line that has ended.
+// endLine stores the current line, which is complete.
 func (o *output) endLine() {
 	size := len(o.line) + o.cut + 1
 	if o.cut > 0 {
@@ -94,7 +95,8 @@ func (o *output) endLine() {
 	}
 }
 
-// remember keeps a line among the last ones, and among those of a crash.
+// remember stores a line as one of the last lines, and of the lines of a crash if it belongs to
+// one.
 func (o *output) remember(line string) {
 	if len(o.tail) < tailLines {
 		o.tail = append(o.tail, line)
@@ -110,8 +112,9 @@ func (o *output) remember(line string) {
 	}
 }
 
-// take returns lines to pass on, nil if there are none. After the waiting lines, one more line
-// says how much was dropped behind them.
+// take removes and returns lines to be passed on, or nil if there are none. If lines were
+// dropped after those that wait, take returns, when no more lines wait, a line that says how
+// much was dropped.
 func (o *output) take() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -149,20 +152,21 @@ func (o *output) lastLines() []string {
 	return append(append([]string(nil), o.tail[o.next:]...), o.tail[:o.next]...)
 }
 
-// crashed returns the program's output from its crash on, nil if it did not crash.
+// crashed returns the first lines of the program's output from its last crash on, or nil if it
+// did not crash.
 func (o *output) crashed() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return append([]string(nil), o.crash...)
 }
 
-// crashes reports whether the Go runtime begins the report of a crash with this line.
+// crashes reports whether line begins a crash report of the Go runtime.
 func crashes(line string) bool {
 	return strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ")
 }
 
-// printable returns text for a terminal: valid UTF-8 without anything that moves the
-// cursor.
+// printable returns line as text that is safe to print on a terminal: valid UTF-8 without
+// control characters other than tabs.
 func printable(line []byte) string {
 	line = bytes.TrimSuffix(line, []byte("\r"))
 	return strings.Map(func(r rune) rune {

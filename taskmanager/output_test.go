@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// drain takes all waiting output.
+// drain takes and returns all waiting output.
 func drain(o *output) string {
 	var all []byte
 	for lines := o.take(); lines != nil; lines = o.take() {
@@ -52,8 +52,8 @@ func TestOutputCutsLines(t *testing.T) {
 	require.LessOrEqual(t, cap(o.line), 2*maxLine)
 }
 
-// TestOutputAtRandom writes and takes lines in pieces of any size. Every line comes out or is
-// counted at its place.
+// TestOutputAtRandom writes lines in pieces of any size and takes them at random times. Every
+// line must be returned in order, or be counted as dropped at the place where it is missing.
 func TestOutputAtRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := newOutput()
@@ -70,12 +70,12 @@ func TestOutputAtRandom(t *testing.T) {
 			for range rapid.IntRange(0, 3).Draw(t, "takes") {
 				lines := o.take()
 				if len(lines) > maxChunk {
-					t.Fatalf("a chunk of %d bytes", len(lines))
+					t.Fatalf("take returned %d bytes, more than maxChunk", len(lines))
 				}
 				got.Write(lines)
 			}
 			if len(o.pending) > maxPending {
-				t.Fatalf("%d bytes are kept", len(o.pending))
+				t.Fatalf("%d bytes are pending, more than maxPending", len(o.pending))
 			}
 		}
 		got.WriteString(drain(o))
@@ -87,12 +87,12 @@ func TestOutputAtRandom(t *testing.T) {
 				continue
 			}
 			if _, err := fmt.Sscanf(line, "%d ", &n); err != nil || n != next {
-				t.Fatalf("line %.20q where %d should be", line, next)
+				t.Fatalf("got line %.20q, want line number %d", line, next)
 			}
 			next++
 		}
 		if next != written {
-			t.Fatalf("%d of %d lines", next, written)
+			t.Fatalf("%d lines were returned or counted, but %d were written", next, written)
 		}
 	})
 }
@@ -121,7 +121,7 @@ func TestEnding(t *testing.T) {
 	for _, test := range []struct {
 		e       ending
 		kind    wire.FailureKind
-		message string // "": no failure
+		message string // expected message; "" if there is no failure
 	}{
 		{ending{exit: Exit{Code: 2}, in: running, crash: o.crashed()}, wire.UserFailure, message},
 		{ending{exit: Exit{Code: 2}, in: leaving, crash: o.crashed()}, wire.UserFailure, message},

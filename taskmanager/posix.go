@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// killGroup kills a process group.
+// killGroup kills the process group that the process pid leads.
 func killGroup(pid int) error {
 	err := syscall.Kill(-pid, syscall.SIGKILL)
 	if errors.Is(err, syscall.ESRCH) {
@@ -19,8 +19,8 @@ func killGroup(pid int) error {
 	return err
 }
 
-// lockFile takes an exclusive lock on a file, which lasts until it is closed or the
-// process ends. It reports false if another process has it.
+// lockFile takes an exclusive lock on f, which is held until f is closed or the process ends.
+// It returns false if another process holds the lock.
 func lockFile(f *os.File) (bool, error) {
 	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
@@ -44,12 +44,12 @@ func readable(f *os.File) bool {
 	return err == nil && ready
 }
 
-// busy reports whether an executable could not be started because a process has it open for
-// writing. A process that was forked while the file was being written has it open until it
-// starts its own program.
+// busy reports whether err means that an executable could not be started because a process has
+// it open for writing. A process that was forked while the file was being written has it open
+// until it executes its own program.
 func busy(err error) bool { return errors.Is(err, syscall.ETXTBSY) }
 
-// endedBy converts the state in which a process was reaped.
+// endedBy converts the state of a process that was reaped to an Exit.
 func endedBy(s *os.ProcessState) Exit {
 	if status, ok := s.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return Exit{Code: -1, Signal: status.Signal().String()}

@@ -18,8 +18,9 @@ import (
 )
 
 // Run offers the slots of this machine to the job manager until the context is done. It fails
-// if the job manager refuses the task manager for good. While the job manager is away, Run
-// tries to reach it again. When Run returns, the workers and their directories are gone.
+// if the job manager refuses the task manager for good. While there is no connection to the job
+// manager, Run tries to connect again. When Run returns, the workers have ended and their
+// directories are removed.
 func Run(ctx context.Context, config Config) (err error) {
 	c, err := config.complete()
 	if err != nil {
@@ -76,7 +77,7 @@ func seed() uint64 {
 	return n.Uint64() + 1
 }
 
-// fetcher returns the job manager as a source of executables.
+// fetcher returns a source that fetches executables from the job manager.
 func fetcher(client *wire.Client) source {
 	return func(ctx context.Context, hash string) (func() (*wire.Chunk, error), error) {
 		stream, err := client.FetchArtifact(ctx, &wire.FetchRequest{Hash: hash})
@@ -87,31 +88,33 @@ func fetcher(client *wire.Client) source {
 	}
 }
 
-// manager is the task manager: its workers, and its conversation with the job manager.
+// manager is the running task manager. It has the workers and the state of the connection to
+// the job manager.
 type manager struct {
 	workerEnv
 	incarnation string
 	space       *diskspace.Gauge
-	tasks       sync.WaitGroup // of the workers
-	stops       chan struct{}  // closed when it stops
+	tasks       sync.WaitGroup // goroutines of the workers
+	stops       chan struct{}  // closed when the task manager stops
 	broke       string         // why the previous connection ended; used only by converse
 	renewed     chan struct{}  // holds a token when the lease was renewed by a registration
 
 	mu       sync.Mutex
 	workers  map[wire.WorkerRef]*worker
 	stopping bool
-	cluster  string // the job manager's incarnation, "" before the first
+	cluster  string // the job manager's incarnation; "" before the first registration
 	lease    lease
-	leased   bool                    // the lease runs
-	cut      context.CancelCauseFunc // ends the connection; nil between two
-	joined   bool                    // it is registered on this connection
-	ailing   string                  // why it takes no work, as in the last heartbeat; used only by sendLoop
+	leased   bool                    // the lease runs: it was renewed and has not lapsed
+	cut      context.CancelCauseFunc // breaks the current connection; nil if there is none
+	joined   bool                    // the task manager is registered on the current connection
+	ailing   string                  // why it takes no work, as last sent; used only by sendLoop
 }
 
-// leavePatience bounds how long a Leave may take.
+// leavePatience bounds how long the sending of the Leave may take.
 const leavePatience = 2 * time.Second
 
-// run keeps the connection until the context is done, and then ends everything in order.
+// run keeps up the connection until the context is done. Then it ends the workers, sends the
+// Leave, and closes the connection.
 func (m *manager) run(ctx context.Context) error {
 	talking, stopTalking := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopTalking()
@@ -123,7 +126,7 @@ func (m *manager) run(ctx context.Context) error {
 	defer stopTalking()
 
 	select {
-	case err := <-ended: // refused for good
+	case err := <-ended: // the job manager has refused this task manager finally
 		m.stop()
 		return err
 	case <-ctx.Done():
@@ -140,7 +143,8 @@ func (m *manager) run(ctx context.Context) error {
 	return nil
 }
 
-// stop takes no more work, kills the workers and waits until they are gone.
+// stop makes the task manager refuse further work, kills the workers, and waits until they have
+// ended.
 func (m *manager) stop() {
 	m.mu.Lock()
 	m.stopping = true
@@ -199,7 +203,8 @@ func (m *manager) deploy(d *wire.Deployment) {
 	}
 }
 
-// refuse answers a deployment or a command for a worker that does not exist.
+// refuse reports Ended for a worker that does not exist, in answer to a deployment that failed
+// or to a command. f may be nil.
 func (m *manager) refuse(ref wire.WorkerRef, f *wire.Failure) {
 	if f != nil {
 		f.Worker, f.TaskManager, f.ExitCode = ref.Worker, m.Name, -1
@@ -207,7 +212,7 @@ func (m *manager) refuse(ref wire.WorkerRef, f *wire.Failure) {
 	m.outbox.put(wire.WorkerEvent{WorkerRef: ref, Ended: &wire.Ended{Failure: f}})
 }
 
-// unfit says why a deployment is not valid, nil if it is.
+// unfit returns a failure that says why a deployment is not valid, or nil if it is valid.
 func unfit(d *wire.Deployment) *wire.Failure {
 	because := func(format string, args ...any) *wire.Failure {
 		return &wire.Failure{Kind: wire.ClusterFailure, Message: "the job manager deployed a worker wrongly: " + fmt.Sprintf(format, args...)}

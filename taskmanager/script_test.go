@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// scripted is a worker that runs the script that Spec.Args names.
+// scripted is a worker that runs the script named by Spec.Args.
 type scripted struct {
 	in  *wire.Reader[wire.ToWorker]
 	out *wire.Writer[wire.FromWorker]
@@ -56,7 +56,7 @@ func (w *scripted) ready() {
 	w.say(wire.FromWorker{Ready: &wire.Ready{Address: "127.0.0.1:1", Fingerprint: "f"}})
 }
 
-// beats starts sending heartbeats.
+// beats starts a goroutine that sends heartbeats.
 func (w *scripted) beats() {
 	go func() {
 		for {
@@ -66,7 +66,7 @@ func (w *scripted) beats() {
 	}()
 }
 
-// next waits for the next command. At the end of the pipe the worker exits.
+// next waits for the next command. At EOF on the pipe the worker exits.
 func (w *scripted) next() *wire.ToWorker {
 	m, err := w.in.Next()
 	if err != nil {
@@ -75,7 +75,8 @@ func (w *scripted) next() *wire.ToWorker {
 	return m
 }
 
-// followOrders behaves as a normal worker, which collects rows between Start and Finished.
+// followOrders behaves as a normal worker. Between Start and Finished it sends the given number
+// of pieces of collected rows.
 func (w *scripted) followOrders(collected int) {
 	w.beats()
 	w.ready()
@@ -101,7 +102,8 @@ func (w *scripted) followOrders(collected int) {
 	}
 }
 
-// started is the first part of scripts that misbehave while they run.
+// started behaves as a normal worker until it runs. It is the first part of scripts that
+// misbehave while they run.
 func (w *scripted) started() {
 	w.beats()
 	w.ready()

@@ -6,36 +6,36 @@ import (
 	"github.com/superstep-ml/superstep/internal/silence"
 )
 
-// parts is the number of turns in a limit.
+// parts is the number of turns into which a time limit is divided.
 const parts = 16
 
-// newTurns returns a clock for limits of at least limit. It begins at now.
+// newTurns returns a clock, started at now, that measures limits of at least limit in turns. A
+// turn lasts a sixteenth of limit, but at least 1 ms.
 func newTurns(limit, now time.Duration) silence.Clock {
 	c := silence.NewClock(max(limit/parts, time.Millisecond))
 	c.Begin(now)
 	return c
 }
 
-// lease measures how long a task manager has gone on without its job manager. It runs from the
-// sending of the last acknowledged heartbeat: that is the latest moment at which the job manager
-// knows this task manager to be alive.
+// lease measures how long ago the last acknowledged heartbeat was sent. That is the latest
+// moment at which the job manager certainly knows this task manager to have been alive.
 type lease struct {
-	limit time.Duration // in turns
-	age   time.Duration // turns since the acknowledged heartbeat was sent
+	limit time.Duration // age at which the lease lapses
+	age   time.Duration // time in turns since the last acknowledged heartbeat was sent
 	sent  []beat        // heartbeats not acknowledged yet, oldest first
 }
 
 // beat is a heartbeat that was sent.
 type beat struct {
 	number uint64
-	age    time.Duration // turns since it was sent
+	age    time.Duration // time in turns since it was sent
 }
 
-// maxBeats bounds the heartbeats that are remembered. Later ones are not, and their
-// acknowledgements are ignored. By then the lease is long over.
+// maxBeats bounds the unacknowledged heartbeats that are recorded. Acknowledgements of later
+// heartbeats are ignored. The lease has lapsed long before there are so many.
 const maxBeats = 1024
 
-// renew begins the lease anew, as upon a registration.
+// renew starts the lease again with age 0, after a registration.
 func (l *lease) renew(limit time.Duration) { *l = lease{limit: limit} }
 
 // beats records that a heartbeat was sent.
@@ -45,7 +45,8 @@ func (l *lease) beats(number uint64) {
 	}
 }
 
-// acknowledged records that the job manager has received a heartbeat, and so all before it.
+// acknowledged records that the job manager has received the heartbeat with this number, and
+// therefore all before it.
 func (l *lease) acknowledged(number uint64) {
 	for i := len(l.sent) - 1; i >= 0; i-- {
 		if l.sent[i].number == number {
@@ -56,11 +57,11 @@ func (l *lease) acknowledged(number uint64) {
 	}
 }
 
-// lost forgets the heartbeats of a connection that broke, as they will not be acknowledged any
-// more.
+// lost forgets the unacknowledged heartbeats when their connection has broken, because they
+// will not be acknowledged any more.
 func (l *lease) lost() { l.sent = nil }
 
-// tick lets time pass.
+// tick advances the lease by the time passed.
 func (l *lease) tick(passed time.Duration) {
 	l.age += passed
 	for i := range l.sent {
@@ -68,5 +69,5 @@ func (l *lease) tick(passed time.Duration) {
 	}
 }
 
-// lapsed reports whether the job manager was not heard for too long.
+// lapsed reports whether the age of the lease has reached its limit.
 func (l *lease) lapsed() bool { return l.age >= l.limit }

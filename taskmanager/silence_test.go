@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTurns: a limit consists of sixteen turns; even a very short limit has turns.
+// TestTurns requires that a turn is a sixteenth of the limit, but at least 1 ms.
 func TestTurns(t *testing.T) {
 	turns := newTurns(16*time.Second, 5*time.Second)
 	require.Equal(t, time.Second, turns.Tick(6*time.Second))
@@ -29,7 +29,7 @@ func TestLease(t *testing.T) {
 	require.False(t, l.lapsed())
 	l.acknowledged(2) // 5 s ago
 	l.acknowledged(1) // a late acknowledgement
-	l.acknowledged(7) // was never sent
+	l.acknowledged(7) // heartbeat 7 was never sent
 	l.tick(4 * s)
 	require.False(t, l.lapsed())
 	l.beats(3)

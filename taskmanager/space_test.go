@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAFullDisk: while its disk is too full, a task manager says so in its registration and in
-// every heartbeat.
+// TestAFullDisk requires that a task manager whose disk is too full says so in its registration
+// and in every heartbeat.
 func TestAFullDisk(t *testing.T) {
 	t.Parallel()
 	b := manage(t, newFakeJobManager(t), func(c *Config) { c.MinFree = 1 << 60 })
@@ -20,7 +20,8 @@ func TestAFullDisk(t *testing.T) {
 	require.Contains(t, b.ailing, "(--min-free)")
 }
 
-// TestAnEmptyDisk: a task manager whose disk has enough space does not.
+// TestAnEmptyDisk requires that a task manager whose disk has enough space does not report a
+// full disk.
 func TestAnEmptyDisk(t *testing.T) {
 	t.Parallel()
 	b := manage(t, newFakeJobManager(t), func(c *Config) { c.MinFree = 1 })

@@ -11,17 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// workerAttr makes a worker lead a process group of its own, so that its child processes can be
-// killed with it. The worker dies with the thread that starts it.
+// workerAttr returns attributes with which a worker leads a new process group, so that its
+// child processes can be killed with it. The kernel kills the worker when the thread that
+// started it ends.
 func workerAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// onMainThread reports whether this is the first thread of the process.
+// onMainThread reports whether the caller runs on the first thread of the process.
 func onMainThread() bool { return unix.Gettid() == unix.Getpid() }
 
-// awaitEnd waits until a process has ended, without reaping it. Until it is reaped, its number
-// and that of its group are not used again.
+// awaitEnd waits until a process has ended, without reaping it. Until it is reaped, neither its
+// PID nor the id of its process group is used again.
 func awaitEnd(pid int) {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -31,7 +32,7 @@ func awaitEnd(pid int) {
 	}
 }
 
-// isStopped reports whether a process was stopped by a signal, or by a debugger.
+// isStopped reports whether a process is stopped, by a signal or by a debugger.
 func isStopped(pid int) bool {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
@@ -41,8 +42,8 @@ func isStopped(pid int) bool {
 	return found && len(rest) > 0 && (rest[0] == 'T' || rest[0] == 't')
 }
 
-// machineMemory returns the bytes of memory of the machine, or the limit of this
-// process's control group where that is lower; 0 if unknown.
+// machineMemory returns the memory of the machine in bytes, or the limit of this process's
+// control group if that is lower. It returns 0 if neither is known.
 func machineMemory() int64 {
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
@@ -50,7 +51,7 @@ func machineMemory() int64 {
 	}
 	total := int64(uint64(info.Totalram) * uint64(info.Unit))
 	for _, path := range []string{
-		groupFile("", "memory.max"), "/sys/fs/cgroup/memory.max", // the latter is for containers
+		groupFile("", "memory.max"), "/sys/fs/cgroup/memory.max", // the second is the container's
 		groupFile("memory", "memory.limit_in_bytes"), "/sys/fs/cgroup/memory/memory.limit_in_bytes",
 	} {
 		text, err := os.ReadFile(path)
@@ -64,8 +65,8 @@ func machineMemory() int64 {
 	return total
 }
 
-// memoryKills returns how many processes of this one's control group the kernel has
-// killed so far for lack of memory, -1 if unknown. Workers are in the same group.
+// memoryKills returns how many processes of this process's control group the kernel has killed
+// for lack of memory so far, or -1 if unknown. Workers are in the same control group.
 func memoryKills() int64 {
 	for _, path := range []string{
 		groupFile("", "memory.events"), "/sys/fs/cgroup/memory.events",
@@ -86,8 +87,9 @@ func memoryKills() int64 {
 	return -1
 }
 
-// groupFile returns the path of a file of this process's control group, in the hierarchy of a
-// version 1 controller; controller "" means version 2.
+// groupFile returns the path of the file name of this process's control group. controller
+// selects the hierarchy of a cgroup version 1 controller; "" selects the hierarchy of version
+// 2.
 func groupFile(controller, name string) string {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {

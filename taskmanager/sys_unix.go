@@ -4,23 +4,26 @@ package taskmanager
 
 import "syscall"
 
-// workerAttr makes a worker lead a process group of its own, so that its child processes can be
-// killed with it. Here only the end of its pipe tells a worker that the task manager is gone.
+// workerAttr returns attributes with which a worker leads a new process group, so that its
+// child processes can be killed with it. On these systems a worker notices the end of the task
+// manager only by EOF on its pipe.
 func workerAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// onMainThread returns false: the thread matters on Linux only.
+// onMainThread returns false, because only on Linux does it matter on which thread workers are
+// started.
 func onMainThread() bool { return false }
 
-// awaitEnd returns at once: there is no portable way to wait without reaping.
+// awaitEnd returns at once, because there is no portable way to wait for a process without
+// reaping it.
 func awaitEnd(int) {}
 
-// isStopped returns false: there is no portable way to ask.
+// isStopped returns false, because there is no portable way to determine it.
 func isStopped(int) bool { return false }
 
-// machineMemory returns 0: there is no portable way to ask.
+// machineMemory returns 0 for unknown, because there is no portable way to determine it.
 func machineMemory() int64 { return 0 }
 
-// memoryKills returns -1: there is no way to know.
+// memoryKills returns -1 for unknown, because there is no portable way to determine it.
 func memoryKills() int64 { return -1 }

@@ -14,10 +14,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// workerEnv has what the workers of a task manager share.
+// workerEnv has the configuration and the objects that all workers of a task manager share.
 type workerEnv struct {
 	Config
-	own       programs.Program // of this process
+	own       programs.Program // executable of this process
 	table     [states][triggers]move
 	dir       *workDir
 	client    *wire.Client
@@ -29,59 +29,60 @@ type workerEnv struct {
 const (
 	// progressEvery is the least time between two reports of a worker's progress.
 	progressEvery = 100 * time.Millisecond
-	// drainTime bounds the time to read the rest of a process's output once it is gone. Reading
-	// takes longer only if a child process that left the group still has the pipes.
+	// drainTime bounds the time for reading the rest of the output of a process that has ended.
+	// Reading would take longer only if a child process that left the process group still has
+	// the pipes open.
 	drainTime = time.Second
 )
 
-// worker runs one worker process: it feeds triggers to the table and carries out the actions.
-// Fields below the line belong to the goroutine of run.
+// worker runs one worker process: it looks up triggers in the transition table and carries out
+// the actions. The fields below "---" are used only by the goroutine of run.
 type worker struct {
 	*workerEnv
 	ref        wire.WorkerRef
 	deployment wire.Deployment
 	log        hclog.Logger
 	orders     chan order
-	over       chan struct{} // closed when it is gone and its Ended is in the outbox
+	over       chan struct{} // closed when the worker is gone and its Ended is in the outbox
 
 	// ---
-	ctx    context.Context // context of its fetch and its deliveries
+	ctx    context.Context // context of the fetch and of the deliveries
 	cancel context.CancelFunc
-	tasks  sync.WaitGroup // its goroutines
+	tasks  sync.WaitGroup // goroutines of the worker
 
 	state   state
-	failure *wire.Failure // why it was killed; nil if it was told to end
+	failure *wire.Failure // why the worker was killed; nil if it was told to end
 
 	got     chan gotArtifact
-	release func()  // of the artifact; nil before it is there
-	path    string  // its directory; "" before it is made
+	release func()  // releases the artifact; nil before it is acquired
+	path    string  // directory of the worker; "" before it is made
 	process Process // nil before it is started
 	pipes   pipes   // our ends
 	out     *output
 	outEnd  chan struct{} // closed when all output was read; nil after that was noticed
 	outgo   chan *wire.ToWorker
-	unsent  chan error // error of a message that could not be sent although the worker is there
+	unsent  chan error // error of a message that could not be sent although the worker's process still runs
 	exits   chan ended
-	exit    *ended // set once the process is gone
+	exit    *ended // not nil once the process has ended
 
 	delivery *deliverer
-	broken   <-chan error // of the delivery
+	broken   <-chan error // receives why rows or text were lost; delivery.broken
 	frames   chan frame
-	read     bool // frames have ended
+	read     bool // all frames were read
 	held     *heldFrame
 
-	progress     *wire.Progress // waits until the next report is due
+	progress     *wire.Progress // progress that waits until the next report is due
 	progressTold time.Time
 	progressDue  *time.Timer
 
 	turns      silence.Clock
-	inState    time.Duration // turns since it entered its state
-	sinceFrame time.Duration // turns since its last frame, while frames were read
-	sinceExit  time.Duration // turns since it is gone, while frames were read
+	inState    time.Duration // time in turns since the worker entered its state
+	sinceFrame time.Duration // since the last frame, in turns in which frames were read
+	sinceExit  time.Duration // since the process ended, in turns in which frames were read
 }
 
-// order is an instruction to a worker: a command of the job manager, or the reason why it must
-// end at once.
+// order is an instruction to the goroutine of a worker: a command of the job manager, or the
+// failure with which the worker must be killed.
 type order struct {
 	command *wire.WorkerCommand
 	stop    *wire.Failure
@@ -93,13 +94,13 @@ type gotArtifact struct {
 	err     error
 }
 
-// ended is how a process ended, and the error of waiting for it.
+// ended has the results of waiting for a process: how it ended, and the error of the wait.
 type ended struct {
 	Exit
 	err error
 }
 
-// payload is the data of a trigger.
+// payload is the data that a trigger passes to an action.
 type payload struct {
 	failure *wire.Failure     // for kill, giveUp and end
 	command *wire.ToWorker    // for relay and drop
@@ -116,12 +117,12 @@ func newWorker(w *workerEnv, d *wire.Deployment) *worker {
 		orders: make(chan order, 16), over: make(chan struct{}),
 		ctx: ctx, cancel: cancel,
 		got: make(chan gotArtifact, 1), out: newOutput(),
-		outgo:  make(chan *wire.ToWorker, 8), // more than a worker ever gets
+		outgo:  make(chan *wire.ToWorker, 8), // a worker never gets more messages
 		unsent: make(chan error, 1), exits: make(chan ended, 1), frames: make(chan frame),
 	}
 }
 
-// give gives the worker an order, unless it is gone.
+// give sends an order to the goroutine of the worker, unless the worker is gone.
 func (w *worker) give(o order) {
 	select {
 	case w.orders <- o:
@@ -129,7 +130,8 @@ func (w *worker) give(o order) {
 	}
 }
 
-// run runs the worker. It returns when its process, files and goroutines are gone.
+// run runs the worker. It returns when the worker's process and goroutines have ended and its
+// files are removed.
 func (w *worker) run() {
 	defer close(w.over)
 	defer w.cancel()
@@ -179,7 +181,8 @@ func (w *worker) run() {
 	}
 }
 
-// step looks up a trigger in the table, and carries out the action.
+// step looks up a trigger in the transition table, changes the state, and carries out the
+// action.
 func (w *worker) step(h trigger, p payload) {
 	from, m := w.state, w.table[w.state][h]
 	if m.to != from {
@@ -214,7 +217,7 @@ func (w *worker) step(h trigger, p payload) {
 	}
 }
 
-// kill ends the process. Frames of it that were not processed yet are dropped.
+// kill kills the process, for the reason why. Frames that were not processed yet are dropped.
 func (w *worker) kill(why *wire.Failure) {
 	w.failure = why
 	if why != nil {
@@ -227,7 +230,8 @@ func (w *worker) kill(why *wire.Failure) {
 	w.held = nil
 }
 
-// reason says why a worker is killed if the trigger itself is the reason.
+// reason returns the failure of a worker that is killed upon trigger h in the given state. It
+// is given if that is not nil, and nil if the worker was told to end.
 func (w *worker) reason(h trigger, in state, given *wire.Failure) *wire.Failure {
 	if given != nil {
 		return given
@@ -249,13 +253,14 @@ func (w *worker) reason(h trigger, in state, given *wire.Failure) *wire.Failure 
 	case h == ranOut:
 		w.log.Warn("the worker did not end as it was told, and is killed", "after", w.Grace)
 	}
-	return nil // it was told to end, and does
+	return nil // the worker was told to end, and ends
 }
 
-// otherVersion asks for the cause of a breach of the protocol.
+// otherVersion is the end of a message about a breach of the protocol. It names the possible
+// causes.
 const otherVersion = "is it built with another version of Superstep than the cluster, or does user code write to file descriptor 4?"
 
-// causeOfExit says why a process ended by itself, nil if it was told to end.
+// causeOfExit returns why a process ended without being killed, or nil if it was told to end.
 func (w *worker) causeOfExit() *wire.Failure {
 	if w.exit.err != nil {
 		w.log.Error("the end of the worker's process", "pid", w.process.PID(), "error", w.exit.err)
@@ -263,7 +268,7 @@ func (w *worker) causeOfExit() *wire.Failure {
 	return ending{exit: w.exit.Exit, in: w.state, crash: w.out.crashed(), own: w.runsOwn()}.failure()
 }
 
-// tick lets time pass.
+// tick advances the worker's timers to now and reports time limits that have passed.
 func (w *worker) tick(now time.Duration) {
 	passed := w.turns.Tick(now)
 	w.inState += passed
@@ -285,7 +290,7 @@ func (w *worker) tick(now time.Duration) {
 		case w.inState >= w.Startup && w.unheard():
 			w.step(ranOut, payload{})
 		case w.inState >= w.Silence-w.turns.Period && w.process.Stopped() && w.unheard():
-			// The first frame may take long, but not because the process is stopped.
+			// The first frame may take up to Startup, but a stopped process is killed earlier.
 			w.step(silentTooLong, payload{})
 		}
 		return
@@ -300,8 +305,8 @@ func (w *worker) tick(now time.Duration) {
 	}
 }
 
-// unheard reports whether a worker has really sent nothing, rather than something that this
-// process had no time to read.
+// unheard reports whether the worker has really sent no frame, so that none waits to be read by
+// this process.
 func (w *worker) unheard() bool {
 	if w.held != nil {
 		return false
@@ -315,7 +320,7 @@ func (w *worker) unheard() bool {
 	}
 }
 
-// finish removes what is left of a worker, and reports its end as its last event.
+// finish releases the resources of a worker, and reports Ended as its last event.
 func (w *worker) finish() {
 	w.pipes.close()
 	close(w.outgo)
@@ -345,7 +350,8 @@ func (w *worker) finish() {
 	w.outbox.put(wire.WorkerEvent{WorkerRef: w.ref, Ended: &wire.Ended{Failure: f}})
 }
 
-// signed returns a failure with its worker and task manager, and the last lines of output.
+// signed returns a copy of f with the names of worker and task manager, and the last lines of
+// output.
 func (w *worker) signed(f *wire.Failure) *wire.Failure {
 	signed := *f
 	signed.Worker, signed.TaskManager = w.ref.Worker, w.Name

@@ -16,7 +16,7 @@ func TestWholeLife(t *testing.T) {
 	b.ready(t)
 	b.command(t, wire.WorkerCommand{Prepare: &wire.Prepare{}})
 	b.event(t, "prepared", func(e *wire.WorkerEvent) bool { return e.Prepared != nil })
-	b.command(t, wire.WorkerCommand{Prepare: &wire.Prepare{}}) // repeated, as after a broken connection
+	b.command(t, wire.WorkerCommand{Prepare: &wire.Prepare{}}) // repeated, as happens after a broken connection
 	b.command(t, wire.WorkerCommand{Start: &wire.Start{Addresses: []string{"a", "b"}}})
 	e := b.event(t, "finished", func(e *wire.WorkerEvent) bool { return e.Finished != nil })
 	require.Equal(t, "outcome", string(e.Finished.Outcome))
@@ -26,7 +26,7 @@ func TestWholeLife(t *testing.T) {
 	require.Nil(t, b.ended(t))
 	require.Equal(t, "ran [a b]\n", b.text())
 
-	// The job manager confirmed the collected rows before Finished was sent.
+	// The job manager must have confirmed the collected rows before Finished was sent.
 	shards, confirmed := 0, false
 	for _, h := range b.events() {
 		switch {

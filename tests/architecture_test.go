@@ -21,11 +21,11 @@ import (
 
 const module = "github.com/superstep-ml/superstep"
 
-// importTable has the rules of docs/architecture.md: package pattern → patterns that it may
-// import.
+// importTable has the rules of docs/architecture.md. It maps a package pattern to the patterns
+// of the packages that matching packages may import.
 type importTable map[string][]string
 
-// readImportTable reads the fenced block marked "imports".
+// readImportTable reads the fenced block of a document that is marked "imports".
 func readImportTable(doc string) (importTable, error) {
 	_, rest, ok := strings.Cut(doc, "```imports\n")
 	if !ok {
@@ -54,7 +54,8 @@ func matches(pattern, path string) bool {
 	return pattern == path
 }
 
-// violations lists the imports the table does not allow.
+// violations returns a message for each import of the package at path that the table does not
+// allow.
 func (t importTable) violations(path string, imports []string) []string {
 	var allowed []string
 	listed := false
@@ -77,14 +78,15 @@ func (t importTable) violations(path string, imports []string) []string {
 	return bad
 }
 
-// isOwnInternal says whether an import is allowed without a rule: a package may import its own
-// internal folder, and packages in one internal folder may import each other.
+// isOwnInternal reports whether an import is allowed without a rule. A package may import
+// packages of its own internal folder, and packages of one internal folder may import each
+// other.
 func isOwnInternal(path, imported string) bool {
 	parent, _, ok := strings.Cut(imported, "/internal/")
 	return ok && (path == parent || strings.HasPrefix(path, parent+"/internal/"))
 }
 
-// packagesOf lists the module's packages with their imports, as the go command sees them.
+// packagesOf returns the imports of each package of the module, as listed by the go command.
 func packagesOf(t *testing.T) map[string][]string {
 	t.Helper()
 	cmd := proctest.Command("go", "list", "-json=ImportPath,Imports", "./...")
@@ -131,7 +133,7 @@ func TestImportsFollowTheTable(t *testing.T) {
 	require.Greater(t, len(packages), 10)
 	for path, imports := range packages {
 		if path == "tests" || strings.HasSuffix(path, "/batchtest") {
-			continue // packages for tests only
+			continue // these packages are only for tests
 		}
 		for _, v := range table.violations(path, imports) {
 			t.Errorf("%s; docs/architecture.md does not allow it", v)
@@ -146,7 +148,7 @@ func TestImportsFollowTheTable(t *testing.T) {
 	}
 }
 
-// TestImportTableCatches makes sure that the check above can fail.
+// TestImportTableCatches requires that importTable.violations finds a violation.
 func TestImportTableCatches(t *testing.T) {
 	table := importTable{"shared": nil, "engine": {"shared"}, "examples/...": {"engine"}}
 	require.Equal(t, []string{"shared imports engine"}, table.violations("shared", []string{"engine"}))
@@ -156,10 +158,11 @@ func TestImportTableCatches(t *testing.T) {
 	require.Equal(t, []string{"jobmanager is not in the table"}, table.violations("jobmanager", nil))
 }
 
-// startsUntied finds programs that a test starts without proctest, so that they may outlive it.
+// startsUntied matches code that starts a program without proctest. Such a program may outlive
+// its test.
 var startsUntied = regexp.MustCompile(`\bexec\.Command(Context)?\(|\bos\.StartProcess\(`)
 
-// TestProgramsEndWithTheirTest requires tests to start programs by proctest.
+// TestProgramsEndWithTheirTest requires that tests start programs with proctest.
 func TestProgramsEndWithTheirTest(t *testing.T) {
 	mayStart := map[string]string{
 		"internal/proctest/command_test.go":      "it is what is tested",

@@ -20,11 +20,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// The rules of this file keep results the same on every processor and in every
-// build: products are rounded before they are added, functions whose last bits
-// vary are not called, and the compiled code holds no fused instruction.
+// The tests of this file check rules that make results the same on every processor and in every
+// build. Products must be rounded before they are added, functions whose last bits vary must
+// not be called, and the compiled code must not have fused multiply-add instructions.
 
-// variableBits names the functions of package math whose results differ between
+// variableBits has the names of the functions of package math whose results differ between
 // processors, builds or architectures.
 var variableBits = map[string]bool{
 	"Exp": true, "Exp2": true, "Expm1": true, "Log": true, "Log2": true, "Log10": true,
@@ -35,7 +35,7 @@ var variableBits = map[string]bool{
 	"J0": true, "J1": true, "Jn": true, "Y0": true, "Y1": true, "Yn": true, "FMA": true,
 }
 
-// forbiddenImports gives the reason why results must not depend on a package.
+// forbiddenImports maps packages on which results must not depend to the reason.
 var forbiddenImports = map[string]string{
 	"math/rand":       "draws must be functions of seed, purpose, shard, step and index: use sharding.Random",
 	"math/rand/v2":    "draws must be functions of seed, purpose, shard, step and index: use sharding.Random",
@@ -47,16 +47,17 @@ var forbiddenImports = map[string]string{
 	"golang.org/x/ex": "experimental packages change",
 }
 
-// controlPackages compute no results. Their secrets, identities and waits between attempts to
-// connect must differ from run to run. Faults of disks and connections are only for tests.
+// controlPackages has packages that compute no results, so that the rules do not apply to them.
+// Some need secrets, identities and waits that differ from run to run. Others inject faults of
+// disks and connections, only for tests.
 var controlPackages = []string{
 	module + "/internal/security", module + "/internal/transport/membership", module + "/internal/peerlink",
 	module + "/jobmanager", module + "/taskmanager", module + "/internal/disk/faultydisk",
 	module + "/internal/transport/middlebox",
 }
 
-// checkArithmetic reports what a file does that the rules forbid. Plots are
-// pictures, not results: their files, named plot.go, may import gonum.
+// checkArithmetic returns messages about the violations of the rules in a file. Files named
+// plot.go may import gonum, because plots are not results.
 func checkArithmetic(fset *token.FileSet, file *ast.File, info *types.Info) []string {
 	var found []string
 	report := func(pos token.Pos, format string, a ...any) {
@@ -106,7 +107,7 @@ func isFloatProduct(e ast.Expr, info *types.Info) bool {
 	switch t := tv.Type.Underlying().(type) {
 	case *types.Basic:
 		return t.Info()&(types.IsFloat|types.IsComplex) != 0
-	case *types.Interface: // for a type parameter, its constraint decides
+	case *types.Interface: // a type parameter: its constraint decides
 		return tv.Type != nil && mayBeFloat(t)
 	}
 	return false
@@ -131,7 +132,7 @@ func mayBeFloat(constraint *types.Interface) bool {
 	return false
 }
 
-// resultPackages lists the packages whose results reach users.
+// resultPackages returns the import paths of the packages whose results users can see.
 func resultPackages(t *testing.T) []string {
 	t.Helper()
 	var paths []string
@@ -165,7 +166,7 @@ func TestArithmeticRules(t *testing.T) {
 	}
 }
 
-// TestArithmeticRulesCatch makes sure that the lint above can fail.
+// TestArithmeticRulesCatch requires that checkArithmetic finds violations of each rule.
 func TestArithmeticRulesCatch(t *testing.T) {
 	source := `package bad
 
@@ -202,14 +203,15 @@ func fine(a, b, c float64, i, j int) float64 { return a + float64(b*c) + float64
 	require.Equal(t, []string{"bad.go:10", "bad.go:11", "bad.go:11", "bad.go:12", "bad.go:12", "bad.go:5", "bad.go:9"}, lines, "%q", found)
 }
 
-// fusedAt finds the places of fused multiply-adds in what the compiler reports:
-// file, line and column. With -trimpath a file is named by its import path.
+// fusedAt matches the position (file, line and column) of each fused multiply-add in the
+// compiler's output. With -trimpath, the name of a file begins with its import path.
 var fusedAt = regexp.MustCompile(`(?m)^fmahash triggered (\S+:\d+:\d+)`)
 
-// fusedIn compiles packages for a target and returns where the compiler fuses a product with a
-// sum, in files whose import path begins with prefix. The compiler's own report costs a
-// hundredth of an assembly listing, and go list -export compiles commands without linking them.
-// Other modules are compiled without inlining, which is quicker.
+// fusedIn compiles packages for a target and returns the positions where the compiler fuses a
+// product with a sum, in files whose import path begins with prefix. The flag -d=fmahash makes
+// the compiler report them, which takes a hundredth of the time of an assembly listing. go list
+// -export compiles commands without linking them. Other modules are compiled without inlining,
+// which is quicker.
 func fusedIn(t *testing.T, dir, prefix string, env []string, paths ...string) []string {
 	t.Helper()
 	cmd := proctest.Command("go", append([]string{"list", "-export", "-trimpath", "-gcflags=all=-dwarf=false -l", "-gcflags=-d=fmahash=vy"}, paths...)...)
@@ -226,9 +228,10 @@ func fusedIn(t *testing.T, dir, prefix string, env []string, paths ...string) []
 	return found
 }
 
-// TestNoFusedMultiplyAdd compiles all packages for arm64. There the compiler fuses sums and
-// differences of products, on amd64 only sums: what both compile from the same source shows on arm64
-// already. For amd64, only packages with files of their own for it are compiled.
+// TestNoFusedMultiplyAdd requires that the compiler fuses no product with a sum. It compiles
+// all packages for arm64. There the compiler fuses products with both sums and differences,
+// while for amd64 it fuses them only with sums. So for amd64 the test compiles only packages
+// whose files differ from those for arm64.
 func TestNoFusedMultiplyAdd(t *testing.T) {
 	t.Parallel()
 	arm64, amd64 := []string{"GOARCH=arm64", "CGO_ENABLED=0"}, []string{"GOARCH=amd64", "GOAMD64=v3", "CGO_ENABLED=0"}
@@ -245,7 +248,7 @@ func TestNoFusedMultiplyAdd(t *testing.T) {
 	require.Empty(t, fusedIn(t, moduleRoot(t), module, amd64, differ...))
 }
 
-// filesOf returns which files of packages are compiled for a target.
+// filesOf returns, for each package, the list of the files that are compiled for a target.
 func filesOf(t *testing.T, env, paths []string) map[string]string {
 	t.Helper()
 	cmd := proctest.Command("go", append([]string{"list", "-f", "{{.ImportPath}} {{.GoFiles}}"}, paths...)...)
@@ -261,7 +264,7 @@ func filesOf(t *testing.T, env, paths []string) map[string]string {
 	return files
 }
 
-// TestFusedMultiplyAddIsFound makes sure that the check above can fail.
+// TestFusedMultiplyAddIsFound requires that fusedIn finds a fused multiply-add.
 func TestFusedMultiplyAddIsFound(t *testing.T) {
 	dir := t.TempDir()
 	source := "package bad\n\nfunc F(x, y, z float64) float64 { t := x * y; return t + z }\n"

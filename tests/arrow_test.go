@@ -17,10 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// arrowPath begins the import paths of Arrow.
+// arrowPath is the prefix of the import paths of Arrow.
 const arrowPath = "github.com/apache/arrow/"
 
-// exposed lists the places where exported declarations of a file name types of Arrow.
+// exposed returns the places where exported declarations of a file refer to types of Arrow.
 func exposed(set *token.FileSet, file *ast.File) (found []string) {
 	arrow := map[string]bool{}
 	for _, spec := range file.Imports {
@@ -37,7 +37,7 @@ func exposed(set *token.FileSet, file *ast.File) (found []string) {
 	look := func(what string, node ast.Node) {
 		ast.Inspect(node, func(n ast.Node) bool {
 			switch n := n.(type) {
-			case *ast.Field: // of a struct or an interface; the names of parameters do not matter
+			case *ast.Field: // of a struct or interface; names of parameters do not matter
 				exported := len(n.Names) == 0 || slices.ContainsFunc(n.Names, (*ast.Ident).IsExported)
 				return exported
 			case *ast.SelectorExpr:
@@ -81,7 +81,7 @@ func exposed(set *token.FileSet, file *ast.File) (found []string) {
 	return found
 }
 
-// receiver returns the name of a method's receiver type.
+// receiver returns the identifier of a method's receiver type.
 func receiver(d *ast.FuncDecl) *ast.Ident {
 	typ := d.Recv.List[0].Type
 	for {
@@ -100,9 +100,9 @@ func receiver(d *ast.FuncDecl) *ast.Ident {
 	}
 }
 
-// TestArrowIsNotExposed: only the bridge package may name types of Arrow in exported
-// declarations of public packages. A program that uses another version of Arrow then compiles
-// with any of the others.
+// TestArrowIsNotExposed requires that of the public packages only the bridge package refers to
+// types of Arrow in exported declarations. So a program that uses another version of Arrow
+// compiles with all packages except the bridge package.
 func TestArrowIsNotExposed(t *testing.T) {
 	root := moduleRoot(t)
 	seen := 0
@@ -139,7 +139,7 @@ func TestArrowIsNotExposed(t *testing.T) {
 	require.Greater(t, seen, 300)
 }
 
-// TestExposedFindsArrow makes sure that the check above can fail.
+// TestExposedFindsArrow requires that exposed finds types of Arrow.
 func TestExposedFindsArrow(t *testing.T) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, "x.go", `package x

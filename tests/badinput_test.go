@@ -24,25 +24,25 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
-// Bad input from end to end: every job of this file reads a file or generates rows, and writes
-// predictions, or rows with WriteCSV. Whatever goes wrong in between, the run ends with an
-// error that tells what and where. No goroutine is left, no memory is held, and there is no new
-// file.
+// This file tests bad input from end to end. Every job reads a file or generates rows, and
+// writes predictions, or rows with WriteCSV. Each has a fault in between. The run must end with
+// an error that says what is wrong and where. It must leave no goroutine, no allocated memory
+// and no new file.
 
-// jobDir is the directory of a case: its input and where it writes.
+// jobDir has the paths of the input and the output of a job.
 type jobDir struct{ input, output string }
 
-// badJob is a job with one fault.
+// badJob is a job with one fault and the error that is expected.
 type badJob struct {
 	name  string
-	input string // text of the file; none if empty
+	input string // text of the input file; if it is empty, there is no file
 	build func(b *engine.Builder, w jobDir)
 	opts  []engine.Option
 	says  []string // texts that the error must contain
 }
 
-// cluster reads the input, clusters it by the columns a and b, and writes the
-// predictions.
+// cluster returns a job that reads the input, clusters its rows by the columns a and b, and
+// writes the predictions.
 func cluster(o operators.CSVOptions, p kmeans.Params) func(b *engine.Builder, w jobDir) {
 	return func(b *engine.Builder, w jobDir) {
 		o.Header = true
@@ -53,13 +53,13 @@ func cluster(o operators.CSVOptions, p kmeans.Params) func(b *engine.Builder, w 
 	}
 }
 
-// floats reads both columns as float64.
+// floats has the options that read both columns as float64.
 var floats = operators.CSVOptions{Types: map[string]string{"a": "float64", "b": "float64"}}
 
 // numbered is a row of generated input.
 type numbered struct{ ID, Group int64 }
 
-// mapped writes 1,000 generated rows after applying a function.
+// mapped returns a job that generates 1,000 rows, applies f, and writes the results.
 func mapped(f func(numbered) (numbered, error)) func(b *engine.Builder, w jobDir) {
 	return func(b *engine.Builder, w jobDir) {
 		rows := operators.Generate(b, 1000, func(_ sharding.Random, i int64) numbered { return numbered{i, i % 10} })
@@ -67,7 +67,7 @@ func mapped(f func(numbered) (numbered, error)) func(b *engine.Builder, w jobDir
 	}
 }
 
-// queued writes the rows of a queue with the given stages.
+// queued returns a job that writes the rows of a queue to which change adds stages.
 func queued(change func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue) func(b *engine.Builder, w jobDir) {
 	return func(b *engine.Builder, w jobDir) {
 		rows := operators.Generate(b, 1000, func(_ sharding.Random, i int64) numbered { return numbered{i, i % 10} })
@@ -86,7 +86,8 @@ var (
 	errOfUser     = errors.New("the user's own error")
 )
 
-// differing writes ten rows in its first build and eleven in its second.
+// differing builds a job that writes ten rows when it is built for the first time, and eleven
+// the second time.
 func differing(b *engine.Builder, w jobDir) {
 	path := w.input + ".builds"
 	text, err := os.ReadFile(path)
@@ -249,7 +250,7 @@ var badJobs = []badJob{
 		says: []string{`"unequal"`, "3", "4", "2"},
 	},
 	{
-		// One subtask only, as others would read what this one writes.
+		// Only one subtask modifies the object, because others would read what it writes.
 		name: "a broadcast object that is modified",
 		build: queued(func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
 			return q.Do(func(ctx *comqueue.ComContext) error {
@@ -272,7 +273,7 @@ var badJobs = []badJob{
 	{
 		name: "a directory that cannot be written", input: goodRows,
 		build: func(b *engine.Builder, w jobDir) {
-			below := filepath.Join(w.input, "out.csv") // the input is a file
+			below := filepath.Join(w.input, "out.csv") // not possible, because the input is a file
 			operators.WriteCSV(operators.ReadCSV(b, w.input, operators.CSVOptions{Header: true}), below, operators.CSVWriteOptions{})
 		},
 		says: []string{"in.csv", "out.csv", "not a directory"},
@@ -299,7 +300,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// runBad runs a job in a directory of its own and requires that it leaves nothing there.
+// runBad runs a job in a new directory, requires that it leaves nothing there, and returns the
+// error of the job.
 func runBad(t *testing.T, job badJob) error {
 	t.Helper()
 	dir := t.TempDir()
@@ -327,14 +329,14 @@ func runBad(t *testing.T, job badJob) error {
 	return err
 }
 
-// TestFewRows: unusual but valid input runs like any other.
+// TestFewRows requires that jobs with unusual but valid input succeed.
 func TestFewRows(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	dir := t.TempDir()
 	input := filepath.Join(dir, "in.csv")
 	require.NoError(t, os.WriteFile(input, []byte(goodRows), 0o644))
 	var want string
-	for _, p := range []int{1, 8} { // 8 subtasks, 4 rows
+	for _, p := range []int{1, 8} { // also with more subtasks (8) than rows (4)
 		output := filepath.Join(dir, fmt.Sprint(p))
 		result, err := engine.Run(t.Context(), engine.Define("few", func(b *engine.Builder, _ struct{}) error {
 			cluster(floats, kmeans.Params{K: 2})(b, jobDir{input, output})
@@ -352,8 +354,8 @@ func TestFewRows(t *testing.T) {
 	}
 }
 
-// TestSkippedRowsAreCounted: with OnError Skip the job succeeds and says how many
-// rows are missing.
+// TestSkippedRowsAreCounted requires that a job with OnError Skip succeeds and says how many
+// rows it skipped.
 func TestSkippedRowsAreCounted(t *testing.T) {
 	dir := t.TempDir()
 	input := filepath.Join(dir, "in.csv")

@@ -19,10 +19,10 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
-// Faults of whole processes: the program badjobs fails in ways that end it. The tests check its
-// exit code, its messages and its directory.
+// This file tests faults of whole processes. The program badjobs fails in ways that end it. The
+// tests check its exit code, its messages and the files in its directory.
 
-// badProcess is the directory of one run.
+// badProcess has the executable and the directories of one run of badjobs.
 type badProcess struct {
 	path       string
 	dir, spill string
@@ -38,14 +38,14 @@ func newBadProcess(t *testing.T) badProcess {
 
 func (p badProcess) output() string { return filepath.Join(p.dir, "out.csv") }
 
-// command makes the program's command. The small memory budget makes the exchange spill, so
-// that there are temporary files that could be left behind.
+// command returns the command that runs the program. The memory budget is so small that the
+// exchange spills. So there are temporary files that could be left behind.
 func (p badProcess) command(ctx context.Context, args ...string) *proctest.Cmd {
 	common := []string{"--output", p.output(), "--spill-dir", p.spill, "--memory", "1MiB", "--shards", "64", "--parallelism", "3", "--progress", "off"}
 	return proctest.CommandContext(ctx, p.path, programs.With(common, args...)...)
 }
 
-// run runs the program to its end.
+// run runs the program and waits for its end.
 func (p badProcess) run(t *testing.T, args ...string) programs.Outcome {
 	t.Helper()
 	ctx, cancel := programs.Deadline(t)
@@ -54,8 +54,9 @@ func (p badProcess) run(t *testing.T, args ...string) programs.Outcome {
 	return programs.Await(t, ctx, cmd, cmd.Run)
 }
 
-// signalled runs the program and sends it a signal once it is ready, then the other signals
-// until it ends. It returns how the program ended. meanwhile is called before the first signal.
+// signalled runs the program. Once it is ready, signalled calls meanwhile and sends the first
+// signal, and then the other signals again and again until the program ends. It returns how the
+// program ended.
 func (p badProcess) signalled(t *testing.T, fault string, meanwhile func(), signals ...os.Signal) programs.Outcome {
 	t.Helper()
 	ctx, cancel := programs.Deadline(t)
@@ -88,8 +89,9 @@ func (p badProcess) signalled(t *testing.T, fault string, meanwhile func(), sign
 	return got
 }
 
-// resendSignals sends signals again and again, because signals soon after the first one count as
-// the same. It stops when the returned function is called.
+// resendSignals sends signals again and again until the returned function is called. Sending
+// them once is not enough, because the program ignores signals that come soon after the first
+// one.
 func resendSignals(p *os.Process, signals []os.Signal) (stop func()) {
 	stopped, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -103,7 +105,7 @@ func resendSignals(p *os.Process, signals []os.Signal) (stop func()) {
 			case <-again.C:
 			}
 			for _, s := range signals {
-				_ = p.Signal(s) // it may have ended
+				_ = p.Signal(s) // fails if the process has ended
 			}
 		}
 	}()
@@ -165,8 +167,8 @@ func TestInterruptCancels(t *testing.T) {
 	}
 }
 
-// TestInterruptOfAFunctionThatIgnoresIt: the process waits ten seconds for the function, then
-// ends all the same, and names the function.
+// TestInterruptOfAFunctionThatIgnoresIt requires that after an interrupt the process waits ten
+// seconds for a function that does not return, then ends anyway, and names the function.
 func TestInterruptOfAFunctionThatIgnoresIt(t *testing.T) {
 	t.Parallel()
 	p := newBadProcess(t)
@@ -179,7 +181,7 @@ func TestInterruptOfAFunctionThatIgnoresIt(t *testing.T) {
 	p.requireNothingLeft(t)
 }
 
-// TestSecondInterruptEndsTheProcess: a second interrupt ends the process at once.
+// TestSecondInterruptEndsTheProcess requires that a second interrupt ends the process at once.
 func TestSecondInterruptEndsTheProcess(t *testing.T) {
 	p := newBadProcess(t)
 	got := p.signalled(t, "ignore", func() {}, syscall.SIGINT, syscall.SIGTERM)
@@ -188,8 +190,8 @@ func TestSecondInterruptEndsTheProcess(t *testing.T) {
 	require.NoFileExists(t, p.output())
 }
 
-// TestNextRunSweepsAfterAKill: a process that is killed cannot clean up, so the
-// next one does.
+// TestNextRunSweepsAfterAKill requires that the next run removes the temporary files of a
+// process that was killed and could not remove them itself.
 func TestNextRunSweepsAfterAKill(t *testing.T) {
 	p := newBadProcess(t)
 	got := p.signalled(t, "watch", func() {}, syscall.SIGKILL)

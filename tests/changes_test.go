@@ -14,12 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lineCount matches the line before a block that states the number of its lines.
+// lineCount matches the line before a block of code that states how many lines the block has.
 var lineCount = regexp.MustCompile(`^(Before|Now), (\d+) lines:$`)
 
-// The code that the page shows as "now" is in the examples, declaration by declaration. The
-// code that it shows as "before" is valid Go and stands above. Both have as many lines as the
-// page states.
+// TestChangesPage checks the code on the page about changes before 1.0. Every declaration of
+// the code shown as "now" must be in the examples. The code shown as "before" must precede it
+// and be valid Go. Both must have as many lines as the page states.
 func TestChangesPage(t *testing.T) {
 	page, err := os.ReadFile("../docs/changes-before-1.0.md")
 	require.NoError(t, err)
@@ -50,7 +50,8 @@ func TestChangesPage(t *testing.T) {
 	require.Len(t, programs, 5)
 }
 
-// lineCountAbove returns the nearest match of lineCount above a line. Lines count from 1.
+// lineCountAbove returns the submatches of the nearest line above the given line that matches
+// lineCount. Lines are numbered from 1.
 func lineCountAbove(lines []string, line int) []string {
 	for i := line - 2; i >= 0; i-- {
 		if m := lineCount.FindStringSubmatch(lines[i]); m != nil {

@@ -11,14 +11,15 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// joinable is a row with a slice that is read without a copy.
+// joinable is a row with a slice that is read without copying, so that functions can change
+// shared memory.
 type joinable struct {
 	Key    int64
 	Vector []float64
 }
 
-// TestCheckNamesJoinsThatChangeRows: functions of joins borrow rows, on either side, that other
-// calls and operators borrow too.
+// TestCheckNamesJoinsThatChangeRows requires that engine.Check finds functions of joins that
+// change their rows. Other calls and operators borrow the same rows, on both sides of the join.
 func TestCheckNamesJoinsThatChangeRows(t *testing.T) {
 	for name, c := range map[string]struct {
 		op    string
@@ -76,7 +77,7 @@ func TestCheckNamesJoinsThatChangeRows(t *testing.T) {
 	}
 }
 
-// TestCheckPassesJoins checks joins whose functions are correct.
+// TestCheckPassesJoins requires that engine.Check accepts joins whose functions are correct.
 func TestCheckPassesJoins(t *testing.T) {
 	job := engine.Define("join", func(b *engine.Builder, _ struct{}) error {
 		rows := func(n int64) *engine.Dataset {

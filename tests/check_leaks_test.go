@@ -30,10 +30,10 @@ var (
 	leakyTotal = shared.Replicated("total", shared.Float64s())
 )
 
-// capturing are jobs whose functions change captured variables, so that timing alone would
-// decide whether two runs differ. Each run begins with new variables.
+// capturing has jobs whose functions change captured variables. Each run begins with new
+// variables, so without a special check only timing would decide whether two runs differ.
 var capturing = map[string]struct {
-	at    string // what the error names, with its line
+	at    string // what the error must name, with its line
 	build func(d *engine.Dataset) *engine.Dataset
 }{
 	"counter": {"Map (check_leaks_test.go:", func(d *engine.Dataset) *engine.Dataset {
@@ -83,7 +83,8 @@ var capturing = map[string]struct {
 	}},
 }
 
-// TestCheckFindsCapturedVariables requires that every one of them is found, each time.
+// TestCheckFindsCapturedVariables requires that engine.Check finds the fault of every job of
+// capturing, every time.
 func TestCheckFindsCapturedVariables(t *testing.T) {
 	for name, leak := range capturing {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +99,8 @@ func TestCheckFindsCapturedVariables(t *testing.T) {
 	}
 }
 
-// TestCheckOfWorkers: the option Workers sets the number of workers of the second run.
+// TestCheckOfWorkers requires that the option Workers sets the number of workers of the second
+// run of engine.Check.
 func TestCheckOfWorkers(t *testing.T) {
 	builds := 0
 	job := engine.Define("builds", func(b *engine.Builder, _ struct{}) error {
@@ -114,9 +116,10 @@ func TestCheckOfWorkers(t *testing.T) {
 	require.Equal(t, 3, counted(5)-counted(2))
 }
 
-// TestCheckNamesWhoChangesRows: functions borrow rows that other operators read too. The error
-// names the operator that changed them, and the shard. That also holds for an operator that is
-// called when a shard is complete, and if the others read the rows across an exchange.
+// TestCheckNamesWhoChangesRows has functions that change rows that other operators read too.
+// The error must name the operator that changed the rows, and the shard. That must also hold
+// for an operator that is called when a shard is complete, and if the other operators read the
+// rows after an exchange.
 func TestCheckNamesWhoChangesRows(t *testing.T) {
 	change := func(v withVector) withVector { v.Vector[0] /= 2; return v }
 	keep := func(v withVector) withVector { return withVector{v.ID + 1, v.Vector} }

@@ -15,15 +15,16 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// reporting makes a queue with a stage that reports, which alone can vary.
+// reporting returns the dataset of a queue with the stage report. Only the values that this
+// stage reports can differ between runs.
 func reporting(d *engine.Dataset, report func(ctx *comqueue.ComContext) error) *engine.Dataset {
 	return comqueue.New(d.Builder(), "q").InitWithPartitionedData(leakyRows, d).
 		Do(report).SetMaxIter(3).
 		CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]measured, error) { return []measured{{1, 2}}, nil })).Exec()
 }
 
-// TestCheckComparesReports: reported values must be the same at any parallelism, like rows. The
-// error names the queue, the value and the superstep.
+// TestCheckComparesReports requires that engine.Check finds reported values that differ between
+// parallelisms. The error must name the queue, the value and the superstep.
 func TestCheckComparesReports(t *testing.T) {
 	for name, of := range map[string]struct {
 		step  int
@@ -65,8 +66,8 @@ func TestCheckComparesReports(t *testing.T) {
 	}
 }
 
-// TestCheckComparesAccumulators: the same holds for accumulators. The error names operator and
-// shard.
+// TestCheckComparesAccumulators requires that engine.Check finds accumulators that differ
+// between parallelisms. The error must name the operator and the shard.
 func TestCheckComparesAccumulators(t *testing.T) {
 	var at string
 	job := engine.Define("accumulates", func(b *engine.Builder, _ struct{}) error {
@@ -89,7 +90,8 @@ func TestCheckComparesAccumulators(t *testing.T) {
 	require.ErrorContains(t, err, `accumulates as "a"`)
 }
 
-// TestCheckOfSteadyReports requires no error if values are the same, NaN among them.
+// TestCheckOfSteadyReports requires no error if all reported values are the same, including
+// NaN.
 func TestCheckOfSteadyReports(t *testing.T) {
 	job := engine.Define("steady", func(b *engine.Builder, _ struct{}) error {
 		rows := operators.MapPartition(operators.Range(b, 0, capturedRows), func(s *operators.Shard[int64], emit func(int64)) error {
@@ -110,10 +112,11 @@ func TestCheckOfSteadyReports(t *testing.T) {
 	require.NoError(t, engine.Check(context.Background(), job, struct{}{}, engine.Shards(checkShards)))
 }
 
-// callsOfAll is a package variable that a function changes.
+// callsOfAll is a package variable that the function of a test changes.
 var callsOfAll int64
 
-// TestCheckTellsOfVariables: two runs in one process differ by a package variable as well.
+// TestCheckTellsOfVariables has a function that changes a package variable, so that even two
+// runs at the same settings differ. The error must suggest to look for such a variable.
 func TestCheckTellsOfVariables(t *testing.T) {
 	job := engine.Define("global", func(b *engine.Builder, _ struct{}) error {
 		engine.Collect(operators.Map(operators.Range(b, 0, 100), func(int64) int64 { return atomic.AddInt64(&callsOfAll, 1) }), "out")
@@ -124,8 +127,8 @@ func TestCheckTellsOfVariables(t *testing.T) {
 	require.ErrorContains(t, err, "a variable of the package that the function changes")
 }
 
-// TestCheckNamesStagesOfReplicas: if a replicated object differs among subtasks, the error
-// names the stage that made the difference and the usual causes.
+// TestCheckNamesStagesOfReplicas requires that if a replicated object differs among subtasks,
+// the error names the stage that made the difference and the usual causes.
 func TestCheckNamesStagesOfReplicas(t *testing.T) {
 	leaks := shared.Replicated("leaks", shared.Float64s())
 	even := func(ctx *comqueue.ComContext) error { leaks.Put(ctx, []float64{float64(ctx.StepNo())}); return nil }
@@ -136,7 +139,7 @@ func TestCheckNamesStagesOfReplicas(t *testing.T) {
 		}
 		return nil
 	}
-	at := before() // the line of odd's end
+	at := before() // the line on which odd ends
 	for name, workers := range map[string]bool{"workers": true, "a whole": false} {
 		t.Run(name, func(t *testing.T) {
 			build := func(b *engine.Builder) error {
@@ -151,13 +154,13 @@ func TestCheckNamesStagesOfReplicas(t *testing.T) {
 			if workers {
 				job := engine.Define("replicas", func(b *engine.Builder, _ struct{}) error { return build(b) })
 				err = engine.Check(context.Background(), job, struct{}{}, engine.Shards(checkShards))
-			} else { // arguments that do not travel to workers
+			} else { // arguments that cannot be sent to workers
 				job := engine.Define("replicas", func(b *engine.Builder, _ func()) error { return build(b) })
 				err = engine.Check(context.Background(), job, nil, engine.Shards(checkShards))
 			}
 			require.ErrorContains(t, err, `the replicated object "leaks" differs between subtask 0 and subtask 1 at the beginning of superstep 3`)
 			require.ErrorContains(t, err, `the stage "odd one" (check_reports_test.go:`)
-			require.NotContains(t, err.Error(), at) // it is named by its first line
+			require.NotContains(t, err.Error(), at) // the error names the stage by its first line
 			for _, cause := range []string{"TaskID", "captures and changes", "map", "math/rand"} {
 				require.ErrorContains(t, err, cause)
 			}

@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// sideRow is a row of a side input, with a field that is no column.
+// sideRow is a row of a side input, with a field that is not a column.
 type sideRow struct {
 	Key    int64
 	Weight *float64
@@ -24,15 +24,17 @@ type sideRow struct {
 	Note   string `column:"-"`
 }
 
-// wideRow is the same with the vector as it is stored: reading it makes a copy.
+// wideRow is the row of the side input that is generated. Its vector has another element type
+// than that of sideRow, so reading it as a sideRow copies the vector.
 type wideRow struct {
 	Key    int64
 	Weight *float64
 	Wide   []float32
 }
 
-// TestCheckNamesWhoChangesSideRows: all calls share one slice with the rows of a side input.
-// Its order, its elements and everything they point to must not change.
+// TestCheckNamesWhoChangesSideRows requires that engine.Check finds functions that change a
+// side input. All calls get the same slice of rows. Functions must not change its order, its
+// elements, or anything that the elements point to.
 func TestCheckNamesWhoChangesSideRows(t *testing.T) {
 	for name, change := range map[string]func(v int64, side []sideRow){
 		"order": func(_ int64, side []sideRow) {
@@ -64,13 +66,14 @@ func TestCheckNamesWhoChangesSideRows(t *testing.T) {
 	}
 }
 
-// TestBatchesOfASideInputKeepTheirOrder: each call gets the batches in a slice of its own.
+// TestBatchesOfASideInputKeepTheirOrder requires that each call gets the batches of a side
+// input in a new slice, whose order the function may change.
 func TestBatchesOfASideInputKeepTheirOrder(t *testing.T) {
 	job := engine.Define("side", func(b *engine.Builder, _ struct{}) error {
 		reverse := func(_ *engine.Context, rows engine.Batch, side []engine.Batch) (engine.Batch, error) {
 			for i, s := range side {
 				if v, err := columnar.Get[[]int64](s, s.Schema().Column(0).Name); err != nil || v[0] != int64(i) {
-					return engine.Batch{}, fmt.Errorf("batch %d is not in its place", i)
+					return engine.Batch{}, fmt.Errorf("batch %d is not at its index", i)
 				}
 			}
 			slices.Reverse(side)
@@ -84,8 +87,8 @@ func TestBatchesOfASideInputKeepTheirOrder(t *testing.T) {
 	require.NoError(t, engine.Check(context.Background(), job, struct{}{}, engine.Shards(checkShards)))
 }
 
-// TestCheckNamesPartitionersThatChangeRows: a partition function borrows rows like any other
-// function.
+// TestCheckNamesPartitionersThatChangeRows requires that engine.Check finds a partition
+// function that changes rows.
 func TestCheckNamesPartitionersThatChangeRows(t *testing.T) {
 	var at string
 	job := engine.Define("placed", func(b *engine.Builder, _ struct{}) error {
@@ -118,7 +121,8 @@ func (o releasing) Process(_ *engine.Context, _, shard int, in engine.Batch, out
 	return nil
 }
 
-// TestCheckNamesWhoReleasesRows checks hand-written operators.
+// TestCheckNamesWhoReleasesRows requires that engine.Check finds an operator that releases a
+// batch that it only borrowed.
 func TestCheckNamesWhoReleasesRows(t *testing.T) {
 	job := engine.Define("released", func(b *engine.Builder, _ struct{}) error {
 		rows := operators.Range(b, 0, 100)

@@ -27,7 +27,8 @@ type measured struct {
 	Value float64
 }
 
-// before returns the place one line above the caller's, in the format of sites.
+// before returns the file and the line above the caller's line, in the format in which errors
+// name the sites of operators.
 func before() string {
 	_, file, line, _ := runtime.Caller(1)
 	return fmt.Sprintf("%s:%d", filepath.Base(file), line-1)
@@ -38,19 +39,19 @@ func groupSums(s *operators.Shard[measured], emit func(measured)) error {
 	for v := range s.Rows() {
 		groups[v.Group] += v.Value
 	}
-	for group, sum := range groups { // in an order that changes
+	for group, sum := range groups { // in an order that differs from run to run
 		emit(measured{group, sum})
 	}
 	return nil
 }
 
-// seen is a counter that continues from run to run, so that no two runs agree, however their
-// subtasks take turns.
+// seen is a counter that is not reset between runs. So no two runs have the same values,
+// whatever the order of their subtasks.
 var seen atomic.Int64
 
-// leaking are jobs in which a function of the user depends on more than its rows, but only for
-// the rows of shard 5. Each has another cause. They return the dataset that leaks and the line
-// that added it.
+// leaking has datasets made by a user function that depends on more than its rows, though only
+// for the rows of shard 5. Each depends on something else. The functions return the dataset,
+// and the operator and line that an error must name.
 var leaking = map[string]func(rows *engine.Dataset) (leaks *engine.Dataset, op, at string){
 	"map iteration": func(rows *engine.Dataset) (*engine.Dataset, string, string) {
 		leaks := operators.MapPartition(rows, groupSums)
@@ -83,14 +84,14 @@ var leaking = map[string]func(rows *engine.Dataset) (leaks *engine.Dataset, op, 
 	},
 }
 
-// inShard is the group of the rows for which leaking functions leak: rows are in the shard with
-// the number of their group.
+// inShard is the number of the shard, and of the group, of the rows for which the functions of
+// leaking depend on more than their rows.
 const inShard = 5
 
 const checkShards, checkRows = 8, 8 * 60
 
-// ordered returns rows whose shard has the number of their group. With groups, the rows of
-// shard inShard have many groups, for map iteration.
+// ordered returns rows that are in the shard with the number of their group. If groups is true,
+// the rows of shard inShard have many groups, as is necessary for the case "map iteration".
 func ordered(b *engine.Builder, groups bool) *engine.Dataset {
 	return operators.Generate(b, checkRows, func(draws sharding.Random, i int64) measured {
 		v := measured{Group: i * checkShards / checkRows, Value: draws.Float64()}
@@ -101,8 +102,8 @@ func ordered(b *engine.Builder, groups bool) *engine.Dataset {
 	})
 }
 
-// TestCheckNamesWhatLeaks runs programs with a leaking operator between correct ones. The error
-// must name the operator, its line and the shard, and nothing may be written.
+// TestCheckNamesWhatLeaks checks jobs with an operator of leaking between correct ones. The
+// error must name the operator, its line and the shard, and no output may be written.
 func TestCheckNamesWhatLeaks(t *testing.T) {
 	for name, leak := range leaking {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +128,8 @@ func TestCheckNamesWhatLeaks(t *testing.T) {
 	}
 }
 
-// TestCheckNamesObjectsOfQueues has an object of a queue hold the time from superstep 3 on.
+// TestCheckNamesObjectsOfQueues has an object of a queue whose value depends on the time from
+// superstep 3 on. The error must name the object.
 func TestCheckNamesObjectsOfQueues(t *testing.T) {
 	steady := shared.Replicated("steady", shared.Int())
 	leaks := shared.Replicated("leaks", shared.Float64s())
@@ -139,7 +141,7 @@ func TestCheckNamesObjectsOfQueues(t *testing.T) {
 				v := 0.0
 				if ctx.StepNo() == 3 {
 					v = float64(time.Since(moment))
-					if ctx.TaskID() > 0 { // the same on every subtask, as otherwise another check would find it
+					if ctx.TaskID() > 0 { // all subtasks use the value of subtask 0, or another check would fail
 						v = 0
 					}
 				}
@@ -177,8 +179,8 @@ func TestCheckOfCorrectJobs(t *testing.T) {
 	require.NoError(t, engine.Check(context.Background(), job, struct{}{}, engine.Shards(checkShards)))
 }
 
-// TestCheckFlag checks the programs of the examples, and requires one sentence and nothing
-// else.
+// TestCheckFlag runs programs of the examples with --check. They must print one sentence and
+// nothing else.
 func TestCheckFlag(t *testing.T) {
 	for _, pkg := range []string{"./examples/kmeans", "./examples/queue"} {
 		dir := t.TempDir()

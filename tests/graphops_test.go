@@ -11,8 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// graphOps are the operators that random graphs are made of. The first one is the
-// source.
+// graphOps has the operators of which random graphs are made. The first one is the source.
 var graphOps = []graphOp{
 	{
 		name: "FromSlice",
@@ -347,8 +346,8 @@ var graphOps = []graphOp{
 		},
 	},
 	{
-		// A sample decides the shard of a sorted row. Only the order across all shards matters,
-		// so the rows are gathered in one place.
+		// Which shard a sorted row is in depends on a sample of the rows. Only the order across
+		// all shards matters, so the rows are gathered in one shard.
 		name: "Sort", inputs: 1,
 		build: func(_ *engine.Builder, s step, in []*engine.Dataset) *engine.Dataset {
 			sorted := operators.Sort(in[0], operators.Asc("text"), operators.Desc("key"))
@@ -377,7 +376,8 @@ type (
 	groupKey   struct{ Key int64 }
 )
 
-// The functions of the operators, which engine and reference share.
+// The following functions are used by the operators in both versions, the engine's and the
+// reference's.
 
 func paired(l, r *cell) cell {
 	switch {
@@ -413,12 +413,12 @@ func addAll(c cell, side []cell) cell {
 	return c
 }
 
-// joined is associative but for rounding, and not commutative.
+// joined merges two cells. It is associative except for rounding, and not commutative.
 func joined(left, right cell) cell {
 	return cell{left.Key, left.Value + right.Value, right.Text}
 }
 
-// halved depends on the order of rows.
+// halved folds a cell into acc. The result depends on the order of the rows.
 func halved(acc, c cell) cell {
 	return cell{acc.Key, acc.Value/3 + c.Value, c.Text}
 }
@@ -429,8 +429,9 @@ func hashedColumns(arg int) []string {
 	return [][]string{{"key"}, {"text"}, {"value", "text"}}[arg%3]
 }
 
-// hashShard places a row by the documented encoding of each column: a tag, then eight bytes.
-// Text is its length and its bytes, and null is the tag 0 alone.
+// hashShard returns the shard of a row by the hash of the given columns, in their documented
+// encoding. A number is a tag and eight bytes. A text is a tag, its length and its bytes. Null
+// is only the tag 0.
 func hashShard(c cell, columns ...string) int {
 	var key []byte
 	number := func(tag byte, v uint64) {
@@ -454,14 +455,14 @@ func hashShard(c cell, columns ...string) int {
 	return int(xxh3.Hash(key) % graphShards)
 }
 
-// group has the rows of one key, by the shard that they come from.
+// group has the rows of one key, by the shard from which they come.
 type group struct {
 	key   int64
-	shard int // the shard that its rows go to
+	shard int // shard to which the rows are sent
 	rows  [][]cell
 }
 
-// groupsOf groups rows. Groups are in the order in which their keys first occur.
+// groupsOf returns the rows of d grouped by key, in the order in which the keys first occur.
 func groupsOf(d [][]cell) []*group {
 	var groups []*group
 	for shard, rows := range d {

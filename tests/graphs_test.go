@@ -15,43 +15,44 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Random graphs of operators over small random tables. At every setting their rows must be
-// those of a reference that processes one row after another. All datasets have the columns of
-// cell, so that any operator can follow any other.
+// This file tests random graphs of operators over small random tables. At every setting their
+// rows must be the same as those of a reference that processes one row after another. All
+// datasets have the columns of cell, so that any operator can follow any other.
 
-// cell is a row.
+// cell is a row of all datasets.
 type cell struct {
 	Key   int64
 	Value float64
 	Text  *string
 }
 
-// step adds one dataset, made from earlier ones.
+// step adds one dataset, which an operator makes from earlier ones.
 type step struct {
 	op   int   // index in graphOps
-	in   []int // indices of earlier datasets, as many as the operator takes
+	in   []int // indices of earlier datasets, one for each input of the operator
 	arg  int
-	rows []cell // for a source
+	rows []cell // rows of a source
 
-	purpose *string // purpose of its draws, which the engine names by the place in the graph
+	purpose *string // purpose of its random draws, which the engine derives from the position in the graph
 }
 
 func (s step) String() string {
 	return fmt.Sprintf("%s%v arg %d, %d rows", graphOps[s.op].name, s.in, s.arg, len(s.rows))
 }
 
-// graphOp is an operator in two versions: the engine's and the reference's.
+// graphOp is an operator in two versions: build adds the engine's, and reference computes the
+// expected rows.
 type graphOp struct {
 	name   string
 	inputs int
 	build  func(b *engine.Builder, s step, in []*engine.Dataset) *engine.Dataset
-	// reference returns the rows of each shard.
+	// reference returns the rows of the operator's output by shard.
 	reference func(s step, in [][][]cell) [][]cell
 }
 
 const graphShards, graphSeed = 8, 99
 
-// differentSettings are the settings at which a random graph runs.
+// differentSettings has the parallelisms and batch sizes at which a random graph runs.
 var differentSettings = []struct{ p, rows int }{{1, 1024}, {2, 7}, {3, 1}, {8, 2}}
 
 func TestRandomGraphs(t *testing.T) {
@@ -61,7 +62,7 @@ func TestRandomGraphs(t *testing.T) {
 		var reference [][][]cell
 		for _, at := range differentSettings {
 			ran := runSteps(t, steps, at.p, at.rows)
-			if reference == nil { // the reference needs the purposes of draws
+			if reference == nil { // computed only now, because the reference needs the purposes of the draws
 				reference = make([][][]cell, len(steps))
 				for i, s := range steps {
 					used[graphOps[s.op].name] = true
@@ -80,7 +81,7 @@ func TestRandomGraphs(t *testing.T) {
 	}
 }
 
-// drawSteps draws one or two tables and the steps that use them.
+// drawSteps returns a random list of steps: one or two tables and the operators that use them.
 func drawSteps(rt *rapid.T) []step {
 	texts := []*string{nil, ptr(""), ptr("a"), ptr("bc")}
 	row := rapid.Custom(func(rt *rapid.T) cell {
@@ -116,7 +117,7 @@ func pick[T any](all []T, which []int) []T {
 	return picked
 }
 
-// located is a cell with the shard it lies in.
+// located is a cell, as text, with the number of its shard.
 type located struct {
 	Shard int64
 	Cell  string
@@ -157,7 +158,7 @@ func runSteps(t *testing.T, steps []step, p, batchRows int) []string {
 	return texts
 }
 
-// String returns a text that differs for cells with different bits.
+// String returns the cell as text. Cells with different bits have different texts.
 func (c cell) String() string {
 	text := "null"
 	if c.Text != nil {
@@ -166,7 +167,7 @@ func (c cell) String() string {
 	return fmt.Sprintf("%d %016x %v %s", c.Key, math.Float64bits(c.Value), c.Value, text)
 }
 
-// cellLines writes rows in the format of runSteps.
+// cellLines returns rows as text in the format of runSteps.
 func cellLines(shards [][]cell) string {
 	var text strings.Builder
 	for shard, rows := range shards {
@@ -177,8 +178,8 @@ func cellLines(shards [][]cell) string {
 	return text.String()
 }
 
-// perRow is a reference that replaces each row by rows in the same shard. index counts the rows
-// of the shard.
+// perRow is the reference of operators that replace each row by rows in the same shard. index
+// is the number of the row in its shard.
 func perRow(d [][]cell, f func(shard, index int, c cell) []cell) [][]cell {
 	out := make([][]cell, graphShards)
 	for shard, rows := range d {
@@ -189,8 +190,8 @@ func perRow(d [][]cell, f func(shard, index int, c cell) []cell) [][]cell {
 	return out
 }
 
-// exchanged is a reference that sends each row to a shard. Rows arrive by source shard and then
-// in order.
+// exchanged is the reference of operators that send each row to the shard that place returns.
+// Rows arrive in the order of their source shards, and in order within these.
 func exchanged(d [][]cell, place func(shard, index int, c cell) int) [][]cell {
 	out := make([][]cell, graphShards)
 	for shard, rows := range d {
@@ -202,7 +203,8 @@ func exchanged(d [][]cell, place func(shard, index int, c cell) int) [][]cell {
 	return out
 }
 
-// treeFold folds the values of shards by halves. nil stands for a shard without a value.
+// treeFold folds the values of shards recursively: each half, and then the two results. nil
+// means that a shard has no value.
 func treeFold[T any](values []*T, f func(left, right T) T) *T {
 	if len(values) == 1 {
 		return values[0]
@@ -217,7 +219,7 @@ func treeFold[T any](values []*T, f func(left, right T) T) *T {
 	return ptr(f(*left, *right))
 }
 
-// drawnAt returns the random draw that belongs to a row.
+// drawnAt returns the random draw of the row with the given index in a shard.
 func drawnAt(purpose string, shard, index int) float64 {
 	return sharding.NewRandom(graphSeed, purpose, shard, 0).Float64At(uint64(index))
 }

@@ -42,9 +42,9 @@ func TestExplain(t *testing.T) {
 	require.Equal(t, strings.Count(dot, "{"), strings.Count(dot, "}"))
 }
 
-// TestWhatRanIsWhatThePlanShows compares the record of a run with its plan. Vertices, subtasks,
+// TestWhatRanIsWhatThePlanShows compares the report of a run with its plan. Vertices, subtasks,
 // shards and operators must be the same. As many rows must leave an edge as entered it. Every
-// subtask must call each stage of each queue in every superstep.
+// subtask must have called each stage of each queue in every superstep.
 func TestWhatRanIsWhatThePlanShows(t *testing.T) {
 	const p, rows = 3, 150
 	output := filepath.Join(t.TempDir(), "out.csv")
@@ -116,7 +116,7 @@ func TestWhatRanIsWhatThePlanShows(t *testing.T) {
 			called = append(called, fmt.Sprint(s.Node))
 			require.Equal(t, int64(p*ran.Supersteps), s.Calls, "%s of %s", s.Name, q.Name)
 			if strings.HasPrefix(s.Name, "AllReduce") {
-				program, _, _ := strings.Cut(s.Program, ", by ") // how the ranks shared the work depends on the length
+				program, _, _ := strings.Cut(s.Program, ", by ") // the part after ", by " depends on the length of the data
 				program, _, _ = strings.Cut(program, ", in parts")
 				programs[program] = true
 			}

@@ -19,17 +19,17 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// block is a fenced block of a document with the mark before it. A mark is a comment that the
-// rendered page does not show:
+// block is a fenced block of a document, with the mark before it. A mark is an HTML comment,
+// which the rendered page does not show:
 //
-//	<!-- file: main.go -->     the block is the file's content from here on
-//	<!-- run -->               sh runs it in the module's directory
-//	<!-- run: setup -->        sh runs it where the module's directory is to be
-//	<!-- run: tidy -->         the block that finds the dependencies
-//	<!-- output -->            what the run before wrote to standard output
-//	<!-- error: OLD NEW -->    what "go run ." says once OLD in main.go is NEW
+//	<!-- file: main.go -->     the block becomes the content of the file
+//	<!-- run -->               sh runs the block in the reader's module
+//	<!-- run: setup -->        sh runs the block in the parent of the reader's module
+//	<!-- run: tidy -->         the block is "go mod tidy"; see guide.tidy
+//	<!-- output -->            the block is the standard output of the last run
+//	<!-- error: OLD NEW -->    the block is the error of "go run ." after OLD in main.go is replaced by NEW
 //
-// A block without a mark is only for reading.
+// A block without a mark is not checked.
 type block struct {
 	line       int
 	mark, what string
@@ -68,17 +68,18 @@ func readBlocks(doc string) ([]block, error) {
 	return blocks, nil
 }
 
-// guide runs the blocks of a document in a directory of its own. The module lies beside it, as
-// the document says.
+// guide executes the blocks of a document in a new directory. The directory has a link to the
+// checkout of this module at the path that the document names.
 type guide struct {
 	t        *testing.T
-	dir      string // where the module's directory is made
+	dir      string // directory in which the reader's module is created
 	env      []string
 	checkout string
-	stdout   string // of the last run
+	stdout   string // standard output of the last run
 }
 
-// newGuide makes the directory. No command can reach the network.
+// newGuide makes the directory, and an environment in which the go command cannot use the
+// network.
 func newGuide(t *testing.T) *guide {
 	t.Helper()
 	checkout, err := filepath.Abs("..")
@@ -91,7 +92,7 @@ func newGuide(t *testing.T) *guide {
 
 func (g *guide) module() string { return filepath.Join(g.dir, "depot") }
 
-// sh runs a script and returns its standard output and standard error.
+// sh runs a shell script in dir and returns its standard output and standard error.
 func (g *guide) sh(dir, script string) (stdout, stderr string, err error) {
 	cmd := proctest.CommandContext(g.t.Context(), "sh", "-e", "-c", script)
 	var out, errs bytes.Buffer
@@ -100,7 +101,7 @@ func (g *guide) sh(dir, script string) (stdout, stderr string, err error) {
 	return out.String(), errs.String(), err
 }
 
-// step carries out a block.
+// step executes a block as its mark says.
 func (g *guide) step(b block) {
 	at := fmt.Sprintf("the block at line %d", b.line)
 	switch b.mark {
@@ -126,8 +127,9 @@ func (g *guide) step(b block) {
 	}
 }
 
-// misspell changes a word of main.go, runs the program and restores the word. The page breaks
-// messages into lines, so line ends count as spaces.
+// misspell replaces a word in main.go, runs the program, compares its message with the block,
+// and restores the word. The page breaks messages into lines, so line ends are compared as
+// spaces.
 func (g *guide) misspell(b block, at string) {
 	from, to, ok := strings.Cut(b.what, " ")
 	require.True(g.t, ok, at)
@@ -143,14 +145,14 @@ func (g *guide) misspell(b block, at string) {
 	require.Equal(g.t, 1, exit.ExitCode(), at)
 	require.Empty(g.t, stdout, at)
 	said := strings.Join(strings.Fields(stderr), " ")
-	said = strings.Replace(said, "misspelt: error:", "depot: error:", 1) // the program is named after its file
+	said = strings.Replace(said, "misspelt: error:", "depot: error:", 1) // go run uses the file's name
 	require.Equal(g.t, strings.Join(strings.Fields(b.text), " "), said, at)
 	require.NoError(g.t, os.WriteFile(path, content, 0o666))
 }
 
-// tidy does the work of "go mod tidy" without the network: that command would also look at the
-// tests of all dependencies, which are not downloaded. The requirements of this module include
-// those of the program.
+// tidy replaces "go mod tidy", which would need the network because it also reads the tests of
+// all dependencies. tidy copies the requirements of this module, which include those of the
+// program.
 func (g *guide) tidy() {
 	sums, err := os.ReadFile(filepath.Join(g.checkout, "go.sum"))
 	require.NoError(g.t, err)
@@ -170,9 +172,9 @@ func (g *guide) tidy() {
 	g.shareBuilds()
 }
 
-// shareBuilds replaces the module by the checkout itself, where the page names a directory that
-// leads there. The compiler caches packages by directory, and would compile all of them again
-// otherwise.
+// shareBuilds changes go.mod so that this module is replaced by the directory of the checkout
+// itself, and not by the link to it that the page names. The build cache depends on the
+// directories of packages, so otherwise all packages would be compiled again.
 func (g *guide) shareBuilds() {
 	text, stderr, err := g.sh(g.module(), "go mod edit -json")
 	require.NoError(g.t, err, stderr)
@@ -193,13 +195,14 @@ func (g *guide) shareBuilds() {
 
 var fingerprint = regexp.MustCompile(`graph [0-9a-f]+…`)
 
-// withoutFingerprint removes the hash of the graph from a plan, because it covers the times of
-// the input files.
+// withoutFingerprint removes the hash of the graph from the text of a plan, because the hash
+// depends on the modification times of the input files.
 func withoutFingerprint(text string) string {
 	return fingerprint.ReplaceAllString(text, "graph …")
 }
 
-// The quickstart works as it says for a reader who follows it.
+// TestQuickstart executes the blocks of the quickstart in order. All must work and have the
+// output that the page shows.
 func TestQuickstart(t *testing.T) {
 	doc, err := os.ReadFile("../docs/quickstart.md")
 	require.NoError(t, err)
@@ -210,7 +213,7 @@ func TestQuickstart(t *testing.T) {
 	for _, b := range blocks {
 		g.step(b)
 		did[b.mark]++
-		// Every block of code must be part of a check.
+		// Every block of code must have a mark, so that it is checked.
 		require.False(t, b.mark == "" && b.lang != "text", "the block of %q at line %d has no mark", b.lang, b.line)
 	}
 	require.GreaterOrEqual(t, did["file"], 3)
@@ -219,8 +222,8 @@ func TestQuickstart(t *testing.T) {
 	g.checkDepot(blocks)
 }
 
-// checkDepot compares the place on the page with the result of an independent search that walks
-// downhill in ever smaller steps.
+// checkDepot compares the result on the page with the result of an independent search, which
+// walks downhill in smaller and smaller steps.
 func (g *guide) checkDepot(blocks []block) {
 	var stops [][3]float64
 	for _, b := range blocks {
@@ -260,7 +263,7 @@ func (g *guide) checkDepot(blocks []block) {
 	require.True(g.t, found, "the page should show %q", shown)
 }
 
-// A parser that misses a block would not check it.
+// TestReadBlocks checks readBlocks, because a block that it did not find would not be checked.
 func TestReadBlocks(t *testing.T) {
 	blocks, err := readBlocks("a\n<!-- file: b.go -->\n```go\nx\n\ny\n```\ntext\n<!-- run -->\n```sh\nls\n```\n```text\nz\n```\n")
 	require.NoError(t, err)

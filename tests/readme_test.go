@@ -22,8 +22,8 @@ func readme(t *testing.T) string {
 	return string(text)
 }
 
-// The checks run the commands between the marks. These must be exactly the lines that are
-// indented there.
+// TestReadmeCommands requires that the commands of the README between the marks, which other
+// checks run, are exactly the indented lines there.
 func TestReadmeCommands(t *testing.T) {
 	_, rest, ok := strings.Cut(readme(t), "<!-- commands -->\n")
 	require.True(t, ok)
@@ -38,7 +38,7 @@ func TestReadmeCommands(t *testing.T) {
 	require.Equal(t, []string{"go run ./examples/kmeans", "go test ./..."}, commands)
 }
 
-// vetProgram compiles a program in a module of its own.
+// vetProgram compiles a program in a new module.
 func vetProgram(t *testing.T, source string) {
 	t.Helper()
 	g := newGuide(t)
@@ -60,7 +60,7 @@ func goBlock(t *testing.T, page string) string {
 	return program
 }
 
-// The program in the README compiles with the current packages.
+// TestReadmeProgram requires that the program in the README compiles with the current packages.
 func TestReadmeProgram(t *testing.T) {
 	vetProgram(t, `package main
 
@@ -78,7 +78,8 @@ type args struct {
 `+goBlock(t, readme(t)))
 }
 
-// So does the pipeline of the page on training.
+// TestTrainingProgram requires that the pipeline in docs/training.md compiles with the current
+// packages.
 func TestTrainingProgram(t *testing.T) {
 	page, err := os.ReadFile("../docs/training.md")
 	require.NoError(t, err)
@@ -89,7 +90,8 @@ func TestTrainingProgram(t *testing.T) {
 	vetProgram(t, "package main\n\nimport (\n"+imports+")\n\nfunc main() {}\n\nfunc job(b *engine.Builder, rows, others *engine.Dataset) {\n"+goBlock(t, string(page))+"}\n")
 }
 
-// Every name in the table of what works today is an exported function of package operators.
+// TestReadmeTable requires that every name in the README's table of what works is an exported
+// function of an operators package or of engine.
 func TestReadmeTable(t *testing.T) {
 	functions := map[string]bool{}
 	for _, pattern := range []string{"../operators/*.go", "../operators/*/*.go", "../engine/*.go"} {
@@ -127,7 +129,7 @@ func TestReadmeTable(t *testing.T) {
 	require.Greater(t, named, 25)
 }
 
-// Links within the repository lead to existing files.
+// TestReadmeLinks requires that links within the repository lead to existing files.
 func TestReadmeLinks(t *testing.T) {
 	links := regexp.MustCompile(`\]\(([^)#]+)`).FindAllStringSubmatch(readme(t), -1)
 	require.NotEmpty(t, links)

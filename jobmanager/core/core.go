@@ -8,28 +8,29 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Core is the state of the job manager. It is not safe for concurrent use.
+// Core has the state of the job manager and decides what it does. It is not safe for concurrent
+// use.
 type Core struct {
 	config Config
-	epoch  time.Time     // the wall clock at time zero
+	epoch  time.Time     // wall-clock time at time zero
 	now    time.Duration // time of the event being processed
-	clock  silence.Clock // measures waits: for heartbeats, for workers to be ready, for slots
+	clock  silence.Clock // measures all waits, such as for heartbeats and for slots
 	still  standstill
 
-	conns        map[int]*taskManager    // that are registered
-	taskManagers map[string]*taskManager // not gone, by ID
-	order        []*taskManager          // the same, by name
-	gone         []*taskManager          // the last few, for people
+	conns        map[int]*taskManager    // registered task managers by connection
+	taskManagers map[string]*taskManager // task managers that are not lost or left, by ID
+	order        []*taskManager          // the same task managers, sorted by name
+	gone         []*taskManager          // the last few that were lost or left, to be shown to users
 
 	jobs  map[wire.JobID]*job
-	live  []*job // that have not ended or still have workers, in order of submission
-	ended []*job // in the order in which they ended
+	live  []*job // jobs that have not ended or still have workers, in order of submission
+	ended []*job // jobs that have ended, in the order in which they ended
 
-	rethink bool // slots or the queue have changed
+	rethink bool // slots or waiting jobs have changed since the last call of schedule
 	effects []Effect
 }
 
-// New returns a core with the jobs on record as its history.
+// New returns a core whose history is config.History.
 func New(config Config) *Core {
 	c := &Core{
 		config:       config.withDefaults(),
@@ -44,13 +45,14 @@ func New(config Config) *Core {
 	return c
 }
 
-// Recover returns the effects for the jobs on record, which come before all others. If it is
-// not called, the first Step returns them.
+// Recover returns the effects for the recorded jobs, which must be performed before all other
+// effects. If Recover is not called, the first Step returns them.
 func (c *Core) Recover() []Effect { return c.flush() }
 
-// Step processes an event and returns its effects, in order. Times never run backwards. The
-// caller owns the effects. The core does not modify what they point to, and the caller must not
-// either, except for the credential of a Deployment.
+// Step processes an event at time now and returns its effects, in the order in which they must
+// be performed. If now is before the time of the last event, that time is used. The caller owns
+// the returned slice. Neither the core nor the caller may modify what the effects point to,
+// except that the caller fills in the credential of a Deployment.
 func (c *Core) Step(now time.Duration, event Event) []Effect {
 	c.now = max(c.now, now)
 	c.clock.Begin(c.now)
@@ -92,13 +94,13 @@ func (c *Core) flush() []Effect {
 
 func (c *Core) emit(e Effect) { c.effects = append(c.effects, e) }
 
-// wall returns the wall clock at the event being processed.
+// wall returns the wall-clock time of the event being processed.
 func (c *Core) wall() time.Time { return c.epoch.Add(c.now) }
 
-// tick checks all deadlines.
+// tick advances the clock and checks all deadlines.
 func (c *Core) tick() {
 	c.clock.Tick(c.now)
-	// The loops may change both lists: they remove lost task managers and ended jobs.
+	// The loops use copies, because watch and failOverdue may remove elements from both lists.
 	for _, n := range slices.Clone(c.order) {
 		c.watch(n)
 	}

@@ -44,10 +44,12 @@ func Example() {
 	// exit status 3 (worker 0 on task manager a)
 }
 
-// anyHash is the executable of task managers in tests that do not depend on it.
+// anyHash is the hash of the task managers' executable in tests for which the executable does
+// not matter.
 var anyHash = strings.Repeat("a", 64)
 
-// TestFailuresAreBounded: a worker's failure is stored only up to a limit.
+// TestFailuresAreBounded requires that the parts of a worker's failure are stored only up to a
+// limit.
 func TestFailuresAreBounded(t *testing.T) {
 	lines := make([]string, 1000)
 	for i := range lines {
@@ -67,7 +69,8 @@ func TestFailuresAreBounded(t *testing.T) {
 	require.Less(t, total, maxMessage+maxText+(maxLines+2)*(maxLine+40))
 }
 
-// TestEndedJobsAreSmall: an ended job stores nothing that only its workers needed.
+// TestEndedJobsAreSmall requires that an ended job does not keep data that only its workers
+// needed.
 func TestEndedJobsAreSmall(t *testing.T) {
 	c := New(Config{})
 	c.Step(0, Submitted{ID: "j", Spec: wire.JobSpec{Graph: make([]byte, 1<<20)}, Slots: 1})
@@ -78,7 +81,7 @@ func TestEndedJobsAreSmall(t *testing.T) {
 	require.Equal(t, wire.JobCancelled, j.info.State)
 }
 
-// TestDefaults: the defaults are the documented ones.
+// TestDefaults compares the defaults with those documented in Config.
 func TestDefaults(t *testing.T) {
 	c := New(Config{}).config
 	require.Equal(t, 500*time.Millisecond, c.Heartbeat)
@@ -88,7 +91,8 @@ func TestDefaults(t *testing.T) {
 	require.Less(t, c.Detection+c.Slack, 5*time.Second, "a silent task manager is known, and told, in under 5 s")
 }
 
-// TestSnapshotsStay: a snapshot that was returned does not change with the job.
+// TestSnapshotsStay requires that a snapshot of a job that was returned does not change when
+// the job changes.
 func TestSnapshotsStay(t *testing.T) {
 	c := New(Config{})
 	c.Step(0, Registered{Conn: 1, Register: wire.Register{Version: wire.Version, ID: "a", Incarnation: "1", Slots: 1, Executable: anyHash}})
@@ -104,7 +108,8 @@ func TestSnapshotsStay(t *testing.T) {
 	require.Nil(t, c.Progress("k"))
 }
 
-// TestProgressAddsUp: at first, workers report different numbers of vertices.
+// TestProgressAddsUp requires that the progress of workers is added up even if their reports
+// have different numbers of vertices, as first reports may.
 func TestProgressAddsUp(t *testing.T) {
 	report := func(rows ...int64) *wire.Progress {
 		p := &wire.Progress{}

@@ -6,29 +6,29 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Event is something that happened. One of the types below.
+// Event is an input of the core: one of the types below.
 type Event interface{ event() }
 
-// Registered: a task manager introduced itself on a new connection. Conn numbers
-// connections, from 1, and is never used twice.
+// Registered: a task manager registered on a new connection. Conn is the number of the
+// connection, from 1, and is never used twice.
 type Registered struct {
 	Conn int
 	wire.Register
 }
 
-// Heartbeat: a task manager says that it is alive, and which workers it has.
+// Heartbeat: a task manager sent a heartbeat, which lists its workers.
 type Heartbeat struct {
 	Conn int
 	wire.Heartbeat
 }
 
-// Reported: a task manager reports what happened to a worker.
+// Reported: a task manager reported an event of a worker.
 type Reported struct {
 	Conn int
 	wire.WorkerEvent
 }
 
-// Left: a task manager said good-bye.
+// Left: a task manager sent Leave.
 type Left struct {
 	Conn   int
 	Reason string
@@ -41,38 +41,39 @@ type Disconnected struct {
 	Reason string
 }
 
-// Submitted: a client submitted a job. Slots is the number that its plan needs, 0 if the graph
-// is to be resolved first.
+// Submitted: a client submitted a job. Slots is the number of slots that its plan needs, or 0
+// if a worker must resolve the graph first.
 type Submitted struct {
 	ID    wire.JobID
 	Spec  wire.JobSpec
 	Slots int
-	At    time.Time // by the wall clock, for people
+	At    time.Time // wall-clock time of the submission, to be shown to users
 }
 
-// Compiled: the shell compiled a graph that a worker resolved, or could not because of Err.
+// Compiled: the shell compiled a graph that a worker resolved. If Err is not nil, the graph
+// could not be compiled.
 type Compiled struct {
 	ID    wire.JobID
-	Graph []byte // in JSON, as the workers get it
+	Graph []byte // in JSON, as it is sent to the workers
 	Slots int
 	Err   error
 }
 
-// CancelAsked: someone wants a job to end. The reason completes "cancelled: ...".
+// CancelAsked: the cancellation of a job was requested. The reason completes "cancelled: ...".
 type CancelAsked struct {
 	ID     wire.JobID
 	Reason string
 }
 
 // Persisted: the record of a Persist effect is on disk. The shell reports this for effects with
-// Barrier set; the core waits for it before it lets worker 0 commit. Err is why the record
-// could not be written: the job then fails before any of its results is visible.
+// Barrier set; the core waits for it before it tells worker 0 to commit. If Err is not nil, the
+// record could not be written, and the job fails before any of its results is visible.
 type Persisted struct {
 	ID  wire.JobID
 	Err error
 }
 
-// Tick: time has passed. Due every TickEvery.
+// Tick: time has passed. The shell passes one every TickEvery.
 type Tick struct{}
 
 func (Registered) event()   {}
@@ -86,36 +87,36 @@ func (CancelAsked) event()  {}
 func (Persisted) event()    {}
 func (Tick) event()         {}
 
-// Effect is something that the shell does for the core. One of the types below, in
-// the order in which they are to be done.
+// Effect is an action that the shell must perform for the core: one of the types below. Effects
+// are performed in the order in which Step returns them.
 type Effect interface{ effect() }
 
-// Send sends a message to a task manager. If the connection is gone, the shell drops the
-// message. The credential of a Deployment is left empty: the shell issues one per (job,
-// attempt) and fills it in.
+// Send sends a message to a task manager. If the connection is closed, the shell drops the
+// message. The core leaves the credential of a Deployment empty. The shell issues one for each
+// attempt of a job and fills it in.
 type Send struct {
 	Conn    int
 	Message wire.ToTaskManager
 }
 
-// Disconnect ends a connection after its queued messages.
+// Disconnect closes a connection after its queued messages were sent.
 type Disconnect struct {
 	Conn int
 }
 
-// Persist writes a job's record. With Barrier the shell answers Persisted. The record
-// of a job that commits or has finished has the outcomes of its workers, which the
-// core itself does not keep after the job has ended; the plan is the shell's to add.
+// Persist writes a job's record. If Barrier is set, the shell answers with Persisted. The
+// record of a job that is committing or finished has the outcomes of its workers, which the
+// core itself does not keep after the job has ended. The shell adds the plan to the record.
 type Persist struct {
 	Job     wire.JobInfo
 	Barrier bool
-	// Spec is the specification of a job that commits, nil for others. With the outcomes it is
-	// what Config.Resume needs after a restart.
+	// Spec is the specification of a job that is committing; it is nil for other jobs. Spec and
+	// the outcomes are the data that Config.Resume needs after a restart.
 	Spec *wire.JobSpec
 }
 
-// Changed tells the followers of a job its new state. The last one of a job has a state for
-// which Ended is true, and comes after its Persist.
+// Changed sends the new state of a job to its followers. The last Changed of a job has a state
+// for which Ended is true, and comes after the Persist of that state.
 type Changed struct {
 	Job wire.JobInfo
 }
@@ -127,14 +128,15 @@ type Compile struct {
 	Graph []byte
 }
 
-// Progressed says that a job has made progress; Core.Progress returns the sum. There is one for
-// each report of a worker; the shell chooses how often it tells followers.
+// Progressed says that a worker of the job has reported progress; Core.Progress returns the sum
+// over the workers. The core emits it for each report. The shell chooses how often it sends
+// progress to followers.
 type Progressed struct {
 	ID wire.JobID
 }
 
-// Forget removes the record of a job that ended long ago, with everything else that the shell
-// keeps of it.
+// Forget removes the record of an old ended job, and all other data of the job that the shell
+// keeps.
 type Forget struct {
 	ID wire.JobID
 }

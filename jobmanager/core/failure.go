@@ -8,16 +8,16 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Bounds of the parts of a failure that are kept.
+// Bounds of the parts of a failure: bytes of each text, and lines of output.
 const (
 	maxMessage = 32 << 10
 	maxLines   = 100
 	maxLine    = 4 << 10
 )
 
-// cancelAsked ends a job on request. While worker 0 makes the results visible it is too late
-// for that, as this cannot be undone: the job finishes, unless the commit takes longer than
-// KillAfter.
+// cancelAsked cancels a job on request. Once worker 0 has begun to make the results visible,
+// that cannot be undone. So the job then finishes, and is cancelled only if the commit takes
+// longer than KillAfter.
 func (c *Core) cancelAsked(e CancelAsked) {
 	j := c.jobs[e.ID]
 	if j == nil {
@@ -33,7 +33,7 @@ func (c *Core) cancelAsked(e CancelAsked) {
 	}
 }
 
-// cancel ends a job for a reason.
+// cancel cancels a job for the given reason.
 func (c *Core) cancel(j *job, reason string) {
 	c.noteCommit(j, nil)
 	if !c.moveJob(j, jobCancels, reason) {
@@ -46,14 +46,14 @@ func (c *Core) cancel(j *job, reason string) {
 	c.settle(j)
 }
 
-// noteCommit records what may be visible of a job that fails or is cancelled while worker 0
-// makes its results visible. If worker 0 itself failed, it may know what is visible, and says
-// so in f. f is nil if there is no failure.
+// noteCommit records which results may be visible of a job that fails or is cancelled while
+// worker 0 makes its results visible. f is the failure, or nil if there is none. If worker 0
+// itself failed, f may say which results are visible.
 func (c *Core) noteCommit(j *job, f *wire.Failure) {
 	switch {
 	case j.info.State != wire.JobCommitting:
 	case j.resume.doubt != "":
-		j.note = "; " + j.resume.doubt // the worker knows only of its own attempt
+		j.note = "; " + j.resume.doubt // f only describes the worker's own attempt
 	case f != nil && f.Outputs != "":
 		j.note = "; " + f.Outputs
 	case j.resume.due:
@@ -63,15 +63,18 @@ func (c *Core) noteCommit(j *job, f *wire.Failure) {
 	}
 }
 
-// workerFailed fails a job because of one of its workers. The first cause stays, with one exception. A
-// worker that only lost contact with another one often notices this before the job manager
-// hears what became of the other: its task manager has yet to report the end of the process, or
-// to be found silent. So such a failure is held, and the other workers are not told to stop,
-// since they would then report failures of their own. It is held until a cause of another kind
-// is heard, or all workers are gone, or a silent task manager would have been found.
+// workerFailed fails a job because worker w failed. The first failure that is reported becomes
+// the cause, with one exception. A worker that lost contact with another worker often notices
+// this before the job manager learns why: the task manager of the other worker has not yet
+// reported the end of its process, or has not yet been found silent. So a failure of kind
+// PeerFailure is not the cause at once, and the other workers are not told to stop, because
+// they would then report failures of their own. It becomes the cause only if no failure of
+// another kind is reported before all workers have ended, or within the time in which a silent
+// task manager would be found.
 //
-// Only worker 0 commits; during that, failures of other workers do not matter. If worker 0 is
-// lost, another worker goes on (orphaned); workerFailed handles failures that worker 0 reports itself.
+// Only worker 0 commits. During the commit, failures of other workers are ignored. If worker 0
+// is lost, another worker finishes the commit (see orphaned); workerFailed only handles
+// failures that worker 0 reports itself.
 func (c *Core) workerFailed(w *worker, f *wire.Failure) {
 	j := w.job
 	known := bounded(f)
@@ -81,7 +84,7 @@ func (c *Core) workerFailed(w *worker, f *wire.Failure) {
 	}
 	switch {
 	case w.ref.Attempt != j.info.Attempt || w.told == toldExit:
-		// Nothing depends on this worker any more.
+		// The job no longer needs this worker.
 	case j.info.State == wire.JobFailing && j.deciding && f.Kind != wire.PeerFailure:
 		j.info.Failure = known
 		c.decide(j)
@@ -99,7 +102,8 @@ func (c *Core) workerFailed(w *worker, f *wire.Failure) {
 	}
 }
 
-// decide makes the failure known so far the cause, and stops all workers.
+// decide makes the failure in j.info the cause of the job's failure, and tells all workers to
+// stop.
 func (c *Core) decide(j *job) {
 	j.deciding = false
 	if f := j.info.Failure; f.Kind == wire.PeerFailure {
@@ -114,11 +118,12 @@ func (c *Core) decide(j *job) {
 	c.stopAll(j, toldCancel, "the job failed: "+j.info.Detail)
 }
 
-// maxBroken is how many workers brokenConnection names.
+// maxBroken bounds the number of workers that brokenConnection names.
 const maxBroken = 4
 
-// brokenConnection explains a failure in which workers lost contact with each other, but none
-// was found to have ended or to be silent. It names both ends, as either may be at fault.
+// brokenConnection returns text about a failure in which workers lost contact with each other
+// although none was found to have ended or to be silent. It names the workers on both sides of
+// a broken connection, because either may be at fault.
 func (j *job) brokenConnection() string {
 	if len(j.workers) < 2 {
 		return ""
@@ -133,7 +138,7 @@ func (j *job) brokenConnection() string {
 	return fmt.Sprintf("; the job manager heard of no worker that had ended or was silent, so that it was a connection between two that broke (%s)", strings.Join(where, ", "))
 }
 
-// fail fails a job for a reason that is known to be the cause.
+// fail fails a job with failure f, which is known to be the cause.
 func (c *Core) fail(j *job, f *wire.Failure) {
 	c.noteCommit(j, f)
 	if !c.moveJob(j, jobFails, f.Error()) {
@@ -144,7 +149,7 @@ func (c *Core) fail(j *job, f *wire.Failure) {
 	c.settle(j)
 }
 
-// learn adds to a job's failure how the process of the failed worker ended.
+// learn adds to a job's failure how the process of the failed worker ended, as described by f.
 func (j *job) learn(w *worker, f *wire.Failure) {
 	cause := j.info.Failure
 	if f == nil || cause == nil || j.info.State.Ended() || cause.Worker != w.ref.Worker || w.ref.Attempt != j.info.Attempt {
@@ -160,7 +165,7 @@ func (j *job) learn(w *worker, f *wire.Failure) {
 	j.info.Failure = &more
 }
 
-// bounded returns a copy of a failure with every part shortened to its bound.
+// bounded returns a copy of a failure in which every part that exceeds its bound is shortened.
 func bounded(f *wire.Failure) *wire.Failure {
 	b := *f
 	b.Message = shorten(b.Message, maxMessage)
@@ -174,7 +179,8 @@ func bounded(f *wire.Failure) *wire.Failure {
 	return &b
 }
 
-// shorten cuts a text that is too long, and says so.
+// shorten returns text, cut to about most bytes if it is longer; a note in the result says that
+// it was cut.
 func shorten(text string, most int) string {
 	if len(text) <= most {
 		return strings.Clone(text)

@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// progressed keeps the progress that a worker reports.
+// progressed stores the progress that worker w reports.
 func (c *Core) progressed(w *worker, p *wire.Progress) {
 	if w.state == WorkerRunning && w.job.info.State == wire.JobRunning {
 		w.progress = p
@@ -16,8 +16,9 @@ func (c *Core) progressed(w *worker, p *wire.Progress) {
 	}
 }
 
-// progress sums up the reports of the workers: the counts of vertices are added, and the queues
-// are those of worker 0, where subtask 0 runs. It is nil if no worker has reported.
+// progress returns the progress of the job. The counts of a vertex are added up over all
+// workers. The progress of queues is taken from worker 0, where subtask 0 runs. The result is
+// nil if no worker has reported progress.
 func (j *job) progress() *wire.Progress {
 	var sum *wire.Progress
 	for w := range j.all() {
@@ -51,8 +52,8 @@ func (j *job) progress() *wire.Progress {
 	return sum
 }
 
-// Progress returns the progress of a job, nil if none is known. Its cost grows with the workers
-// and vertices of the job, so do not call it for each Progressed.
+// Progress returns the progress of a job, or nil if none is known. It takes time proportional
+// to the workers and vertices of the job, so do not call it for each Progressed.
 func (c *Core) Progress(id wire.JobID) *wire.Progress {
 	if j := c.jobs[id]; j != nil {
 		return j.progress()
@@ -60,7 +61,7 @@ func (c *Core) Progress(id wire.JobID) *wire.Progress {
 	return nil
 }
 
-// Job returns a job as it stands, with its progress.
+// Job returns a job in its present state, with its progress.
 func (c *Core) Job(id wire.JobID) (wire.JobInfo, bool) {
 	j := c.jobs[id]
 	if j == nil {
@@ -85,8 +86,8 @@ func (c *Core) Jobs() []wire.JobInfo {
 	return all
 }
 
-// TaskManagers returns the task managers by name, the last few that are gone after the
-// others.
+// TaskManagers returns the task managers sorted by name, followed by the last few that were
+// lost or have left.
 func (c *Core) TaskManagers(now time.Duration) []wire.TaskManagerInfo {
 	all := make([]wire.TaskManagerInfo, 0, len(c.order)+len(c.gone))
 	for _, n := range c.order {
@@ -120,9 +121,9 @@ func (n *taskManager) info(now time.Duration) wire.TaskManagerInfo {
 	return info
 }
 
-// Overview returns the cluster at a glance. The shell adds what concerns uploads. The task
-// managers counted are those that are alive, silent or away; free slots are those that can be
-// used now.
+// Overview returns a summary of the cluster. The shell adds the fields about uploads. Task
+// managers that are alive, silent or away are counted; slots are counted as free only if they
+// can be used now.
 func (c *Core) Overview() wire.Overview {
 	o := wire.Overview{
 		Version:      wire.Version,

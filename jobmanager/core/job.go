@@ -10,35 +10,35 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// job is a job from its submission until it is forgotten.
+// job is the state of a job from its submission until it is forgotten.
 type job struct {
-	spec wire.JobSpec // until it has ended and has no workers
-	info wire.JobInfo // without progress and outcomes until it has ended
+	spec wire.JobSpec // zero once the job has ended and has no workers
+	info wire.JobInfo // has progress only once the job has ended, and no outcomes
 
-	queued bool          // waits for slots
-	early  time.Duration // counted time before which a slot is only reserved for it; 0 once that is over
-	since  time.Duration // counted time when its current wait began
+	queued bool          // the job waits for slots
+	early  time.Duration // until this counted time a slot is only reserved for it; 0 if it may be used
+	since  time.Duration // counted time when the job's current wait began
 
 	resolver  *worker
 	compiling bool      // the graph that the resolver built is being compiled
-	workers   []*worker // of the current attempt, by number
-	ready     int       // workers that are ready
-	processes int       // workers that are not gone, the resolver included
+	workers   []*worker // workers of the current attempt, by number
+	ready     int       // number of workers that are ready
+	processes int       // number of workers that have not ended, including the resolver
 
 	preparing  bool   // worker 0 was told to prepare
-	recorded   bool   // its record as committing is on disk
+	recorded   bool   // the job's record as committing is on disk
 	committing bool   // worker 0 was told to commit
-	cancelLate string // reason for cancelling it if the commit takes too long
-	finished   int    // workers
-	resume     resume // state of a commit that another worker is to finish
+	cancelLate string // reason of a cancellation that waits for the commit
+	finished   int    // number of workers that have finished
+	resume     resume // state of a commit that another worker must finish
 	outcomes   [][]byte
 
-	deciding bool          // it failed as a worker lost another one, and the cause is not known yet
-	decideBy time.Duration // counted time after which the cause is no longer waited for
-	note     string        // on what may be visible after an interrupted commit
+	deciding bool          // it failed because workers lost contact; the cause is not known yet
+	decideBy time.Duration // counted time until which the cause is waited for
+	note     string        // says what may be visible after an interrupted commit
 }
 
-// start is the command that has its workers run.
+// start returns the command that starts the job's workers.
 func (j *job) start() *wire.Start {
 	addresses := make([]string, len(j.info.Workers))
 	for i, p := range j.info.Workers {
@@ -47,7 +47,7 @@ func (j *job) start() *wire.Start {
 	return &wire.Start{Addresses: addresses}
 }
 
-// request returns the slots that the job waits for.
+// request returns the request for the slots that the job waits for.
 func (c *Core) request(j *job) Request {
 	r := Request{Slots: j.wants(), Platform: j.spec.Platform, Policy: c.config.Policy}
 	if j.spec.Resident {
@@ -64,7 +64,8 @@ func (j *job) wants() int {
 	return j.info.Slots
 }
 
-// moveJob takes a job to its next state, and reports whether there is one.
+// moveJob moves a job to the state that follows upon event e. It returns false if e does not
+// change the job's state.
 func (c *Core) moveJob(j *job, e jobEvent, detail string) bool {
 	next, ok := jobTable.next(j.info.State, e)
 	if !ok {
@@ -78,7 +79,7 @@ func (c *Core) moveJob(j *job, e jobEvent, detail string) bool {
 	return true
 }
 
-// record persists the job's current state, and tells its followers.
+// record emits the effects that persist the job's current state and send it to its followers.
 func (c *Core) record(j *job, barrier bool) {
 	info := j.snapshot()
 	if j.info.State == wire.JobCommitting || j.info.State == wire.JobFinished {
@@ -129,11 +130,11 @@ func (c *Core) submit(e Submitted) {
 	c.record(j, false)
 }
 
-// schedule gives slots to the waiting jobs, first in, first out. Behind a job that does not
-// fit, all others wait for slots of its platform even if they would fit: otherwise small jobs
-// could keep a large one waiting for ever. A job that needs more slots than the cluster has
-// holds up nobody: it waits for task managers, not for slots. Slots for a job that cannot go on
-// yet are reserved.
+// schedule gives slots to the waiting jobs, first in, first out. If a job does not get its
+// slots, no later job gets slots of its platform, even if there are enough for the later job;
+// otherwise small jobs could keep a large job waiting for ever. A job that needs more slots
+// than the cluster has does not block later jobs, because it waits for task managers and not
+// for slots. Slots for a job that may not continue yet are reserved.
 func (c *Core) schedule() {
 	if !slices.ContainsFunc(c.live, func(j *job) bool { return j.queued }) {
 		return
@@ -156,7 +157,7 @@ func (c *Core) schedule() {
 			continue
 		}
 		if request.Slots <= short.Total {
-			line.join(request.Platform) // a job that needs more slots than there are holds up nobody
+			line.join(request.Platform) // a job that needs more slots than there are blocks no others
 		}
 		detail := "waiting for " + short.String()
 		if j.resume.due {
@@ -169,7 +170,7 @@ func (c *Core) schedule() {
 	}
 }
 
-// offers returns the slots for new work, in the order of task managers.
+// offers returns the offers of all task managers, in the order of c.order.
 func (c *Core) offers() []Offer {
 	offers := make([]Offer, len(c.order))
 	for i, n := range c.order {
@@ -178,8 +179,8 @@ func (c *Core) offers() []Offer {
 	return offers
 }
 
-// place gives a job its slots and starts its workers there. The shares' offers are
-// indices in the order of task managers.
+// place gives a job its slots and deploys its workers there. Share.Offer of the shares is an
+// index into c.order.
 func (c *Core) place(j *job, shares []Share) {
 	taskManagers := make([]*taskManager, len(shares))
 	ranges := make([]wire.SlotRange, len(shares))
@@ -209,7 +210,7 @@ func (c *Core) place(j *job, shares []Share) {
 	c.record(j, false)
 }
 
-// resolved sends the graph that a worker built to be compiled, and tells the worker to exit.
+// resolved emits Compile for the graph that a worker resolved, and tells the worker to exit.
 func (c *Core) resolved(w *worker, graph []byte) {
 	c.stop(w, toldExit, "")
 	if w.job.info.State == wire.JobResolving {
@@ -218,8 +219,8 @@ func (c *Core) resolved(w *worker, graph []byte) {
 	}
 }
 
-// compiled processes the result of compiling a job's graph. The job keeps its place in the
-// queue.
+// compiled processes the result of compiling a job's graph. The job's position in the queue is
+// that of its submission.
 func (c *Core) compiled(e Compiled) {
 	j := c.jobs[e.ID]
 	switch {
@@ -236,7 +237,8 @@ func (c *Core) compiled(e Compiled) {
 	}
 }
 
-// ready counts a worker that can be reached. When all can, worker 0 begins the sinks.
+// ready records that a worker is ready. When all workers are, it tells worker 0 to prepare the
+// sinks.
 func (c *Core) ready(w *worker, r *wire.Ready) {
 	j := w.job
 	w.fingerprint = r.Fingerprint
@@ -278,8 +280,8 @@ func (c *Core) startAll(j *job) {
 	c.record(j, false)
 }
 
-// finished counts a worker whose subtasks have succeeded. When all have, the job is recorded as
-// committing, before any of its results is visible.
+// finished records that the subtasks of a worker have succeeded. When all workers have
+// finished, the job is recorded as committing, before any of its results is visible.
 func (c *Core) finished(w *worker, outcome []byte) {
 	j := w.job
 	if j.info.State != wire.JobRunning {
@@ -295,7 +297,8 @@ func (c *Core) finished(w *worker, outcome []byte) {
 	}
 }
 
-// persisted lets worker 0 commit.
+// persisted tells worker 0 to commit, now that the job is recorded as committing. If that
+// failed, it fails the job.
 func (c *Core) persisted(e Persisted) {
 	j := c.jobs[e.ID]
 	if j == nil || j.info.State != wire.JobCommitting || j.recorded {
@@ -306,7 +309,7 @@ func (c *Core) persisted(e Persisted) {
 		return
 	}
 	j.recorded = true
-	if j.resume.due { // worker 0 was lost meanwhile
+	if j.resume.due { // worker 0 was lost while the record was written
 		c.rethink = true
 		return
 	}
@@ -314,7 +317,8 @@ func (c *Core) persisted(e Persisted) {
 	c.command(j.workers[0], wire.WorkerCommand{Commit: &wire.Commit{Outcomes: j.outcomes}})
 }
 
-// committed ends a job as finished. Its workers hold their slots until they are gone.
+// committed ends a job as finished. The job's workers hold their slots until their processes
+// have ended.
 func (c *Core) committed(j *job) {
 	if !c.moveJob(j, jobCommitted, "") {
 		j.note = "; its results had become visible"
@@ -325,8 +329,8 @@ func (c *Core) committed(j *job) {
 	c.settle(j)
 }
 
-// all returns the workers of the job. If another attempt finishes its commit, those of the
-// attempt that ran are included.
+// all returns the workers of the job. If another attempt finishes the commit, the workers of
+// the attempt that ran are included.
 func (j *job) all() iter.Seq[*worker] {
 	return func(yield func(*worker) bool) {
 		for _, list := range [...][]*worker{j.resume.ran, j.workers} {
@@ -339,7 +343,7 @@ func (j *job) all() iter.Seq[*worker] {
 	}
 }
 
-// stopAll tells all workers of a job to end.
+// stopAll sends the command how to all workers of a job.
 func (c *Core) stopAll(j *job, how ending, reason string) {
 	c.stop(j.resolver, how, reason)
 	for w := range j.all() {
@@ -347,8 +351,8 @@ func (c *Core) stopAll(j *job, how ending, reason string) {
 	}
 }
 
-// settle ends a failing or cancelling job once its last worker is gone, and releases the data
-// of an ended job that only workers need.
+// settle ends a failing or cancelling job once its last worker has ended, and releases the data
+// of an ended job that only its workers needed.
 func (c *Core) settle(j *job) {
 	if j.processes > 0 {
 		return
@@ -384,8 +388,8 @@ func (c *Core) close(j *job) {
 	c.ended = append(c.ended, j)
 }
 
-// forget removes the oldest jobs that have ended if there are too many. One whose
-// workers are not gone yet is kept, with those after it.
+// forget removes the oldest ended jobs if there are more than Keep. It stops at a job whose
+// workers have not ended yet.
 func (c *Core) forget() {
 	for len(c.ended) > c.config.Keep && c.ended[0].processes == 0 {
 		id := c.ended[0].info.ID
@@ -395,7 +399,7 @@ func (c *Core) forget() {
 	}
 }
 
-// failOverdue fails a job that has waited too long.
+// failOverdue fails a job that has been in its present state for too long.
 func (c *Core) failOverdue(j *job) {
 	waited := c.clock.Counted() - j.since
 	switch j.info.State {
@@ -433,8 +437,8 @@ func (c *Core) failOverdue(j *job) {
 	}
 }
 
-// giveUpWaiting fails a job that did not get its slots in time, and says how many were
-// missing.
+// giveUpWaiting fails a job that did not get its slots in time. The failure says how many slots
+// were missing.
 func (c *Core) giveUpWaiting(j *job, limit time.Duration) {
 	offers := c.offers()
 	line := queue{}
@@ -465,7 +469,7 @@ func were(n int) string {
 	return fmt.Sprintf("%d slots were", n)
 }
 
-// notReady lists the workers that did not become ready in time.
+// notReady returns text that names the workers that did not become ready in time.
 func (j *job) notReady(limit time.Duration) string {
 	const most = 5
 	var names []string

@@ -2,27 +2,27 @@ package core
 
 import "github.com/superstep-ml/superstep/internal/wire"
 
-// jobEvent is what moves a job from one state to the next.
+// jobEvent is an event that moves a job from one state to the next.
 type jobEvent int
 
 const (
-	jobResolved  jobEvent = iota // its graph is complete and compiled
-	jobPlaced                    // it has its slots
+	jobResolved  jobEvent = iota // the job's graph is resolved and compiled
+	jobPlaced                    // the job has its slots
 	jobStarted                   // all workers were ready, and told to start
 	jobCommits                   // all workers have finished
-	jobOrphaned                  // the worker that made its results visible is lost
-	jobCommitted                 // its results are visible
-	jobFails                     // something of it failed
-	jobCancels                   // someone asked for its end
-	jobEmptied                   // the last of its workers is gone
+	jobOrphaned                  // the worker that was making the results visible is lost
+	jobCommitted                 // the job's results are visible
+	jobFails                     // a worker or another part of the job failed
+	jobCancels                   // a cancellation was requested
+	jobEmptied                   // the last worker of the job has ended
 )
 
 var jobEvents = [...]string{"resolved", "placed", "started", "commits", "orphaned", "committed", "fails", "cancels", "emptied"}
 
-// String returns the event in lower case.
+// String returns the name of the event.
 func (e jobEvent) String() string { return jobEvents[e] }
 
-// jobTable is the life of a job.
+// jobTable has the state transitions of a job.
 //
 //	                                                                             orphaned
 //	                                                                              ┌────┐
@@ -37,15 +37,14 @@ func (e jobEvent) String() string { return jobEvents[e] }
 //	    │      └── emptied ──► cancelled
 //	    └── a job whose graph has all its facts starts in waiting
 //
-// A job that fails or is cancelled stays in failing or cancelling until all its workers are
-// gone, so that a job in failed or cancelled holds no slots. The first event decides: a failure
-// of a cancelling job, or a cancellation of a failing one, changes nothing. A cancellation
-// waits for a commit that has begun, for a while (cancelAsked). Finished, failed and cancelled
-// are for good.
+// A job that fails or is cancelled stays in failing or cancelling until all its workers have
+// ended, so that a job in failed or cancelled holds no slots. A failure of a cancelling job, or
+// a cancellation of a failing job, changes nothing. A cancellation waits, for a limited time,
+// for a commit that has begun (cancelAsked). Finished, failed and cancelled are final.
 //
-// A job whose worker 0 is lost while it commits stays in that state and waits there for
-// another worker, which finishes the commit; so does one that was committing when the
-// job manager stopped and starts again (resume.go).
+// If worker 0 is lost while a job is committing, the job stays in committing and waits for
+// another worker, which finishes the commit. After a restart of the job manager, the same
+// happens to a job that was committing when the job manager stopped (resume.go).
 var jobTable = table[wire.JobState, jobEvent]{
 	wire.JobResolving: {
 		jobResolved: wire.JobWaiting,

@@ -1,10 +1,11 @@
 package core
 
-// table has the transitions of a state machine: from a state, by an event, to a state. An event
-// without a transition is late, repeated or out of turn; the caller decides which.
+// table has the transitions of a state machine: t[s][e] is the state after event e in state s.
+// An event without a transition is late, repeated or not allowed; the caller decides which of
+// these it is.
 type table[S, E comparable] map[S]map[E]S
 
-// next returns the state after an event, and whether there is one.
+// next returns the state after event in state, and whether there is such a transition.
 func (t table[S, E]) next(state S, event E) (S, bool) {
 	after, ok := t[state][event]
 	return after, ok

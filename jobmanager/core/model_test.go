@@ -13,8 +13,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// TestAnything gives the core events in any order, sensible or not, and checks the invariants
-// after each event. Then the simulated world behaves well, and every job must end.
+// TestAnything passes random events to the core, including events that no real component would
+// send, and checks the invariants after each of them. Then the simulated task managers and
+// clients behave correctly, and every job must end.
 func TestAnything(t *testing.T) {
 	for i := range rounds {
 		t.Run(fmt.Sprint("round ", i), func(t *testing.T) { rapid.Check(t, live) })
@@ -33,7 +34,7 @@ func live(t *rapid.T) {
 		"cancel":   w.cancel,
 		"shell":    w.shell,
 		"advance":  w.advance,
-		"advance2": w.advance, // more often than the others
+		"advance2": w.advance, // a second entry, so that advance is drawn more often
 		"advance3": w.advance,
 		"report":   w.report,
 		"orphan":   w.orphan,
@@ -48,7 +49,7 @@ type manager struct {
 	inc     int
 	conn    int // 0: no connection
 	running map[wire.WorkerRef]bool
-	told    map[wire.WorkerRef]bool // told to end
+	told    map[wire.WorkerRef]bool // workers that were told to end
 }
 
 type world struct {
@@ -56,17 +57,17 @@ type world struct {
 	now      time.Duration
 	conns    int
 	managers []*manager
-	byConn   map[int]*manager // by current and former connections
+	byConn   map[int]*manager // task managers by their current and former connections
 	jobs     []wire.JobID
 	seen     map[wire.JobID]wire.JobState // the states that followers have seen
 	stored   map[wire.JobID]wire.JobState
-	may      map[wire.JobID]bool // may commit
+	may      map[wire.JobID]bool // jobs whose worker 0 may commit
 	refs     []wire.WorkerRef    // all workers ever deployed
 	owner    map[wire.WorkerRef]*manager
 	slots    map[wire.WorkerRef]int
 	said     map[wire.WorkerRef]map[workerEvent]bool
-	heard    map[wire.WorkerRef]time.Duration // the last time their task manager was heard
-	gone     map[wire.WorkerRef]bool          // their task manager has reported their end
+	heard    map[wire.WorkerRef]time.Duration // when the worker's task manager was last heard
+	gone     map[wire.WorkerRef]bool          // the worker's task manager has reported its end
 	resumed  map[wire.JobID]int               // number of workers deployed to finish the commit
 }
 
@@ -89,7 +90,7 @@ func newWorld(t *rapid.T) *world {
 
 func (w *world) some(t *rapid.T) *manager { return rapid.SampledFrom(w.managers).Draw(t, "manager") }
 
-// step gives the core an event, and checks and carries out each effect.
+// step passes an event to the core, and checks and carries out each effect.
 func (w *world) step(t require.TestingT, e Event) {
 	w.hear(e)
 	for _, effect := range w.core.Step(w.now, e) {
@@ -115,11 +116,11 @@ func (w *world) step(t require.TestingT, e Event) {
 	}
 }
 
-// hear records what an event of a task manager says about its workers.
+// hear records, from an event of a task manager, which of its workers run and which have ended.
 func (w *world) hear(e Event) {
 	var n *taskManager
 	var running []wire.WorkerRef
-	all := false // whether running lists all its workers
+	all := false // whether running has all workers of n
 	switch e := e.(type) {
 	case Registered:
 		if n = w.core.taskManagers[e.ID]; n != nil && n.Incarnation != e.Incarnation {
@@ -146,8 +147,8 @@ func (w *world) hear(e Event) {
 	}
 }
 
-// resumes checks, for a worker that is to finish a commit, that no other worker could still do
-// so.
+// resumes checks, when worker ref is deployed to finish a commit, that no former worker can
+// still commit.
 func (w *world) resumes(t require.TestingT, ref wire.WorkerRef) {
 	before := wire.WorkerRef{Job: ref.Job, Attempt: ref.Attempt - 1}
 	require.Contains(t, w.owner, before)
@@ -171,7 +172,8 @@ func (w *world) offered() (slots int) {
 	return slots
 }
 
-// deliver takes a message to a task manager.
+// deliver carries out a Send: it passes the message to its task manager, if the connection is
+// still open.
 func (w *world) deliver(t require.TestingT, e Send) {
 	m := w.byConn[e.Conn]
 	arrives := m.conn == e.Conn
@@ -180,7 +182,7 @@ func (w *world) deliver(t require.TestingT, e Send) {
 		if d.Mode == wire.RunMode {
 			for _, id := range w.jobs[:slices.Index(w.jobs, d.Job)] {
 				if info, _ := w.core.Job(id); info.Slots > w.offered() {
-					continue // the whole cluster could not run it
+					continue // the job needs more slots than the whole cluster has
 				}
 				require.NotEqual(t, wire.JobWaiting, w.seen[id], "%s was overtaken by %s", id, d.Job)
 			}
@@ -218,8 +220,8 @@ func (w *world) deliver(t require.TestingT, e Send) {
 	}
 }
 
-// changed checks that followers see only transitions that the job's table contains. They do not
-// see failing and cancelling if no worker is left to wait for.
+// changed checks that followers see only transitions that jobTable contains. Failing and
+// cancelling may be skipped if the job has no workers that must end first.
 func (w *world) changed(t require.TestingT, j wire.JobInfo) {
 	before, known := w.seen[j.ID]
 	w.seen[j.ID] = j.State
@@ -238,7 +240,7 @@ func (w *world) changed(t require.TestingT, j wire.JobInfo) {
 	require.Fail(t, "impossible", "%s from %s to %s", j.ID, before, j.State)
 }
 
-// check compares the core's state with what it has deployed.
+// check compares the core's state with the workers that the simulated task managers run.
 func (w *world) check(t require.TestingT) {
 	processes := map[wire.JobID]int{}
 	free := 0
@@ -301,7 +303,7 @@ func (w *world) register(t *rapid.T) {
 	w.step(t, Registered{Conn: m.conn, Register: r})
 }
 
-// has returns the workers that a task manager claims to run, which is mostly the truth.
+// has returns the workers that a task manager claims to run. Sometimes the claim is wrong.
 func (w *world) has(t *rapid.T, m *manager) []wire.WorkerRef {
 	all := slices.SortedFunc(maps.Keys(m.running), compareRefs)
 	if len(all) > 0 && rapid.IntRange(0, 5).Draw(t, "lies") == 0 {
@@ -354,7 +356,7 @@ func (w *world) cancel(t *rapid.T) {
 	}
 }
 
-// shell answers requests in place of the Manager.
+// shell answers Compile and Persist effects, as the Manager does.
 func (w *world) shell(t *rapid.T) {
 	id := w.job(t)
 	if rapid.Bool().Draw(t, "compiled") {
@@ -403,7 +405,7 @@ func (w *world) say(t *rapid.T, conn int, ref wire.WorkerRef, what workerEvent) 
 	w.step(t, Reported{Conn: conn, WorkerEvent: e})
 }
 
-// advance makes a worker report the next event that it may report.
+// advance makes a worker report an event that a correct worker could report next.
 func (w *world) advance(t *rapid.T) {
 	m := w.some(t)
 	all := slices.SortedFunc(maps.Keys(m.running), compareRefs)
@@ -452,7 +454,8 @@ func (w *world) orphan(t *rapid.T) {
 	}
 }
 
-// live lets time pass while all connected task managers follow their commands.
+// live advances time by a number of ticks, while all connected task managers follow their
+// commands.
 func (w *world) live(t *rapid.T, ticks int) {
 	for range ticks {
 		w.now += TickEvery
@@ -494,8 +497,8 @@ func (w *world) tick(t *rapid.T) {
 	}
 }
 
-// settle lets the world behave well: all jobs are cancelled, and task managers follow their
-// commands. Then nothing runs any more and all slots are free.
+// settle cancels all jobs, and lets task managers follow their commands. It requires that all
+// workers then end and all slots become free.
 func (w *world) settle(t *rapid.T) {
 	for _, id := range slices.Clone(w.jobs) {
 		w.step(t, CancelAsked{ID: id, Reason: "settle"})

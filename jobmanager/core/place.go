@@ -9,18 +9,18 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Policy says how the slots of a job are chosen among those that are free.
+// Policy says how the slots of a job are chosen among the free slots.
 type Policy int
 
 const (
-	// Pack takes as few task managers as possible, so that most rows stay in one process.
+	// Pack uses as few task managers as possible, so that most rows stay within one process.
 	Pack Policy = iota
-	// Spread takes as many as possible, with equal numbers of slots as far as possible, so that
-	// the memory and cores of all are used.
+	// Spread uses as many task managers as possible, with equal numbers of slots as far as
+	// possible, so that the memory and cores of all of them are used.
 	Spread
 )
 
-// String returns the policy in lower case.
+// String returns the name of the policy.
 func (p Policy) String() string {
 	if p == Spread {
 		return "spread"
@@ -28,7 +28,7 @@ func (p Policy) String() string {
 	return "pack"
 }
 
-// ParsePolicy is the inverse of String.
+// ParsePolicy returns the policy with the given name. It is the inverse of Policy.String.
 func ParsePolicy(text string) (Policy, error) {
 	switch text {
 	case "pack":
@@ -39,57 +39,58 @@ func ParsePolicy(text string) (Policy, error) {
 	return 0, fmt.Errorf("unknown placement policy %q: want pack or spread", text)
 }
 
-// Offer is a task manager as the scheduler sees it.
+// Offer describes the slots of a task manager to the scheduler.
 type Offer struct {
 	ID       string
 	Name     string
 	Platform wire.Platform
-	// Executable is the SHA-256 of its own program.
+	// Executable is the SHA-256 of the task manager's own executable.
 	Executable string
-	Ailing     string // why it takes no new work, "" if it does
-	Slots      int    // in all
-	Free       int    // free for new work
+	Ailing     string // why it takes no new work; "" if it takes new work
+	Slots      int    // all slots, free or not
+	Free       int    // slots that new work can use
 }
 
-// anyPlatform is the platform of jobs whose program every task manager has.
+// anyPlatform is the platform in requests of jobs that any task manager can run.
 var anyPlatform wire.Platform
 
-// Request is what a job wants.
+// Request describes the slots that a job needs.
 type Request struct {
 	Slots    int
-	Platform wire.Platform // for which its program is built; zero: any
-	// Executable is the executable that the task managers must run themselves, as they cannot
-	// fetch it; "" if any will do.
+	Platform wire.Platform // platform for which the job's executable is built; zero means any platform
+	// Executable is the hash of the executable that the task managers must run themselves,
+	// because they cannot fetch it; "" if there is no such condition.
 	Executable string
 	Policy     Policy
 }
 
-// Share is the part of a job on one task manager: one worker. Of every vertex it runs the
-// subtasks whose indices are in Slots.
+// Share is the part of a job that one worker on one task manager runs. The worker runs the
+// subtasks of every vertex whose indices are in Slots.
 type Share struct {
 	Offer int // index among the offers
 	Slots wire.SlotRange
 }
 
-// Shortage is why a request could not be met.
+// Shortage says why a request could not be satisfied.
 type Shortage struct {
 	Request
-	TaskManagers int // task managers of the platform
-	Total        int // their slots
-	Free         int // their free slots
-	// Others are the platforms of all task managers, in order, if none has the requested
+	TaskManagers int // number of task managers with the requested platform
+	Total        int // number of their slots
+	Free         int // number of their free slots
+	// Others has the platforms of all task managers, sorted, if none has the requested
 	// platform.
 	Others []wire.Platform
-	// Ailing names a task manager that would suit but takes no work, and Why says why.
+	// Ailing is the name of a task manager that fits the request but takes no work, and Why is
+	// the reason.
 	Ailing, Why string
-	// Before is how many jobs wait for the same slots and come first.
+	// Before is the number of earlier jobs that wait for the same slots.
 	Before int
 }
 
-// Missing returns how many more slots would have to be free.
+// Missing returns how many more slots would have to be free to satisfy the request.
 func (s *Shortage) Missing() int { return max(0, s.Slots-s.Free) }
 
-// String says what the job waits for and what is free.
+// String returns what the job waits for and which slots are free.
 func (s *Shortage) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: ", count(s.Slots, "slot"))
@@ -127,10 +128,10 @@ func (s *Shortage) String() string {
 	return b.String()
 }
 
-// shortHash is the start of a hash, which is enough for people.
+// shortHash returns the start of a hash, for messages.
 func shortHash(hash string) string { return hash[:min(len(hash), 12)] }
 
-// count writes a number of things.
+// count returns n and thing as text, with thing in the plural unless n is 1.
 func count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -138,12 +139,13 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// Place chooses slots for a job among those offered, or says why it cannot. It is a
-// pure function: the same offers in any order and the same request give the same task
-// managers the same shares. Each task manager gets at most one worker, with a
-// contiguous range of slots; workers are numbered by the names of their task managers.
+// Place chooses slots for request r among the offers. If there are not enough, it returns a
+// Shortage. It is a pure function, and the result does not depend on the order of the offers:
+// each task manager gets the same share. Each task manager gets at most one worker, with a
+// contiguous range of slots; workers are numbered in the order of the names of their task
+// managers.
 //
-// Cost: one sort of the offers.
+// Place takes O(n log n) time for n offers.
 func Place(offers []Offer, r Request) ([]Share, *Shortage) {
 	short, fit := survey(offers, r)
 	if short.Free < r.Slots || r.Slots < 1 {
@@ -159,8 +161,8 @@ func Place(offers []Offer, r Request) ([]Share, *Shortage) {
 	return shares(offers, fit, taken), nil
 }
 
-// survey counts the slots for a request, and returns the indices of the offers that have free
-// ones.
+// survey counts the slots that fit a request, and returns the indices of the fitting offers
+// that have free slots.
 func survey(offers []Offer, r Request) (*Shortage, []int) {
 	short := &Shortage{Request: r}
 	var fit []int
@@ -184,8 +186,9 @@ func survey(offers []Offer, r Request) (*Shortage, []int) {
 	return short, fit
 }
 
-// byRoom orders offers by free slots, most first; then by taken slots, most first, so that
-// partly used task managers are filled; then by name.
+// byRoom orders offers by the number of free slots, then by the number of taken slots, both in
+// descending order, and then by name. So among offers with as many free slots, partly used task
+// managers come first.
 func byRoom(a, b Offer) int {
 	return cmp.Or(
 		cmp.Compare(b.Free, a.Free),
@@ -196,9 +199,10 @@ func byRoom(a, b Offer) int {
 
 func byName(a, b Offer) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) }
 
-// pack takes all slots of the offers with the most room until one offer can hold the rest,
-// which gives the fewest task managers. It takes the rest from the offer where it fits most
-// tightly, so that large gaps are left for large jobs. fit is in the order of byRoom.
+// pack takes all free slots of the offers with the most free slots until one offer has enough
+// for the rest. This gives the fewest task managers. It takes the rest from the offer with the
+// fewest free slots that are enough, so that offers with many free slots are left for large
+// jobs. fit is sorted by byRoom. The result is added to taken, by offer.
 func pack(offers []Offer, fit []int, want int, taken []int) {
 	for k, i := range fit {
 		if offers[i].Free < want {
@@ -206,8 +210,8 @@ func pack(offers []Offer, fit []int, want int, taken []int) {
 			want -= offers[i].Free
 			continue
 		}
-		// The last offer with enough room for the rest has the least room. Of several with that
-		// much room, the first has the most slots taken.
+		// Among the offers with enough free slots for the rest, choose one with the fewest free
+		// slots. Of several such offers, the first has the most slots taken.
 		last := k
 		for m := k; m < len(fit) && offers[fit[m]].Free >= want; m++ {
 			if offers[fit[m]].Free < offers[fit[last]].Free {
@@ -219,8 +223,9 @@ func pack(offers []Offer, fit []int, want int, taken []int) {
 	}
 }
 
-// spread takes the same number of slots of each offer, and all slots of an offer that has
-// fewer. fit is in the order of byRoom; the remainder goes to the offers with the most room.
+// spread takes the same number of slots from each offer, and all free slots of an offer that
+// has fewer. fit is sorted by byRoom, so the remainder is taken from the offers with the most
+// free slots.
 func spread(offers []Offer, fit []int, want int, taken []int) {
 	for k := len(fit) - 1; k >= 0; k-- {
 		i, left := fit[k], k+1
@@ -230,7 +235,7 @@ func spread(offers []Offer, fit []int, want int, taken []int) {
 			want -= offers[i].Free
 			continue
 		}
-		// All that are left have more free slots than the level.
+		// All remaining offers have more than level free slots.
 		for m, j := range fit[:left] {
 			taken[j] = level
 			if m < want%left {
@@ -241,7 +246,8 @@ func spread(offers []Offer, fit []int, want int, taken []int) {
 	}
 }
 
-// shares numbers the slots in the order of names.
+// shares returns the share of each offer with taken slots. It assigns the slots of the job in
+// the order of the names of the task managers.
 func shares(offers []Offer, fit, taken []int) []Share {
 	slices.SortFunc(fit, func(a, b int) int { return byName(offers[a], offers[b]) })
 	var all []Share
@@ -256,7 +262,7 @@ func shares(offers []Offer, fit, taken []int) []Share {
 	return all
 }
 
-// platforms returns those of all offers, in order.
+// platforms returns the distinct platforms of all offers, sorted.
 func platforms(offers []Offer) []wire.Platform {
 	var all []wire.Platform
 	for _, o := range offers {

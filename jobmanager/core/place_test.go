@@ -52,7 +52,7 @@ func drawOffers(t *rapid.T) []Offer {
 }
 
 // fewest returns the least number of task managers that together have `want` free slots. It
-// tries all sets.
+// tries all subsets of the offers.
 func fewest(offers []Offer, want int) int {
 	best := len(offers) + 1
 	for set := range 1 << len(offers) {
@@ -113,7 +113,8 @@ func TestPlace(t *testing.T) {
 		if r.Policy == Pack {
 			require.Len(t, shares, fewest(fit, r.Slots))
 		} else {
-			// No share exceeds that of another task manager with free slots by two.
+			// No task manager may have two slots more than another task manager that has free
+			// slots left.
 			for i := range offers {
 				for k, o := range offers {
 					if taken[i] > taken[k]+1 && slices.Contains(fit, o) {
@@ -122,7 +123,7 @@ func TestPlace(t *testing.T) {
 				}
 			}
 		}
-		// The order of the offers makes no difference.
+		// The result must not depend on the order of the offers.
 		order := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)).Perm(len(offers))
 		shuffled := make([]Offer, len(offers))
 		for i, k := range order {
@@ -137,7 +138,8 @@ func TestPlace(t *testing.T) {
 	})
 }
 
-// TestPackPrefers shows how packing chooses between sets of equally few task managers.
+// TestPackPrefers requires which task managers Pack chooses if several sets have the fewest
+// members.
 func TestPackPrefers(t *testing.T) {
 	name := func(free ...int) string {
 		var offers []Offer
@@ -188,8 +190,8 @@ func BenchmarkPlace(b *testing.B) {
 	}
 }
 
-// BenchmarkHeartbeats sends the heartbeats of 1,000 task managers while one job runs on all of
-// them and 1,000 other jobs wait.
+// BenchmarkHeartbeats processes the heartbeats of 1,000 task managers while one job runs on all
+// of them and 1,000 other jobs wait.
 func BenchmarkHeartbeats(b *testing.B) {
 	const taskManagers = 1000
 	c := New(Config{})
@@ -217,7 +219,7 @@ func BenchmarkHeartbeats(b *testing.B) {
 		if effects := c.Step(now, Heartbeat{Conn: conn, Heartbeat: wire.Heartbeat{Number: uint64(n), Running: running[conn]}}); len(effects) != 1 {
 			b.Fatal(effects)
 		}
-		if n%200 == 0 { // 1,000 task managers send a heartbeat every 500 ms: 200 per tick
+		if n%200 == 0 { // if 1,000 task managers send a heartbeat every 500 ms, there are 200 per tick
 			now += TickEvery
 			c.Step(now, Tick{})
 		}
@@ -225,8 +227,8 @@ func BenchmarkHeartbeats(b *testing.B) {
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "heartbeats/s")
 }
 
-// BenchmarkDeploy takes a job of 10,000 slots on 1,000 task managers from submission
-// to running.
+// BenchmarkDeploy measures the way of a job of 10,000 slots on 1,000 task managers from its
+// submission until it runs.
 func BenchmarkDeploy(b *testing.B) {
 	const taskManagers = 1000
 	for b.Loop() {

@@ -2,13 +2,13 @@ package core
 
 import "github.com/superstep-ml/superstep/internal/wire"
 
-// queue counts the jobs that wait for slots before the current one, by platform; anyPlatform
-// has its own count.
+// queue counts, by platform, the waiting jobs that come before the job being scheduled. Jobs
+// for any platform are counted under anyPlatform.
 type queue struct {
 	held map[wire.Platform]int
 }
 
-// join adds a waiting job.
+// join counts a waiting job whose request has platform p.
 func (q *queue) join(p wire.Platform) {
 	if q.held == nil {
 		q.held = make(map[wire.Platform]int)
@@ -16,7 +16,7 @@ func (q *queue) join(p wire.Platform) {
 	q.held[p]++
 }
 
-// before returns how many waiting jobs compete with a job of platform p for slots.
+// before returns how many of the counted jobs compete for slots with a job of platform p.
 func (q *queue) before(p wire.Platform) int {
 	if p != anyPlatform {
 		return q.held[p] + q.held[anyPlatform]
@@ -28,8 +28,9 @@ func (q *queue) before(p wire.Platform) int {
 	return n
 }
 
-// place places a job on slots for which no earlier job waits. A job for a platform without task
-// managers holds up no other, as it does not wait for slots of other platforms.
+// place chooses slots for r like Place, but only slots for which no earlier job waits. before
+// is q.before(r.Platform). Jobs for different platforms do not compete. So a job for any
+// platform can get slots of a platform for which no earlier job waits.
 func (q *queue) place(offers []Offer, r Request, before int) ([]Share, *Shortage) {
 	if before == 0 {
 		return Place(offers, r)

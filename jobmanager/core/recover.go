@@ -8,8 +8,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// recover adds the jobs on record. Their workers are not used any more: task managers end them
-// when the lease lapses, and a task manager that registers earlier is told to end them.
+// recover adds the recorded jobs. Their former workers are not used any more. Task managers
+// kill these workers when the lease lapses, or, if they register earlier, because the core
+// tells them to.
 func (c *Core) recover(config Config) {
 	jobs := slices.Clone(config.History)
 	slices.SortStableFunc(jobs, func(a, b wire.JobInfo) int {
@@ -31,7 +32,7 @@ func (c *Core) recover(config Config) {
 	c.forget()
 }
 
-// remember adds a job that has ended as it is recorded.
+// remember adds an ended job as it is recorded.
 func (c *Core) remember(info wire.JobInfo) *job {
 	info.Outcomes, info.Plan = nil, nil
 	j := &job{info: info}
@@ -40,7 +41,8 @@ func (c *Core) remember(info wire.JobInfo) *job {
 	return j
 }
 
-// endInterrupted ends a job that had not ended by its last record when the job manager stopped.
+// endInterrupted fails a job that, by its last record, had not ended when the job manager
+// stopped.
 func (c *Core) endInterrupted(info wire.JobInfo, doubt string) {
 	j := c.remember(info)
 	was := info.State

@@ -9,54 +9,57 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// A job whose worker 0 is lost while it commits stays in that state: its rows are all written,
-// and only that worker could have known whether they had become visible. One worker in
-// CommitMode, in an attempt of its own, finishes the commit from whatever step it had reached.
-// This covers the loss of worker 0's process or of its task manager, and a restart of the job
-// manager. A failure of the commit that a worker reports, such as a full disk, would repeat
-// itself, so it fails the job.
+// If worker 0 is lost while a job is committing, the job stays in committing: all rows are
+// written, and nobody knows whether they have become visible. One worker in CommitMode, in a
+// new attempt, then finishes the commit from the step that the lost worker had reached. This is
+// done after the loss of worker 0's process or task manager, and after a restart of the job
+// manager. If a worker reports that the commit failed, for example because of a full disk,
+// another attempt would fail too, so the job fails.
 //
 // # What keeps the former worker from interfering
 //
-// The next worker is deployed when the former one is gone, as far as can be known:
+// The next worker is deployed when the former one has ended, as far as the core can know:
 //
-//   - The former worker's task manager says that the process has ended, or that it leaves,
-//     which it does only without workers: then at once.
-//   - Its task manager is lost, or the job manager was down. A living task manager ends its
-//     workers when its lease lapses, counted from when it was last heard; one that is gone
-//     takes its workers with it. So the next worker waits that long.
-//   - Later messages of the former worker are ignored: its attempt is no longer the job's. The
-//     task manager that brings it back is told to kill it.
+//   - If the former worker's task manager reports that the process has ended, or sends Leave,
+//     which it does only without workers, the next worker is deployed immediately.
+//   - If the task manager is lost, or the job manager was down, the next worker waits for the
+//     time of a lease since the task manager was last heard. By then a task manager that still
+//     runs has killed its workers, and the workers of one that has ended have ended with it.
+//   - Later messages of the former worker are ignored, because its attempt is not the job's
+//     current one. If a task manager lists the former worker when it registers again, it is told
+//     to kill the worker.
 //
-// Two kinds of worker may still run then: one that was stopped together with its task manager, as
-// when a machine sleeps (the lease counts the time in which the task manager runs); and one
-// that runs on while only its task manager was stopped. The sinks themselves guard against
-// both. The worker that commits a file or directory holds its lock, which the system releases
-// with the process. A former worker that runs on finishes, and leaves a receipt that tells the
-// next one. If a stopped one keeps the lock, the next one waits 10 s and then fails, naming the
-// lock, before it has touched anything; the job fails with it, and when the stopped worker
-// wakes up, it either ends or puts whole outputs in their place. On file systems without locks
-// only names guard: parts, seal and receipt are those of one run, outputs take their place by a
-// rename, and where the next worker has finished, nothing is left to be renamed. But a former
-// worker that wakes up there just while the next one assembles a file starts to write the same
-// file again.
+// Two kinds of former worker may still run then: a worker that was stopped together with its
+// task manager, as when a machine sleeps (the lease only counts time in which the task manager
+// runs); and a worker that still runs while only its task manager was stopped. The sinks
+// protect their outputs from both. A worker that commits a file or directory holds a lock on
+// it, which the system releases when the process ends. If the former worker still runs, it
+// finishes the commit and leaves a receipt, from which the next worker learns this. If the
+// former worker is stopped and holds the lock, the next worker waits 10 s and then fails,
+// before it has changed anything; its message names the lock. The job fails too, and when the
+// former worker continues, it either ends or completes whole outputs. On file systems without
+// locks only file names protect the outputs: parts, seal and receipt have names that belong to
+// one run, outputs get their final names by a rename, and after the next worker has finished,
+// no file is left that the former worker could rename. But if the former worker continues just
+// while the next worker assembles a file, it starts to write the same file again.
 
-// resumeTries is how many workers in a row may be lost while they try to finish a commit.
+// resumeTries bounds the number of workers that are deployed to finish one commit: if that many
+// were lost, the job fails.
 const resumeTries = 3
 
-// resume is the state of a commit that another worker is to finish.
+// resume is the state of a commit that another worker must finish.
 type resume struct {
-	due   bool      // there is such a commit
-	begun bool      // something of it may be visible
-	loss  string    // what became of the former worker; "" if the job manager restarted
-	ran   []*worker // workers of the attempt that computed the results, as far as they are known
-	seen  []string  // names of their task managers, which have seen the outputs' directories
+	due   bool      // there is a commit that another worker must finish
+	begun bool      // some results may be visible
+	loss  string    // how the former worker was lost; "" if the job manager restarted
+	ran   []*worker // known workers of the attempt that computed the results
+	seen  []string  // names of their task managers, on which the outputs' directories are visible
 	last  string    // ID of the task manager where the last worker was lost
-	tries int       // workers that were deployed for it
-	doubt string    // why it may be finished already, "" if it cannot be
+	tries int       // number of workers that were deployed to finish the commit
+	doubt string    // why the commit may be finished already; "" if it cannot be
 }
 
-// cause says why the commit has to be finished.
+// cause returns text that says why another worker must finish the commit.
 func (r *resume) cause() string {
 	if r.doubt != "" && r.loss == "" {
 		return "the last that is on record of it is that its results were being made visible; " + r.doubt
@@ -64,7 +67,7 @@ func (r *resume) cause() string {
 	return cmp.Or(r.loss, "the job manager restarted") + " while the results were being made visible"
 }
 
-// note says what may be visible if nobody finishes the commit.
+// note returns text that says which results may be visible if no worker finishes the commit.
 func (r *resume) note(committing bool) string {
 	const aside = "; what is left of them beside the outputs is removed by the next job that writes those"
 	when := ""
@@ -77,7 +80,7 @@ func (r *resume) note(committing bool) string {
 	return "; its results were being made visible" + when + ", all, some or none of them may be" + aside
 }
 
-// revive adds a job whose commit is to be finished.
+// revive adds a recorded job whose commit must be finished.
 func (c *Core) revive(info wire.JobInfo, r Resumable, doubt string) {
 	j := &job{spec: r.Spec, outcomes: r.Outcomes, recorded: true, queued: true, since: c.clock.Counted()}
 	j.resume = resume{due: true, begun: true, doubt: doubt}
@@ -91,14 +94,14 @@ func (c *Core) revive(info wire.JobInfo, r Resumable, doubt string) {
 	c.resumeAfter(j, c.clock.Counted()+c.config.Lease+c.config.Slack)
 }
 
-// commits reports whether a worker is the one that makes the results of its job visible.
+// commits reports whether w is the worker that makes the results of its job visible.
 func (w *worker) commits() bool {
 	return w.job.info.State == wire.JobCommitting && w.ref.Worker == 0 && w.ref.Attempt == w.job.info.Attempt
 }
 
-// orphaned arranges for another worker to finish the commit of a lost one. The other workers of
-// its attempt are told to exit: what they wrote is on disk. If a cancellation is waiting for
-// the commit, the job is cancelled now.
+// orphaned arranges for another worker to finish the commit of the lost worker w. The other
+// workers of the attempt are told to exit, as all that they wrote is on disk. If a cancellation
+// waits for the commit, the job is cancelled instead.
 func (c *Core) orphaned(w *worker, e workerEvent, f *wire.Failure) {
 	j := w.job
 	r := &j.resume
@@ -134,7 +137,8 @@ func (c *Core) orphaned(w *worker, e workerEvent, f *wire.Failure) {
 	c.resumeAfter(j, 0)
 }
 
-// resumeAfter records that a commit is to be finished, from counted time early on.
+// resumeAfter records that another worker must finish the commit, and that it may begin at
+// counted time early.
 func (c *Core) resumeAfter(j *job, early time.Duration) {
 	j.early = early
 	j.info.Detail = j.resume.cause() + "; going on with that"
@@ -144,12 +148,13 @@ func (c *Core) resumeAfter(j *job, early time.Duration) {
 	c.record(j, false)
 }
 
-// waits reports whether a job can have slots.
+// waits reports whether a job waits for slots and may use them now.
 func (j *job) waits() bool { return j.queued && j.early == 0 && (j.recorded || !j.resume.due) }
 
-// find looks for slots for a waiting job. A commit is best finished where the job's workers
-// ran, as those task managers have seen the directories of the outputs. The one where the last
-// worker was lost comes second, and any other last.
+// find chooses slots for a waiting job. A commit is preferably finished on a task manager on
+// which the job's workers ran, because the directories of the outputs are visible there. Of
+// these, the task manager on which the last worker was lost is chosen only if no other has a
+// slot. Other task managers are chosen last.
 func (j *job) find(line *queue, offers []Offer, r Request) ([]Share, *Shortage) {
 	before := line.before(r.Platform)
 	if j.resume.due {
@@ -168,7 +173,7 @@ func (j *job) find(line *queue, offers []Offer, r Request) ([]Share, *Shortage) 
 	return line.place(offers, r, before)
 }
 
-// placeResumed deploys the worker that is to finish a commit.
+// placeResumed deploys, on task manager n, the worker that finishes the commit of job j.
 func (c *Core) placeResumed(j *job, n *taskManager, placed []wire.Placed, ranges []wire.SlotRange) {
 	j.queued, j.since = false, c.clock.Counted()
 	j.resume.tries++
@@ -188,7 +193,7 @@ func (c *Core) placeResumed(j *job, n *taskManager, placed []wire.Placed, ranges
 	c.record(j, false)
 }
 
-// resumeCommit tells the worker that is to finish the commit to begin.
+// resumeCommit tells worker w, which was deployed to finish a commit, to commit.
 func (c *Core) resumeCommit(w *worker) {
 	j := w.job
 	if !w.commits() || w.told != nothing {
@@ -206,8 +211,8 @@ func (c *Core) resumeCommit(w *worker) {
 	c.command(w, wire.WorkerCommand{Commit: &wire.Commit{Outcomes: j.outcomes}})
 }
 
-// failOverdueResumption lets a job go on once it has waited long enough for its former workers to
-// end. It fails a job that has waited too long for a new worker.
+// failOverdueResumption lets a job have slots once it has waited long enough for its former
+// workers to end. It fails a job that has waited too long for a new worker.
 func (c *Core) failOverdueResumption(j *job, waited time.Duration) {
 	if j.early > 0 && c.clock.Counted() >= j.early {
 		j.early, c.rethink = 0, true

@@ -17,19 +17,19 @@ import (
 )
 
 // TestStories runs the scripts in testdata. A script is a list of blocks of lines. Each line is
-// an event, and the effects of the core follow the block. A block begins with "play", or with
-// "start", which creates a new core. "start" has options, such as detection=2s or
-// policy=spread. resume=(JOB,...) lists the jobs whose commit can be finished.
+// an event, and the effects of all events of a block are printed after it. A block begins with
+// "play", or with "start", which creates a new core. "start" has options, such as detection=2s
+// or policy=spread. resume=(JOB,...) lists the jobs whose commit can be finished.
 //
 //	register CONN NAME [slots= inc= id= platform= version= memory= running=JOB/ATTEMPT/WORKER,...]
-//	beat CONN [running= ailing=]  running is by default what was deployed there and has not ended
+//	beat CONN [running= ailing=]  default of running: the workers that were deployed there and have not ended
 //	submit JOB [slots= wait= artifact= resident= platform= resolve]
 //	say JOB/ATTEMPT/WORKER REPORT [conn=]
-//	all JOB REPORT             every worker of the job that has not ended, in order
+//	all JOB REPORT             reports for every worker of the job that has not ended, in order
 //	cancel JOB REASON | compiled JOB slots= | compiled JOB error=REASON
 //	persisted JOB [error=REASON] | leave CONN REASON | cut CONN REASON
-//	wait TIME [silent=CONN,...]  ticks pass, and connected task managers beat
-//	sleep TIME                 passes without a tick
+//	wait TIME [silent=CONN,...]  time passes with ticks and heartbeats of the connected task managers
+//	sleep TIME                 time passes without a tick
 //	jobs | job JOB | taskmanagers | overview
 //
 // Reports: ready [fp= at=], resolved, prepared, progress ROWS [STEP], finished,
@@ -84,15 +84,15 @@ func configure(c *Config, key string, vals []string) error {
 	return err
 }
 
-// scenario is a core with a small world around it.
+// scenario is a core with simulated connections, task managers and records.
 type scenario struct {
 	t        *testing.T
 	core     *Core
 	now      time.Duration
-	on       map[wire.WorkerRef]int // the connection of the task manager of each process
+	on       map[wire.WorkerRef]int // for each process, the connection of its task manager
 	open     map[int]bool           // open connections
 	records  map[wire.JobID]wire.JobInfo
-	specs    map[wire.JobID]wire.JobSpec // of the jobs that commit
+	specs    map[wire.JobID]wire.JobSpec // specifications of the jobs that commit
 	beats    uint64
 	muteAcks bool
 }
@@ -101,7 +101,7 @@ func newStory(t *testing.T, c Config) *scenario {
 	return &scenario{t: t, core: New(c), on: map[wire.WorkerRef]int{}, open: map[int]bool{}, records: map[wire.JobID]wire.JobInfo{}, specs: map[wire.JobID]wire.JobSpec{}}
 }
 
-// restart returns the jobs that are recorded.
+// restart returns the recorded jobs, for the core that replaces the one of s.
 func (s *scenario) restart() map[wire.JobID]wire.JobInfo {
 	if s == nil {
 		return nil
@@ -137,7 +137,7 @@ func (s *scenario) play(input string) string {
 	return b.String()
 }
 
-// line runs one line.
+// line passes the event of one line to the core, and returns the effects as text.
 func (s *scenario) line(line string) string {
 	words := strings.Fields(line)
 	options := map[string]string{}
@@ -427,7 +427,7 @@ func jobText(j wire.JobInfo) string {
 	return text
 }
 
-// show writes the results of accessors.
+// show returns the result of a line that calls an accessor of the core, as text.
 func (s *scenario) show(words []string) string {
 	var b strings.Builder
 	switch words[0] {

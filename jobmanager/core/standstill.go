@@ -7,24 +7,26 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// standstill is the last period in which this process did not run. The core's clock does not
-// count it as silence of others. But its consequences are still to come: connections broke and
-// are made anew with pauses between the attempts, and task managers whose lease lapsed have
-// ended their workers. So after a standstill all waits begin anew, and failures that follow
-// from it name it as their cause.
+// standstill describes the last period in which this process did not run. The core's clock does
+// not count that period as silence of others. But its consequences appear only afterwards:
+// connections broke, and task managers reconnect with pauses between their attempts; task
+// managers whose lease lapsed have killed their workers. So all waits begin again after a
+// standstill, and failures that result from it name the standstill as their cause.
 type standstill struct {
-	gap time.Duration // 0: there was none
-	end time.Duration // counted time when it ended
+	gap time.Duration // length of the period; 0 if there was none
+	end time.Duration // counted time when the period ended
 }
 
-// before reports whether counted time at is at most within after a standstill.
+// before reports whether there was a standstill that ended at most within before the counted
+// time at.
 func (s standstill) before(at, within time.Duration) bool {
 	return s.gap > 0 && at-s.end <= within
 }
 
-// awake checks, before an event is processed, whether this process stood still until now. Each
-// task manager's wait begins anew only once until it is heard, so that a job manager that
-// stands still again and again still finds task managers that are gone.
+// awake checks, before an event is processed, whether this process did not run until now. After
+// several standstills in a row, the wait for a task manager begins again only after the first
+// one, until the task manager is heard again. So a job manager with many standstills still
+// detects lost task managers.
 func (c *Core) awake() {
 	gap := c.clock.Gap(c.now, c.config.Detection/2)
 	if gap == 0 {
@@ -46,9 +48,9 @@ func (c *Core) awake() {
 	}
 }
 
-// unheard explains why a task manager that did not hear the job manager ended a worker. Either
-// this process stood still, which is no fault of the task manager, or the two could not reach
-// each other.
+// unheard returns the failure of a worker that its task manager killed because its lease
+// lapsed, as f reports. Either this process did not run, and then the failure blames the job
+// manager, or the job manager and the task manager could not reach each other.
 func (c *Core) unheard(f *wire.Failure) *wire.Failure {
 	told := *f
 	told.Kind = wire.LostFailure

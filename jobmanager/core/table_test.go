@@ -10,8 +10,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// matrix reads a table of states (rows) and events (columns), in which "." means that nothing
-// happens. It requires that the state machine agrees with it.
+// matrix requires that the state machine m equals the table want, which has a row for each
+// state and a column for each event. The entry "." means that the event does not change the
+// state.
 func matrix[S, E ~int](t *testing.T, m table[S, E], states, events int, text func(S) string, name func(E) string, terminal func(S) bool, want string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(want), "\n")
@@ -78,8 +79,8 @@ func TestNodeTable(t *testing.T) {
 	left   .      .        .     .      .        .`)
 }
 
-// TestRepeats combines every state of a worker with every report: the report is news, was given
-// before, or comes too early.
+// TestRepeats compares, for every state of a worker and every report, whether the report is
+// new, a repetition, or too early.
 func TestRepeats(t *testing.T) {
 	want := strings.Split(strings.TrimSpace(`
 	          ready   resolved  prepared  finished  committed  failed

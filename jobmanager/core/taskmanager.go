@@ -10,25 +10,25 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// goneKept is how many task managers that are gone are shown to people.
+// goneKept is how many task managers that were lost or have left are shown to users.
 const goneKept = 50
 
-// taskManager is a task manager from its registration to its end.
+// taskManager is the state of a task manager from its registration until it is lost or leaves.
 type taskManager struct {
 	wire.Register // without Running
 	state         TaskManagerState
-	conn          int           // 0: away or gone
-	heard         time.Duration // counted time when it was last heard or cut off
-	heardAt       time.Duration // time when it was last heard, for people
-	spared        bool          // its wait began anew after a standstill since it was last heard
+	conn          int           // number of its connection; 0 if it is away, lost or left
+	heard         time.Duration // counted time when it was last heard or its connection broke
+	heardAt       time.Duration // time when it was last heard, to be shown to users
+	spared        bool          // a standstill has restarted the wait for it since it was last heard
 	since         time.Time
-	reason        string // why it is away or gone; completes "task manager X ..."
-	used          int    // slots
+	reason        string // why it is away, lost or left; completes "task manager X ..."
+	used          int    // number of slots in use
 	workers       map[wire.WorkerRef]*worker
 	beats         uint64
 }
 
-// offer returns the task manager as the scheduler sees it.
+// offer returns the offer of the task manager's slots.
 func (n *taskManager) offer() Offer {
 	o := Offer{ID: n.ID, Name: n.Name, Platform: n.Platform, Executable: n.Executable, Ailing: n.Ailing, Slots: n.Slots}
 	if n.state == TaskManagerAlive && n.Ailing == "" {
@@ -37,7 +37,7 @@ func (n *taskManager) offer() Offer {
 	return o
 }
 
-// mine returns its workers in order.
+// mine returns the task manager's workers, sorted.
 func (n *taskManager) mine() []*worker {
 	all := make([]*worker, 0, len(n.workers))
 	for _, w := range n.workers {
@@ -55,7 +55,8 @@ func compareTaskManagers(a, b *taskManager) int {
 	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 }
 
-// moveTaskManager takes a task manager to its next state, and reports whether there is one.
+// moveTaskManager moves a task manager to the state that follows upon event e. It returns false
+// if there is no such transition.
 func (c *Core) moveTaskManager(n *taskManager, e taskManagerEvent) bool {
 	next, ok := taskManagerTable.next(n.state, e)
 	if ok && next != n.state {
@@ -65,20 +66,22 @@ func (c *Core) moveTaskManager(n *taskManager, e taskManagerEvent) bool {
 	return ok
 }
 
-// send sends to a task manager, unless it is away: then it is told when it is back.
+// send sends m to a task manager. If the task manager is away, m is dropped, and the core sends
+// the necessary commands again when the task manager is back.
 func (c *Core) send(n *taskManager, m wire.ToTaskManager) {
 	if n.conn != 0 {
 		c.emit(Send{Conn: n.conn, Message: m})
 	}
 }
 
-// refuse ends a connection with a reason.
+// refuse sends Refused with a reason on a connection and closes the connection.
 func (c *Core) refuse(conn int, final bool, reason string) {
 	c.emit(Send{Conn: conn, Message: wire.ToTaskManager{Refused: &wire.Refused{Reason: reason, Final: final}}})
 	c.emit(Disconnect{Conn: conn})
 }
 
-// register admits a task manager, or takes it back.
+// register processes a registration: it admits a new task manager, or takes back one that is
+// known.
 func (c *Core) register(e Registered) {
 	if n := c.conns[e.Conn]; n != nil {
 		c.refuse(e.Conn, false, "a task manager registers once on a connection")
@@ -118,7 +121,7 @@ func (c *Core) register(e Registered) {
 	c.compare(n, e.Running, e.Broke)
 }
 
-// unfit says why a task manager can never be admitted, "" if it can.
+// unfit returns why a task manager can never be admitted, or "" if it can be.
 func (c *Core) unfit(r *wire.Register) string {
 	switch {
 	case r.Version != wire.Version:
@@ -143,7 +146,7 @@ func (c *Core) unfit(r *wire.Register) string {
 	return ""
 }
 
-// setAiling records why a task manager takes no new work, "" if it does.
+// setAiling records why a task manager takes no new work; "" means that it takes new work.
 func (c *Core) setAiling(n *taskManager, why string) {
 	why = why[:min(len(why), maxAiling)]
 	if n.Ailing != why {
@@ -151,7 +154,7 @@ func (c *Core) setAiling(n *taskManager, why string) {
 	}
 }
 
-// admit adds a task manager that is not known, or no longer known.
+// admit adds a task manager that is not known.
 func (c *Core) admit(e Registered) *taskManager {
 	n := &taskManager{Register: e.Register, conn: e.Conn, since: c.wall(), workers: make(map[wire.WorkerRef]*worker)}
 	n.Running = nil
@@ -164,7 +167,7 @@ func (c *Core) admit(e Registered) *taskManager {
 	return n
 }
 
-// takeBack gives a task manager another connection.
+// takeBack makes conn the connection of a task manager that is known.
 func (c *Core) takeBack(n *taskManager, conn int) {
 	if n.conn != 0 {
 		delete(c.conns, n.conn)
@@ -176,9 +179,10 @@ func (c *Core) takeBack(n *taskManager, conn int) {
 	c.conns[conn] = n
 }
 
-// compare compares the workers that a task manager has when it registers with those that it
-// should have. Surplus workers are killed: they belong to jobs that have ended meanwhile.
-// Missing workers are gone. The others are sent again what may not have reached them.
+// compare compares the workers that a task manager lists when it registers with the workers
+// that the core knows. Unknown workers are killed, as they belong to jobs that have ended in
+// the meantime. Known workers that are not listed are treated as ended. Commands that may not
+// have reached the others are sent again.
 func (c *Core) compare(n *taskManager, running []wire.WorkerRef, broke string) {
 	has := make(map[wire.WorkerRef]bool, len(running))
 	for _, ref := range running {
@@ -200,8 +204,9 @@ func (c *Core) compare(n *taskManager, running []wire.WorkerRef, broke string) {
 	}
 }
 
-// cameBackWithout says that a task manager does not have a worker, and what ended its last
-// connection: the command to start the worker may have been lost with it.
+// cameBackWithout returns the message that a task manager does not have a worker. It includes
+// why the task manager's last connection broke, because the command to start the worker may
+// have been lost with that connection.
 func cameBackWithout(name, broke string) string {
 	message := fmt.Sprintf("task manager %s came back without the worker", name)
 	if broke != "" {
@@ -210,13 +215,13 @@ func cameBackWithout(name, broke string) string {
 	return message
 }
 
-// kill ends a process that should not exist.
+// kill tells a task manager to kill a worker that should not exist.
 func (c *Core) kill(n *taskManager, ref wire.WorkerRef) {
 	c.send(n, wire.ToTaskManager{Worker: &wire.WorkerCommand{WorkerRef: ref, Kill: &wire.Kill{}}})
 }
 
-// heartbeat acknowledges a sign of life. Its cost grows with the workers of this task manager
-// only, not with jobs or other task managers.
+// heartbeat processes and acknowledges a heartbeat. It takes time proportional to the workers
+// of this task manager, and independent of jobs and other task managers.
 func (c *Core) heartbeat(e Heartbeat) {
 	n := c.hear(e.Conn)
 	if n == nil {
@@ -244,9 +249,9 @@ func (c *Core) heartbeat(e Heartbeat) {
 	}
 }
 
-// missed checks a worker that a heartbeat did not list. Its task manager reports the end of a
+// missed checks a worker that a heartbeat did not list. A task manager reports the end of a
 // worker explicitly, but that report may have been lost with a connection. A worker that is
-// being deployed need not be there yet; it has a deadline of its own.
+// being deployed need not be listed yet; DeployTimeout applies to it.
 func (c *Core) missed(w *worker) {
 	switch {
 	case w.beat == w.taskManager.beats || w.state == WorkerDeploying && w.told == nothing:
@@ -258,8 +263,8 @@ func (c *Core) missed(w *worker) {
 	}
 }
 
-// hear records a message on a connection, and returns its task manager; nil if the connection
-// is not registered.
+// hear records that a message was received on a connection, and returns the task manager of the
+// connection, or nil if none is registered on it.
 func (c *Core) hear(conn int) *taskManager {
 	n := c.conns[conn]
 	if n != nil && c.moveTaskManager(n, taskManagerHeard) {
@@ -268,21 +273,22 @@ func (c *Core) hear(conn int) *taskManager {
 	return n
 }
 
-// left ends a task manager that has said good-bye.
+// left processes a Leave.
 func (c *Core) left(e Left) {
 	if n := c.conns[e.Conn]; n != nil {
 		c.leave(n, taskManagerLeaves, "left: "+cmp.Or(e.Reason, "no reason given"))
 	}
 }
 
-// disconnected handles a connection that broke.
+// disconnected processes the break of a connection.
 func (c *Core) disconnected(e Disconnected) {
 	if n := c.conns[e.Conn]; n != nil {
 		c.cut(n, cmp.Or(e.Reason, "closed its connection"))
 	}
 }
 
-// cut begins the wait for a task manager to come back.
+// cut records that the connection of a task manager broke, and begins the wait for it to
+// reconnect.
 func (c *Core) cut(n *taskManager, reason string) {
 	c.moveTaskManager(n, taskManagerCut)
 	delete(c.conns, n.conn)
@@ -306,10 +312,10 @@ func (c *Core) watch(n *taskManager) {
 	}
 }
 
-// lose gives a task manager up.
+// lose makes a task manager count as lost, for the given reason.
 func (c *Core) lose(n *taskManager, reason string) { c.leave(n, taskManagerExpired, reason) }
 
-// leave ends a task manager, and its workers with it.
+// leave removes a task manager that is lost or has left. Its workers count as lost.
 func (c *Core) leave(n *taskManager, e taskManagerEvent, reason string) {
 	c.moveTaskManager(n, e)
 	n.reason = reason

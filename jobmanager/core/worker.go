@@ -8,39 +8,40 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// ending is the command by which a worker was told to end.
+// ending is the command to end that a worker was sent.
 type ending int
 
 const (
 	nothing    ending = iota
-	toldCancel        // it is to stop
+	toldCancel        // it must stop its subtasks and end
 	toldExit          // it has no more work
-	toldKill          // its process is to be ended
+	toldKill          // its process must be killed
 )
 
-// worker is a process of a job, from its deployment until it is gone.
+// worker is the state of a worker process of a job, from its deployment until the process has
+// ended.
 type worker struct {
 	ref         wire.WorkerRef
 	job         *job
 	taskManager *taskManager
-	slots       int // slots of the task manager that it holds
+	slots       int // number of slots of the task manager that it holds
 	mode        wire.WorkerMode
 	state       WorkerState
 
 	told   ending
-	reason string        // of a Cancel
-	killAt time.Duration // counted time after which it is killed; once told
-	heard  bool          // a report of it came since it was told to start
+	reason string        // reason of the Cancel that it was sent
+	killAt time.Duration // counted time after which it is killed, once it was told to end
+	heard  bool          // it has sent a report since it was told to start
 
 	beat    uint64        // the task manager's last heartbeat that listed it
-	missing bool          // from the last heartbeat
-	missed  time.Duration // counted time when it was first missing
+	missing bool          // the last heartbeat did not list it
+	missed  time.Duration // counted time of the first heartbeat that did not list it
 
 	fingerprint string
 	progress    *wire.Progress
 }
 
-// deploy starts a worker on a task manager.
+// deploy tells a task manager to start worker number of job j.
 func (c *Core) deploy(j *job, n *taskManager, mode wire.WorkerMode, number int, all []wire.SlotRange) *worker {
 	slots := all[number].Hi - all[number].Lo
 	w := &worker{
@@ -72,8 +73,8 @@ func (c *Core) command(w *worker, cmd wire.WorkerCommand) {
 	c.send(w.taskManager, wire.ToTaskManager{Worker: &cmd})
 }
 
-// remind repeats the commands that may have been lost with a broken connection. Workers ignore
-// repetitions.
+// remind sends the commands again that may have been lost with a broken connection. Workers
+// ignore repeated commands.
 func (c *Core) remind(w *worker) {
 	j := w.job
 	switch {
@@ -93,7 +94,7 @@ func (c *Core) remind(w *worker) {
 }
 
 // reported processes a task manager's report of a worker. An unknown worker that runs is
-// killed: it belongs to a job, or to an attempt, that is over.
+// killed, because its job or attempt has ended.
 func (c *Core) reported(e Reported) {
 	n := c.hear(e.Conn)
 	if n == nil {
@@ -139,8 +140,9 @@ func (c *Core) reported(e Reported) {
 	}
 }
 
-// said moves a worker to the state that follows from its report, and returns whether the report
-// was news. A repetition is not news; a report that is out of turn fails the worker.
+// said moves a worker to the state that follows from its report. It returns whether the report
+// was new. A repeated report is not new. A report that is not allowed in the worker's state
+// fails the worker.
 func (c *Core) said(w *worker, e workerEvent) bool {
 	next, ok := workerTable.next(w.state, e)
 	if ok && w.mayCome(e) {
@@ -157,7 +159,8 @@ func (c *Core) said(w *worker, e workerEvent) bool {
 	return false
 }
 
-// mayCome reports whether a worker was asked for what it reports.
+// mayCome reports whether a worker may report e, as its mode and the commands that it was sent
+// allow.
 func (w *worker) mayCome(e workerEvent) bool {
 	switch e {
 	case saidResolved:
@@ -172,8 +175,9 @@ func (w *worker) mayCome(e workerEvent) bool {
 	return true
 }
 
-// stop tells a worker to end, and sets the time after which it is killed. A worker that has
-// failed ends by itself, and a worker that was told to end is not told again.
+// stop tells a worker to end, and sets the time after which it is killed. It sends nothing to a
+// worker that has failed, because that ends by itself, or to a worker that was told to end
+// before.
 func (c *Core) stop(w *worker, how ending, reason string) {
 	if w == nil || w.state.Gone() || w.told != nothing {
 		return
@@ -193,8 +197,8 @@ func (c *Core) killLate(w *worker) {
 	c.remind(w)
 }
 
-// workerGone removes a worker from its task manager. The failure is why it ended, nil if it
-// ended as told.
+// workerGone removes a worker that has ended or was lost from its task manager. f says why it
+// ended, and is nil if it ended as it was told.
 func (c *Core) workerGone(w *worker, e workerEvent, f *wire.Failure) {
 	before := w.state
 	next, ok := workerTable.next(before, e)
@@ -207,7 +211,8 @@ func (c *Core) workerGone(w *worker, e workerEvent, f *wire.Failure) {
 	w.job.processes--
 	c.rethink = true
 	if w.told != nothing || before == WorkerResolved || before == WorkerFailed && e == processEnded {
-		// It was told to end. How its process ended may tell more about the cause.
+		// The worker was told to end or had reported that it would. How its process ended may
+		// tell more about the cause of the job's failure.
 		w.job.learn(w, f)
 	} else {
 		c.workerDied(w, e, cmp.Or(f, lost(fmt.Sprintf("the worker ended before its time, while it was %s", before))))
@@ -215,7 +220,8 @@ func (c *Core) workerGone(w *worker, e workerEvent, f *wire.Failure) {
 	c.settle(w.job)
 }
 
-// workerDied decides what becomes of a job when one of its workers is gone unexpectedly.
+// workerDied decides how a job continues after one of its workers ended or was lost
+// unexpectedly.
 func (c *Core) workerDied(w *worker, e workerEvent, f *wire.Failure) {
 	if w.commits() && (f.Kind == wire.LostFailure || f.Kind == wire.UnheardFailure) {
 		c.orphaned(w, e, f)
@@ -224,7 +230,7 @@ func (c *Core) workerDied(w *worker, e workerEvent, f *wire.Failure) {
 	c.workerFailed(w, f)
 }
 
-// lost returns the failure of a worker that was lost with its task manager.
+// lost returns a failure of kind LostFailure with the given message.
 func lost(message string) *wire.Failure {
 	return &wire.Failure{Kind: wire.LostFailure, Message: message, ExitCode: -1}
 }

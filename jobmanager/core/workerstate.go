@@ -1,38 +1,38 @@
 package core
 
-// WorkerState is the state of a worker process, as far as its task manager has reported it.
+// WorkerState is the last state of a worker process that its task manager has reported.
 type WorkerState int
 
 const (
-	// WorkerDeploying: the task manager was told to start it.
+	// WorkerDeploying: the task manager was told to start the worker.
 	WorkerDeploying WorkerState = iota
-	// WorkerReady: it has built the job and can be reached.
+	// WorkerReady: it has built the job and listens for data connections.
 	WorkerReady
-	// WorkerPrepared: worker 0 has begun the sinks.
+	// WorkerPrepared: it is worker 0 and has prepared the sinks.
 	WorkerPrepared
-	// WorkerRunning: it was told to start.
+	// WorkerRunning: it was told to start its subtasks.
 	WorkerRunning
 	// WorkerFinished: its subtasks have succeeded.
 	WorkerFinished
-	// WorkerCommitted: worker 0 has made the results visible.
+	// WorkerCommitted: it is worker 0 and has made the results visible.
 	WorkerCommitted
 	// WorkerResolved: it has reported the graph, which was its only purpose.
 	WorkerResolved
 	// WorkerFailed: it has reported why it failed, and is about to end.
 	WorkerFailed
-	// WorkerEnded: its process is gone. For good.
+	// WorkerEnded: its process has ended. This state is final.
 	WorkerEnded
-	// WorkerLost: its task manager is gone, and its process with it as far as anyone
-	// can know. For good.
+	// WorkerLost: its task manager is lost or has left, and its process has ended as far as the
+	// core can know. This state is final.
 	WorkerLost
 )
 
 var workerStates = [...]string{"deploying", "ready", "prepared", "running", "finished", "committed", "resolved", "failed", "ended", "lost"}
 
-// String returns the state in lower case.
+// String returns the name of the state.
 func (s WorkerState) String() string { return workerStates[s] }
 
-// Gone reports whether the process is no more.
+// Gone reports whether the process has ended or is lost.
 func (s WorkerState) Gone() bool { return s >= WorkerEnded }
 
 // workerEvent moves a worker from one state to the next: a report of the worker, a command to
@@ -53,10 +53,10 @@ const (
 
 var workerEvents = [...]string{"ready", "resolved", "prepared", "start", "finished", "committed", "failed", "ended", "lost"}
 
-// String returns the event in lower case.
+// String returns the name of the event.
 func (e workerEvent) String() string { return workerEvents[e] }
 
-// workerTable is the life of a worker.
+// workerTable has the state transitions of a worker.
 //
 //	           ready         prepared            start           finished            committed
 //	deploying ──────► ready ──────────► prepared ─────► running ──────────► finished ──────────► committed
@@ -69,8 +69,8 @@ func (e workerEvent) String() string { return workerEvents[e] }
 //	any of these, and failed ── ended ──► ended
 //	any of these, and failed ── lost ───► lost
 //
-// A command to end (Cancel, Exit, Kill) does not change the state: until it arrives, the worker
-// may report anything. Ended and lost are for good.
+// A command to end (Cancel, Exit, Kill) does not change the state, because the worker may still
+// report any event until the command arrives. Ended and lost are final.
 var workerTable = table[WorkerState, workerEvent]{
 	WorkerDeploying: {
 		saidReady: WorkerReady, saidResolved: WorkerResolved,
@@ -98,8 +98,8 @@ var workerTable = table[WorkerState, workerEvent]{
 	WorkerFailed:    {processEnded: WorkerEnded, managerLost: WorkerLost},
 }
 
-// repeats reports whether an event is a repetition for a worker in the given state. A task
-// manager that comes back after its connection broke repeats what may not have arrived.
+// repeats reports whether event e is a repeated report for a worker in state s. A task manager
+// that reconnects repeats the reports that may not have arrived.
 func (e workerEvent) repeats(s WorkerState) bool {
 	switch e {
 	case saidReady:

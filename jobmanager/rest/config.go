@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager"
 )
 
-// Manager has the methods that a server needs of a job manager; *jobmanager.Manager implements
+// Manager has the methods of a job manager that a server calls; *jobmanager.Manager implements
 // it.
 type Manager interface {
 	Submit(ctx context.Context, req *wire.SubmitRequest) (*wire.SubmitReply, error)
@@ -31,53 +31,56 @@ type Manager interface {
 	Ready() error
 }
 
-// DefaultListen is where a job manager serves HTTP.
+// DefaultListen is the default of Config.Listen.
 const DefaultListen = "127.0.0.1:8081"
 
-// Config is what a server is given. Manager and Token have no default.
+// Config configures a server. Manager and Token have no default.
 type Config struct {
-	// Listen is the address; default DefaultListen. One that other machines reach needs
-	// TLS, or Insecure.
+	// Listen is the address on which the server listens; default DefaultListen. An address that
+	// other machines can reach needs TLS or Insecure.
 	Listen string
-	// Listener is used instead of Listen if it is set, and closed by the server.
+	// Listener, if not nil, is used instead of Listen. The server closes it.
 	Listener net.Listener
 	// Manager is the job manager to serve. It must outlive the server.
 	Manager Manager
-	// Token is what every client must show, as "Authorization: Bearer …".
+	// Token is the token that every client must send in the header "Authorization: Bearer …".
 	Token security.Token
-	// TLS names the certificates; zero: no TLS. With a CA, clients must show a certificate that
-	// it has signed; without a CA, the token alone decides.
+	// TLS has the names of the certificate files; zero means no TLS. If it has a CA, clients
+	// must present a certificate that the CA has signed. Without a CA, clients need only the
+	// token.
 	TLS security.TLSFiles
-	// Insecure allows to listen for other machines without TLS.
+	// Insecure allows Listen to be an address that other machines can reach although there is
+	// no TLS.
 	Insecure bool
-	// AllowHosts are the names by which clients may reach the server, besides localhost and its
-	// addresses.
+	// AllowHosts has the host names that requests may use for the server, besides localhost and
+	// its addresses.
 	AllowHosts []string
-	// Settings returns the settings of the job manager as something that encodes to JSON; nil:
-	// none are shown. It is called for each request. Every client with the token sees its
-	// result.
+	// Settings returns the settings of the job manager as a value that encoding/json can
+	// encode; if Settings is nil, no settings are shown. It is called for each request. Every
+	// client with the token can read the result.
 	Settings func() any
 
-	// MaxStreams bounds the streams of events and logs at one time; default 256. More
-	// are refused.
+	// MaxStreams bounds the number of streams of events and logs that are open at the same
+	// time; default 256. Further streams are refused.
 	MaxStreams int
 	// MaxConnections bounds the open connections; default 1024. When nearly as many are open,
-	// idle ones are closed; at the bound, new ones wait.
+	// idle connections are closed; at the bound, new connections wait.
 	MaxConnections int
-	// WriteTimeout is how long a client may take to read one piece of an answer before
-	// it is cut; default 30 s.
+	// WriteTimeout is how long a client may take to read one piece of an answer, or its
+	// connection is closed; default 30 s.
 	WriteTimeout time.Duration
-	// ReadTimeout is how long a client may take to send a request; default 30 s. Its
-	// headers have a third of it.
+	// ReadTimeout is how long a client may take to send a request; default 30 s. A third of
+	// that is allowed for the headers.
 	ReadTimeout time.Duration
-	// Heartbeat is how often a stream of events says that it is alive; default 15 s.
+	// Heartbeat is the interval at which a stream of events sends a comment if it has no
+	// events; default 15 s.
 	Heartbeat time.Duration
 
-	// Logger gets decisions; default none.
+	// Logger gets the log; the default discards it.
 	Logger hclog.Logger
 }
 
-// withDefaults fills in what is not set, and refuses what is not valid.
+// withDefaults returns c with the defaults filled in, or an error if a value is not valid.
 func (c Config) withDefaults() (Config, error) {
 	switch {
 	case c.Manager == nil:

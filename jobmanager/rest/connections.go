@@ -7,28 +7,29 @@ import (
 	"sync"
 )
 
-// connections are the open connections, whose number is bounded. Browsers and proxies keep
-// theirs open for a next request. So near the bound idle ones are closed, the longest idle
-// first, to leave room for new ones. A connection is idle between two requests, and before the
-// first.
+// connections tracks the open connections, whose number is bounded. Browsers and proxies keep
+// connections open for further requests. So when their number is near the bound, idle
+// connections are closed, the longest idle first, and new ones can be accepted. A connection is
+// idle between two requests and before the first one.
 type connections struct {
-	most int // that may be open before idle ones are closed
+	most int // number of open connections above which idle ones are closed
 
 	mu      sync.Mutex
 	open    int
-	resting *list.List // of net.Conn, the longest idle in front
+	resting *list.List // idle connections (net.Conn), the longest idle in front
 	places  map[net.Conn]*list.Element
 	all     sync.WaitGroup
 }
 
-// newConnections returns connections with a bound of limit. One in sixteen is kept free for new
-// ones.
+// newConnections returns connections for a server that limits their number to limit. It closes
+// idle connections so that a sixteenth of limit is free for new ones.
 func newConnections(limit int) *connections {
 	return &connections{most: limit - limit/16, resting: list.New(), places: make(map[net.Conn]*list.Element)}
 }
 
-// note is called for every change of state of every connection: for a new one by the goroutine
-// that accepts it, for a closed one by its own goroutine after its last request.
+// note is the http.Server's ConnState hook, called for every change of state of every
+// connection. For a new connection the goroutine that accepts connections calls it. For a
+// closed one the connection's own goroutine calls it after its last request.
 func (c *connections) note(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +57,7 @@ func (c *connections) wakes(conn net.Conn) {
 	}
 }
 
-// makeRoom closes the longest idle connection other than except, if too many are open.
+// makeRoom closes the longest idle connection, unless it is except, if too many are open.
 func (c *connections) makeRoom(except net.Conn) {
 	if c.open <= c.most {
 		return
@@ -64,6 +65,6 @@ func (c *connections) makeRoom(except net.Conn) {
 	if oldest := c.resting.Front(); oldest != nil && oldest.Value != except {
 		conn := oldest.Value.(net.Conn)
 		c.wakes(conn)
-		_ = conn.Close() // its goroutine reads the end, and says that it is closed
+		_ = conn.Close() // its goroutine then gets an error from Read and calls note
 	}
 }

@@ -9,22 +9,23 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// The documents of the API. They are separate types, so that the API does not change with the
-// messages between our programs. The tag doc describes a field in the OpenAPI document; times
-// are RFC 3339, other durations are in seconds.
+// This file has the types of the JSON documents of the API. They are separate types, so that
+// the API does not change when the messages between programs of Superstep change. The tag doc
+// describes a field in the OpenAPI document. Times have the format of RFC 3339; durations are
+// in seconds.
 
-// Error is the answer to a request that failed.
+// Error is the body of the answer to a request that failed.
 type Error struct {
 	Error string `json:"error" doc:"what was wrong"`
 	Hint  string `json:"hint,omitempty" doc:"what to do about it"`
 }
 
-// Status says that the server is well.
+// Status is the answer of health checks that succeed.
 type Status struct {
 	Status string `json:"status" doc:"ok"`
 }
 
-// Overview is the cluster at a glance.
+// Overview is a summary of the cluster.
 type Overview struct {
 	Version      int            `json:"version" doc:"of the protocol between programs of Superstep"`
 	Build        string         `json:"build" doc:"version of the job manager, for people"`
@@ -41,7 +42,7 @@ type Overview struct {
 	DiskFree     *int64         `json:"disk_free,omitempty" doc:"bytes that may still be written to the disk of the job manager, where that can be told"`
 }
 
-// Job is a job.
+// Job describes a job.
 type Job struct {
 	ID          string    `json:"id"`
 	Name        string    `json:"name"`
@@ -63,7 +64,7 @@ type Job struct {
 	Progress    *Progress `json:"progress,omitempty" doc:"of one job only, not of lists"`
 }
 
-// Failure is why a job failed.
+// Failure says why a job failed.
 type Failure struct {
 	Kind        string   `json:"kind" enum:"failure" doc:"who is to blame"`
 	Message     string   `json:"message"`
@@ -81,19 +82,19 @@ type Placed struct {
 	Hi          int    `json:"hi" doc:"and the one after its last"`
 }
 
-// Progress is how far a job is.
+// Progress is the progress of a job.
 type Progress struct {
 	Vertices []Counts         `json:"vertices" doc:"by vertex of the plan"`
 	Queues   []QueueSuperstep `json:"queues" doc:"by queue of the plan"`
 }
 
-// Counts is how far a vertex is, over all its subtasks.
+// Counts is the progress of a vertex, summed over its subtasks.
 type Counts struct {
 	Rows       int64 `json:"rows" doc:"taken in"`
 	ShardsDone int   `json:"shards_done"`
 }
 
-// QueueSuperstep is the last superstep of a queue.
+// QueueSuperstep describes the last superstep of a queue.
 type QueueSuperstep struct {
 	Superstep   int     `json:"superstep"`
 	Ended       bool    `json:"ended"`
@@ -108,7 +109,7 @@ type Value struct {
 	Value Number `json:"value"`
 }
 
-// Vertex is a vertex of a job's plan.
+// Vertex is a vertex of a job's plan, with its progress.
 type Vertex struct {
 	ID          int      `json:"id"`
 	Name        string   `json:"name"`
@@ -121,7 +122,7 @@ type Vertex struct {
 	Shards      int      `json:"shards" doc:"that it has to do"`
 }
 
-// Queue is an iterative computation of a job.
+// Queue is an iterative computation of a job, with its progress.
 type Queue struct {
 	Name          string  `json:"name"`
 	Superstep     int     `json:"superstep" doc:"the last one; 0 before the first"`
@@ -133,7 +134,7 @@ type Queue struct {
 	Communicate   Number  `json:"communicate_seconds" doc:"that subtask 0 has communicated so far"`
 }
 
-// LogLines is one piece of what the workers of a job wrote.
+// LogLines is one piece of the output of a worker.
 type LogLines struct {
 	Worker      int    `json:"worker"`
 	TaskManager string `json:"task_manager"`
@@ -147,7 +148,7 @@ type Result struct {
 	Rows int64  `json:"rows" doc:"of text, its lines"`
 }
 
-// TaskManager is a task manager.
+// TaskManager describes a task manager.
 type TaskManager struct {
 	ID         string      `json:"id"`
 	Name       string      `json:"name"`
@@ -166,24 +167,24 @@ type TaskManager struct {
 	Workers    []WorkerRef `json:"workers"`
 }
 
-// WorkerRef names a worker process.
+// WorkerRef identifies a worker process.
 type WorkerRef struct {
 	Job     string `json:"job"`
 	Attempt int    `json:"attempt"`
 	Worker  int    `json:"worker"`
 }
 
-// Submitted names a job that was taken in.
+// Submitted is the answer to a submission that was accepted.
 type Submitted struct {
 	ID string `json:"id"`
 }
 
-// Number is a number that may be NaN or infinite; JSON has no numbers for these, so they are
-// texts.
+// Number is a number that may be NaN or infinite. JSON cannot represent these values as
+// numbers, so they are encoded as strings.
 type Number float64
 
-// MarshalJSON writes a finite number as such, and the others as "NaN", "Infinity" and
-// "-Infinity".
+// MarshalJSON encodes a finite number as a JSON number, and other values as the strings "NaN",
+// "Infinity" and "-Infinity".
 func (n Number) MarshalJSON() ([]byte, error) {
 	switch f := float64(n); {
 	case math.IsNaN(f):
@@ -197,7 +198,7 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	}
 }
 
-// jobStates and failureKinds return the enumerations of the API.
+// jobStates and failureKinds return the values of two enumerations of the API.
 func jobStates() (names []string) {
 	for state := wire.JobResolving; state <= wire.JobCancelled; state++ {
 		names = append(names, state.String())
@@ -275,7 +276,7 @@ func valuesOf(values []wire.ReportedValue) []Value {
 	return out
 }
 
-// verticesOf joins the vertices of a plan with their progress.
+// verticesOf returns the vertices of a plan with their progress.
 func verticesOf(p *plan.Plan, progress *wire.Progress) []Vertex {
 	out := make([]Vertex, len(p.Vertices))
 	for i := range p.Vertices {
@@ -299,7 +300,7 @@ func verticesOf(p *plan.Plan, progress *wire.Progress) []Vertex {
 	return out
 }
 
-// queuesOf joins the queues of a plan with their progress.
+// queuesOf returns the queues of a plan with their progress.
 func queuesOf(p *plan.Plan, progress *wire.Progress) []Queue {
 	out := make([]Queue, len(p.Queues))
 	for i, q := range p.Queues {

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Event is something that happened to a job: exactly one field is set.
+// Event is an event of a job. Exactly one field is set.
 type Event struct {
 	Job      *Job      `json:"job,omitempty" doc:"the job in its new state"`
 	Progress *Progress `json:"progress,omitempty"`
@@ -25,10 +25,11 @@ const (
 	eventFailure  = "failure" // the stream failed; the data is an Error
 )
 
-// events streams what happens to a job to its end, as server-sent events (WHATWG HTML, section
+// events streams the events of a job until its end, as server-sent events (WHATWG HTML, section
 // 9.2): states and progress, never rows. The id of an event is the number of the last event of
-// the job that the client need not get again, so that a stream that was cut can be continued.
-// Status 204 tells a client that has had the end not to come back.
+// the job that the client need not receive again, so that a client can continue a stream that
+// broke. A client that has received the final state gets status 204, which tells it not to
+// reconnect.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	from, err := resumeFrom(r)
 	if err != nil {
@@ -64,7 +65,8 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// interrupted replaces err by the end of the server if that is why a stream ended.
+// interrupted returns err, or an error that says that the server stops if the stream ended
+// because of that.
 func (s *Server) interrupted(err error) error {
 	if s.ending.Err() != nil {
 		return &problem{code: http.StatusServiceUnavailable, text: "the job manager stops", hint: "ask again when it is back"}
@@ -72,7 +74,7 @@ func (s *Server) interrupted(err error) error {
 	return err
 }
 
-// resumeFrom reads which events a client wants.
+// resumeFrom returns the number of the first event that the client wants, by its Last-Event-ID.
 func resumeFrom(r *http.Request) (uint64, error) {
 	text := r.Header.Get("Last-Event-ID")
 	if text == "" {
@@ -85,7 +87,8 @@ func resumeFrom(r *http.Request) (uint64, error) {
 	return last + 1, nil
 }
 
-// eventText returns an event as text, nil if it is not for this stream.
+// eventText returns an event as the text of a server-sent event, or nil if the stream does not
+// send events of this kind.
 func eventText(e *wire.Event) ([]byte, error) {
 	switch {
 	case e.State != nil:
@@ -97,7 +100,7 @@ func eventText(e *wire.Event) ([]byte, error) {
 	return nil, nil
 }
 
-// sse writes an event whose data is one line.
+// sse returns the text of a server-sent event whose data is v in JSON, on one line.
 func sse(id uint64, name string, v any) ([]byte, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -106,15 +109,15 @@ func sse(id uint64, name string, v any) ([]byte, error) {
 	return fmt.Appendf(nil, "id: %d\nevent: %s\ndata: %s\n\n", id, name, data), nil
 }
 
-// failureText returns the event that says why a stream ends early; it has no id.
+// failureText returns the text of an event without an id that says why a stream ends early.
 func failureText(err error) []byte {
 	p := asProblem(err)
-	data, _ := json.Marshal(Error{Error: p.text, Hint: p.hint}) // two texts: cannot fail
+	data, _ := json.Marshal(Error{Error: p.text, Hint: p.hint}) // cannot fail for two strings
 	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", eventFailure, data)
 }
 
-// logs streams what the workers of a job wrote. If not all of it can be sent, the
-// connection breaks, so that nobody takes a part for the whole.
+// logs streams the output of the workers of a job. If not all of it can be sent, the connection
+// is aborted, so that no client considers a part of it complete.
 func (s *Server) logs(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	req := wire.LogsRequest{Job: wire.JobID(r.PathValue("id")), Worker: number(r, "worker", -1), Follow: query.Get("follow") == "true"}
@@ -137,7 +140,7 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request) error {
 	case t.gone(r):
 		return nil
 	case err == nil:
-		return t.put(nil) // begins the answer if nothing was written
+		return t.put(nil) // begins the answer if nothing was written before
 	case t.started():
 		panic(http.ErrAbortHandler)
 	}
@@ -147,10 +150,10 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request) error {
 // logRaw returns the text of one worker unchanged.
 func logRaw(c *wire.LogChunk) []byte { return c.Text }
 
-// logText begins each line with its worker.
+// logText returns the lines of a chunk, each preceded by its worker and task manager.
 func logText(c *wire.LogChunk) []byte {
 	head := fmt.Appendf(nil, "worker %d on %s: ", c.Worker, c.TaskManager)
-	if c.TaskManager == "" { // its record is lost
+	if c.TaskManager == "" { // the record of where the worker ran is lost
 		head = fmt.Appendf(nil, "worker %d: ", c.Worker)
 	}
 	var out []byte
@@ -161,6 +164,6 @@ func logText(c *wire.LogChunk) []byte {
 }
 
 func logJSON(c *wire.LogChunk) []byte {
-	line, _ := json.Marshal(LogLines{Worker: c.Worker, TaskManager: c.TaskManager, Text: strings.ToValidUTF8(string(c.Text), "�")}) // of texts
+	line, _ := json.Marshal(LogLines{Worker: c.Worker, TaskManager: c.TaskManager, Text: strings.ToValidUTF8(string(c.Text), "�")}) // cannot fail for strings
 	return append(line, '\n')
 }

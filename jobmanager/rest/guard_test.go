@@ -13,8 +13,9 @@ import (
 
 var everyMethod = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"}
 
-// A request without permission learns nothing and changes nothing, whatever its path and method
-// are, and whether the path exists or not.
+// TestGuards requires that the answer to a request without permission reveals nothing and that
+// the request changes nothing, whatever its path and method are, and whether or not the path
+// exists.
 func TestGuards(t *testing.T) {
 	f := newFake(t)
 	s := serve(t, f, func(c *Config) { c.AllowHosts = []string{"cluster.example"} })
@@ -73,7 +74,7 @@ func TestUnknownPaths(t *testing.T) {
 		require.Equal(t, http.StatusNotFound, got.code, path)
 		require.NotEmpty(t, got.problem(t).Hint, path)
 	}
-	// A job ID may be any text; a slash in it does not make another path.
+	// A job ID may be any text. An escaped slash in it must not lead to another route.
 	for _, id := range []string{"nope", "a%2Fplan", "..%2f..", "%00", "%ff", strings.Repeat("x", 5000)} {
 		got := s.ask("GET /api/v1/jobs/"+id, "")
 		require.Equal(t, http.StatusNotFound, got.code, id)

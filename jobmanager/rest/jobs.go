@@ -12,8 +12,8 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) error {
 	return s.sendJSON(w, http.StatusOK, Status{Status: "ok"})
 }
 
-// ready asks the job manager something that takes its lock, and so finds one that is
-// stuck.
+// ready answers whether the job manager is ready. It calls a method that needs the job
+// manager's lock, and so detects a job manager that hangs.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	_, err := s.briefOverview(r)
 	if err == nil {

@@ -75,7 +75,8 @@ func TestCancel(t *testing.T) {
 	require.Len(t, f.cancelled, 2)
 }
 
-// Arguments arrive in the struct of the job as if decoded by encoding/json.
+// TestArgumentsReachTheJob requires that arguments have the same values in the job's struct as
+// if encoding/json had decoded them.
 func TestArgumentsReachTheJob(t *testing.T) {
 	type inner struct {
 		Rate float64
@@ -158,7 +159,7 @@ func TestSubmissionsThatAreRefused(t *testing.T) {
 	require.Equal(t, 201, s.ask("POST /api/v1/jobs", `{"name":"k","args":{"x":`+nested(64)).code)
 }
 
-// nested returns a list nested n deep, followed by the ends of two objects.
+// nested returns a JSON list with n levels, followed by the closing braces of two objects.
 func nested(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) + "}}" }
 
 func TestNumbersOfArguments(t *testing.T) {
@@ -173,8 +174,8 @@ func TestNumbersOfArguments(t *testing.T) {
 	}
 }
 
-// FuzzSubmit: whatever the body, the answer is a job or an error, and accepted arguments are
-// the msgpack of the same JSON.
+// FuzzSubmit requires that the answer to any body is a job or an error, and that accepted
+// arguments are the MessagePack encoding of the same values.
 func FuzzSubmit(f *testing.F) {
 	for _, seed := range []string{`{"name":"kmeans","args":{"K":3,"Tol":1e-4,"Columns":["a"],"X":{"y":null,"z":true}}}`, `{}`, `{"name":"a","args":{"":-0.0}}`, `[`, "{\"name\":\"\xff\"}"} {
 		f.Add(seed)
@@ -233,8 +234,8 @@ func BenchmarkList1000(b *testing.B) {
 	b.SetBytes(int64(size))
 }
 
-// TestReadinessIsTheJobManagers: /readyz asks the job manager whether it is ready, and not only
-// whether it answers.
+// TestReadinessIsTheJobManagers requires that /readyz returns whether the job manager is ready,
+// and not only whether it answers.
 func TestReadinessIsTheJobManagers(t *testing.T) {
 	f := newFake(t)
 	s := serve(t, f, nil)

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var born = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
-// fake is a job manager with jobs, events and logs from a test.
+// fake is a Manager whose jobs, events and logs a test sets.
 type fake struct {
 	mu        sync.Mutex
 	jobs      []wire.JobInfo // newest first
@@ -39,12 +39,12 @@ type fake struct {
 	cancelled []wire.CancelRequest
 	followed  []wire.FollowRequest
 	unready   error
-	down      error // the error of Overview, if set
+	down      error // error of Overview, or nil
 
 	results *wire.ResultsReply
 	result  func(ctx context.Context, req *wire.ResultRequest, send func(*wire.ResultPiece) error) error
 
-	// watch and log replace Watch and Log once the job is found.
+	// watch and log, if not nil, are called by Watch and Log after they have found the job.
 	watch func(ctx context.Context, from uint64, send func(*wire.Event) error) error
 	log   func(ctx context.Context, req *wire.LogsRequest, send func(*wire.LogChunk) error) error
 }
@@ -64,7 +64,7 @@ func (f *fake) find(id wire.JobID) (*wire.JobInfo, error) {
 	case 1:
 		return &fit[0], nil
 	}
-	return nil, wire.Error(codes.InvalidArgument, "%q may be several", id)
+	return nil, wire.Error(codes.InvalidArgument, "%q is a prefix of several job IDs", id)
 }
 
 func (f *fake) Submit(_ context.Context, req *wire.SubmitRequest) (*wire.SubmitReply, error) {
@@ -198,7 +198,8 @@ func story(end wire.JobInfo) []wire.Event {
 	}
 }
 
-// replay sends the events from a number on, including progress, as a job manager does.
+// replay calls send with the events from number from on, including progress, as a job manager
+// does.
 func replay(events []wire.Event, from uint64, send func(*wire.Event) error) error {
 	for i := range events {
 		if e := &events[i]; e.Number >= from {
@@ -267,7 +268,7 @@ func newFake(t testing.TB) *fake {
 
 const tokenText = "0123456789abcdef0123456789abcdef"
 
-// site is a server for a fake job manager, on a separate port.
+// site is a server for a fake job manager, on its own port.
 type site struct {
 	*Server
 	t    testing.TB
@@ -288,7 +289,7 @@ func serve(t testing.TB, f *fake, change func(*Config)) *site {
 	return &site{Server: s, t: t, fake: f}
 }
 
-// reply is an answer with its body.
+// reply is the answer to a request, with its body.
 type reply struct {
 	code   int
 	header http.Header

@@ -14,12 +14,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// metrics has the metrics for Prometheus, in a registry of its own. The table in doc.go lists
-// the names.
+// metrics has the metrics for Prometheus, in a separate registry. The table in doc.go lists
+// their names.
 type metrics struct {
 	registry *prometheus.Registry
 	handler  http.Handler
-	requests *prometheus.CounterVec   // route, method, code
+	requests *prometheus.CounterVec   // labels route, method, code
 	seconds  *prometheus.HistogramVec // route
 }
 
@@ -44,7 +44,7 @@ func newMetrics(s *Server) *metrics {
 	return m
 }
 
-// complaints logs the errors of the Prometheus client.
+// complaints logs the errors that the Prometheus client library reports.
 type complaints struct{ s *Server }
 
 func (c complaints) Println(v ...any) { c.s.log.Error("metrics are incomplete", "error", v) }
@@ -55,7 +55,8 @@ func (s *Server) scrape(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// observe counts the requests that pass, by the route that served them.
+// observe returns a handler that calls next, and counts requests and their times by the route
+// that served them.
 func (s *Server) observe(next http.Handler) http.Handler {
 	routes := make(map[string]*route)
 	for i := range s.routes {
@@ -63,7 +64,7 @@ func (s *Server) observe(next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began, seen := time.Now(), &observed{ResponseWriter: w, code: http.StatusOK}
-		defer func() { // also when the connection is aborted
+		defer func() { // deferred, to count requests whose connection is aborted too
 			name, long := "none", false
 			if route := routes[r.Pattern]; route != nil {
 				name, long = route.path, route.stream
@@ -77,7 +78,8 @@ func (s *Server) observe(next http.Handler) http.Handler {
 	})
 }
 
-// methodLabel keeps made-up methods from becoming time series.
+// methodLabel returns the label of a method. Unknown methods share one label, so that clients
+// cannot create time series.
 func methodLabel(method string) string {
 	known := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodConnect, http.MethodTrace}
 	if slices.Contains(known, method) {
@@ -86,7 +88,7 @@ func methodLabel(method string) string {
 	return "other"
 }
 
-// observed remembers the status of an answer.
+// observed is an http.ResponseWriter that records the status of the answer.
 type observed struct {
 	http.ResponseWriter
 	code int
@@ -105,11 +107,11 @@ func (o *observed) Write(p []byte) (int, error) {
 	return o.ResponseWriter.Write(p)
 }
 
-// Unwrap lets http.ResponseController reach the connection.
+// Unwrap returns the wrapped ResponseWriter, for http.ResponseController.
 func (o *observed) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
-// clusterCollector reads the job manager's figures when Prometheus asks for them, so that all
-// are of one moment.
+// clusterCollector is a prometheus.Collector that reads all statistics of the job manager at
+// the moment when Prometheus requests them.
 type clusterCollector struct{ manager Manager }
 
 func newDesc(name, help string, labels ...string) *prometheus.Desc {
@@ -157,7 +159,7 @@ func (c clusterCollector) Collect(out chan<- prometheus.Metric) {
 	gauge(descBuild, 1, wire.Build())
 	gauge(descSlots, float64(s.Slots))
 	gauge(descFree, float64(s.Free))
-	for state := wire.JobResolving; state <= wire.JobCancelled; state++ { // also those that no job is in
+	for state := wire.JobResolving; state <= wire.JobCancelled; state++ { // including states in which there is no job
 		gauge(descJobs, float64(s.Jobs[state]), state.String())
 		if state.Ended() {
 			counter(descEnded, float64(s.Ended[state]), state.String())
@@ -188,14 +190,14 @@ func (c clusterCollector) Collect(out chan<- prometheus.Metric) {
 	collectTaskManagers(s.TaskManagers, gauge)
 }
 
-// collectTaskManagers counts task managers. Their names come from elsewhere: invalid ones are
-// corrected, as Prometheus would refuse all metrics for them.
+// collectTaskManagers collects the metrics of task managers. It corrects invalid names, which
+// task managers may send, because Prometheus would refuse all metrics otherwise.
 func collectTaskManagers(nodes []wire.TaskManagerInfo, gauge func(*prometheus.Desc, float64, ...string)) {
 	states, seen := map[string]int{"alive": 0, "silent": 0, "away": 0}, make(map[string]bool)
 	for i := range nodes {
 		n := &nodes[i]
 		states[strings.ToValidUTF8(n.State, "�")]++
-		if id := clip(n.ID); !seen[id] && n.State != "lost" && n.State != "left" { // no heartbeat is expected of one that is gone
+		if id := clip(n.ID); !seen[id] && n.State != "lost" && n.State != "left" { // lost and left ones send no heartbeats
 			seen[id] = true
 			gauge(descHeard, n.HeardAgo.Seconds(), clip(n.Name), id)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// names returns the names of Superstep's metrics that a pattern finds in a text.
+// names returns the first submatches of pattern in text, which are names of metrics.
 func names(pattern, text string) (all []string) {
 	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
 		all = append(all, m[1])
@@ -21,7 +21,8 @@ func names(pattern, text string) (all []string) {
 	return slices.Compact(all)
 }
 
-// The metrics are exactly those in the table of the package's documentation.
+// TestMetricsAreThoseDocumented requires that the metrics are exactly those in the table of the
+// package's documentation.
 func TestMetricsAreThoseDocumented(t *testing.T) {
 	s := serve(t, newFake(t), nil)
 	s.ask("GET /api/v1/jobs", "")

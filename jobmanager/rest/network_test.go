@@ -41,7 +41,8 @@ func (s *site) header(method, path, more string) string {
 	return fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n%s\r\n", method, path, s.Address(), tokenText, more)
 }
 
-// A body of 100 MB is refused before it is sent, with or without a Content-Length.
+// TestLargeBodies requires that a body of 100 MB is refused before all of it is sent, with or
+// without a Content-Length.
 func TestLargeBodies(t *testing.T) {
 	s := serve(t, newFake(t), nil)
 	const size = 100 << 20
@@ -93,8 +94,8 @@ func TestGarbageOnThePort(t *testing.T) {
 	readAll(t, r.Body)
 }
 
-// More idle connections than are allowed to be open do not keep other clients out. A request in
-// progress continues.
+// TestRestingConnections opens more idle connections than are allowed. Other clients must still
+// be able to connect, and a request in progress must continue.
 func TestRestingConnections(t *testing.T) {
 	const limit = 48
 	s := serve(t, newFake(t), func(c *Config) { c.MaxConnections = limit })
@@ -110,7 +111,7 @@ func TestRestingConnections(t *testing.T) {
 		readAll(t, answer.Body)
 		return answer.StatusCode
 	}
-	require.Equal(t, http.StatusOK, read(answers)) // the answer to its first request; the second request has no body yet
+	require.Equal(t, http.StatusOK, read(answers)) // the first answer; the second request has no body yet
 
 	for i := range 3 * limit {
 		c := s.dial()
@@ -126,8 +127,8 @@ func TestRestingConnections(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, read(answers))
 }
 
-// TestProbesAmongUnheard: more connections without a complete request than are allowed to be
-// open do not keep probes out.
+// TestProbesAmongUnheard opens more connections than are allowed, without sending a complete
+// request. Probes must still be answered.
 func TestProbesAmongUnheard(t *testing.T) {
 	p, err := NewProbes("127.0.0.1:0", newFake(t), hclog.NewNullLogger())
 	require.NoError(t, err)
@@ -149,8 +150,8 @@ func TestProbesAmongUnheard(t *testing.T) {
 	}
 }
 
-// TestUnfinishedHeads: on the main port, too, connections with an incomplete header do not keep
-// other clients out.
+// TestUnfinishedHeads opens many connections to the main port and sends incomplete headers.
+// Other clients must still be able to connect.
 func TestUnfinishedHeads(t *testing.T) {
 	const limit = 32
 	s := serve(t, newFake(t), func(c *Config) { c.MaxConnections, c.ReadTimeout = limit, 30*time.Second })
@@ -164,8 +165,8 @@ func TestUnfinishedHeads(t *testing.T) {
 	readAll(t, r.Body)
 }
 
-// TestProbes sends requests without a token, to a host name that the server does not know. Only
-// probes are answered.
+// TestProbes sends requests without a token and with a host name that the server does not know.
+// Only probes may be answered.
 func TestProbes(t *testing.T) {
 	f := newFake(t)
 	p, err := NewProbes("127.0.0.1:0", f, hclog.NewNullLogger())
@@ -202,15 +203,15 @@ func TestProbes(t *testing.T) {
 	require.NoError(t, p.Close())
 }
 
-// If a client sends a request slowly or not at all, its connection is closed, and others are
-// not kept out.
+// TestSlowSenders requires that the connection of a client that sends a request slowly or not
+// at all is closed, and that other clients can connect.
 func TestSlowSenders(t *testing.T) {
 	s := serve(t, newFake(t), func(c *Config) { c.ReadTimeout = 90 * time.Millisecond; c.MaxConnections = 2 })
 	silent, slow := s.dial(), s.dial()
 	_, err := io.WriteString(slow, s.header("POST", "/api/v1/jobs", "Content-Type: application/json\r\nContent-Length: 10\r\n")+"{")
 	require.NoError(t, err)
 	another := func() bool {
-		c := s.dial() // waits for a free place
+		c := s.dial() // waits until the number of connections is below the limit
 		_, err := io.WriteString(c, s.header("GET", "/api/v1/jobs", "Connection: close\r\n"))
 		if err != nil {
 			return false
@@ -218,7 +219,7 @@ func TestSlowSenders(t *testing.T) {
 		answer, err := io.ReadAll(c)
 		return err == nil && strings.HasPrefix(string(answer), "HTTP/1.1 200 ")
 	}
-	for tries := 1; !another(); tries++ { // a busy machine may read a request too late and close its connection
+	for tries := 1; !another(); tries++ { // a busy server may read the request too late
 		require.Less(t, tries, 50)
 	}
 	for _, c := range []net.Conn{silent, slow} {
@@ -270,8 +271,8 @@ func TestURLNamesAHostThatIsServed(t *testing.T) {
 	readAll(t, r.Body)
 }
 
-// If the listener of a server fails, the server reports this when it is closed, and not
-// earlier.
+// TestListenerBreaks requires that if the listener of a server fails, the server reports this
+// when it is closed, and not earlier.
 func TestListenerBreaks(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

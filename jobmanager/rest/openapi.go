@@ -14,12 +14,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// object is a JSON object of the OpenAPI document; encoding/json sorts its keys, so that
-// the document is the same every time.
+// object is a JSON object of the OpenAPI document. encoding/json sorts the keys of a map, so
+// the document always has the same bytes.
 type object = map[string]any
 
-// document makes the OpenAPI 3.1 document from the table of routes and the types of the
-// documents.
+// document returns the OpenAPI 3.1 document, made from the table of routes and the types in
+// documents.go.
 func (s *Server) document() ([]byte, error) {
 	schemas := &schemas{found: object{}}
 	failure := schemas.of(reflect.TypeFor[Error](), "")
@@ -52,7 +52,7 @@ func (s *Server) document() ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// operation describes one route.
+// operation returns the operation object of one route.
 func (r *route) operation(schemas *schemas, failure object) object {
 	op := object{"operationId": r.id, "summary": r.summary}
 	if r.open {
@@ -96,13 +96,13 @@ func (r *route) operation(schemas *schemas, failure object) object {
 	return op
 }
 
-// aboutPath describes the parameters in paths.
+// aboutPath has the descriptions of the parameters in paths.
 var aboutPath = map[string]string{
 	"id":   "a job's ID, or the start of it if it fits no other",
 	"name": "a result's name, as the list has it",
 }
 
-// parameters describes the parameters of the path and the query.
+// parameters returns the parameter objects of the route's path and query.
 func (r *route) parameters() (all []any) {
 	for _, part := range strings.Split(r.path, "/") {
 		if name, ok := strings.CutPrefix(part, "{"); ok {
@@ -126,11 +126,12 @@ func (r *route) parameters() (all []any) {
 	return all
 }
 
-// failures returns the status codes of a route's errors, including those of every route.
+// failures returns the status codes of the route's errors, including the codes that all routes
+// can return.
 func (r *route) failures() []int {
-	codes := map[int]bool{http.StatusForbidden: true} // host or origin
+	codes := map[int]bool{http.StatusForbidden: true} // for a wrong host or origin
 	if len(r.query) > 0 || !r.open {
-		codes[http.StatusBadRequest] = true // the query
+		codes[http.StatusBadRequest] = true // for a wrong query
 	}
 	if !r.open {
 		for _, code := range []int{http.StatusUnauthorized, http.StatusRequestEntityTooLarge, http.StatusInternalServerError, http.StatusServiceUnavailable} {
@@ -143,7 +144,7 @@ func (r *route) failures() []int {
 	return slices.Sorted(maps.Keys(codes))
 }
 
-// schemas makes JSON schemas of Go types, a named one for each struct.
+// schemas makes JSON schemas from Go types. Each struct type gets a named schema in found.
 type schemas struct{ found object }
 
 var (
@@ -151,7 +152,7 @@ var (
 	typeNumber = reflect.TypeFor[Number]()
 )
 
-// words returns the values of an enumeration that a tag enum names.
+// words returns the values of the enumeration that the tag enum of a field names.
 func words(name string) []string {
 	switch name {
 	case "state":
@@ -204,7 +205,8 @@ func (s *schemas) of(t reflect.Type, enum string) object {
 	}
 }
 
-// named describes a struct once, and refers to it.
+// named adds a schema for struct type t, unless there is one already, and returns a reference
+// to it.
 func (s *schemas) named(t reflect.Type) object {
 	ref := object{"$ref": "#/components/schemas/" + t.Name()}
 	if s.found[t.Name()] != nil {
@@ -218,7 +220,7 @@ func (s *schemas) named(t reflect.Type) object {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		schema := s.of(f.Type, f.Tag.Get("enum"))
 		if doc := f.Tag.Get("doc"); doc != "" {
-			schema["description"] = doc // 3.1 allows it beside $ref
+			schema["description"] = doc // OpenAPI 3.1 allows a description beside $ref
 		}
 		properties[name] = schema
 		if !strings.Contains(options, "omit") {

@@ -20,7 +20,7 @@ import (
 var rewrite = flag.Bool("rewrite", false, "rewrite golden files")
 
 // schemaCheck validates values against the JSON schemas of a document. It supports the keywords
-// that the document uses, and fails on others.
+// that the document uses, and fails on any other.
 type schemaCheck struct{ named map[string]any }
 
 func (c schemaCheck) check(at string, schema map[string]any, v any) error {
@@ -122,10 +122,10 @@ func isType(name string, v any) bool {
 		f, err := v.Float64()
 		return err == nil && (name == "number" || name == "integer" && f == math.Trunc(f))
 	}
-	return false // the API has no null
+	return false // the API uses no null
 }
 
-// described returns the document as a client gets it.
+// described returns the OpenAPI document as a client gets it.
 func described(t *testing.T, s *site) map[string]any {
 	r := s.ask("GET /api/v1/openapi.json", "")
 	require.Equal(t, 200, r.code)
@@ -182,7 +182,7 @@ func checkJSON(doc map[string]any, where string, schema map[string]any, text str
 	return schemaCheck{dig(doc, "components", "schemas").(map[string]any)}.check(where, schema, v)
 }
 
-// requests use every route, with success and with errors.
+// requests has requests to every route, some of which succeed and some of which fail.
 var requests = []struct {
 	method, route, path, body string
 	header                    []string
@@ -257,7 +257,7 @@ func TestAnswersFitTheDocument(t *testing.T) {
 			got.problem(t)
 		}
 	}
-	// Every operation of the document was requested successfully at least once.
+	// Every operation of the document must have been requested successfully at least once.
 	for path, item := range doc["paths"].(map[string]any) {
 		for method := range item.(map[string]any) {
 			require.True(t, asked[strings.ToUpper(method)+" "+path], "%s %s", method, path)
@@ -265,8 +265,8 @@ func TestAnswersFitTheDocument(t *testing.T) {
 	}
 }
 
-// The mux serves exactly the routes of the document. For each path, the methods in Allow are
-// those of the document.
+// TestRoutesAreThoseOfTheDocument requires that the server serves exactly the routes of the
+// document, and that the header Allow of each path has the methods of the document.
 func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 	s := serve(t, newFake(t), nil)
 	doc := described(t, s)
@@ -293,7 +293,7 @@ func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 	}
 }
 
-// The document equals the reviewed file.
+// TestDocumentIsTheGolden compares the document with the reviewed file.
 func TestDocumentIsTheGolden(t *testing.T) {
 	s := serve(t, newFake(t), nil)
 	const golden = "testdata/openapi.json"
@@ -305,7 +305,7 @@ func TestDocumentIsTheGolden(t *testing.T) {
 	require.True(t, bytes.Equal(want, s.openapi), "the document has changed: go test -run Golden -rewrite, and review the change")
 }
 
-// The checker refuses values that do not match.
+// TestSchemaCheckRefuses requires that schemaCheck refuses values that do not match.
 func TestSchemaCheckRefuses(t *testing.T) {
 	s := serve(t, newFake(t), nil)
 	doc := described(t, s)

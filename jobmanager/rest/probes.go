@@ -13,15 +13,15 @@ import (
 )
 
 // maxProbes bounds the connections for probes. Near the bound, connections without a request
-// are closed, as anybody who reaches the port may open any number.
+// are closed, because anybody who can reach the port can open many.
 const maxProbes = 256
 
 // probeTimeout is how long a probe may take to send its request.
 const probeTimeout = 5 * time.Second
 
-// Probes serves /healthz and /readyz, and nothing else, to anybody and without TLS. It is for a
-// kubelet, which has no certificate to show and uses an address that is not known beforehand.
-// Each connection takes one request, so that none is idle.
+// Probes serves only /healthz and /readyz, to anybody and without TLS. It is for a kubelet,
+// which has no certificate and uses a host address that cannot be configured beforehand. A
+// connection is closed after one request, so that no connection is idle.
 type Probes struct {
 	listener    net.Listener
 	http        *http.Server
@@ -29,7 +29,7 @@ type Probes struct {
 	serving     chan error
 }
 
-// NewProbes serves a job manager's probes until Close is called.
+// NewProbes serves the probes of a job manager on the address listen until Close is called.
 func NewProbes(listen string, manager Manager, log hclog.Logger) (*Probes, error) {
 	listener, err := net.Listen("tcp", listen)
 	if err != nil {
@@ -53,7 +53,7 @@ func NewProbes(listen string, manager Manager, log hclog.Logger) (*Probes, error
 // Address returns the address on which probes are served.
 func (p *Probes) Address() string { return p.listener.Addr().String() }
 
-// Close stops serving. It may be called once.
+// Close stops serving. It must not be called twice.
 func (p *Probes) Close() error {
 	err := p.http.Close()
 	defer p.connections.all.Wait()

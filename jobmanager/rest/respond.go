@@ -18,16 +18,16 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// problem is an error with its HTTP status and with what to do about it.
+// problem is an error with an HTTP status and a hint about what to do.
 type problem struct {
 	code       int
 	text, hint string
-	known      bool // logged already, so that it is not logged for each request
+	known      bool // the cause was logged already, so it is not logged for each request
 }
 
 func (p *problem) Error() string { return p.text }
 
-// Errors of every route.
+// Errors that every route can return.
 var (
 	errTooLarge = &problem{code: http.StatusRequestEntityTooLarge, text: fmt.Sprintf("the request's body is larger than %d bytes", maxBody),
 		hint: "programs and data do not travel by HTTP: submit a job with the superstep command, or name paths that the task managers see"}
@@ -38,8 +38,8 @@ func badRequest(hint, format string, args ...any) *problem {
 	return &problem{code: http.StatusBadRequest, text: fmt.Sprintf(format, args...), hint: hint}
 }
 
-// statuses are the HTTP statuses for the codes of the job manager's errors. Any other code is a
-// failure of the job manager itself.
+// statuses has the HTTP statuses for the gRPC codes of the job manager's errors. Any other code
+// means a failure of the job manager itself.
 var statuses = map[codes.Code]int{
 	codes.NotFound:           http.StatusNotFound,
 	codes.InvalidArgument:    http.StatusBadRequest,
@@ -50,7 +50,7 @@ var statuses = map[codes.Code]int{
 	codes.DeadlineExceeded:   http.StatusGatewayTimeout,
 }
 
-// asProblem returns the answer to an error.
+// asProblem returns the problem with which a request that failed with err is answered.
 func asProblem(err error) *problem {
 	var p *problem
 	if errors.As(err, &p) {
@@ -72,7 +72,7 @@ func asProblem(err error) *problem {
 	return p
 }
 
-// fail answers with an error.
+// fail answers a request with the error err.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := asProblem(err)
 	if p.code >= http.StatusInternalServerError && !p.known {
@@ -84,11 +84,11 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case http.StatusRequestEntityTooLarge:
 		w.Header().Set("Connection", "close") // the rest of the body is not read
 	}
-	_ = s.sendJSON(w, p.code, Error{Error: p.text, Hint: p.hint}) // a client that is gone needs no answer
+	_ = s.sendJSON(w, p.code, Error{Error: p.text, Hint: p.hint}) // if writing fails, the client has disconnected
 }
 
-// caught runs a handler, and turns its panic into an error. The panic that aborts the
-// connection on purpose goes on.
+// caught calls the handler f, and returns a panic of it as an error. It does not recover
+// http.ErrAbortHandler, which aborts the connection on purpose.
 func (s *Server) caught(f func(http.ResponseWriter, *http.Request) error, w http.ResponseWriter, r *http.Request) (err error) {
 	defer func() {
 		p := recover()
@@ -104,11 +104,11 @@ func (s *Server) caught(f func(http.ResponseWriter, *http.Request) error, w http
 	return f(w, r)
 }
 
-// sendJSON answers with a value in JSON.
+// sendJSON answers with the value v in JSON.
 func (s *Server) sendJSON(w http.ResponseWriter, code int, v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // not needed: by the type and nosniff, browsers do not treat it as a page
+	enc.SetEscapeHTML(false) // browsers do not treat it as a page, because of media type and nosniff
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("write the answer in JSON: %w", err)
 	}
@@ -116,18 +116,18 @@ func (s *Server) sendJSON(w http.ResponseWriter, code int, v any) error {
 	return nil
 }
 
-// send answers with a body, which the client has WriteTimeout to read.
+// send answers with a body. The client must read it within WriteTimeout.
 func (s *Server) send(w http.ResponseWriter, code int, media string, body []byte) {
 	s.grant(w)
 	w.Header().Set("Content-Type", media)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(code)
-	_, _ = w.Write(body) // a client that is gone is no concern
+	_, _ = w.Write(body) // if writing fails, the client has disconnected
 }
 
-// grant gives the client WriteTimeout from now on to read the next piece.
+// grant sets the write deadline of the connection to WriteTimeout from now.
 func (s *Server) grant(w http.ResponseWriter) {
-	// Only the writers of tests do not support deadlines.
+	// The error is ignored: only the ResponseWriters of tests do not support deadlines.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.config.WriteTimeout))
 }
 
@@ -178,7 +178,8 @@ func (p *parameter) check(value string) error {
 	return nil
 }
 
-// number returns an integer of a checked query.
+// number returns the integer parameter name of a query that was checked, or absent if it is not
+// given.
 func number(r *http.Request, name string, absent int) int {
 	if n, err := strconv.Atoi(r.URL.Query().Get(name)); err == nil {
 		return n
@@ -186,7 +187,7 @@ func number(r *http.Request, name string, absent int) int {
 	return absent
 }
 
-// clip bounds a text of the client.
+// clip returns the first 100 bytes of a text that a client sent.
 func clip(text string) string {
 	if len(text) > 100 {
 		return strings.ToValidUTF8(text[:100], "") + "…"

@@ -23,14 +23,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Forms of a result.
+// Formats of a result.
 const (
 	formCSV   = "csv"
 	formArrow = "arrow"
 	formText  = "text"
 )
 
-// resultMedia are the forms of results and their media types.
+// resultMedia has the media types of the formats.
 var resultMedia = map[string]string{formCSV: mediaCSV, formArrow: mediaArrow, formText: mediaText}
 
 func resultForms() []string { return []string{formCSV, formArrow, formText} }
@@ -48,7 +48,8 @@ func (s *Server) results(w http.ResponseWriter, r *http.Request) error {
 	return s.sendJSON(w, http.StatusOK, all)
 }
 
-// lostResult gives the error for results that are no longer kept the status Gone.
+// lostResult returns err, with the status Gone if err means that the result is not stored any
+// more.
 func lostResult(err error) error {
 	if wire.Code(err) != codes.DataLoss {
 		return err
@@ -56,8 +57,8 @@ func lostResult(err error) error {
 	return &problem{code: http.StatusGone, text: wire.Reason(err), hint: "run the job again"}
 }
 
-// result sends one result as it is read. If not all of it can be sent, the connection
-// breaks, so that nobody takes a part for the whole.
+// result streams one result while it is read. If not all of it can be sent, the connection is
+// aborted, so that no client considers a part of it complete.
 func (s *Server) result(w http.ResponseWriter, r *http.Request) error {
 	forms, err := askedForms(r)
 	if err != nil {
@@ -88,7 +89,7 @@ func (s *Server) result(w http.ResponseWriter, r *http.Request) error {
 	return s.interrupted(lostResult(err))
 }
 
-// pieces reads a result piece by piece.
+// pieces iterates over the pieces of a result.
 func (s *Server) pieces(ctx context.Context, req *wire.ResultRequest) iter.Seq2[*wire.ResultPiece, error] {
 	return func(yield func(*wire.ResultPiece, error) bool) {
 		left := false
@@ -104,7 +105,8 @@ func (s *Server) pieces(ctx context.Context, req *wire.ResultRequest) iter.Seq2[
 	}
 }
 
-// result writes the pieces of a result in the first of forms that suits it.
+// result writes the pieces of a result in the first of forms in which the result can be
+// written.
 func (t *stream) result(forms []string, next func() (*wire.ResultPiece, error)) error {
 	first, err := next()
 	if err == io.EOF {
@@ -148,7 +150,7 @@ func (t *stream) result(forms []string, next func() (*wire.ResultPiece, error)) 
 	return t.rows(in, form)
 }
 
-// text writes printed text.
+// text writes the pieces of printed text.
 func (t *stream) text(next func() (*wire.ResultPiece, error)) error {
 	for {
 		p, err := next()
@@ -164,13 +166,13 @@ func (t *stream) text(next func() (*wire.ResultPiece, error)) error {
 	}
 }
 
-// rowsWriter writes rows in some form.
+// rowsWriter writes rows in one of the formats.
 type rowsWriter interface {
 	Write(arrow.Record) error
 	Close() error
 }
 
-// putter is the io.Writer of a stream.
+// putter is an io.Writer that writes pieces to a stream.
 type putter struct{ t *stream }
 
 func (p putter) Write(b []byte) (int, error) {
@@ -180,7 +182,7 @@ func (p putter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// rows writes rows.
+// rows writes the rows of a result in the given format.
 func (t *stream) rows(in *batch.SeriesReader, form string) error {
 	out := bufio.NewWriterSize(putter{t}, 64<<10)
 	var w rowsWriter
@@ -216,8 +218,8 @@ func (t *stream) rows(in *batch.SeriesReader, form string) error {
 	return out.Flush()
 }
 
-// askedForms returns the forms that a request accepts, the preferred first; "" is the form that
-// suits the result.
+// askedForms returns the formats that a request accepts, in the order of preference. "" stands
+// for the default format of the result.
 func askedForms(r *http.Request) (forms []string, err error) {
 	if form := r.URL.Query().Get("format"); form != "" {
 		return []string{form}, nil

@@ -103,7 +103,8 @@ func TestResults(t *testing.T) {
 	require.Equal(t, http.StatusOK, ask(one, "run/results/zero?format=arrow").code)
 }
 
-// A result that is interrupted does not look like a complete answer.
+// TestResultThatBreaksOff requires that a client can tell a result that breaks off from a
+// complete answer.
 func TestResultThatBreaksOff(t *testing.T) {
 	f := newFake(t)
 	f.result = func(_ context.Context, _ *wire.ResultRequest, send func(*wire.ResultPiece) error) error {

@@ -18,21 +18,21 @@ type route struct {
 	id           string // operationId
 	summary      string
 	open         bool // needs no token
-	stream       bool // the answer goes on for long, and HEAD makes no sense
+	stream       bool // the answer is a stream, and HEAD is not supported
 	query        []parameter
 	header       []parameter
-	body         any  // a value of the type of the request's body, nil: none
+	body         any  // a value of the type of the request's body; nil if there is no body
 	optional     bool // the body may be left out
 	answers      []answer
-	also         []any // values of further types that occur in the answer's text
-	errors       []int // further codes, with an Error
+	also         []any // values of further types, whose JSON occurs in an answer that is text
+	errors       []int // further status codes, with an Error as body
 	serve        func(w http.ResponseWriter, r *http.Request) error
 }
 
 // parameter is a parameter of a query.
 type parameter struct {
 	name, about string
-	values      []string // allowed values; nil: see integer
+	values      []string // allowed values; if nil, integer says what is allowed
 	integer     bool
 	minimum     int
 	many        bool // may be given more than once
@@ -43,7 +43,7 @@ type answer struct {
 	code  int
 	media string // "" if there is no body
 	about string
-	of    any // a value of the type of a JSON body; nil: it is text
+	of    any // a value of the type of the JSON body; nil if the body is text
 }
 
 const (
@@ -57,8 +57,9 @@ const (
 	mediaEvents = "text/event-stream"
 )
 
-// handler wraps the routes in their guards, outermost first: headers for browsers, metrics,
-// hosts and origins, the token, sizes.
+// handler returns the handler of all routes with their guards. From the outermost to the
+// innermost, these are headers for browsers, metrics, the check of host and origin, the check
+// of the token, and the limit on bodies.
 func (s *Server) handler() http.Handler {
 	open, guarded := http.NewServeMux(), http.NewServeMux()
 	guarded.Handle("/", s.action(noSuchPath))
@@ -71,7 +72,7 @@ func (s *Server) handler() http.Handler {
 		h := s.action(r.checked)
 		methods[r.path][r.method] = h
 		if r.method == http.MethodGet && !r.stream {
-			methods[r.path][http.MethodHead] = h // net/http leaves the body out
+			methods[r.path][http.MethodHead] = h // net/http omits the body
 		}
 		public[r.path] = r.open
 	}
@@ -83,14 +84,14 @@ func (s *Server) handler() http.Handler {
 		mux.Handle(exact(path), s.byMethod(of))
 	}
 	open.Handle("/", s.action(noSuchPath))
-	open.Handle("/api", s.action(noSuchPath)) // otherwise ServeMux would redirect it
+	open.Handle("/api", s.action(noSuchPath)) // otherwise ServeMux would redirect to /api/
 	for _, prefix := range []string{"/api/", "/metrics"} {
 		open.Handle(prefix, security.BearerToken(s.config.Token, s.limited(guarded)))
 	}
 	return s.guard(s.observe(security.HostGuard(s.config.AllowHosts, s.cleanOnly(open))))
 }
 
-// exact makes a pattern of a path match the path alone.
+// exact returns a pattern of http.ServeMux that matches only the given path.
 func exact(path string) string {
 	if path == "/" {
 		return "/{$}"
@@ -98,7 +99,8 @@ func exact(path string) string {
 	return path
 }
 
-// byMethod serves a path by the methods it has.
+// byMethod returns a handler that calls the handler of the request's method, and refuses
+// methods that of does not have.
 func (s *Server) byMethod(of map[string]http.Handler) http.Handler {
 	allowed := slices.Sorted(maps.Keys(of))
 	refuse := s.action(func(w http.ResponseWriter, r *http.Request) error {
@@ -115,7 +117,8 @@ func (s *Server) byMethod(of map[string]http.Handler) http.Handler {
 	})
 }
 
-// cleanOnly refuses paths that ServeMux would answer with a redirection to a clean one.
+// cleanOnly refuses paths that ServeMux would redirect to their clean form, such as paths with
+// "//" or "..".
 func (s *Server) cleanOnly(next http.Handler) http.Handler {
 	refuse := s.action(noSuchPath)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -127,8 +130,8 @@ func (s *Server) cleanOnly(next http.Handler) http.Handler {
 	})
 }
 
-// limited refuses a body that is too large. If its length is announced, none of it is read;
-// else reading stops at the limit.
+// limited refuses bodies of more than maxBody bytes. If the Content-Length is larger, none of
+// the body is read; without a Content-Length, reading stops at the limit.
 func (s *Server) limited(next http.Handler) http.Handler {
 	refuse := s.action(func(http.ResponseWriter, *http.Request) error { return errTooLarge })
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -136,8 +139,9 @@ func (s *Server) limited(next http.Handler) http.Handler {
 			refuse.ServeHTTP(w, r)
 			return
 		}
-		// MaxBytesReader needs the server's own writer: then the connection ends gently, and
-		// the answer arrives although the client is still sending.
+		// MaxBytesReader must get the innermost ResponseWriter, which is the server's own. Only
+		// then does the server close the connection in such a way that the answer arrives
+		// although the client is still sending.
 		own := w
 		for {
 			u, ok := own.(interface{ Unwrap() http.ResponseWriter })
@@ -151,7 +155,7 @@ func (s *Server) limited(next http.Handler) http.Handler {
 	})
 }
 
-// guard sets headers that keep browsers from treating an answer as a page.
+// guard returns a handler that sets headers which forbid browsers to treat an answer as a page.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -165,8 +169,8 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// action makes a handler of a function that may return an error: an error that it returns
-// before it has written anything is the answer.
+// action returns a handler that calls f. If f returns an error, which it may do only before it
+// has written anything, the error is the answer.
 func (s *Server) action(f func(w http.ResponseWriter, r *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := s.caught(f, w, r); err != nil {
@@ -175,7 +179,7 @@ func (s *Server) action(f func(w http.ResponseWriter, r *http.Request) error) ht
 	})
 }
 
-// checked serves a route after it has checked the query.
+// checked checks the query of a request and then serves the route.
 func (r *route) checked(w http.ResponseWriter, req *http.Request) error {
 	if err := r.checkQuery(req); err != nil {
 		return err

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	maxBody   = 1 << 20     // bytes of a request's body
-	maxHeader = 32 << 10    // bytes of its headers
-	parting   = time.Second // time for requests to end when the server closes
+	maxBody   = 1 << 20     // maximum size of a request's body in bytes
+	maxHeader = 32 << 10    // maximum size of a request's headers in bytes
+	parting   = time.Second // how long requests may take to end when the server closes
 )
 
 // Server serves a job manager by HTTP until it is closed.
@@ -30,11 +30,11 @@ type Server struct {
 	openapi  []byte
 	metrics  *metrics
 	http     *http.Server
-	streams  chan struct{} // a token per stream
+	streams  chan struct{} // has one element for each open stream
 
-	ending      context.Context    // of streams
-	endStreams  context.CancelFunc // when the server begins to close
-	endRequests context.CancelFunc // when requests have had their time
+	ending      context.Context    // done when the streams must end
+	endStreams  context.CancelFunc // called when the server begins to close
+	endRequests context.CancelFunc // called when the time for requests to end is over
 	serving     chan struct{}      // closed when no more connections are accepted
 	failed      error              // why serving ended before Close; read after serving is closed
 	connections *connections
@@ -62,12 +62,12 @@ func New(config Config) (*Server, error) {
 	requests, end := context.WithCancel(context.Background())
 	s.endRequests = end
 	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true) // one request at a time, so that a deadline cuts only the slow client
+	protocols.SetHTTP1(true) // one request at a time per connection, so that a deadline affects only one request
 	s.http = &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: config.ReadTimeout / 3,
 		ReadTimeout:       config.ReadTimeout,
-		WriteTimeout:      config.ReadTimeout + config.WriteTimeout, // for answers without a deadline of their own
+		WriteTimeout:      config.ReadTimeout + config.WriteTimeout, // for answers for which grant is not called
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    maxHeader,
 		Protocols:         protocols,
@@ -85,7 +85,7 @@ func New(config Config) (*Server, error) {
 	return s, nil
 }
 
-// listen takes the address, if that is safe.
+// listen listens on the configured address. It refuses an address that is not safe without TLS.
 func (s *Server) listen() (err error) {
 	s.tls = !s.config.TLS.IsZero()
 	address := s.config.Listen
@@ -104,8 +104,8 @@ func (s *Server) listen() (err error) {
 	return nil
 }
 
-// secure adds TLS. It wraps the listener that limits connections, so that connections count
-// even if their handshake never ends.
+// secure limits the connections of the listener and adds TLS. TLS is added outside the limit,
+// so that connections count even if their handshake never ends.
 func (s *Server) secure() (err error) {
 	s.listener = security.LimitListener(s.listener, s.config.MaxConnections)
 	if !s.tls {
@@ -136,7 +136,7 @@ func (s *Server) serve() {
 // Address returns the address on which the server listens.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
-// URL returns the address of the server for a browser on this machine, such as
+// URL returns the URL of the server for a browser on this machine, such as
 // "http://127.0.0.1:8081".
 func (s *Server) URL() string {
 	scheme := "http"
@@ -153,15 +153,15 @@ func (s *Server) URL() string {
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
-// Close stops the server: streams end, and other requests have a moment to finish. When it
-// returns, nothing of the server runs any more. It may be called more than once.
+// Close stops the server. It ends streams, and gives other requests one second to finish. When
+// it returns, all goroutines of the server have ended. It may be called more than once.
 func (s *Server) Close() error {
 	s.closing.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), parting)
 		defer cancel()
 		s.endStreams()
 		if err := s.http.Shutdown(ctx); err != nil {
-			s.closed = s.http.Close() // requests that still run are cut
+			s.closed = s.http.Close() // closes the connections of requests that still run
 		}
 		s.endRequests()
 		<-s.serving

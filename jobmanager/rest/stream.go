@@ -7,29 +7,31 @@ import (
 	"time"
 )
 
-// grace is how long a stream waits for its first piece, or for an error to answer with,
-// before it begins with nothing.
+// grace is how long a stream waits for its first piece or an error. After that it sends the
+// headers of a successful answer without a piece.
 const grace = 500 * time.Millisecond
 
-// stream is an answer in pieces that are flushed one by one. Each has WriteTimeout to
-// be read: a client that stops reading is cut. It is safe for concurrent use.
+// stream is an answer that consists of pieces, each of which is flushed. If a client does not
+// read a piece within WriteTimeout, its connection is closed. A stream is safe for concurrent
+// use.
 type stream struct {
 	s     *Server
 	w     http.ResponseWriter
 	media string
-	ctx   context.Context // of the request; ends with the server's streams too
+	ctx   context.Context // context of the request; also done when the server ends its streams
 	stop  context.CancelFunc
 	beats sync.WaitGroup
 	after func() bool
 
 	mu    sync.Mutex
 	begun bool
-	err   error // of the first write that failed
+	err   error // error of the first write that failed
 }
 
-// newStream takes a place for a stream. A stream without a media type begins with its first
-// piece, before which the type is set. Any other begins by itself after a moment; until end is
-// called it sends beat, if that is not "", whenever nothing was sent for an interval.
+// newStream returns a new stream, or an error if MaxStreams are open. If media is "", the
+// stream begins with its first piece, and the caller must set t.media before that. Otherwise
+// the stream begins after grace at the latest; if beat is not "", it then sends beat once in
+// every Config.Heartbeat until end is called.
 func (s *Server) newStream(w http.ResponseWriter, r *http.Request, media, beat string) (*stream, error) {
 	select {
 	case s.streams <- struct{}{}:
@@ -39,8 +41,8 @@ func (s *Server) newStream(w http.ResponseWriter, r *http.Request, media, beat s
 	t := &stream{s: s, w: w, media: media}
 	t.ctx, t.stop = context.WithCancel(r.Context())
 	t.after = context.AfterFunc(s.ending, t.stop)
-	// The request is read, so its read deadline is of no use any more; if it passed, the client
-	// would count as gone.
+	// The request was read, so its read deadline is not needed any more. If the deadline
+	// passed, net/http would consider the client disconnected.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	if media != "" {
 		t.beats.Go(func() { t.beat(beat) })
@@ -48,7 +50,7 @@ func (s *Server) newStream(w http.ResponseWriter, r *http.Request, media, beat s
 	return t, nil
 }
 
-// end gives the place back. Nothing is written after that.
+// end ends the stream, so that another one can be opened. Nothing is written after that.
 func (t *stream) end() {
 	t.after()
 	t.stop()
@@ -56,7 +58,8 @@ func (t *stream) end() {
 	<-t.s.streams
 }
 
-// beat shows a client that the stream is alive, and finds out if the client is gone.
+// beat sends text at regular intervals. This shows the client that the stream is alive, and
+// detects a client that has disconnected.
 func (t *stream) beat(text string) {
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
@@ -91,7 +94,7 @@ func (t *stream) put(piece []byte) error {
 	if !t.begun {
 		t.begun = true
 		t.w.Header().Set("Content-Type", t.media)
-		t.w.Header().Set("X-Accel-Buffering", "no") // proxies would hold it back
+		t.w.Header().Set("X-Accel-Buffering", "no") // otherwise proxies would buffer the stream
 		t.w.WriteHeader(http.StatusOK)
 	}
 	if len(piece) > 0 {
@@ -103,14 +106,14 @@ func (t *stream) put(piece []byte) error {
 	return t.err
 }
 
-// started reports whether the answer has begun, with the status of success.
+// started reports whether the answer has begun, so that its status is 200.
 func (t *stream) started() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.begun
 }
 
-// gone reports whether the client is gone.
+// gone reports whether the client has disconnected or does not read.
 func (t *stream) gone(r *http.Request) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -75,7 +75,8 @@ func TestEventsFromTheBeginning(t *testing.T) {
 	require.Contains(t, events[1].data, `{"name":"inertia","value":"NaN"}`)
 }
 
-// Wherever a stream is cut off, a client can continue it from the last ID.
+// TestEventsResume requires that a client can continue a stream from the last ID, wherever the
+// stream broke.
 func TestEventsResume(t *testing.T) {
 	s := serve(t, newFake(t), nil)
 	whole, _ := parseEvents(t, s.ask("GET /api/v1/jobs/run/events", "").body)
@@ -89,7 +90,7 @@ func TestEventsResume(t *testing.T) {
 		rest, _ := parseEvents(t, got.body)
 		require.Equal(t, outline(whole[cut+1:])[len(whole[cut+1:])-len(rest):], outline(rest))
 		require.Equal(t, whole[len(whole)-1], rest[len(rest)-1])
-		for _, e := range whole[cut+1:] { // no event that is stored is missing
+		for _, e := range whole[cut+1:] { // no stored event may be missing
 			if e.name == eventState {
 				require.Contains(t, rest, e)
 			}
@@ -115,20 +116,21 @@ func TestHeartbeatsWhileNothingHappens(t *testing.T) {
 		c.WriteTimeout = 600 * time.Millisecond
 	})
 	r, err := s.get(client(t), "/api/v1/jobs/run/events")
-	for tries := 1; err != nil && tries < 50; tries++ { // a busy machine may read a request too late
+	for tries := 1; err != nil && tries < 50; tries++ { // on a busy machine the server may read the request too late
 		r, err = s.get(client(t), "/api/v1/jobs/run/events")
 	}
 	require.NoError(t, err)
 	defer r.Body.Close()
 	lines, began := bufio.NewReader(r.Body), time.Now()
-	for time.Since(began) < 2*time.Second { // longer than every time limit of a request
+	for time.Since(began) < 2*time.Second { // longer than all timeouts of a request
 		line, err := lines.ReadString('\n')
 		require.NoError(t, err)
 		require.True(t, line == "\n" || strings.HasPrefix(line, ":"), line)
 	}
 }
 
-// When the server closes, its streams end with a message that says so.
+// TestCloseEndsStreams requires that when the server closes, its streams end with a message
+// that says so.
 func TestCloseEndsStreams(t *testing.T) {
 	f := newFake(t)
 	f.watch = quiet
@@ -158,7 +160,7 @@ func TestCloseEndsStreams(t *testing.T) {
 	require.Empty(t, s.streams)
 }
 
-// When a client disconnects, the work for it ends.
+// TestClientGoesAway requires that when a client disconnects, the call of Watch for it ends.
 func TestClientGoesAway(t *testing.T) {
 	f := newFake(t)
 	over := make(chan error)
@@ -174,7 +176,8 @@ func TestClientGoesAway(t *testing.T) {
 	require.ErrorIs(t, <-over, context.Canceled)
 }
 
-// If a client stops reading, its connection is closed, for both kinds of stream.
+// TestClientStopsReading requires that the connection of a client that stops reading is closed,
+// both for events and for logs.
 func TestClientStopsReading(t *testing.T) {
 	f := newFake(t)
 	over := make(chan error, 2)
@@ -218,8 +221,8 @@ func TestStreamsAreBounded(t *testing.T) {
 	require.Equal(t, http.StatusOK, s.ask("GET /api/v1/jobs", "").code)
 }
 
-// An error after the first event is sent as an event. An earlier error is the answer to the
-// request.
+// TestEventsThatAreLost requires that an error after the first event is sent as an event, and
+// that an earlier error is the answer to the request.
 func TestEventsThatAreLost(t *testing.T) {
 	f := newFake(t)
 	lost := wire.Error(codes.DataLoss, "2 of 4 events are there")

@@ -21,8 +21,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Submission is a job to run: one that is built into the job manager's own executable,
-// on which its workers run too.
+// Submission is a request to run a job that is built into the job manager's own executable. The
+// job's workers run the same executable.
 type Submission struct {
 	Name            string         `json:"name" doc:"of the built-in job, such as kmeans"`
 	Args            map[string]any `json:"args,omitempty" doc:"arguments by the names that the job's program gives their fields, such as Input; paths are those of the task managers"`
@@ -46,7 +46,7 @@ type Cancellation struct {
 const (
 	defaultShards = 128
 	maxReason     = 500
-	maxDepth      = 64 // of lists and objects in arguments
+	maxDepth      = 64 // maximum nesting of lists and objects in arguments
 )
 
 var (
@@ -72,8 +72,8 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
 	return s.sendJSON(w, http.StatusCreated, Submitted{ID: string(reply.Job)})
 }
 
-// spec turns a submission into the specification that a client would send. The job manager
-// checks the rest.
+// spec returns the specification that a client would send for this job. The job manager checks
+// the fields that spec does not check.
 func (b *Submission) spec() (wire.JobSpec, error) {
 	spec := wire.JobSpec{
 		Name: b.Name, Parallelism: b.Parallelism, Shards: b.Shards, Seed: b.Seed, Dir: b.Dir, Version: wire.Version,
@@ -112,7 +112,7 @@ func (b *Submission) spec() (wire.JobSpec, error) {
 	return spec, err
 }
 
-// oneOf reports whether a text that may be left out is one of the words.
+// oneOf reports whether text is "" or one of words.
 func oneOf(text string, words []string) bool {
 	for _, w := range words {
 		if text == w {
@@ -142,15 +142,15 @@ func (s *Server) cancel(w http.ResponseWriter, r *http.Request) error {
 	return s.sendJSON(w, http.StatusOK, jobOf(&reply.Job))
 }
 
-// readJSON reads a body that is one JSON object with known fields. Numbers of open types
-// keep their digits.
+// readJSON decodes the request's body, which must be one JSON object with only known fields.
+// Numbers in fields of type any are decoded as json.Number, which keeps their digits.
 func readJSON(r *http.Request, into any) error {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || media != mediaJSON {
 		return &problem{code: http.StatusUnsupportedMediaType, text: fmt.Sprintf("the body is of type %q", clip(r.Header.Get("Content-Type"))),
 			hint: "send JSON, and the header Content-Type: " + mediaJSON}
 	}
-	data, err := io.ReadAll(r.Body) // bounded by MaxBytesReader
+	data, err := io.ReadAll(r.Body) // the size is bounded by MaxBytesReader
 	if err != nil {
 		if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
 			return errTooLarge
@@ -173,8 +173,8 @@ func readJSON(r *http.Request, into any) error {
 	return nil
 }
 
-// encodeArgs encodes arguments for the workers as a msgpack map. The job's program decodes it
-// into its struct by the names of the fields.
+// encodeArgs encodes arguments for the workers as a MessagePack map. The job's program decodes
+// the map into its struct by the names of the fields.
 func encodeArgs(args map[string]any) ([]byte, error) {
 	plain, err := plainMap(args, 1)
 	if err != nil {
@@ -202,8 +202,9 @@ func plainMap(m map[string]any, depth int) (map[string]any, error) {
 	return out, nil
 }
 
-// plainValue converts a JSON value to one that msgpack can decode into the field's type. A
-// whole number, however it is written, becomes an integer, which fits integer and float fields.
+// plainValue converts a JSON value to a value whose MessagePack encoding can be decoded into
+// the field's type. A whole number becomes an integer, even if it is written as 3.0 or 3e0,
+// because integers can be decoded into both integer and float fields.
 func plainValue(v any, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, badRequest("flatten them", "the arguments are more than %d levels deep", maxDepth)

@@ -2,10 +2,10 @@ package rest
 
 import "net/http"
 
-// base is what the paths of the API begin with.
+// base is the prefix of the paths of the API.
 const base = "/api/v1"
 
-// Errors that routes may answer with, besides those that all have.
+// Status codes of errors that some routes can return besides those of all routes.
 var (
 	ofJob     = []int{http.StatusBadRequest, http.StatusNotFound}
 	ofResults = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusGone}
@@ -38,7 +38,7 @@ func (s *Server) table() []route {
 	}, s.jobTable()...)
 }
 
-// jobTable returns the routes of jobs.
+// jobTable returns the routes for jobs.
 func (s *Server) jobTable() []route {
 	const job = base + "/jobs/{id}"
 	return []route{

@@ -98,7 +98,7 @@ func TestNodeRelations(t *testing.T) {
 	require.Equal(t, Node{0, 7}, Leaf(7))
 }
 
-// min chooses between the children of a node.
+// min returns n if left is true, and otherwise other.
 func (n Node) min(other Node, left bool) Node {
 	if left {
 		return n
@@ -111,8 +111,8 @@ func drawNode(t *rapid.T, label string) Node {
 	return Node{level, rapid.IntRange(0, 64>>level).Draw(t, label+".index")}
 }
 
-// The naive cover descends from a root that is large enough, and keeps every node that lies
-// within r but whose parent does not.
+// coverByDescent computes Cover(r) naively. It descends from n, whose range contains r, and
+// returns the nodes that lie within r although their parents do not.
 func coverByDescent(n Node, r Range) []Node {
 	switch common := n.Range().Intersect(r); {
 	case common.Empty():
@@ -138,8 +138,8 @@ func TestCoverIsExactAndMinimal(t *testing.T) {
 	require.Equal(t, []Node{{9, 9}, {0, 3}}, AppendCover([]Node{{9, 9}}, Range{3, 4}))
 }
 
-// expression folds the present leaves below n by plain recursion, and writes the merges as an
-// expression.
+// expression folds the present leaves below n by plain recursion, and returns the merges as the
+// text of an expression.
 func expression(n Node, present map[int]bool) string {
 	if n.Level == 0 {
 		if present[n.Index] {
@@ -167,7 +167,8 @@ func drawPresent(t *rapid.T, shards int) map[int]bool {
 	return present
 }
 
-// Whatever the parallelism, the same leaves are merged in the same tree.
+// TestFoldIsIndependentOfSplit requires that the same leaves are merged in the same tree for
+// every number of subtasks.
 func TestFoldIsIndependentOfSplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		levels := rapid.IntRange(0, 7).Draw(t, "levels")
@@ -213,8 +214,8 @@ func checkForest(t *rapid.T, r Range, present map[int]bool, entries []Entry[stri
 	}
 }
 
-// foldBySchedule folds a copy of a forest step by step, and checks that each slot is consumed
-// once.
+// foldBySchedule folds a copy of a forest in the steps of FoldSchedule, and checks that each
+// slot is used as a right operand only once.
 func foldBySchedule(t *rapid.T, forest []Entry[string]) string {
 	var nodes []Node
 	var values []string
@@ -237,8 +238,9 @@ func foldBySchedule(t *rapid.T, forest []Entry[string]) string {
 	return values[0]
 }
 
-// The number of buffers that a folder holds is logarithmic in its range. Each buffer is
-// returned once, and none is allocated after the first round.
+// TestFolderKeepsFewBuffers requires that the number of buffers that a Folder holds is
+// logarithmic in the length of its range, that it returns each buffer once, and that it
+// allocates nothing after the first round.
 func TestFolderKeepsFewBuffers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lo := rapid.IntRange(0, 5000).Draw(t, "lo")
@@ -265,8 +267,8 @@ func TestFolderKeepsFewBuffers(t *testing.T) {
 	})
 }
 
-// Subtrees are merged as soon as they are complete. So in an aligned range, the number of live
-// buffers after n shards is the number of ones in n's binary form.
+// TestFolderMergesAtOnce requires that subtrees are merged as soon as they are complete. In an
+// aligned range, the number of live buffers after n shards is then the number of one bits in n.
 func TestFolderMergesAtOnce(t *testing.T) {
 	live := 0
 	f := NewFolder(Range{64, 128}, func(l, _ *int) *int { return l }, func(*int) { live-- })
@@ -340,8 +342,9 @@ func TestFoldRefusesBadEntries(t *testing.T) {
 	require.ErrorContains(t, err, "power of two")
 }
 
-// rankExpression folds the canonical tree over ranks by its definition: the first r pairs
-// become one value each, and the q values are folded in a perfect tree.
+// rankExpression returns the expression of the canonical tree over p ranks by its definition.
+// With q the largest power of two up to p and r = p − q, the first r pairs become one value
+// each, and the resulting q values are folded in a perfect tree.
 func rankExpression(p int) string {
 	q := 1
 	for 2*q <= p {

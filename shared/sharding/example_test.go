@@ -36,7 +36,7 @@ func Example_folding() {
 	// (((0+1)+(2+3))+(4+(6+7))) <nil>
 }
 
-// A reduction over a buffer follows one schedule block by block.
+// A reduction over long buffers can apply one schedule to each block of them.
 func ExampleFoldSchedule() {
 	nodes := []sharding.Node{{Level: 1, Index: 0}, sharding.Leaf(2), sharding.Leaf(3), {Level: 2, Index: 1}}
 	buffers := [][]float64{{1, 10}, {2, 20}, {3, 30}, {4, 40}}

@@ -2,40 +2,41 @@ package sharding
 
 import "fmt"
 
-// Entry is a value that stands for all present shards below a node.
+// Entry is the folded value of all present shards below a node.
 type Entry[T any] struct {
 	Node  Node
 	Value T
 }
 
-// Folder folds the values of a range of shards up the aligned tree, depth first, so that the
-// values it holds at any moment are logarithmic in the length of the range: at most
-// 2·log2(r.Len()) + 2.
+// Folder folds the values of a range r of shards up the aligned tree, depth first. So it holds
+// at most 2·log2(r.Len()) + 2 values at any moment.
 //
 // The order of merges depends only on the tree and on which shards were pushed. A shard that
 // was not pushed is absent, not zero, and a parent with one present child takes that child's
 // value unchanged.
 //
-// A Folder belongs to one goroutine.
+// Only one goroutine at a time may use a Folder.
 type Folder[T any] struct {
 	merge func(left, right T) T
 	done  func(T)
 
 	within Range
-	cover  []Node // of within
+	cover  []Node // Cover(within)
 	at     int    // cover[at] is the node being filled
 	next   int    // the smallest shard that may still be pushed
 
-	// stack[:base] are finished entries, one per node of the cover before at. Above them are
-	// the subtrees of cover[at] that wait for their right neighbours. Their number is bounded,
-	// as the levels at which neighbours meet decrease strictly towards the top.
+	// stack[:base] are the finished entries, one per node of cover[:at] that has a value.
+	// stack[base:] are subtrees of cover[at] that wait for their right neighbours. Their number
+	// is bounded, because the levels of the lowest common ancestors of neighbours decrease
+	// strictly towards the top of the stack.
 	stack []Entry[T]
 	base  int
 }
 
 // NewFolder returns a Folder for the shards of r. merge combines the values of two neighbouring
-// subtrees; it may accumulate into left, and returns the result. If done is not nil, it is then
-// called with right, which the Folder no longer needs, so that its buffer can be reused.
+// subtrees; it may accumulate into left, and returns the result. If done is not nil, it is
+// called after each merge with right, whose buffer the Folder no longer needs and done may
+// reuse.
 func NewFolder[T any](r Range, merge func(left, right T) T, done func(T)) *Folder[T] {
 	f := &Folder[T]{merge: merge, done: done}
 	f.Reset(r)
@@ -43,7 +44,7 @@ func NewFolder[T any](r Range, merge func(left, right T) T, done func(T)) *Folde
 }
 
 // Reset drops all values, without calling done, and starts over with the shards of r. It
-// allocates only when r needs more room than any before.
+// allocates only if r needs a longer stack or cover than all earlier ranges.
 func (f *Folder[T]) Reset(r Range) {
 	clear(f.stack)
 	f.stack = f.stack[:0]
@@ -78,8 +79,8 @@ func (f *Folder[T]) Forest() []Entry[T] {
 	return f.stack
 }
 
-// settle merges the topmost subtrees as long as the node where they meet ends at or before
-// limit, as no further shard can be below that node.
+// settle merges the two topmost subtrees as long as their lowest common ancestor ends at or
+// before shard limit, because no further shard can lie below that node.
 func (f *Folder[T]) settle(limit int) {
 	for len(f.stack)-f.base >= 2 {
 		a, b := f.stack[len(f.stack)-2].Node.lo(), f.stack[len(f.stack)-1].Node.lo()
@@ -91,7 +92,8 @@ func (f *Folder[T]) settle(limit int) {
 	}
 }
 
-// finish closes cover[at]: it merges the values on the stack above base into the node's entry.
+// finish completes cover[at]: it merges the values on the stack above base into the node's
+// entry.
 func (f *Folder[T]) finish() {
 	for len(f.stack)-f.base >= 2 {
 		f.join()
@@ -103,7 +105,7 @@ func (f *Folder[T]) finish() {
 	f.at++
 }
 
-// join merges the two topmost subtrees.
+// join merges the two topmost subtrees of the stack.
 func (f *Folder[T]) join() {
 	top := len(f.stack) - 1
 	left, right := &f.stack[top-1], f.stack[top]
@@ -118,12 +120,13 @@ func (f *Folder[T]) join() {
 }
 
 // MergeForests folds the forests of all subtasks, concatenated in shard order, up the tree over
-// the given number of shards. The result equals that of one Folder over all shards, whatever
-// the split was. ok is false if there is no entry at all. The values of entries are consumed:
-// merge may accumulate into its left argument.
+// the given number of shards. The result equals the result of one Folder over all shards, for
+// every split of the shards into subtasks. ok is false if there is no entry. The caller must
+// not use the values of entries afterwards, because merge may accumulate into its left
+// argument.
 //
-// Entries that overlap, are out of order, or lie outside 0..shards-1 are an error, and nothing
-// is merged.
+// If entries overlap, are out of order, or lie outside 0..shards-1, MergeForests returns an
+// error and merges nothing.
 func MergeForests[T any](shards int, entries []Entry[T], merge func(left, right T) T) (result T, ok bool, err error) {
 	if err := ValidShards(shards); err != nil {
 		return result, false, err
@@ -157,10 +160,10 @@ type FoldStep struct{ Left, Right int }
 
 // FoldSchedule appends to dst the merges that fold a list of disjoint nodes, in order, up the
 // aligned tree: bottom-up and depth first. After the last step the result is in slot 0. The
-// schedule depends only on the nodes, so it serves any number of buffers, or one buffer block
-// by block. It is the order in which MergeForests merges.
+// schedule depends only on the nodes, so it can be applied to any number of buffers, or to each
+// block of long buffers. It has the order in which MergeForests merges.
 //
-// Nodes that overlap or are out of order are an error, and dst is returned unchanged.
+// If nodes overlap or are out of order, FoldSchedule returns dst unchanged and an error.
 func FoldSchedule(nodes []Node, dst []FoldStep) ([]FoldStep, error) {
 	end, err := 0, error(nil)
 	for i, n := range nodes {
@@ -177,8 +180,8 @@ func FoldSchedule(nodes []Node, dst []FoldStep) ([]FoldStep, error) {
 	return dst, nil
 }
 
-// follows checks that n is a node that begins at or after shard end, and returns where n ends.
-// i is its index, for the error.
+// follows checks that n is a valid node that begins at or after shard end, and returns the
+// shard at which n ends. i is the index of n in its list, for the error.
 func follows(n Node, end, i int) (int, error) {
 	if !n.valid() {
 		return end, fmt.Errorf("sharding: entry %d: %v is not a node of a tree over shards", i, n)
@@ -190,17 +193,18 @@ func follows(n Node, end, i int) (int, error) {
 	return r.Hi, nil
 }
 
-// schedule orders the merges of a sequence of disjoint subtrees. It keeps the subtrees that
-// still wait for their right neighbour. The levels at which they meet decrease strictly, so
-// there are never more than an int has levels.
+// schedule orders the merges of a sequence of disjoint subtrees. It keeps a stack of the
+// subtrees that still wait for their right neighbour. The levels of the lowest common ancestors
+// of neighbours on the stack decrease strictly, so maxLevel+2 elements are enough.
 type schedule struct {
 	depth int
 	slot  [maxLevel + 2]int // index of the subtree's value
 	lo    [maxLevel + 2]int // its first shard
 }
 
-// push adds the subtree at index i that begins at shard lo. Before that it merges earlier
-// subtrees that meet below the level at which they meet lo.
+// push adds the subtree with index i, which begins at shard lo. Before that it merges the
+// topmost two subtrees as long as their lowest common ancestor is below that of the topmost and
+// the new one.
 func (s *schedule) push(i, lo int, step func(left, right int)) {
 	for s.depth >= 2 && meet(s.lo[s.depth-2], s.lo[s.depth-1]) < meet(s.lo[s.depth-1], lo) {
 		s.join(step)

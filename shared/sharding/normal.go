@@ -2,14 +2,14 @@ package sharding
 
 import "math"
 
-// This file only uses + - * / and math.Sqrt, which IEEE 754 rounds correctly. It rounds every
-// product before adding it, so that no compiler may fuse the two. The results are therefore the
-// same bits on every processor.
+// The functions of this file use only + - * / and math.Sqrt, which IEEE 754 rounds correctly.
+// They convert every product to float64 before adding it, which forbids the compiler to fuse
+// the two operations. So the results have the same bits on every processor.
 
-// normalQuantile returns the quantile u of the normal distribution with mean 0 and variance 1,
+// normalQuantile returns the u-quantile of the normal distribution with mean 0 and variance 1,
 // for 0 < u < 1, to about 16 digits. It uses the rational approximations PPND16 of Wichura,
 // "Algorithm AS 241: The Percentage Points of the Normal Distribution" (Applied Statistics 37,
-// 1988). It is antisymmetric about u = 1/2, bit for bit.
+// 1988). normalQuantile(1−u) has exactly the bits of −normalQuantile(u) where 1−u is exact.
 func normalQuantile(u float64) float64 {
 	q := u - 0.5
 	if math.Abs(q) <= 0.425 {
@@ -32,9 +32,8 @@ func normalQuantile(u float64) float64 {
 	return z
 }
 
-// Coefficients of PPND16, lowest power first: numerator and denominator in the
-// centre (|u − 1/2| ≤ 0.425), the middle (down to tails of e^-25) and the far
-// tails.
+// Coefficients of PPND16, lowest power first: numerator and denominator for the centre (|u −
+// 1/2| ≤ 0.425), for the middle (tails with probabilities down to e^-25) and for the far tails.
 var (
 	centreNum = [8]float64{
 		3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3, 1.3731693765509461125e4,
@@ -73,7 +72,7 @@ func horner(x float64, c *[8]float64) float64 {
 
 // logarithm returns the natural logarithm of a positive normal number, to within about two
 // units in the last place. It splits x into m·2^e with m in [√½, √2) and sums twelve terms of
-// the power series of log m = 2·artanh((m−1)/(m+1)). Further terms are below 2^-56.
+// the power series of log m = 2·artanh((m−1)/(m+1)). The omitted terms are below 2^-56.
 func logarithm(x float64) float64 {
 	const ln2Hi, ln2Lo = 0x1.62e42fee00000p-1, 0x1.a39ef35793c76p-33
 	m, e := math.Frexp(x)

@@ -7,8 +7,8 @@ import (
 
 // Random is a sequence of random numbers. Draw number index is a function of (seed, purpose,
 // shard, step, index) alone: it does not depend on the process, the time or earlier draws. At
-// and Float64At address a draw by its index. The other methods walk the same sequence from
-// index 0 on; a method that needs several draws takes the next ones.
+// and Float64At return a draw by its index. The other methods consume the same sequence from
+// index 0 on. A method that needs several draws consumes that many.
 //
 // The generator is Philox2x64-10 of Salmon, Moraes, Dror and Shaw, "Parallel Random Numbers: As
 // Easy as 1, 2, 3" (SC'11). Draw index is word index mod 2 of the block with counter (index div
@@ -19,11 +19,12 @@ import (
 //   - key is word 0 of the block with counter (h(purpose), length of purpose) under the key
 //     seed, where h is 64-bit FNV-1a.
 //
-// If a shard or step needs more bits, key is instead word 0 of the block with counter (shard,
-// step) under that key.
+// If a shard or step needs more bits, the key described above is replaced by word 0 of the
+// block with counter (shard, step) under that key.
 //
-// Random is a value: a copy continues on its own from where it was copied. It allocates
-// nothing. One goroutine at a time may use a Random; At and Float64At do not change it.
+// A copy of a Random continues independently from the position at which it was copied. No
+// method allocates. One goroutine at a time may use a Random; At and Float64At do not change
+// it.
 type Random struct {
 	key    uint64
 	stream uint64
@@ -31,15 +32,15 @@ type Random struct {
 	spare  uint64 // the draw at next, when next is odd
 }
 
-// Bits of the stream word given to the step; the shard has the others.
+// The stream word has stepBits bits of the step and shardBits bits of the shard.
 const (
 	stepBits  = 40
 	shardBits = 64 - stepBits
 )
 
 // NewRandom returns the sequence of a purpose in one shard at one step. A draw that belongs to
-// no shard uses shard -1. Other numbers, such as those of rows or users, may be used instead of
-// a shard and a step: each pair has a sequence of its own.
+// no shard uses shard -1. Other numbers, such as row or user ids, may be passed as shard and
+// step: each pair of them has its own sequence.
 func NewRandom(seed uint64, purpose string, shard, step int) Random {
 	key, _ := philox(fnv1a(purpose), uint64(len(purpose)), seed)
 	if uint64(shard+1) >= 1<<shardBits || uint64(step) >= 1<<stepBits {
@@ -78,10 +79,9 @@ func (r *Random) Uint64() uint64 {
 // Float64 returns the next draw as a multiple of 2^-53 in [0, 1).
 func (r *Random) Float64() float64 { return unit(r.Uint64()) }
 
-// IntN returns a number in 0..n-1, each with the same probability, by the
-// method of Lemire, "Fast Random Integer Generation in an Interval" (ACM TOMACS
-// 29, 2019). It takes one draw, and with probability below n/2^64 further ones.
-// It panics when n <= 0.
+// IntN returns a number in 0..n-1, each with the same probability, by the method of Lemire,
+// "Fast Random Integer Generation in an Interval" (ACM TOMACS 29, 2019). It consumes one draw,
+// and with probability below n/2^64 more than one. It panics when n <= 0.
 func (r *Random) IntN(n int) int {
 	if n <= 0 {
 		panic(fmt.Sprintf("sharding: Random.IntN(%d): want a positive bound", n))
@@ -89,7 +89,8 @@ func (r *Random) IntN(n int) int {
 	bound := uint64(n)
 	hi, lo := bits.Mul64(r.Uint64(), bound)
 	if lo < bound {
-		// The lowest 2^64 mod bound products of each interval are rejected.
+		// Rejecting products whose low word is below 2^64 mod bound leaves equally many
+		// products for every result.
 		for surplus := -bound % bound; lo < surplus; {
 			hi, lo = bits.Mul64(r.Uint64(), bound)
 		}
@@ -98,24 +99,25 @@ func (r *Random) IntN(n int) int {
 }
 
 // NormFloat64 returns the next draw of the normal distribution with mean 0 and variance 1. It
-// inverts the distribution function at one uniform number, so it takes exactly one draw. It
-// lies within ±8.21 and has the same bits on every processor: see normalQuantile.
+// applies the inverse of the distribution function to one uniform number, so it consumes
+// exactly one draw. The result lies within ±8.21 and has the same bits on every processor, see
+// normalQuantile.
 func (r *Random) NormFloat64() float64 {
-	// Odd multiples of 2^-53: symmetric about 1/2, never 0 or 1, exact.
+	// u is an odd multiple of 2^-53. These are exact, symmetric about 1/2, and never 0 or 1.
 	u := (float64(r.Uint64()>>12) + 0.5) * 0x1p-52
 	return normalQuantile(u)
 }
 
 // Shuffle brings the elements 0..n-1 into a random order by calling swap n-1 times (Fisher and
-// Yates). Every order is equally likely. It takes one draw of IntN per swap.
+// Yates). Every order is equally likely. It calls IntN once per swap.
 func (r *Random) Shuffle(n int, swap func(i, j int)) {
 	for i := n - 1; i > 0; i-- {
 		swap(i, r.IntN(i+1))
 	}
 }
 
-// Shuffle brings the elements of s into the order that r.Shuffle gives. For many elements it
-// takes a fraction of the time, as there is no call for each of them.
+// Shuffle brings the elements of s into the order that r.Shuffle gives. For many elements it is
+// several times faster, because it calls no function for each of them.
 func Shuffle[T any](r *Random, s []T) {
 	for i := len(s) - 1; i > 0; i-- {
 		x := r.spare
@@ -132,7 +134,7 @@ func Shuffle[T any](r *Random, s []T) {
 	}
 }
 
-// Perm returns a random permutation of 0..n-1, as Shuffle makes it.
+// Perm returns 0..n-1 in the random order that Shuffle gives.
 func (r *Random) Perm(n int) []int {
 	p := make([]int, max(n, 0))
 	for i := range p {
@@ -145,8 +147,7 @@ func (r *Random) Perm(n int) []int {
 // unit maps the upper 53 bits of x to [0, 1).
 func unit(x uint64) float64 { return float64(float64(x>>11) * 0x1p-53) }
 
-// philox is Philox2x64-10: the bijection that key selects, at the counter
-// (c0, c1).
+// philox returns the block of Philox2x64-10 with counter (c0, c1) under key.
 func philox(c0, c1, key uint64) (uint64, uint64) {
 	const (
 		multiplier = 0xD2B74407B1CE6E93
@@ -161,8 +162,8 @@ func philox(c0, c1, key uint64) (uint64, uint64) {
 	return c0, c1
 }
 
-// fnv1a is the 64-bit FNV-1a hash of Fowler, Noll and Vo, without the allocation
-// of hash/fnv.
+// fnv1a returns the 64-bit FNV-1a hash (Fowler, Noll and Vo) of s. Unlike hash/fnv, it does not
+// allocate.
 func fnv1a(s string) uint64 {
 	const (
 		offset = 0xcbf29ce484222325

@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The known answers that the authors of Philox publish with Random123.
+// TestPhiloxKnownAnswers compares philox with the known answers that its authors publish with
+// Random123.
 func TestPhiloxKnownAnswers(t *testing.T) {
 	const ones = math.MaxUint64
 	for _, c := range []struct{ c0, c1, key, want0, want1 uint64 }{
@@ -46,8 +47,9 @@ func TestRandomCursorWalksAt(t *testing.T) {
 	})
 }
 
-// Neighbouring coordinates, small or large, give unrelated sequences: they have no draw in
-// common, and the bits of two sequences agree half the time.
+// TestRandomSequencesAreDistinct requires that neighbouring seeds, shards and steps, small or
+// large, have unrelated sequences: no two sequences have a draw in common, and about half of
+// their bits agree.
 func TestRandomSequencesAreDistinct(t *testing.T) {
 	var all []Random
 	for _, seed := range []uint64{0, 1, 42} {
@@ -85,8 +87,8 @@ func TestRandomFloat64IsUniform(t *testing.T) {
 	requireUniform(t, counts[:], n)
 }
 
-// requireUniform is a chi-squared test that a sound generator fails once in a million. The
-// seeds are fixed, so the outcome is always the same.
+// requireUniform applies a chi-squared test that a sound generator fails with probability one
+// in a million. The seeds are fixed, so the outcome is always the same.
 func requireUniform(t *testing.T, counts []int, n int) {
 	t.Helper()
 	want := float64(n) / float64(len(counts))
@@ -107,8 +109,8 @@ func TestRandomIntN(t *testing.T) {
 	}
 	requireUniform(t, counts, n)
 
-	// Plain multiplication is most uneven at three quarters of 2^63: without rejection every
-	// third value would come twice as often.
+	// The bias of multiplication without rejection is large for this bound: every third value
+	// would be drawn twice as often as the others.
 	const huge = 3 << 61
 	counts = make([]int, 3)
 	for range n {
@@ -144,15 +146,15 @@ func TestNormalQuantileAgreesWithReference(t *testing.T) {
 	check := func(u float64) {
 		got, want := normalQuantile(u), math.Sqrt2*math.Erfinv(2*u-1)
 		if u < 0.01 || u > 0.99 {
-			// 2u−1 loses the digits of a small u; the tail is inverted
-			// through the complementary error function instead.
+			// 2u−1 loses the digits of a small u. So in the tails the complementary error
+			// function is inverted instead.
 			want = tailQuantile(min(u, 1-u))
 			if u > 0.5 {
 				want = -want
 			}
 		}
 		require.InDelta(t, want, got, 4e-15*max(1, math.Abs(want)), "u = %v", u)
-		if 1-(1-u) == u { // where both are exact
+		if 1-(1-u) == u { // 1-u is exact
 			require.Equal(t, -normalQuantile(1-u), got, "odd about 1/2 at u = %v", u)
 		}
 	}
@@ -166,8 +168,8 @@ func TestNormalQuantileAgreesWithReference(t *testing.T) {
 	require.Zero(t, normalQuantile(0.5))
 }
 
-// tailQuantile returns the z with P(Z < z) = u for small u by Newton steps on
-// math.Erfc, which is exact to its last places there.
+// tailQuantile returns the z with P(Z < z) = u for small u. It uses Newton steps on math.Erfc,
+// which is accurate there to a few units in the last place.
 func tailQuantile(u float64) float64 {
 	z := -math.Sqrt(-2 * math.Log(u))
 	for range 60 {
@@ -185,8 +187,8 @@ func TestLogarithmAgreesWithMath(t *testing.T) {
 	})
 }
 
-// The bits of these draws are part of the contract: models trained with a seed
-// are reproduced by later versions.
+// TestRandomGolden compares draws with fixed bits. The bits are part of the contract, because
+// later versions must reproduce models that were trained with a seed.
 func TestRandomGolden(t *testing.T) {
 	r := NewRandom(42, "kmeans.init", 5, 3)
 	require.Equal(t, []uint64{0xb2c2bcf7fd82423e, 0xe7bdf092934b59b9}, []uint64{r.At(0), r.At(1)})
@@ -212,7 +214,8 @@ func TestNormFloat64Moments(t *testing.T) {
 	require.InDelta(t, 3, fourth/n, 5*math.Sqrt(96.0/n))
 }
 
-// Shuffle gives the same order as the method, at any position of the sequence.
+// TestShuffleOfASlice requires that the function Shuffle gives the same order as the method
+// Shuffle, at any position of the sequence.
 func TestShuffleOfASlice(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 3, 54, 1000} {
 		for skip := range 2 {

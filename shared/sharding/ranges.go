@@ -2,7 +2,7 @@ package sharding
 
 import "fmt"
 
-// Range is the half-open interval of integers [Lo, Hi): of shards, rows, or
+// Range is the half-open interval [Lo, Hi) of integers, which may number shards, rows, or
 // positions in a buffer. A Range with Hi <= Lo is empty.
 type Range struct {
 	Lo int `json:"lo"`
@@ -51,8 +51,8 @@ func Owner(n, p, x int) int {
 		return -1
 	}
 	short, longer := n/p, n%p
-	// With short == 0 every x lies below bound, so the division by short
-	// is reached only when it is positive.
+	// If short is 0, every x lies below bound. So the division by short is reached only if
+	// short is positive.
 	bound := longer * (short + 1)
 	if x < bound {
 		return x / (short + 1)

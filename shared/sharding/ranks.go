@@ -7,7 +7,7 @@ import "math/bits"
 // the pairs (2i, 2i+1) for i < r are merged, which leaves q values in rank order. These are
 // merged by recursive doubling: neighbours at distance 1, then 2, then 4, up to q/2.
 //
-// The steps come level by level, each level in rank order. For p <= 1 there are none.
+// The steps are ordered by level, and within each level by rank. For p <= 1 there are no steps.
 func RankSchedule(p int, dst []FoldStep) []FoldStep {
 	if p <= 1 {
 		return dst
@@ -33,8 +33,8 @@ func RankSchedule(p int, dst []FoldStep) []FoldStep {
 }
 
 // FoldRanks folds one value per rank in the order of RankSchedule. merge may accumulate into
-// left, and returns the result; values is overwritten as working space. With no values the
-// result is the zero T.
+// left, and returns the merged value. FoldRanks overwrites values. It returns the zero T if
+// there are no values.
 func FoldRanks[T any](values []T, merge func(left, right T) T) T {
 	if len(values) == 0 {
 		var zero T

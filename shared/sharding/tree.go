@@ -21,10 +21,9 @@ func ValidShards(s int) error {
 	return nil
 }
 
-// Node is a node of the aligned binary tree over the shards: it covers the
-// 2^Level shards [Index<<Level, (Index+1)<<Level). Leaves have level 0. A node
-// does not depend on the number of shards, so one value names the same shards
-// in every tree that is large enough to hold it.
+// Node is a node of the aligned binary tree over the shards: it covers the 2^Level shards
+// [Index<<Level, (Index+1)<<Level). Leaves have level 0. A Node does not depend on the number
+// of shards: it covers the same shards in every tree that is large enough to contain it.
 type Node struct{ Level, Index int }
 
 // Leaf returns the node of one shard.
@@ -36,8 +35,8 @@ func (n Node) Range() Range { return Range{n.Index << n.Level, (n.Index + 1) << 
 // Parent returns the node one level up that covers n.
 func (n Node) Parent() Node { return Node{n.Level + 1, n.Index >> 1} }
 
-// Left returns the lower half of n. A leaf has no halves: for a leaf it returns a node of level
-// -1, which no other function accepts.
+// Left returns the lower half of n. A leaf has no halves: for a leaf Left returns a node of
+// level -1, which is not valid.
 func (n Node) Left() Node { return Node{n.Level - 1, n.Index << 1} }
 
 // Right returns the upper half of n, see Left.
@@ -65,8 +64,8 @@ func (n Node) valid() bool {
 // lo returns the first shard of n.
 func (n Node) lo() int { return n.Index << n.Level }
 
-// meet returns the level of the lowest node above two disjoint nodes that start
-// at shards a and b.
+// meet returns the level of the lowest common ancestor of two disjoint nodes that start at
+// shards a and b.
 func meet(a, b int) int { return bits.Len(uint(a ^ b)) }
 
 // Cover returns the fewest aligned nodes that together cover exactly r, left to right: at most

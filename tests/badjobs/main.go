@@ -1,8 +1,8 @@
 //go:build unix
 
-// Command badjobs is a program whose jobs fail in ways that need a whole process: they run out
-// of disk, block, and are interrupted or killed. Its tests start it, wait for the line "ready"
-// on standard error, and check what it leaves behind.
+// Command badjobs is a program whose job fails in ways that affect a whole process: it runs out
+// of disk space, blocks, or is interrupted or killed. Tests start the program, wait for the
+// line "ready" on its standard error, and check which files it leaves behind.
 package main
 
 import (
@@ -29,13 +29,14 @@ type args struct {
 	Output    string `required:"" help:"CSV file to write."`
 }
 
-// Validate also sets the limit before the job runs, as it is a limit of the process.
+// Validate also sets the file size limit of the process, because it is called before the job
+// runs.
 func (a args) Validate() error {
 	if a.FileLimit == 0 {
 		return nil
 	}
-	// Beyond the limit the system sends a signal. Only if the signal is ignored does writing
-	// fail.
+	// If a write exceeds the limit, the system sends SIGXFSZ. Only if that signal is ignored
+	// does the write return an error.
 	signal.Ignore(syscall.SIGXFSZ)
 	return unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: a.FileLimit, Max: a.FileLimit})
 }
@@ -46,14 +47,14 @@ type row struct {
 	Text string
 }
 
-// ready tells the test, once, that the run is in progress.
+// ready tells the test that the run is in progress. Only the first call prints the line.
 var ready = sync.OnceFunc(func() { fmt.Fprintln(os.Stderr, "ready") })
 
 var job = engine.Define("bad", func(b *engine.Builder, a args) error {
 	rows := operators.Generate(b, a.Rows, func(draws sharding.Random, i int64) row {
 		return row{i, fmt.Sprintf("%016x", draws.Uint64())}
 	})
-	// Rows wait in the exchange, on disk if the budget is small.
+	// Rows wait in the exchange; if the memory budget is small, they wait on disk.
 	spread := operators.PartitionByHash(rows, "text")
 	faulty := operators.MapPartition(spread, func(s *operators.Shard[row], emit func(row)) error {
 		for r := range s.Rows() {
@@ -70,7 +71,7 @@ var job = engine.Define("bad", func(b *engine.Builder, a args) error {
 	return nil
 })
 
-// fail commits the given fault.
+// fail does what the given fault says.
 func fail(ctx context.Context, fault string) error {
 	switch fault {
 	case "panic":

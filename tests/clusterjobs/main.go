@@ -1,7 +1,7 @@
 //go:build unix
 
-// Command clusterjobs is a program whose job fails, on a worker of a cluster, in the ways that
-// user code can. It can also run until something else ends it.
+// Command clusterjobs is a program whose job fails, on a worker of a cluster, in the ways in
+// which user code can fail. The job can also run until it is ended from outside.
 package main
 
 import (
@@ -77,7 +77,7 @@ var job = engine.Define("clusterjobs", func(b *engine.Builder, a args) error {
 	return nil
 })
 
-// fault waits, and then commits the fault that the arguments name.
+// fault waits, and then does what the fault named by the arguments says.
 func (a args) fault(ctx *comqueue.ComContext) error {
 	ctx.Report("step", float64(ctx.StepNo()))
 	if a.Pause > 0 {
@@ -114,14 +114,15 @@ func (a args) fault(ctx *comqueue.ComContext) error {
 		fmt.Fprint(os.Stderr, strings.Repeat("no line end ", 10000))
 		fmt.Println(a.Text)
 	case "spin":
-		for { // ignores the end of the job
+		for { // ignores the cancellation of the job
 			time.Sleep(time.Millisecond)
 		}
 	}
 	return nil
 }
 
-// takeMemory allocates until the Go runtime gives up. A limit protects the machine.
+// takeMemory allocates memory until the Go runtime ends the process. A limit on its address
+// space protects the machine.
 func takeMemory() error {
 	limit := syscall.Rlimit{Cur: 4 << 30, Max: 4 << 30}
 	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &limit); err != nil {

@@ -19,13 +19,13 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
-// A committer says what part of a cluster is lost while a job makes its results visible. The
-// job manager stays alive.
+// A committer describes which part of a cluster is lost while a job makes its results visible.
+// The job manager always keeps running.
 type committer struct {
 	name    string
-	files   bool // one file instead of directories
-	replace bool // outputs exist already
-	after   int  // number of directories in their final place
+	files   bool // the output is one file instead of directories
+	replace bool // the outputs exist already and are replaced
+	after   int  // number of directories that have their final name when the part is lost
 	signal  syscall.Signal
 	worker  bool // the signal goes to the worker
 	task    bool // the signal goes to the task manager
@@ -33,8 +33,8 @@ type committer struct {
 
 // TestWorkerLostWhileCommitting kills worker 0, and in some rounds its task manager. It does so
 // when some outputs are visible and others are not, or while the only output is assembled.
-// Another worker finishes the commit. The client, which stays, is told so and succeeds, and all
-// outputs are there, complete, once, with nothing beside them.
+// Another worker must finish the commit. The client, which stays connected, must report this
+// and succeed. All outputs must be complete and visible once, without other files beside them.
 func TestWorkerLostWhileCommitting(t *testing.T) {
 	t.Parallel()
 	groups := [][]committer{
@@ -72,15 +72,15 @@ func TestWorkerLostWhileCommitting(t *testing.T) {
 				lost := false
 				for try := 0; !lost && try < 5; try++ {
 					lost = m.loseCommitter(filepath.Join(dir, fmt.Sprintf("%d-%d-%d", i, k, try)), c, want[c.files])
-					require.True(t, lost || c.files, "%s: worker 0 was not missed, or the client not told", c.name)
+					require.True(t, lost || c.files, "%s: nobody noticed the loss of worker 0, or the client did not report it", c.name)
 				}
-				require.True(t, lost, "%s: worker 0 was lost too late each time", c.name)
+				require.True(t, lost, "%s: in all five attempts worker 0 was lost only after its commit", c.name)
 			}
 		})
 	}
 }
 
-// directories is the number of outputs of a job of this test.
+// directories is the number of output directories of a job of TestWorkerLostWhileCommitting.
 const directories = 4
 
 func (c *committer) args(dir string) []string {
@@ -114,7 +114,7 @@ func startShortTimeouts(t testing.TB) *processCluster {
 			}
 		}
 		if t.Failed() {
-			t.Logf("the cluster said:\n%s", m.output)
+			t.Logf("output of the cluster:\n%s", m.output)
 		}
 	})
 	said := new(transcript)
@@ -137,7 +137,8 @@ func startShortTimeouts(t testing.TB) *processCluster {
 	return m
 }
 
-// loseCommitter runs one round. It returns whether worker 0 was lost in time.
+// loseCommitter runs one round in dir, and compares the output with want. It reports whether
+// worker 0 was lost before its commit ended.
 func (m *processCluster) loseCommitter(dir string, k committer, want map[string]string) bool {
 	t := m.t
 	require.NoError(t, os.Mkdir(dir, 0o700))
@@ -147,8 +148,8 @@ func (m *processCluster) loseCommitter(dir string, k committer, want map[string]
 			require.NoError(t, os.WriteFile(filepath.Join(out, "part-00000.csv"), []byte("old\n"), 0o600))
 		}
 	}
-	// The commit of a file has begun when its parts are assembled. The commit of several
-	// directories is held up before its end.
+	// The commit of a file has begun when the file exists into which its parts are assembled.
+	// The commit of several directories is delayed by a file before its end.
 	seen := filepath.Join(dir, ".superstep-out", "whole")
 	args := k.args(dir)
 	if !k.files {
@@ -174,7 +175,7 @@ func (m *processCluster) loseCommitter(dir string, k committer, want map[string]
 		if len(workers) == 1 {
 			worker = workers[0]
 		}
-		return len(workers) == 1 || k.files // the others may have ended
+		return len(workers) == 1 || k.files // the other workers may have ended
 	}, waitLimit, time.Millisecond, "%s: the job does not come to its commit: %s", k.name, c.err.String())
 	if k.worker && worker != 0 {
 		_ = syscall.Kill(worker, k.signal)
@@ -202,7 +203,7 @@ func (m *processCluster) loseCommitter(dir string, k committer, want map[string]
 	return strings.Contains(c.err.String(), "making the results visible, after the loss of worker 0")
 }
 
-// placed returns the directories of the job that are in their final place.
+// placed returns the output directories of the job that have their final name.
 func placed(t testing.TB, dir string) (all []string) {
 	t.Helper()
 	for i := range directories {

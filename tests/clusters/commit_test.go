@@ -19,8 +19,9 @@ import (
 )
 
 // TestJobManagerKilledWhileCommitting kills the job manager, and in some rounds the workers
-// too, at some moment near the end of a job. After a restart, the job manager finishes the job.
-// The output is there once and complete, or unchanged if the job had not reached its commit.
+// too, at a random moment near the end of a job. After a restart, the job manager must finish
+// the job if it had reached its commit. The output must then be complete and visible once;
+// otherwise it must be unchanged.
 func TestJobManagerKilledWhileCommitting(t *testing.T) {
 	t.Parallel()
 	rounds := 3
@@ -54,7 +55,7 @@ func commitArgs(path string, perShard bool) []string {
 // commitResumed is the job manager's message about a job whose commit it has finished.
 const commitResumed = "the job manager restarted while the results were being made visible"
 
-// commitKill is one round.
+// commitKill describes one round.
 type commitKill struct {
 	seed              uint64
 	perShard, workers bool
@@ -66,7 +67,7 @@ func (m *processCluster) killCommit(dir string, k commitKill, want map[string]st
 	require.NoError(t, os.MkdirAll(dir, 0o700))
 	out := filepath.Join(dir, "out")
 	before := map[string]string{}
-	if k.perShard { // there is something to replace
+	if k.perShard { // the output exists already and is replaced
 		require.NoError(t, os.Mkdir(out, 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(out, "part-00000.csv"), []byte("old\n"), 0o600))
 		before = filesBelow(t, dir)
@@ -75,8 +76,8 @@ func (m *processCluster) killCommit(dir string, k commitKill, want map[string]st
 	got := programs.Execute(t, m.environ, programs.Build(t, "./tests/commitjobs"), args...)
 	require.Zero(t, got.Code, got.Stderr)
 
-	// The commit of one file is recorded, and then its parts are assembled. The commit of a
-	// directory is one step, at about the end of the last part.
+	// If the output is one file, its commit is recorded, and then its parts are assembled. If
+	// it is a directory, its commit is a single step shortly after the last part is complete.
 	staging := filepath.Join(dir, ".superstep-out")
 	seen := filepath.Join(staging, "whole")
 	if k.perShard {
@@ -112,7 +113,7 @@ func (m *processCluster) killCommit(dir string, k commitKill, want map[string]st
 		state, detail = jobs[0].State, jobs[0].Detail
 		return state == "finished" || state == "failed"
 	}, waitLimit, 100*time.Millisecond, "seed %d: the job does not end", k.seed)
-	t.Logf("seed %d: the job has %s: %s", k.seed, state, detail)
+	t.Logf("seed %d: the job is %s: %s", k.seed, state, detail)
 	m.requireFree()
 	if state == "failed" && k.perShard {
 		require.Contains(t, detail, "restarted while it ran", "seed %d", k.seed)
@@ -126,7 +127,7 @@ func (m *processCluster) killCommit(dir string, k commitKill, want map[string]st
 	require.Equal(t, want, filesBelow(t, dir), "seed %d: the output, and nothing beside it", k.seed)
 }
 
-// filesBelow returns the files below a directory, with their content.
+// filesBelow returns the contents of all files below a directory, by path.
 func filesBelow(t testing.TB, dir string) map[string]string {
 	all := map[string]string{}
 	require.NoError(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
@@ -141,7 +142,7 @@ func filesBelow(t testing.TB, dir string) map[string]string {
 	return all
 }
 
-// visibleBelow is filesBelow without hidden files.
+// visibleBelow returns the same as filesBelow, without hidden files.
 func visibleBelow(t testing.TB, dir string) map[string]string {
 	all := filesBelow(t, dir)
 	for name := range all {

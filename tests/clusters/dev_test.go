@@ -25,22 +25,23 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/sweep"
 )
 
-// A devCluster is "superstep dev" as a user starts it, with all its processes.
+// A devCluster is a running "superstep dev", with all its processes, started as a user does.
 type devCluster struct {
 	address string
-	environ []string // for clients
+	environ []string // environment for clients
 	cmd     *proctest.Cmd
 	dir     string
 	output  *transcript
 }
 
-// transcript keeps the output of a process, for messages of failing tests.
+// transcript is an io.Writer that stores the output of a process, for messages of failing
+// tests.
 type transcript struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-// Write keeps text.
+// Write appends text to the stored output.
 func (w *transcript) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -56,8 +57,8 @@ func (w *transcript) String() string {
 
 var clusterLine = regexp.MustCompile(`^cluster at (\S+): (\d+) task managers, (\d+) slots$`)
 
-// startDev starts a cluster and waits until it is up. The cluster ends with the test, in order
-// and without leaving anything behind.
+// startDev starts a cluster and waits until all its task managers are registered. At the end of
+// the test the cluster is stopped, and must leave nothing behind.
 func startDev(t testing.TB, taskManagers, slots int, more ...string) *devCluster {
 	t.Helper()
 	dir := t.TempDir()
@@ -96,20 +97,20 @@ func startDev(t testing.TB, taskManagers, slots int, more ...string) *devCluster
 			require.NoError(t, err, "%s", c.output)
 		}
 		if t.Failed() {
-			t.Logf("the cluster said:\n%s", c.output)
+			t.Logf("output of the cluster:\n%s", c.output)
 		}
 	})
 	require.NotEmpty(t, c.address, "the cluster did not come up: %s", c.output)
 	return c
 }
 
-// ask runs a client command to its end.
+// ask runs a client command on the cluster and waits for its end.
 func (c *devCluster) ask(t testing.TB, args ...string) programs.Outcome {
 	t.Helper()
 	return programs.Execute(t, c.environ, programs.Build(t, "./cmd/superstep"), append(args, "--cluster", c.address)...)
 }
 
-// free returns how many of the cluster's slots are free.
+// free returns the number of free slots of the cluster, and of all its slots.
 func (c *devCluster) free(t testing.TB) (free, of int) {
 	t.Helper()
 	got := c.ask(t, "nodes")
@@ -121,7 +122,7 @@ func (c *devCluster) free(t testing.TB) (free, of int) {
 	return free, of
 }
 
-// layouts are clusters with at least six slots.
+// layouts has the shapes of clusters with at least six slots.
 var layouts = []struct {
 	taskManagers, slots int
 	placement           string
@@ -129,8 +130,8 @@ var layouts = []struct {
 	{1, 6, "pack"}, {2, 3, "spread"}, {3, 2, "spread"}, {3, 4, "pack"}, {4, 2, "spread"}, {5, 2, "pack"}, {6, 1, "spread"},
 }
 
-// TestSameBitsOnClusters runs the workloads of the same-bits suite on clusters. Every byte must
-// be that of one subtask in one process.
+// TestSameBitsOnClusters runs the workloads of the same-bits suite on clusters. Every byte of
+// the results must be the same as with one subtask in one process.
 func TestSameBitsOnClusters(t *testing.T) {
 	t.Parallel()
 	some := layouts[2:4]
@@ -141,15 +142,15 @@ func TestSameBitsOnClusters(t *testing.T) {
 	path := programs.Build(t, "./tests/samebits")
 	for _, w := range sweep.Workloads {
 		if slices.Contains(ofTrees, w.Name) && !testsize.Soak {
-			continue // TestTreesOnThreeTaskManagers runs them
+			continue // TestTreesOnThreeTaskManagers runs these workloads
 		}
 		local := sweep.Sweep{Build: "one process", Path: path, Shards: 128, Parallelism: parallelism, BatchRows: []int{1024}, Procs: []int{0}}
 		on, there := some, parallelism
 		if !testsize.Soak {
-			local.Parallelism = parallelism[:1] // tests/samebits compares the parallelisms of one process
+			local.Parallelism = parallelism[:1] // tests/samebits compares the parallelisms within one process
 		}
 		if w.Size != sweep.Small && !testsize.Soak {
-			on, there = some[:1], parallelism[:1] // operators and queues run at the other layout and parallelism
+			on, there = some[:1], parallelism[:1] // operators and queues run with the others
 		}
 		out := t.TempDir()
 		digests := local.Run(t, w.Name, out)
@@ -165,11 +166,11 @@ func TestSameBitsOnClusters(t *testing.T) {
 	}
 }
 
-// ofTrees are the workloads that train trees.
+// ofTrees has the names of the workloads that train trees.
 var ofTrees = []string{"boosted", "forests"}
 
 // TestTreesOnThreeTaskManagers trains trees at several parallelisms on three task managers.
-// Every byte of the model files must be that of one subtask here.
+// Every byte of the model files must be the same as with one subtask in one process.
 func TestTreesOnThreeTaskManagers(t *testing.T) {
 	t.Parallel()
 	c := startDev(t, 3, 3, "--placement", "spread")
@@ -194,7 +195,7 @@ func TestTreesOnThreeTaskManagers(t *testing.T) {
 	}
 }
 
-// sharedDev starts a cluster of a layout once per test.
+// sharedDev returns a cluster of the given layout. It starts the cluster once per test.
 func sharedDev(t *testing.T, taskManagers, slots int, placement string) *devCluster {
 	t.Helper()
 	key := fmt.Sprintf("%s %d×%d %s", t.Name(), taskManagers, slots, placement)
@@ -213,8 +214,8 @@ var started = struct {
 	clusters map[string]*devCluster
 }{clusters: map[string]*devCluster{}}
 
-// TestTheSameProgramOnACluster runs the first example, unchanged, in this process and on a
-// cluster.
+// TestTheSameProgramOnACluster runs the program of the first example locally and on a cluster,
+// and compares the output.
 func TestTheSameProgramOnACluster(t *testing.T) {
 	t.Parallel()
 	path := programs.Build(t, "./examples/kmeans")
@@ -236,10 +237,11 @@ func TestTheSameProgramOnACluster(t *testing.T) {
 
 var times = regexp.MustCompile(`[0-9.]+ ?(ms|µs|ns|s)\b`)
 
-// withoutTimes replaces durations, which differ from run to run.
+// withoutTimes returns s with a fixed text in place of durations, which differ from run to run.
 func withoutTimes(s string) string { return times.ReplaceAllString(s, "TIME") }
 
-// interrupted runs a client and sends it a signal once a text has appeared.
+// interrupted runs a client, sends it a signal once its output contains a text, and waits for
+// its end.
 func interrupted(t testing.TB, environ []string, text string, signal os.Signal, path string, args ...string) programs.Outcome {
 	t.Helper()
 	ctx, cancel := programs.Deadline(t)
@@ -269,7 +271,8 @@ func interrupted(t testing.TB, environ []string, text string, signal os.Signal, 
 	return programs.Outcome{Code: cmd.ProcessState.ExitCode(), Stdout: out.String(), Stderr: said.String()}
 }
 
-// TestCtrlCOnACluster interrupts a client: the job is cancelled, and its slots become free.
+// TestCtrlCOnACluster interrupts a client. The job must be cancelled, and its slots must become
+// free.
 func TestCtrlCOnACluster(t *testing.T) {
 	t.Parallel()
 	c := startDev(t, 2, 2)

@@ -29,11 +29,11 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
-// listening returns the TCP ports on which a process listens: sockets in the kernel's table
-// that are open files of the process.
+// listening returns the TCP ports on which a process listens. It looks for listening sockets in
+// the kernel's table that are open files of the process.
 func listening(pid int) []int {
 	open := map[string]bool{}
-	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid)) // none where it has ended
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid)) // finds none if the process has ended
 	for _, f := range files {
 		if to, err := os.Readlink(f); err == nil && strings.HasPrefix(to, "socket:[") {
 			open[strings.TrimSuffix(strings.TrimPrefix(to, "socket:["), "]")] = true
@@ -46,7 +46,8 @@ func listening(pid int) []int {
 			continue
 		}
 		for line := range strings.Lines(string(data)) {
-			// The columns are those of proc_net_tcp: local address, state, inode.
+			// The columns are described in proc_net_tcp: 1 is the local address, 3 the state, 9
+			// the inode.
 			field := strings.Fields(line)
 			if len(field) < 10 || field[3] != "0A" || !open[field[9]] {
 				continue
@@ -64,9 +65,9 @@ func listening(pid int) []int {
 func garbage() [][]byte {
 	random := make([]byte, 4096)
 	_, _ = rand.Read(random)
-	hello, _ := hex.DecodeString("160301007a0100007603034b") // of TLS, cut short
+	hello, _ := hex.DecodeString("160301007a0100007603034b") // beginning of a TLS ClientHello
 	return [][]byte{
-		nil, // connects and leaves
+		nil, // connects and disconnects
 		[]byte("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"),
 		[]byte("POST /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999999999\r\n\r\n{"),
 		[]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\xff\xff\xff\xff\xff\xff"),
@@ -80,8 +81,8 @@ func garbage() [][]byte {
 	}
 }
 
-// sendGarbageTo sends garbage to a port. Every other time it leaves the connection open, as if
-// waiting for an answer, and returns it.
+// sendGarbageTo sends all kinds of garbage to a port, each on a new connection. In every other
+// round it leaves the connections open, as if waiting for answers, and returns them.
 func sendGarbageTo(port, round int) (held []net.Conn) {
 	for i, data := range garbage() {
 		c, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), time.Second)
@@ -89,7 +90,7 @@ func sendGarbageTo(port, round int) (held []net.Conn) {
 			continue // the port is closed already
 		}
 		_ = c.SetWriteDeadline(time.Now().Add(time.Second))
-		_, _ = c.Write(data) // the other side may close the connection
+		_, _ = c.Write(data) // the process may have closed the connection
 		if (i+round)%2 == 0 && round < 4 {
 			held = append(held, c)
 			continue
@@ -99,8 +100,8 @@ func sendGarbageTo(port, round int) (held []net.Conn) {
 	return held
 }
 
-// sendGarbage sends garbage to every port of the cluster's processes until stop is closed. It
-// returns the number of different worker ports that it reached.
+// sendGarbage sends garbage to every port on which the cluster's processes listen, until stop
+// is closed. It returns the number of different worker ports to which it could connect.
 func (s *testCluster) sendGarbage(stop <-chan struct{}) (workers int) {
 	rounds := map[int]int{}
 	var held []net.Conn
@@ -134,7 +135,8 @@ func (s *testCluster) sendGarbage(stop <-chan struct{}) (workers int) {
 }
 
 // TestGarbageOnEveryPort sends garbage to the ports of job manager, task managers and workers,
-// from the moment they listen to the end of the job. The job has the same bits as ever.
+// from the moment they listen until the end of the job. The results of the job must have the
+// same bits as without garbage.
 func TestGarbageOnEveryPort(t *testing.T) {
 	t.Parallel()
 	for _, secured := range []bool{false, true} {
@@ -166,7 +168,7 @@ func TestGarbageOnEveryPort(t *testing.T) {
 	}
 }
 
-// peak returns the largest resident size of a process, in bytes.
+// peak returns the peak resident memory of a process in bytes.
 func peak(t testing.TB, pid int) int64 {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -182,8 +184,8 @@ func peak(t testing.TB, pid int) int64 {
 	return 0
 }
 
-// hugeBody posts 100 MB, with and without a Content-Length. The answer comes long before the
-// whole body is sent, and none of it is kept.
+// hugeBody posts 100 MB, with and without a Content-Length. The answer must come long before
+// the whole body is sent, and the job manager must not store the body in memory.
 func hugeBody(t *testing.T, s *testCluster) {
 	const size = 100_000_000
 	token, err := security.ReadToken(filepath.Join(s.dir, "token"))
@@ -205,7 +207,7 @@ func hugeBody(t *testing.T, s *testCluster) {
 				k, err := c.Write(piece)
 				n += k
 				if err != nil {
-					break // it is refused
+					break // the body is refused
 				}
 			}
 			sent <- n
@@ -219,8 +221,8 @@ func hugeBody(t *testing.T, s *testCluster) {
 	require.Less(t, peak(t, s.manager.Process.Pid)-before, int64(32<<20))
 }
 
-// stoppedReaders follow a job with much output, and read nothing: by gRPC, by HTTP, and as the
-// stopped client process of the job.
+// stoppedReaders follows a job with much output by gRPC, by HTTP, and with the job's own
+// client, whose process is stopped. None of these reads anything.
 func stoppedReaders(t *testing.T, s *testCluster) {
 	args := []string{"--parallelism", "4", "--steps", "300", "--pause", "5ms", "--bulk", "1000000"}
 	local := programs.Execute(t, nil, programs.Build(t, "./tests/clusterjobs"), "--progress", "off", "--steps", "300", "--bulk", "1000000")
@@ -249,7 +251,7 @@ func stoppedReaders(t *testing.T, s *testCluster) {
 		require.NoError(t, err)
 		defer s.unreadEvents(t, id).Close()
 	}
-	// Other clients are not held up, and the job ends without its client.
+	// Other clients must not be delayed, and the job must end although its client is stopped.
 	require.Eventually(t, func() bool {
 		got := s.client("list", "--state", "finished")
 		return strings.Contains(got.Stdout, string(id))
@@ -280,14 +282,14 @@ func (s *testCluster) unreadEvents(t *testing.T, id wire.JobID) net.Conn {
 	return conn
 }
 
-// TestFullDisk has no space for the executables of a task manager: the job fails and says where
-// and why. Once there is space, the next job runs.
+// TestFullDisk runs a task manager whose disk has no space for executables. The job must fail
+// with a message that says where and why. Once there is space, the next job must succeed.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	s := startCluster(t, clusterOptions{slots: 2})
 	dir := filepath.Join(s.dir, "tm0")
 	require.NoError(t, os.Mkdir(dir, 0o700))
-	cmd := s.taskManager("tm0", "--min-free", "1MiB") // which is available, but too little for an executable
+	cmd := s.taskManager("tm0", "--min-free", "1MiB") // 1 MiB is free, but an executable needs more
 	makeRoom := onSmallDisk(t, cmd, dir)
 	s.tasks = append(s.tasks, cmd)
 	s.requireFree()
@@ -305,8 +307,8 @@ func TestFullDisk(t *testing.T) {
 	require.False(t, gone(cmd.Process.Pid))
 }
 
-// TestTooLittleSpace: a task manager without enough space takes no work, and nodes says why.
-// Once there is space, it resumes by itself.
+// TestTooLittleSpace requires that a task manager without enough space takes no work, and that
+// "superstep nodes" says why. Once there is space, it must take work again by itself.
 func TestTooLittleSpace(t *testing.T) {
 	t.Parallel()
 	s := startCluster(t, clusterOptions{slots: 2})
@@ -327,9 +329,10 @@ func TestTooLittleSpace(t *testing.T) {
 	require.Zero(t, got.Code, got.Stderr)
 }
 
-// onSmallDisk starts a command for which a directory is a disk of its own that is almost full.
-// The disk exists only in the command's mount namespace, and disappears with it. A user who is
-// not root becomes root in a user namespace.
+// onSmallDisk starts a command for which dir is the mount point of a small file system that is
+// almost full. The file system exists only in the mount namespace of the command, and
+// disappears with it. If the user is not root, the command runs as root in a user namespace.
+// makeRoom frees space.
 func onSmallDisk(t testing.TB, cmd *proctest.Cmd, dir string) (makeRoom func()) {
 	t.Helper()
 	const script = `mount -t tmpfs -o size=192m,mode=0700 superstep-test "$0" && head -c 184M /dev/zero >"$0/filler" && exec "$@"`

@@ -29,15 +29,15 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
-// testCluster is a cluster of processes that gets bad input and must survive it.
+// testCluster is a cluster of processes that must survive bad input.
 type testCluster struct {
 	*processCluster
-	http  string // "" without HTTP
+	http  string // URL of the job manager; "" without HTTP
 	plain string // output of the job without faults
-	tls   string // directory of the certificates, "" without TLS
+	tls   string // directory of the certificates; "" without TLS
 }
 
-// clusterOptions say how a cluster differs from the default.
+// clusterOptions has the options of startCluster.
 type clusterOptions struct {
 	taskManagers, slots int
 	tls                 bool
@@ -88,7 +88,8 @@ func startCluster(t testing.TB, o clusterOptions) *testCluster {
 	return s
 }
 
-// taskManager returns the command of a task manager with a directory of its own.
+// taskManager returns the command that runs a task manager with the given name, in a separate
+// work directory.
 func (s *testCluster) taskManager(name string, more ...string) *proctest.Cmd {
 	args := programs.With([]string{"taskmanager", "--jobmanager", s.address, "--name", name, "--slots", strconv.Itoa(s.slots),
 		"--memory", "1GiB", "--dir", filepath.Join(s.dir, name), "--token-file", filepath.Join(s.dir, "token"), "--log-level", "info"}, more...)
@@ -97,7 +98,7 @@ func (s *testCluster) taskManager(name string, more ...string) *proctest.Cmd {
 	return cmd
 }
 
-// certificates returns the flags with a role's certificates, none without TLS.
+// certificates returns the flags that name a role's certificates, or none without TLS.
 func (s *testCluster) certificates(role string) []string {
 	if s.tls == "" {
 		return nil
@@ -105,7 +106,7 @@ func (s *testCluster) certificates(role string) []string {
 	return []string{"--tls-ca", filepath.Join(s.tls, "ca.pem"), "--tls-cert", filepath.Join(s.tls, role+".pem"), "--tls-key", filepath.Join(s.tls, role+"-key.pem")}
 }
 
-// end ends all processes.
+// end ends all processes of the cluster.
 func (s *testCluster) end() {
 	for _, p := range append(s.tasks, s.manager) {
 		if p != nil && p.Process != nil {
@@ -114,22 +115,23 @@ func (s *testCluster) end() {
 		}
 	}
 	if s.t.Failed() {
-		s.t.Logf("the cluster said:\n%s", s.output)
+		s.t.Logf("output of the cluster:\n%s", s.output)
 	}
 }
 
-// with returns the same cluster with other certificates for its clients, or none if tls is "".
+// with returns the same cluster, but its clients use the certificates in the directory tls, or
+// none if tls is "".
 func (s *testCluster) with(tls string) *testCluster {
 	return &testCluster{processCluster: s.processCluster, http: s.http, plain: s.plain, tls: tls}
 }
 
-// run runs the program clusterjobs on the cluster to its end.
+// run runs the program clusterjobs on the cluster and waits for its end.
 func (s *testCluster) run(more ...string) programs.Outcome {
 	args := append([]string{"--cluster", s.address, "--progress", "off"}, s.certificates("client")...)
 	return programs.Execute(s.t, s.environ, programs.Build(s.t, "./tests/clusterjobs"), programs.With(args, more...)...)
 }
 
-// client runs a client command to its end.
+// client runs a client command and waits for its end.
 func (s *testCluster) client(args ...string) programs.Outcome {
 	return s.processCluster.client(append(args, s.certificates("client")...)...)
 }
@@ -154,7 +156,7 @@ func (s *testCluster) requireIntact(t testing.TB) {
 	require.Equal(t, s.plain, got.Stdout)
 }
 
-// dial connects as a client does.
+// dial returns a client that is connected to the job manager.
 func (s *testCluster) dial(t testing.TB) *client.Client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
@@ -169,7 +171,7 @@ func (s *testCluster) dial(t testing.TB) *client.Client {
 	return c
 }
 
-// jobArgs are the arguments of the program clusterjobs, as they are sent.
+// jobArgs has the arguments of the program clusterjobs, in the form in which they are encoded.
 type jobArgs struct {
 	Rows  int64
 	Steps int
@@ -219,7 +221,7 @@ func uploadBytes(t testing.TB, c *client.Client, hash string, size int64, data [
 			chunk.Hash, chunk.Size = hash, size
 		}
 		if err := stream.Send(chunk); errors.Is(err, io.EOF) {
-			break // the answer gives the reason
+			break // CloseAndRecv returns the reason
 		} else {
 			require.NoError(t, err)
 		}
@@ -229,13 +231,13 @@ func uploadBytes(t testing.TB, c *client.Client, hash string, size int64, data [
 	return err
 }
 
-// sha256Of names an executable.
+// sha256Of returns the SHA-256 of data in hex, which identifies an executable.
 func sha256Of(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// within runs a command that must end by itself within a limit.
+// within runs a command, which must end by itself within limit.
 func within(t testing.TB, limit time.Duration, cmd *proctest.Cmd, environ ...string) programs.Outcome {
 	t.Helper()
 	var out, said bytes.Buffer

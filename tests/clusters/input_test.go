@@ -25,9 +25,9 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
-// TestBadInputOfClusters sends one cluster every error of users and strangers. Each time, the
-// sender is told what to do and the cluster continues: the same processes run, all slots are
-// free, and the next job has the same bits.
+// TestBadInputOfClusters sends every kind of bad input, of users and of strangers, to one
+// cluster. Each time, the sender must get a message that says what to do. Afterwards the same
+// processes must run, all slots must be free, and the next job must have the same bits.
 func TestBadInputOfClusters(t *testing.T) {
 	t.Parallel()
 	s := startCluster(t, clusterOptions{taskManagers: 2, slots: 2})
@@ -54,7 +54,7 @@ func TestBadInputOfClusters(t *testing.T) {
 	}
 }
 
-// wrongToken has everyone who needs a token present that of another cluster.
+// wrongToken has clients and task managers use the token of another cluster.
 func wrongToken(t *testing.T, s *testCluster) {
 	path := filepath.Join(t.TempDir(), "token")
 	other, err := security.CreateToken(path)
@@ -76,7 +76,7 @@ func wrongToken(t *testing.T, s *testCluster) {
 	}
 }
 
-// get asks by HTTP with a token, and returns the code of the answer.
+// get sends an HTTP request with a token, and returns the status code of the answer.
 func (s *testCluster) get(t *testing.T, token string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.http+"/api/v1/jobs", nil)
@@ -91,7 +91,7 @@ func (s *testCluster) get(t *testing.T, token string) int {
 	return answer.StatusCode
 }
 
-// noToken has them present none, as if nobody had left a token for them.
+// noToken runs clients and task managers that find no token.
 func noToken(t *testing.T, s *testCluster) {
 	none := []string{"SUPERSTEP_TOKEN_FILE=", "SUPERSTEP_TOKEN=", "XDG_RUNTIME_DIR=" + t.TempDir(), "TMPDIR=" + t.TempDir()}
 	for _, cmd := range []*proctest.Cmd{
@@ -109,7 +109,7 @@ func noToken(t *testing.T, s *testCluster) {
 	require.Equal(t, http.StatusOK, s.get(t, token.Reveal()))
 }
 
-// tlsToPlaintext has clients and task managers expect TLS from a job manager without TLS.
+// tlsToPlaintext has clients and task managers use TLS with a job manager that has none.
 func tlsToPlaintext(t *testing.T, s *testCluster) {
 	secured := s.with(filepath.Join(t.TempDir(), "tls"))
 	_, err := security.InitTLS(secured.tls, nil, false)
@@ -124,8 +124,8 @@ func tlsToPlaintext(t *testing.T, s *testCluster) {
 	says(t, warned(t, secured.taskManager("secured"), "no connection to the job manager"), why)
 }
 
-// TestPlaintextToTLS is the reverse: a client without TLS is told that the job manager uses
-// TLS, and with TLS the job runs.
+// TestPlaintextToTLS requires that a client without TLS gets the message that the job manager
+// uses TLS, and that the job succeeds with TLS.
 func TestPlaintextToTLS(t *testing.T) {
 	t.Parallel()
 	s := startCluster(t, clusterOptions{tls: true, taskManagers: 2, slots: 1})
@@ -158,8 +158,8 @@ func TestPlaintextToTLS(t *testing.T) {
 	s.requireIntact(t)
 }
 
-// warned starts a process that keeps trying, waits until it prints mark, ends it, and returns
-// its output.
+// warned starts a process that keeps trying to connect, waits until it prints mark, ends it,
+// and returns its output.
 func warned(t *testing.T, cmd *proctest.Cmd, mark string) string {
 	t.Helper()
 	said := new(transcript)
@@ -173,7 +173,8 @@ func warned(t *testing.T, cmd *proctest.Cmd, mark string) string {
 	return said.String()
 }
 
-// otherVersions has task managers of the version before and the one after register.
+// otherVersions registers task managers of the previous and of the next version of the
+// protocol.
 func otherVersions(t *testing.T, s *testCluster) {
 	c := s.dial(t)
 	for version, upgrade := range map[int]string{wire.Version - 1: "upgrade the task manager", wire.Version + 1: "upgrade the job manager"} {
@@ -198,7 +199,8 @@ func otherVersions(t *testing.T, s *testCluster) {
 	}
 }
 
-// badSubmissions submits jobs that the uploaded program does not have.
+// badSubmissions submits jobs that do not exist in the uploaded program, and other invalid
+// submissions.
 func badSubmissions(t *testing.T, s *testCluster) {
 	got := s.run("--parallelism", "4") // this uploads the program
 	require.Zero(t, got.Code, got.Stderr)
@@ -254,8 +256,8 @@ func badSubmissions(t *testing.T, s *testCluster) {
 	}
 }
 
-// tooFewSlots asks for more slots than there are: the job waits, says for what, and gives up
-// when told to.
+// tooFewSlots submits a job that needs more slots than there are. The job must wait, say what
+// it waits for, and fail after --wait-timeout.
 func tooFewSlots(t *testing.T, s *testCluster) {
 	got := programs.Execute(t, s.environ, programs.Build(t, "./tests/clusterjobs"), "--cluster", s.address, "--parallelism", "9", "--wait-timeout", "1s", "--progress", "plain")
 	require.Equal(t, 1, got.Code)
@@ -273,8 +275,9 @@ func tooFewSlots(t *testing.T, s *testCluster) {
 	says(t, got.Stderr, "128 shards")
 }
 
-// inputsOfTheClient are inputs that the client saw when it built the job and that workers
-// cannot read. On one machine, the test removes the input while the job waits for slots.
+// inputsOfTheClient runs jobs whose input the client can read when it builds the job, but the
+// workers cannot. As all processes are on one machine, the test removes the input while the job
+// waits for slots.
 func inputsOfTheClient(t *testing.T, s *testCluster) {
 	for _, c := range []struct {
 		name   string
@@ -315,7 +318,7 @@ func inputsOfTheClient(t *testing.T, s *testCluster) {
 			}()
 			require.Eventually(t, func() bool { return strings.Contains(run.err.String(), "waiting") }, waitLimit, 5*time.Millisecond, "%s", &run.err)
 			require.NoError(t, c.spoil(dir))
-			require.NoError(t, before.cmd.Process.Signal(os.Interrupt)) // which cancels the client's job
+			require.NoError(t, before.cmd.Process.Signal(os.Interrupt)) // cancels the client's job
 			require.Equal(t, 1, before.wait(t, waitLimit))
 			require.Equal(t, 1, run.wait(t, waitLimit))
 			says(t, run.err.String(), "tm", "points.csv", c.reason)
@@ -329,7 +332,8 @@ func (s *testCluster) deployedAll(t *testing.T) {
 	require.Eventually(t, func() bool { return len(s.allWorkers()) == len(s.tasks) }, waitLimit, 5*time.Millisecond, "%s", s.output)
 }
 
-// badArtifacts uploads files that are not executables, or not the expected ones.
+// badArtifacts uploads files that are not executables, and executables other than the announced
+// ones.
 func badArtifacts(t *testing.T, s *testCluster) {
 	path := programs.Build(t, "./tests/clusterjobs")
 	dir := t.TempDir()
@@ -391,7 +395,7 @@ func badArtifacts(t *testing.T, s *testCluster) {
 	require.Empty(t, stray)
 }
 
-// foreignExecutable returns an executable that is no program of this project.
+// foreignExecutable returns an executable that is not a program of this module.
 func foreignExecutable(t *testing.T) []byte {
 	t.Helper()
 	path, err := exec.LookPath("true")
@@ -401,8 +405,8 @@ func foreignExecutable(t *testing.T) []byte {
 	return data
 }
 
-// damaged returns the program with the code at its entry point erased, as by a bad disk before
-// it was hashed.
+// damaged returns the bytes of a program whose code at the entry point was overwritten, as a
+// bad disk may do before the program is hashed.
 func damaged(t *testing.T, path string) []byte {
 	t.Helper()
 	f, err := elf.Open(path)
@@ -418,8 +422,8 @@ func damaged(t *testing.T, path string) []byte {
 	return data
 }
 
-// duplicateTaskManagers are two task managers with one directory, or with one identity in two
-// directories.
+// duplicateTaskManagers starts a second task manager with the directory of another one, and one
+// with the same identity in another directory.
 func duplicateTaskManagers(t *testing.T, s *testCluster) {
 	again := s.taskManager("tm0")
 	got := within(t, waitLimit, again)

@@ -24,7 +24,7 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
-// processCluster consists of processes that tests end and start one by one.
+// processCluster is a cluster whose processes tests can end and start individually.
 type processCluster struct {
 	t       testing.TB
 	dir     string
@@ -32,7 +32,7 @@ type processCluster struct {
 	environ []string
 	output  *transcript
 	manager *proctest.Cmd
-	tasks   []*proctest.Cmd // by number; nil after a kill
+	tasks   []*proctest.Cmd // task managers by number; nil after one was killed
 	slots   int
 }
 
@@ -53,7 +53,7 @@ func startProcesses(t testing.TB, taskManagers, slots int) *processCluster {
 			}
 		}
 		if t.Failed() {
-			t.Logf("the cluster said:\n%s", m.output)
+			t.Logf("output of the cluster:\n%s", m.output)
 		}
 	})
 	m.startManager("127.0.0.1:0")
@@ -83,7 +83,7 @@ func (m *processCluster) startManager(listen string) {
 	}, waitLimit, 10*time.Millisecond, "the job manager did not come up: %s", m.output)
 }
 
-// startTask starts a task manager in place of one that was killed.
+// startTask starts task manager i, also after it was killed.
 func (m *processCluster) startTask(i int) {
 	m.t.Helper()
 	cmd := proctest.Command(programs.Build(m.t, "./cmd/superstep"), "taskmanager", "--jobmanager", m.address,
@@ -94,7 +94,7 @@ func (m *processCluster) startTask(i int) {
 	m.tasks[i] = cmd
 }
 
-// client runs a client command to its end.
+// client runs a client command and waits for its end.
 func (m *processCluster) client(args ...string) programs.Outcome {
 	return programs.Execute(m.t, m.environ, programs.Build(m.t, "./cmd/superstep"), append(args, "--cluster", m.address)...)
 }
@@ -114,7 +114,7 @@ func (m *processCluster) requireFree() {
 	}
 }
 
-// workersOf returns the worker processes below a task manager.
+// workersOf returns the PIDs of the worker processes that the task manager pid has started.
 func workersOf(t testing.TB, pid int) []int {
 	t.Helper()
 	var found []int
@@ -134,7 +134,7 @@ func workersOf(t testing.TB, pid int) []int {
 	return found
 }
 
-// allWorkers returns the worker processes of the cluster.
+// allWorkers returns the PIDs of all worker processes of the cluster.
 func (m *processCluster) allWorkers() []int {
 	var all []int
 	for _, p := range m.tasks {
@@ -155,7 +155,7 @@ func gone(pid int) bool {
 	return len(after) > 1 && after[1] == 'Z'
 }
 
-// clientRun is a running client.
+// clientRun is a client process that was started.
 type clientRun struct {
 	cmd      *proctest.Cmd
 	out, err transcript
@@ -188,13 +188,14 @@ func (c *clientRun) wait(t testing.TB, limit time.Duration) int {
 	case <-ctx.Done():
 		_ = c.cmd.Process.Kill()
 		<-c.ended
-		t.Fatalf("the client goes on after %v: %s", limit, c.err.String())
+		t.Fatalf("the client has not ended after %v: %s", limit, c.err.String())
 	}
 	return c.cmd.ProcessState.ExitCode()
 }
 
-// A kill ends a part of a running cluster. It returns the text that the client's error must
-// contain, or "" if the client itself was killed, and whether it ended a task manager.
+// A kill ends a part of a running cluster. do returns the text that the client's error must
+// contain, or "" if the client itself was killed, and the number of the task manager that was
+// killed, or -1.
 type kill struct {
 	name string
 	do   func(m *processCluster, c *clientRun, draw *rand.Rand) (want string, task int)
@@ -231,11 +232,12 @@ var kills = []kill{
 	}},
 }
 
-// TestKills kills parts of a cluster at random moments of a run. Each time the job fails with
-// the first cause, its processes end, all slots become free, and the next job runs.
+// TestKills kills parts of a cluster at random moments of a run. Each time the job must fail
+// with the first cause, its processes must end, all slots must become free, and the next job
+// must succeed.
 func TestKills(t *testing.T) {
 	t.Parallel()
-	rounds := len(kills) // each at one moment
+	rounds := len(kills) // each kill at one moment
 	if testsize.Soak {
 		rounds = 100
 	}
@@ -247,7 +249,7 @@ func TestKills(t *testing.T) {
 	}
 }
 
-// kill runs a job, kills a part, and checks what is left.
+// kill runs a job, kills a part of the cluster, and checks how the job and its processes end.
 func (m *processCluster) kill(k kill, seed uint64) {
 	t := m.t
 	draw := rand.New(rand.NewPCG(seed, 4))
@@ -275,7 +277,8 @@ func (m *processCluster) kill(k kill, seed uint64) {
 	require.Zero(t, next.Code, "seed %d, %s: the next job: %s", seed, k.name, next.Stderr)
 }
 
-// deployed waits until the job runs, and then for a random time.
+// deployed waits until the job runs and then for a random time. It returns the PIDs of the
+// workers.
 func (m *processCluster) deployed(c *clientRun, draw *rand.Rand) []int {
 	t := m.t
 	var workers []int
@@ -289,8 +292,9 @@ func (m *processCluster) deployed(c *clientRun, draw *rand.Rand) []int {
 	return workers
 }
 
-// TestJobManagerKilled kills the job manager. The workers end within the lease, the task
-// managers reconnect, the client is told, and the job is in the history.
+// TestJobManagerKilled kills the job manager and starts it again. The workers must end within
+// the lease, the task managers must reconnect, the client must report the loss, and the job
+// must be in the history.
 func TestJobManagerKilled(t *testing.T) {
 	t.Parallel()
 	m := startProcesses(t, 2, 2)
@@ -318,8 +322,8 @@ func TestJobManagerKilled(t *testing.T) {
 	require.Zero(t, next.Code, next.Stderr)
 }
 
-// TestUserCodeOnACluster has user code fail on one worker. The attempt fails with the cause,
-// the task managers stay up, and the next job runs.
+// TestUserCodeOnACluster has user code fail on one worker. The job must fail with the cause,
+// the task managers must keep running, and the next job must succeed.
 func TestUserCodeOnACluster(t *testing.T) {
 	t.Parallel()
 	m := startProcesses(t, 2, 2)

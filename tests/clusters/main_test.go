@@ -12,6 +12,6 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(programs.Main(m)) }
 
-// waitLimit bounds every wait for an event that takes a moment on a quiet machine. A wait that
-// long means that something hangs.
+// waitLimit bounds every wait for an event that happens within moments on an idle machine. If a
+// wait takes that long, a process hangs.
 const waitLimit = 4 * time.Minute

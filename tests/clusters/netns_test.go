@@ -19,9 +19,9 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
-// A network consists of hosts that are network namespaces, connected only by a bridge. The
-// bridge has its own namespace, so that the network of the machine is not touched, and deleting
-// the namespaces removes everything.
+// A network consists of hosts, which are network namespaces and are connected only by a bridge.
+// The bridge has its own namespace. So the network of the machine is not changed, and deleting
+// the namespaces removes the whole network.
 //
 //	          namespace "net": bridge
 //	             │        │        │        one veth pair each
@@ -29,21 +29,22 @@ import (
 //	    10.97.0.1   10.97.0.2  10.97.0.3
 type network struct {
 	t      testing.TB
-	prefix string // of the namespaces' names, unique to the process, so that runs do not collide
+	prefix string // prefix of the namespaces' names, unique to this process
 	hosts  []string
 }
 
 const namespacePrefix = "superstep-test-"
 
-// newNetwork makes hosts. If namespaces cannot be made, the test is not run and says why: they
-// need root, and a machine or container that lets root make them.
+// newNetwork makes a network with the given hosts. If it cannot make namespaces, it skips the
+// test with the reason: this needs root, and a machine or container that lets root make
+// namespaces.
 func newNetwork(t testing.TB, hosts ...string) *network {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("NOT RUN: network namespaces need root; run this test as root to have a cluster across hosts tested")
 	}
 	if _, err := exec.LookPath("ip"); err != nil {
-		t.Skip("NOT RUN: network namespaces are made with the command ip (iproute2), which is not here")
+		t.Skip("NOT RUN: network namespaces need the command ip (iproute2), which is not installed")
 	}
 	sweepNamespaces(t)
 	n := &network{t: t, prefix: fmt.Sprintf("%s%d-", namespacePrefix, os.Getpid()), hosts: hosts}
@@ -55,7 +56,7 @@ func newNetwork(t testing.TB, hosts ...string) *network {
 	}
 	t.Cleanup(func() {
 		for _, host := range append(n.hosts, "net") {
-			_ = proctest.Command("ip", "netns", "del", n.prefix+host).Run() // it may not exist
+			_ = proctest.Command("ip", "netns", "del", n.prefix+host).Run() // fails if the namespace does not exist
 		}
 	})
 	n.in("net", "link", "add", "bridge", "type", "bridge")
@@ -71,7 +72,7 @@ func newNetwork(t testing.TB, hosts ...string) *network {
 	return n
 }
 
-// sweepNamespaces deletes the namespaces of runs that were killed before they could do so.
+// sweepNamespaces deletes the namespaces that runs of the tests left because they were killed.
 func sweepNamespaces(t testing.TB) {
 	t.Helper()
 	found, err := filepath.Glob("/run/netns/" + namespacePrefix + "*")
@@ -79,19 +80,19 @@ func sweepNamespaces(t testing.TB) {
 	for _, path := range found {
 		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(path), namespacePrefix), "-")
 		if n, err := strconv.Atoi(pid); err == nil && gone(n) {
-			_ = proctest.Command("ip", "netns", "del", filepath.Base(path)).Run() // another run may do the same
+			_ = proctest.Command("ip", "netns", "del", filepath.Base(path)).Run() // another run may delete the same namespace
 		}
 	}
 }
 
-// ip runs the command ip.
+// ip runs the command ip, which must succeed.
 func (n *network) ip(args ...string) {
 	n.t.Helper()
 	out, err := proctest.Command("ip", args...).CombinedOutput()
 	require.NoError(n.t, err, "ip %s: %s", strings.Join(args, " "), out)
 }
 
-// in runs ip in a namespace.
+// in runs the command ip in the namespace of a host.
 func (n *network) in(host string, args ...string) {
 	n.t.Helper()
 	n.ip(append([]string{"-n", n.prefix + host}, args...)...)
@@ -108,22 +109,23 @@ func (n *network) address(host string) string {
 	return ""
 }
 
-// link sets the link of a host "up" or "down", like a cable that is pulled: the host's own
-// interface stays up, but nothing arrives.
+// link sets the link of a host "up" or "down". If it is down, the host's own interface stays
+// up, but no packet passes, as if a cable were unplugged.
 func (n *network) link(host, state string) { n.in("net", "link", "set", "to-"+host, state) }
 
-// command returns a command that runs on a host. Its process is that of the program.
+// command returns a command that runs a program on a host. The process of the command becomes
+// the program's process, so it has the same PID.
 func (n *network) command(host, path string, args ...string) *proctest.Cmd {
 	return proctest.Command("ip", append([]string{"netns", "exec", n.prefix + host, path}, args...)...)
 }
 
-// networkCluster is a cluster with the job manager and its clients on one host, and task
-// managers on others.
+// networkCluster is a cluster with the job manager and its clients on one host, and one task
+// manager on each other host.
 type networkCluster struct {
 	*network
 	dir      string
 	output   *transcript
-	programs []*proctest.Cmd // the job manager, the task managers
+	programs []*proctest.Cmd // processes of the job manager and the task managers
 }
 
 // startNetworkCluster starts the cluster as a user does: with certificates for the job manager's
@@ -139,7 +141,7 @@ func startNetworkCluster(t testing.TB, n *network) *networkCluster {
 			_ = p.Wait()
 		}
 		if t.Failed() {
-			t.Logf("the cluster said:\n%s", s.output)
+			t.Logf("output of the cluster:\n%s", s.output)
 		}
 	})
 	token := filepath.Join(s.dir, "token")
@@ -160,13 +162,13 @@ func startNetworkCluster(t testing.TB, n *network) *networkCluster {
 	return s
 }
 
-// flags returns the flags with a role's certificates.
+// flags returns the flags that name a role's certificates.
 func (s *networkCluster) flags(role string) []string {
 	at := func(name string) string { return filepath.Join(s.dir, "tls", name) }
 	return []string{"--tls-ca", at("ca.pem"), "--tls-cert", at(role + ".pem"), "--tls-key", at(role + "-key.pem")}
 }
 
-// start starts a server on a host.
+// start starts a job manager or task manager on a host.
 func (s *networkCluster) start(host string, out *transcript, args ...string) {
 	s.t.Helper()
 	cmd := s.command(host, programs.Build(s.t, "./cmd/superstep"), args...)
@@ -175,7 +177,7 @@ func (s *networkCluster) start(host string, out *transcript, args ...string) {
 	s.programs = append(s.programs, cmd)
 }
 
-// client makes the command of a client.
+// client returns the command of a client.
 func (s *networkCluster) client(path string, args ...string) *proctest.Cmd {
 	args = append(args, "--cluster", s.address("jm")+":6123", "--token-file", filepath.Join(s.dir, "token"))
 	cmd := s.command("jm", path, append(args, s.flags("client")...)...)
@@ -183,7 +185,7 @@ func (s *networkCluster) client(path string, args ...string) *proctest.Cmd {
 	return cmd
 }
 
-// run runs a client to its end.
+// run runs a client and waits for its end.
 func (s *networkCluster) run(path string, args ...string) programs.Outcome {
 	return within(s.t, waitLimit, s.client(path, args...))
 }
@@ -198,8 +200,8 @@ func (s *networkCluster) requireFree() {
 	}, waitLimit, 20*time.Millisecond, "want %s: %s", want, s.output)
 }
 
-// TestAcrossHosts runs jobs over TLS across hosts, with the same output as locally, and then
-// cuts links.
+// TestAcrossHosts runs jobs over TLS across hosts, which must have the same output as local
+// runs, and then cuts links.
 func TestAcrossHosts(t *testing.T) {
 	t.Parallel()
 	s := startNetworkCluster(t, newNetwork(t, "jm", "tm0", "tm1"))
@@ -214,8 +216,9 @@ func TestAcrossHosts(t *testing.T) {
 	t.Run("workers apart", s.apart)
 }
 
-// part disconnects two hosts from each other, though the third still reaches both, or
-// reconnects them. Isolated ports of a bridge reach only ports that are not isolated.
+// part disconnects two hosts from each other if isolated is "on", and reconnects them if it is
+// "off". The third host can still reach both, because isolated ports of a bridge can only reach
+// ports that are not isolated.
 func (n *network) part(one, other, isolated string) {
 	n.t.Helper()
 	for _, host := range []string{one, other} {
@@ -223,8 +226,8 @@ func (n *network) part(one, other, isolated string) {
 	}
 }
 
-// apart disconnects the task managers while a job runs. The job manager still reaches both, so
-// the workers must report that they lost each other.
+// apart disconnects the task managers from each other while a job runs. The job manager can
+// still reach both, so the workers must report that they lost each other.
 func (s *networkCluster) apart(t *testing.T) {
 	c, workers := s.running(t)
 	s.part("tm0", "tm1", "on")
@@ -239,8 +242,8 @@ func (s *networkCluster) apart(t *testing.T) {
 	s.sameOutput()
 }
 
-// running starts a job that runs for a long time. It returns the job and its workers once it
-// iterates.
+// running starts a job that runs for a long time. It returns the client and the PIDs of the
+// workers once the job iterates.
 func (s *networkCluster) running(t *testing.T) (c *clientRun, workers []int) {
 	t.Helper()
 	cmd := s.client(programs.Build(t, "./tests/clusterjobs"), "--parallelism", "4", "--progress", "json", "--steps", "1000000", "--pause", "1ms")
@@ -269,7 +272,8 @@ func lastError(c *clientRun) string {
 	return said[max(strings.LastIndex(said, "error: "), 0):]
 }
 
-// requireGone waits until processes have ended, which takes at most a lease.
+// requireGone waits until processes have ended, which must take at most about the time of a
+// lease.
 func requireGone(t *testing.T, pids []int) {
 	t.Helper()
 	for _, pid := range pids {
@@ -277,7 +281,7 @@ func requireGone(t *testing.T, pids []int) {
 	}
 }
 
-// sameOutput runs programs on the cluster and locally, and compares their output.
+// sameOutput runs programs on the cluster and locally, and requires the same output.
 func (s *networkCluster) sameOutput() {
 	t := s.t
 	for _, pkg := range []string{"./tests/clusterjobs", "./examples/kmeans"} {
@@ -290,9 +294,9 @@ func (s *networkCluster) sameOutput() {
 	}
 }
 
-// cut disconnects a host from the network while a job runs. The client learns which task
-// manager is lost. Workers that nobody can reach end by themselves when the lease of their task
-// manager expires. Once the link is back, so is the task manager.
+// cut disconnects a host from the network while a job runs. The client's error must name the
+// task manager that is lost. Workers on the disconnected host must end when the lease of their
+// task manager lapses. Once the link is up again, the task manager must register again.
 func (s *networkCluster) cut(t *testing.T, host string) {
 	c, workers := s.running(t)
 	s.link(host, "down")
@@ -303,11 +307,11 @@ func (s *networkCluster) cut(t *testing.T, host string) {
 	t.Logf("the client ended %v after the cut", took.Round(time.Millisecond))
 	lost := "task manager " + host
 	if host == "jm" {
-		lost = "task manager tm" // either of them
+		lost = "task manager tm" // either task manager may be named
 	}
 	says(t, lastError(c), lost, "was silent")
 	requireGone(t, workers)
-	t.Logf("the workers were gone %v after the cut", time.Since(began).Round(time.Millisecond))
+	t.Logf("the workers had ended %v after the cut", time.Since(began).Round(time.Millisecond))
 
 	s.link(host, "up")
 	s.requireFree()

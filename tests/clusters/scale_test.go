@@ -18,15 +18,16 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/sweep"
 )
 
-// The size of the largest cluster that tests start on one machine.
+// The numbers of task managers, and of slots of each, of the largest cluster that tests start
+// on one machine.
 const (
 	manyTaskManagers = 20
 	manySlots        = 10
 	manyShards       = 1024
 )
 
-// TestManySlots runs jobs on all slots of many task managers. One of the jobs has ten vertices
-// and more, and its bits must be those of one subtask in one process.
+// TestManySlots runs jobs on all slots of many task managers. One of the jobs has at least ten
+// vertices, and its results must have the same bits as with one subtask in one process.
 func TestManySlots(t *testing.T) {
 	t.Parallel()
 	path := programs.Build(t, "./tests/samebits")
@@ -50,9 +51,9 @@ func TestManySlots(t *testing.T) {
 	c.requireSteady(t, before)
 }
 
-// TestNobodyIsLost keeps every slot of a cluster busy, job after job, on an overloaded machine.
-// No task manager and no worker may be taken for lost: the jobs succeed, and the task managers
-// stay the same.
+// TestNobodyIsLost keeps every slot of a cluster busy with one job after another on an
+// overloaded machine. No task manager and no worker may count as lost: the jobs must succeed,
+// and the task managers must stay the same.
 func TestNobodyIsLost(t *testing.T) {
 	t.Parallel()
 	long, hogs, steps := time.Second, 1, "10"
@@ -64,7 +65,7 @@ func TestNobodyIsLost(t *testing.T) {
 	before := c.nodes(t)
 	useProcessors(t, hogs)
 	loads := [][]string{
-		{"--rows", "400000", "--steps", steps}, // every row goes to every subtask, then computation
+		{"--rows", "400000", "--steps", steps}, // sends every row to every subtask, and then computes
 		{"--rows", "2000", "--steps", steps, "--pause", "20ms"},
 		{"--rows", "1000000", "--steps", "5"},
 	}
@@ -85,8 +86,8 @@ func TestNobodyIsLost(t *testing.T) {
 	}
 }
 
-// useProcessors starts processes that only use processor time, until the test or this process
-// ends.
+// useProcessors starts n processes that use processor time and do nothing else, until the test
+// or this process ends.
 func useProcessors(t *testing.T, n int) {
 	t.Helper()
 	for range n {
@@ -100,20 +101,21 @@ func useProcessors(t *testing.T, n int) {
 }
 
 // node is a task manager in the output of "superstep taskmanagers". A task manager that was
-// lost comes back with another identity and another start time.
+// lost and registers again has another identity and another start time.
 type node struct {
 	ID, Name, State string
 	Since           time.Time
 	Slots           int
 }
 
-// nodes returns the task managers by name.
+// nodes returns the task managers, sorted by name.
 func (c *devCluster) nodes(t testing.TB) []node {
 	t.Helper()
 	return askJSON[node](t, c, "nodes")
 }
 
-// requireSteady requires that the task managers are the same as before, and free.
+// requireSteady requires that the task managers are the same as before, and that all their
+// slots are free.
 func (c *devCluster) requireSteady(t testing.TB, before []node) {
 	t.Helper()
 	require.Len(t, before, manyTaskManagers)
@@ -137,7 +139,7 @@ func (c *devCluster) jobs(t testing.TB) []ranJob {
 	return askJSON[ranJob](t, c, "list")
 }
 
-// askJSON runs a client command that prints a list.
+// askJSON runs a client command that prints a list in JSON, and returns the list.
 func askJSON[T any](t testing.TB, c *devCluster, command string) []T {
 	t.Helper()
 	got := c.ask(t, command, "-o", "json")

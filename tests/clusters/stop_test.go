@@ -14,10 +14,11 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
-// TestJobManagerStopped stops the job manager for a while and lets it continue. If that is
-// shorter than the timeouts of the others, the job finishes with its usual result. If it is
-// longer, the workers have ended by then. The client is told exactly that: the error names no
-// task manager, and does not tell what happened to the workers as a consequence.
+// TestJobManagerStopped stops (SIGSTOP) the job manager for a while and lets it continue. If
+// that time is shorter than the timeouts of the other processes, the job must finish with its
+// usual result. If it is longer, the workers have ended by then. The client's error must then
+// say that the job manager did not run. It must not name a task manager, or describe what
+// happened to the workers as a consequence.
 func TestJobManagerStopped(t *testing.T) {
 	t.Parallel()
 	path := programs.Build(t, "./tests/clusterjobs")
@@ -33,7 +34,7 @@ func TestJobManagerStopped(t *testing.T) {
 	m.requireFree()
 
 	if !testsize.Soak {
-		return // the rest takes a lease of 16 s
+		return // the rest of the test takes as long as a lease, 16 s
 	}
 	c = m.submit("--steps", "20", "--pause", "30ms", "--progress", "plain")
 	m.awaitWorkers(c)
@@ -44,13 +45,13 @@ func TestJobManagerStopped(t *testing.T) {
 	for range 3 {
 		c = m.submit()
 		workers := m.awaitWorkers(c)
-		c.awaitOutput(t, `"step":`) // it follows the job
+		c.awaitOutput(t, `"step":`) // the client follows the job
 		m.stopManager(20 * time.Second)
 		for _, pid := range workers {
 			require.Eventually(t, func() bool { return gone(pid) }, waitLimit, 5*time.Millisecond, "worker %d goes on", pid)
 		}
 		require.NotZero(t, c.wait(t, waitLimit))
-		_, cause, found := strings.Cut(c.err.String(), "clusterjobs: error: ") // before, it may look for the cause
+		_, cause, found := strings.Cut(c.err.String(), "clusterjobs: error: ") // the text before it may say that the cause is not known yet
 		require.True(t, found, c.err.String())
 		require.Contains(t, cause, "the job manager did not run for 2")
 		require.NotContains(t, cause, "on task manager")
@@ -71,10 +72,10 @@ func (m *processCluster) stopManager(d time.Duration) {
 // awaitOutput waits until the client has printed a text.
 func (c *clientRun) awaitOutput(t testing.TB, text string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return strings.Contains(c.err.String(), text) }, waitLimit, 5*time.Millisecond, "the client does not say %s", text)
+	require.Eventually(t, func() bool { return strings.Contains(c.err.String(), text) }, waitLimit, 5*time.Millisecond, "the client does not print %s", text)
 }
 
-// awaitWorkers waits until a job has its workers.
+// awaitWorkers waits until all workers of a job run, and returns their PIDs.
 func (m *processCluster) awaitWorkers(c *clientRun) []int {
 	m.t.Helper()
 	var workers []int

@@ -12,10 +12,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
-// allReduceCounts are the lengths of Gloo's cases.
+// allReduceCounts has the buffer lengths of Gloo's test cases.
 var allReduceCounts = []int{0, 1, 4, 64, 100, 1000, 10000}
 
-// allReduceCase is one operation of the table, of any element type.
+// allReduceCase is one AllReduce of the table, for any element type.
 type allReduceCase struct {
 	algorithm string
 	n         int
@@ -29,7 +29,8 @@ func (x *allReduceCase) String() string {
 	return fmt.Sprintf("algorithm %q, n=%d, in place %t, operator %d", x.algorithm, x.n, x.inPlace, x.operator)
 }
 
-// allReduceOf is one rank's part in a case of an element type.
+// allReduceOf executes one rank's part of a case with elements of type T, and checks the
+// result.
 func allReduceOf[T collective.Number](c *collective.Comm, x *allReduceCase) error {
 	o := operators[T]()[x.operator]
 	in := o.input(c.Rank(), x.n)
@@ -51,13 +52,14 @@ func allReduceOf[T collective.Number](c *collective.Comm, x *allReduceCase) erro
 	return o.expect(c.Size(), 0, out)
 }
 
-// elementTypes are the ways to run a case, by type.
+// elementTypes has a function for each element type, which executes a case with it.
 var elementTypes = []func(c *collective.Comm, x *allReduceCase) error{
 	allReduceOf[float64], allReduceOf[float32], allReduceOf[int64], allReduceOf[int32], allReduceOf[uint8],
 }
 
-// allReduceTable lists the cases for p ranks: every algorithm and count. Types, operators and
-// places take turns; under soak, every type has both places.
+// allReduceTable returns the cases for p ranks, with every algorithm and count. Element types,
+// operators, and operations in place or not alternate from case to case. With the build tag
+// soak, every type is tested both in place and not.
 func allReduceTable(p int, counts []int, names []string) []allReduceCase {
 	var table []allReduceCase
 	k := p
@@ -77,7 +79,7 @@ func allReduceTable(p int, counts []int, names []string) []allReduceCase {
 	return table
 }
 
-// runAllReduces has the ranks of a group do all operations of a table in a row.
+// runAllReduces executes all operations of a table, one after another, on all ranks of a group.
 func runAllReduces(t *testing.T, w *testGroup, table []allReduceCase) {
 	t.Helper()
 	w.run(t, func(c *collective.Comm) error {
@@ -90,8 +92,8 @@ func runAllReduces(t *testing.T, w *testGroup, table []allReduceCase) {
 	})
 }
 
-// TestAllReduceInMemory runs Gloo's table, in shared memory if no algorithm is named, and else
-// by messages.
+// TestAllReduceInMemory executes Gloo's table among ranks of one process. Cases without an
+// algorithm use shared memory, and the others use messages.
 func TestAllReduceInMemory(t *testing.T) {
 	t.Parallel()
 	sizes := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 24, 32}
@@ -102,7 +104,7 @@ func TestAllReduceInMemory(t *testing.T) {
 		w := inMemory(p)
 		names := arranged(named(program.AllReduce, algorithm.Params{P: p}), p)
 		counts := allReduceCounts
-		if p > 16 { // as in Gloo's cases
+		if p > 16 { // Gloo's cases have fewer counts for these numbers of ranks
 			counts = []int{0, 1, 64, 1000}
 		}
 		runAllReduces(t, w, allReduceTable(p, counts, names))
@@ -110,8 +112,8 @@ func TestAllReduceInMemory(t *testing.T) {
 	}
 }
 
-// TestAllReduceOverTCP runs the table over the loopback interface, with a process for
-// each rank and with several ranks to a process.
+// TestAllReduceOverTCP executes the table over the loopback interface, with one rank and with
+// several ranks per process.
 func TestAllReduceOverTCP(t *testing.T) {
 	t.Parallel()
 	places := [][][]int{
@@ -132,8 +134,8 @@ func TestAllReduceOverTCP(t *testing.T) {
 	}
 }
 
-// TestAllReducesOneAfterTheOther does many small operations of changing lengths, types and
-// algorithms on one group, like a training.
+// TestAllReducesOneAfterTheOther executes many small operations with varying lengths, types and
+// algorithms on one group, as the training of a model does.
 func TestAllReducesOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	rounds := 300
@@ -155,8 +157,8 @@ func TestAllReducesOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// TestAlgorithmsThatCannotServeSayWhy asks for every algorithm at numbers of ranks that it does
-// not support. Every rank gets an error that names the algorithm.
+// TestAlgorithmsThatCannotServeSayWhy requests every algorithm with numbers of ranks that it
+// does not support. Every rank must get an error that names the algorithm.
 func TestAlgorithmsThatCannotServeSayWhy(t *testing.T) {
 	t.Parallel()
 	refused := 0
@@ -177,12 +179,12 @@ func TestAlgorithmsThatCannotServeSayWhy(t *testing.T) {
 	require.Positive(t, refused, "nothing was refused, so nothing was tested")
 }
 
-// hasSmallCall says whether smallCall supports a collective.
+// hasSmallCall reports whether smallCall supports a collective.
 func hasSmallCall(coll program.Collective) bool {
 	return coll == program.AllReduce || coll == program.AllGather || coll == program.ReduceScatter || coll == program.AllToAll
 }
 
-// smallCall calls a collective with one element per rank.
+// smallCall calls a collective with one element per rank and the named algorithm.
 func smallCall(c *collective.Comm, coll program.Collective, name string) error {
 	all, one := make([]int64, c.Size()), make([]int64, 1)
 	switch coll {

@@ -12,9 +12,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
-// TestNobodyLeavesABarrierBeforeTheLastHasCome delays each rank in turn: the rank waits until
-// all others are about to enter, then sets a flag, then enters. Every rank that has left must
-// see the flag.
+// TestNobodyLeavesABarrierBeforeTheLastHasCome delays each rank in turn. The delayed rank waits
+// until all others are about to enter the barrier, then sets a flag, and then enters. Every
+// rank must see the flag after it has left the barrier.
 func TestNobodyLeavesABarrierBeforeTheLastHasCome(t *testing.T) {
 	t.Parallel()
 	rounds := 3
@@ -33,7 +33,7 @@ func TestNobodyLeavesABarrierBeforeTheLastHasCome(t *testing.T) {
 	}
 }
 
-// delayInTurn runs the test for one algorithm.
+// delayInTurn executes the test for the algorithm with the given name.
 func delayInTurn(t *testing.T, w *testGroup, name string, rounds int) {
 	t.Helper()
 	var entering, said atomic.Int64
@@ -52,15 +52,15 @@ func delayInTurn(t *testing.T, w *testGroup, name string, rounds int) {
 				return err
 			}
 			if got := said.Load(); got < int64(k+1) {
-				return fmt.Errorf("barrier %d by %q let rank %d go before rank %d had come", k, name, c.Rank(), late)
+				return fmt.Errorf("barrier %d by %q: rank %d left before rank %d had entered", k, name, c.Rank(), late)
 			}
 		}
 		return nil
 	})
 }
 
-// TestBarriersOrderWhatIsWritten has every rank write a value that the next rank reads after a
-// barrier, without any other synchronisation.
+// TestBarriersOrderWhatIsWritten has every rank write a value that another rank reads after a
+// barrier. The barrier must be enough to synchronise the two.
 func TestBarriersOrderWhatIsWritten(t *testing.T) {
 	t.Parallel()
 	for _, p := range []int{2, 3, 8, 15} {
@@ -75,7 +75,7 @@ func TestBarriersOrderWhatIsWritten(t *testing.T) {
 						return err
 					}
 					if got := written[(r+1)%p]; got != k {
-						return fmt.Errorf("round %d: rank %d had written %d", k, (r+1)%p, got)
+						return fmt.Errorf("round %d: the value of rank %d was read as %d", k, (r+1)%p, got)
 					}
 					if err := collective.Barrier(c, asked(name)...); err != nil {
 						return err

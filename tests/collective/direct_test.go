@@ -25,9 +25,9 @@ func messageGroups(t *testing.T, p int) []*testGroup {
 	return worlds
 }
 
-// TestEveryRankSendsToEveryOther has all pairs exchange parts of a buffer, at their final
-// places, with the sender's rank as the tag. In round k, partners are ranks whose sum is k
-// modulo p.
+// TestEveryRankSendsToEveryOther has every pair of ranks exchange parts of a buffer, with the
+// sender's rank as the tag. Parts are received directly into their final position. In round k,
+// two ranks are partners if their sum is k modulo p.
 func TestEveryRankSendsToEveryOther(t *testing.T) {
 	t.Parallel()
 	for p := 2; p <= 8; p++ {
@@ -70,8 +70,9 @@ func exchangeAll(c *collective.Comm, n int) error {
 	return nil
 }
 
-// TestMessagesOfATagKeepTheirOrderAndTagsDoNot receives tags in another order than they were
-// sent. Messages with the same tag keep their order, and some are empty.
+// TestMessagesOfATagKeepTheirOrderAndTagsDoNot receives messages in another order of tags than
+// that in which they were sent. Messages with the same tag must arrive in order. Some messages
+// are empty.
 func TestMessagesOfATagKeepTheirOrderAndTagsDoNot(t *testing.T) {
 	t.Parallel()
 	const tags, each = 7, 5
@@ -105,7 +106,7 @@ func TestMessagesOfATagKeepTheirOrderAndTagsDoNot(t *testing.T) {
 	}
 }
 
-// TestEmptyMessages sends an empty message, then a full one, then an empty one.
+// TestEmptyMessages sends an empty message, then a message with data, then another empty one.
 func TestEmptyMessages(t *testing.T) {
 	t.Parallel()
 	for _, w := range messageGroups(t, 2) {
@@ -131,8 +132,8 @@ func TestEmptyMessages(t *testing.T) {
 	}
 }
 
-// TestMessagesInAChain passes many messages along the ranks to the last one. Each rank adds its
-// own value, and there are collectives in between.
+// TestMessagesInAChain passes many messages from rank to rank up to the last. Each rank adds
+// its own value to a message. Collectives are called in between.
 func TestMessagesInAChain(t *testing.T) {
 	t.Parallel()
 	for _, w := range append(messageGroups(t, 4), messageGroups(t, 5)...) {
@@ -171,13 +172,13 @@ func TestMessagesInAChain(t *testing.T) {
 	}
 }
 
-// waits are calls with which rank 0 waits for rank 1, which never comes.
+// waits has calls in which rank 0 waits for rank 1, which makes no matching call.
 var waits = map[string]func(ctx context.Context, c *collective.Comm) error{
 	"Recv": func(ctx context.Context, c *collective.Comm) error {
 		return collective.Recv(c, 1, 0, make([]int64, 4), collective.WithContext(ctx))
 	},
 	"Send": func(ctx context.Context, c *collective.Comm) error {
-		for { // until the buffers in between are full
+		for { // until the buffers between the two ranks are full
 			if err := collective.Send(c, 1, 0, make([]int64, 1<<17), collective.WithContext(ctx)); err != nil {
 				return err
 			}
@@ -199,8 +200,8 @@ var waits = map[string]func(ctx context.Context, c *collective.Comm) error{
 	},
 }
 
-// TestAWaitEnds has rank 0 wait in vain until another goroutine ends the group, or its context
-// ends: by cancellation, or by Gloo's timeout of 10 ms.
+// TestAWaitEnds has rank 0 wait in vain. The wait must end when another goroutine ends the
+// group, or when the context is cancelled or has timed out, after 10 ms as in Gloo's test.
 func TestAWaitEnds(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("enough of it")
@@ -231,8 +232,9 @@ func TestAWaitEnds(t *testing.T) {
 				err := way(w, func(ctx context.Context) error { return wait(ctx, w.end(0)) })
 				require.ErrorContains(t, err, cause.Error(), "%s, %s, %s", what, how, w.name)
 				require.Less(t, time.Since(start), killLimit, "%s, %s, %s", what, how, w.name)
-				// Rank 1 learns the reason when it comes at last, though perhaps not at once:
-				// what rank 0 sent before the end may be enough for an operation.
+				// Rank 1 must get the same cause when it calls an operation at last. Its first
+				// operations may still succeed, if what rank 0 sent before the end is enough
+				// for them.
 				for err = nil; err == nil; {
 					err = collective.Barrier(w.end(1))
 				}

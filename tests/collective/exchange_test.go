@@ -7,7 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
-// exchangeCases has Gloo's counts, per block, for the collectives without a root.
+// exchangeCases has the elements per block in Gloo's test cases for the collectives without a
+// root.
 var exchangeCases = map[program.Collective][]int{
 	program.AllGather:     {0, 1, 4, 10, 100, 1000, 10000},
 	program.AllToAll:      {0, 1, 4, 100, 1000, 10000},
@@ -16,7 +17,8 @@ var exchangeCases = map[program.Collective][]int{
 	program.Exscan:        {0, 1, 100, 1000},
 }
 
-// TestExchangesInMemory runs the table in shared memory and by every algorithm.
+// TestExchangesInMemory executes the table of exchangeCases in shared memory and with every
+// algorithm.
 func TestExchangesInMemory(t *testing.T) {
 	t.Parallel()
 	sizes := []int{1, 2, 3, 4, 5, 6, 7, 8, 9}
@@ -43,7 +45,7 @@ func TestExchangesInMemory(t *testing.T) {
 	}
 }
 
-// TestExchangesOverTCP runs the table over the loopback interface.
+// TestExchangesOverTCP executes the table of exchangeCases over the loopback interface.
 func TestExchangesOverTCP(t *testing.T) {
 	t.Parallel()
 	places := [][][]int{blockLayout(2, 2), blockLayout(4, 4), cyclicLayout(7, 3)}

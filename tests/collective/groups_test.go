@@ -15,13 +15,13 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 )
 
-// TestMain lets the test binary act as one process of a group.
+// TestMain runs the tests, or one process of a group if the environment has partVariable.
 func TestMain(m *testing.M) {
 	if text := os.Getenv(partVariable); text != "" {
 		os.Exit(runPart(text))
 	}
-	// Many tests wait for sockets, processes and timeouts more than they compute, so they all
-	// run at once.
+	// Many tests mostly wait for sockets, processes and timeouts. So eight run in parallel,
+	// even on few processors.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
@@ -29,7 +29,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// testGroup is a group of ranks, wherever they live, all driven from this process.
+// testGroup is a group all of whose ranks are in this process. They share memory, or are
+// connected by TCP.
 type testGroup struct {
 	name string
 	p    int
@@ -43,13 +44,14 @@ func inMemory(p int) *testGroup {
 	return &testGroup{name: fmt.Sprintf("%d ranks in memory", p), p: p, end: g.Rank}
 }
 
-// silenceLimit is how long a part may be silent, and how long all of them may make no progress.
-// Here all parts, of several tests, are in one process, whose goroutines wait in one run queue.
-// That queue is long on a busy machine.
+// silenceLimit is how long a part of a group may send nothing, and how long all of them may
+// make no progress. The limit is long because the goroutines of all parts, and of several
+// tests, share the processors of one process.
 const silenceLimit = 30 * time.Second
 
-// overTCP makes a group of p ranks in as many parts as there are hosts. Each part has its own
-// connections, like a process. If hosts is nil, each rank has its own part.
+// overTCP makes a group of p ranks over TCP, with a part for each element of hosts, which lists
+// the ranks of the part. Each part has its own connections, as a process has. If hosts is nil,
+// each rank is a part.
 func overTCP(t testing.TB, p int, hosts [][]int, change ...func(*collective.TCPConfig)) *testGroup {
 	t.Helper()
 	if hosts == nil {
@@ -82,7 +84,7 @@ func overTCP(t testing.TB, p int, hosts [][]int, change ...func(*collective.TCPC
 	return w
 }
 
-// blockLayout lays p ranks out over n hosts, neighbours together.
+// blockLayout distributes p ranks over n hosts in blocks of neighbouring ranks.
 func blockLayout(p, n int) [][]int {
 	hosts := make([][]int, n)
 	for r := range p {
@@ -91,7 +93,7 @@ func blockLayout(p, n int) [][]int {
 	return hosts
 }
 
-// cyclicLayout lays p ranks out over n hosts in turn, as cards are dealt.
+// cyclicLayout distributes p ranks over n hosts cyclically: rank r is on host r mod n.
 func cyclicLayout(p, n int) [][]int {
 	hosts := make([][]int, n)
 	for r := range p {
@@ -100,8 +102,8 @@ func cyclicLayout(p, n int) [][]int {
 	return hosts
 }
 
-// outcomes runs body on all ranks at once and returns their errors. An error on one rank ends
-// the group, so that no other rank waits for it.
+// outcomes calls body on all ranks concurrently and returns their errors. An error on one rank
+// ends the group, so that no other rank waits for that rank.
 func (w *testGroup) outcomes(body func(c *collective.Comm) error) []error {
 	errs := make([]error, w.p)
 	var wg sync.WaitGroup
@@ -117,7 +119,7 @@ func (w *testGroup) outcomes(body func(c *collective.Comm) error) []error {
 	return errs
 }
 
-// run runs body on all ranks at once and requires that all succeed.
+// run calls body on all ranks concurrently and requires that all calls succeed.
 func (w *testGroup) run(t testing.TB, body func(c *collective.Comm) error) {
 	t.Helper()
 	for r, err := range w.outcomes(body) {
@@ -125,7 +127,8 @@ func (w *testGroup) run(t testing.TB, body func(c *collective.Comm) error) {
 	}
 }
 
-// close has all ranks leave. Over TCP, nothing of the group is left then.
+// close has all ranks leave the group and requires that they succeed. Afterwards a group over
+// TCP has no connections and goroutines left.
 func (w *testGroup) close(t testing.TB) {
 	t.Helper()
 	for _, err := range w.leave() {
@@ -133,7 +136,7 @@ func (w *testGroup) close(t testing.TB) {
 	}
 }
 
-// leave is close for groups that may have failed.
+// leave has all ranks leave a group, which may have failed, and returns the errors.
 func (w *testGroup) leave() []error {
 	if w.tcp == nil {
 		for r := range w.p {
@@ -150,11 +153,12 @@ func (w *testGroup) leave() []error {
 	return errs
 }
 
-// testStore is the store through which the parts of a group find each other.
+// testStore is a collective.Store in memory, through which the parts of a group find each
+// other.
 type testStore struct {
 	mu     sync.Mutex
 	values map[string]string
-	set    chan struct{} // every Set closes it and makes a new one
+	set    chan struct{} // closed and replaced by every Set
 }
 
 func newTestStore() *testStore {
@@ -187,7 +191,7 @@ func (s *testStore) Get(ctx context.Context, key string) ([]byte, error) {
 	}
 }
 
-// only returns the only value in the store.
+// only requires that the store has one value, and returns it.
 func (s *testStore) only(t testing.TB) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,7 +30,7 @@ import (
 // listeners returns the TCP addresses on which this process listens.
 func listeners(t *testing.T) map[string]bool {
 	t.Helper()
-	own := map[string]bool{} // inodes
+	own := map[string]bool{} // inodes of the process's sockets
 	links, err := filepath.Glob("/proc/self/fd/*")
 	require.NoError(t, err)
 	for _, l := range links {
@@ -59,18 +59,18 @@ func listeners(t *testing.T) map[string]bool {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// The kinds of connections.
+// The kinds of connections, as encoded in the first message.
 const (
 	control = 1
 	lane    = 2
 )
 
-// hello is the first message on a connection of a kind.
+// hello returns the first message on a connection of the given kind.
 func hello(kind byte, group string, attempt, from, to, size, channel uint32) []byte {
 	le := binary.LittleEndian
 	b := append([]byte("SSPL"), 1, 0, kind, 0)
 	if kind == lane {
-		b[7] = 1 // with checksums
+		b[7] = 1 // flag: messages have checksums
 	}
 	for _, v := range []uint32{attempt, from, to, size, channel, 1} {
 		b = le.AppendUint32(b, v)
@@ -81,16 +81,16 @@ func hello(kind byte, group string, attempt, from, to, size, channel uint32) []b
 	return le.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// dataHello is the first message on a data connection.
+// dataHello returns the first message on a data connection.
 func dataHello(group string, attempt, from, to, channel uint32) []byte {
 	return hello(lane, group, attempt, from, to, 3, channel)
 }
 
-// dataMessage is the header of a message whose data never come.
+// dataMessage returns the header of a message whose data are never sent.
 func dataMessage(group string, attempt, length uint32) []byte {
 	b := make([]byte, 64)
 	le := binary.LittleEndian
-	copy(b, "SM\x00\x02") // with a checksum
+	copy(b, "SM\x00\x02") // flag: the message has a checksum
 	b[2] = mesh.WireVersion
 	le.PutUint32(b[8:], attempt)
 	le.PutUint64(b[16:], xxh3.HashString(group))
@@ -100,7 +100,7 @@ func dataMessage(group string, attempt, length uint32) []byte {
 	return b
 }
 
-// controlFrame is a frame of a control connection.
+// controlFrame returns a frame of a control connection.
 func controlFrame(kind byte, body ...byte) []byte {
 	le := binary.LittleEndian
 	b := controlHead(uint32(1 + len(body)))
@@ -108,7 +108,7 @@ func controlFrame(kind byte, body ...byte) []byte {
 	return le.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// controlHead begins the first frame on a control connection.
+// controlHead returns the header of the first frame on a control connection.
 func controlHead(length uint32) []byte {
 	le := binary.LittleEndian
 	b := le.AppendUint32(le.AppendUint32(nil, length), 0)
@@ -120,7 +120,8 @@ const (
 	frameHello, frameState, frameReport, frameAbort, frameGoodbye = 1, 6, 8, 9, 10
 )
 
-// controlHello is the first frame of a process with one rank to process 0.
+// controlHello returns what a process with one rank first sends to process 0: hello and its
+// first control frame.
 func controlHello(group string, attempt uint32, process, processes uint64) []byte {
 	var b []byte
 	num := func(v uint64) { b = binary.AppendUvarint(b, v) }
@@ -133,17 +134,17 @@ func controlHello(group string, attempt uint32, process, processes uint64) []byt
 	return append(hello(control, group, attempt, 1, 0, 3, 0), controlFrame(frameHello, b...)...)
 }
 
-// attack is what a stranger sends to any port of the group.
+// attack has the bytes that a stranger sends to any port of the group.
 type attack struct {
 	name string
 	says []byte
-	asks bool // well-formed: it gets an answer if it is understood
-	slow bool // shorter than announced: the other side waits for the rest until silenceLimit
+	asks bool // well-formed, so it gets an answer from a port of the right kind
+	slow bool // shorter than announced, so the receiver waits for the rest until silenceLimit
 }
 
-// attacks on a group of processes of one rank each, attempt 2.
+// attacks returns the attacks on a group of p processes with one rank each, in attempt 2.
 func attacks(group string, p uint64) []attack {
-	in := hello(control, group, 2, 1, 0, 3, 0) // every sender is admitted, as there is no secret
+	in := hello(control, group, 2, 1, 0, 3, 0) // the group has no secret, so every sender is admitted
 	inside := func(frame ...byte) []byte { return append(bytes.Clone(in), frame...) }
 	damaged := dataHello(group, 2, 0, 1, 3)
 	damaged[21] ^= 1
@@ -182,8 +183,8 @@ func attacks(group string, p uint64) []attack {
 	}
 }
 
-// attackPort connects, sends the attack, and waits until the other side closes. It fails if the
-// other side accepts it as a member.
+// attackPort connects to a port, sends the attack, and waits until the connection is closed. It
+// returns the answer, and an error if the group accepts the connection as that of a member.
 func attackPort(address string, a attack) (answer []byte, err error) {
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -191,7 +192,8 @@ func attackPort(address string, a attack) (answer []byte, err error) {
 	}
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(30 * time.Second))
-	// A connection that is closed early cannot write the rest, nor read the reason.
+	// If the connection was closed early, neither can the rest be written nor the reason be
+	// read.
 	if _, err := conn.Write(a.says); err != nil {
 		return nil, nil
 	}
@@ -211,8 +213,8 @@ func attackPort(address string, a attack) (answer []byte, err error) {
 	return answer, nil
 }
 
-// TestStrangersAtThePorts attacks every port of a group at work. Other tests run in parallel
-// only after it has found the ports of the group and its memory.
+// TestStrangersAtThePorts attacks every port of a group while the group computes. It is not
+// parallel, so that it can determine the ports of the group and the memory that is allocated.
 func TestStrangersAtThePorts(t *testing.T) {
 	const p = 3
 	before := listeners(t)
@@ -236,7 +238,7 @@ func TestStrangersAtThePorts(t *testing.T) {
 			defer pace.Stop()
 			for k := 0; ; k++ {
 				if c.Rank() == 0 {
-					<-pace.C // leaves the processor to others
+					<-pace.C // leaves processor time to the attacks
 				}
 				x := allReduceCase{n: k % 2000, operator: k % 4}
 				if err := allReduceOf[float32](c, &x); err != nil {
@@ -252,7 +254,8 @@ func TestStrangersAtThePorts(t *testing.T) {
 		})
 	}()
 
-	// A port accepts a limited number of strangers at once.
+	// A port accepts only a limited number of unauthenticated connections at once, so slow
+	// attacks are made separately.
 	var asking, wrong, slow []attack
 	for _, a := range attacks(t.Name(), p) {
 		switch {
@@ -269,7 +272,7 @@ func TestStrangersAtThePorts(t *testing.T) {
 	if testsize.Soak {
 		repeat = 10
 	}
-	// A length that is trusted would cost gigabytes.
+	// If a length field were trusted, gigabytes would be allocated.
 	var start, end runtime.MemStats
 	runtime.ReadMemStats(&start)
 	for range repeat {
@@ -296,7 +299,8 @@ func TestStrangersAtThePorts(t *testing.T) {
 	w.close(t)
 }
 
-// attackAll makes all attacks on all ports at once, and records which are answered.
+// attackAll makes all attacks on all ports concurrently, and records which of them are
+// answered.
 func attackAll(t *testing.T, doors []string, all []attack, answered map[string]bool) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -326,7 +330,7 @@ func contains(answers map[string]bool, text string) bool {
 	return false
 }
 
-// fixedStore is a store that gives every attempt the same address.
+// fixedStore is a store that has the same address for every attempt.
 type fixedStore struct {
 	collective.Store
 	address string
@@ -335,8 +339,9 @@ type fixedStore struct {
 func (s fixedStore) Get(context.Context, string) ([]byte, error) { return []byte(s.address), nil }
 
 // TestProcessesOfOtherAttemptsStayOutside has processes of an earlier and of a later attempt,
-// and of another group, try to join a group while it forms and while it works. It runs alone,
-// because processes that may be admitted later give up soon.
+// and of another group, try to join a group while it forms and while it computes. All must be
+// refused. The test is not parallel, because some of these processes only wait for a short
+// time.
 func TestProcessesOfOtherAttemptsStayOutside(t *testing.T) {
 	store := newTestStore()
 	join := func(rank int, group string, attempt uint32, at collective.Store, wait time.Duration) (*collective.TCPGroup, error) {
@@ -370,7 +375,7 @@ func TestProcessesOfOtherAttemptsStayOutside(t *testing.T) {
 		var wg sync.WaitGroup
 		for i, x := range strays {
 			wg.Go(func() {
-				for wait := x.wait; ; wait *= 2 { // a refusal that is not final is reported at the end
+				for wait := x.wait; ; wait *= 2 { // a refusal that is not final is reported only after wait
 					g, err := join(1, x.group, x.attempt, door, wait)
 					if errs[i] = err; err == nil {
 						g.Close()

@@ -11,12 +11,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
-// killLimit is the time after which a survivor that has not noticed is considered to hang. On
-// a quiet machine all notice within two seconds; the tests log the time.
+// killLimit is the time after which a surviving process that has not noticed the loss of
+// another one is considered to hang. On an idle machine all processes notice it within two
+// seconds; the tests log the time.
 const killLimit = 4 * time.Minute
 
-// processKill is one of Gloo's cases: one process of a group is killed some time after the group
-// began a loop of one operation.
+// processKill is one of Gloo's test cases: one process of a group is killed some time after the
+// group began to repeat one operation in a loop.
 type processKill struct {
 	hosts     [][]int
 	victim    int
@@ -25,8 +26,8 @@ type processKill struct {
 	n         int
 }
 
-// processKills lists all cases: every number of processes, victim, delay, operation and length,
-// and processes with several ranks.
+// processKills returns all cases: every combination of number of processes, victim, delay,
+// operation and length, and cases of processes with several ranks.
 func processKills() []processKill {
 	var all []processKill
 	add := func(hosts [][]int, victim int) {
@@ -48,7 +49,8 @@ func processKills() []processKill {
 	return all
 }
 
-// TestSurvivorsOfADeadProcessKnowWhoDied kills processes in the middle of operations.
+// TestSurvivorsOfADeadProcessKnowWhoDied kills processes during operations. The errors on all
+// surviving ranks must name a rank of the killed process.
 func TestSurvivorsOfADeadProcessKnowWhoDied(t *testing.T) {
 	t.Parallel()
 	for k, d := range processKills() {
@@ -65,12 +67,12 @@ func TestSurvivorsOfADeadProcessKnowWhoDied(t *testing.T) {
 			known := time.Since(start)
 			require.Less(t, known, killLimit, text)
 			requireGone(t, children, d.victim)
-			t.Logf("known after %v, gone after %v: %s", known, time.Since(start), text)
+			t.Logf("noticed after %v, all ended after %v: %s", known, time.Since(start), text)
 		})
 	}
 }
 
-// TestNobodyDies is the control: the same loops end by themselves.
+// TestNobodyDies runs the same loops without a kill. They must end without an error.
 func TestNobodyDies(t *testing.T) {
 	t.Parallel()
 	places := [][][]int{blockLayout(3, 3), cyclicLayout(5, 2)}

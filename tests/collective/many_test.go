@@ -9,8 +9,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
-// TestAThousandRanksInOneProcess reduces among a thousand goroutines, in shared memory and
-// around the ring, which takes two thousand steps. Under the race detector there are fewer.
+// TestAThousandRanksInOneProcess reduces among a thousand ranks, which are goroutines, in
+// shared memory and with the ring algorithm, which takes two thousand steps. With the race
+// detector there are fewer ranks.
 func TestAThousandRanksInOneProcess(t *testing.T) {
 	t.Parallel()
 	p := 1000
@@ -37,7 +38,8 @@ func TestAThousandRanksInOneProcess(t *testing.T) {
 	w.close(t)
 }
 
-// allReduceSums sums integers whose sum is known without a loop over the ranks.
+// allReduceSums sums integers whose sum is known in closed form, and checks it without a loop
+// over the ranks.
 func allReduceSums(c *collective.Comm, x *allReduceCase) error {
 	p := int64(c.Size())
 	in := make([]int64, x.n)
@@ -59,7 +61,7 @@ func allReduceSums(c *collective.Comm, x *allReduceCase) error {
 	return err
 }
 
-// TestManyRanksInFewProcesses has many ranks per process.
+// TestManyRanksInFewProcesses tests AllReduce and Broadcast with many ranks per process.
 func TestManyRanksInFewProcesses(t *testing.T) {
 	t.Parallel()
 	places := [][][]int{blockLayout(128, 2), cyclicLayout(130, 2)}
@@ -85,7 +87,7 @@ func TestManyRanksInFewProcesses(t *testing.T) {
 			for _, v := range []int{0, p / 2, p - 1} {
 				got, err := c.BroadcastInt64(context.Background(), v, int64(c.Rank()*7))
 				if err == nil && got != int64(v*7) {
-					err = fmt.Errorf("rank %d broadcasts %d", v, got)
+					err = fmt.Errorf("the broadcast of rank %d gives %d", v, got)
 				}
 				if err != nil {
 					return err

@@ -12,11 +12,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
-// cancelling is the input of a rank in MPICH's case. For every ordered pair of ranks there is
-// an element where the first has BIG, the second −BIG, and all others TINY. The order of
-// additions decides which TINY terms survive, so the test notices two ranks that fold
-// differently. The sequence of pairs is repeated, so that each pair falls into every chunk of
-// every algorithm.
+// cancelling returns the input of a rank in MPICH's test case. For every ordered pair of ranks
+// there is an element for which the first rank has BIG, the second −BIG, and all others TINY.
+// The order of the additions determines which TINY terms are lost by rounding. So the results
+// of two ranks that fold in different orders differ. The sequence of pairs is repeated, so that
+// each pair occurs in every chunk of every algorithm.
 func cancelling[T float32 | float64](p, rank, n int) []T {
 	big := T(1e30)
 	x := make([]T, n)
@@ -41,8 +41,9 @@ func cancelling[T float32 | float64](p, rank, n int) []T {
 	return x
 }
 
-// TestAllRanksGetTheSameBitsOfTermsThatCancel runs this case with every algorithm. Canonical
-// algorithms must also give the bits of shared memory.
+// TestAllRanksGetTheSameBitsOfTermsThatCancel sums the input of cancelling with every
+// algorithm. All ranks must get the same bits. Canonical algorithms must give the same bits as
+// shared memory.
 func TestAllRanksGetTheSameBitsOfTermsThatCancel(t *testing.T) {
 	t.Parallel()
 	sizes := []int{2, 3, 5, 8, 10, 12}
@@ -66,11 +67,12 @@ func TestAllRanksGetTheSameBitsOfTermsThatCancel(t *testing.T) {
 			w.close(t)
 		}
 	}
-	require.Greater(t, len(orders), 20, "sums of other orders have other bits, or the test shows nothing")
+	require.Greater(t, len(orders), 20, "too few different results: unless sums in other orders have other bits, the test proves nothing")
 }
 
-// cancel reduces with every algorithm and compares the ranks with each other, and canonical
-// algorithms with shared memory. It records the results in seen.
+// cancel reduces the input of cancelling with every algorithm. It compares the results of the
+// ranks with each other, and the results of canonical algorithms with those of shared memory.
+// It adds all results to seen.
 func cancel[T float32 | float64](t *testing.T, w *testGroup, n int, seen map[string]bool) {
 	t.Helper()
 	p := w.p
@@ -83,7 +85,7 @@ func cancel[T float32 | float64](t *testing.T, w *testGroup, n int, seen map[str
 			})
 		})
 		for r := range outs {
-			require.Equal(t, bitsOf(outs[0]), bitsOf(outs[r]), "%q gives rank %d of %s others bits than rank 0", name, r, w.name)
+			require.Equal(t, bitsOf(outs[0]), bitsOf(outs[r]), "with %q, rank %d of %s has other bits than rank 0", name, r, w.name)
 		}
 		return bitsOf(outs[0])
 	}
@@ -97,21 +99,22 @@ func cancel[T float32 | float64](t *testing.T, w *testGroup, n int, seen map[str
 	}
 }
 
-// canonical says whether an algorithm claims the canonical tree.
+// canonical reports whether an algorithm is declared to fold in the canonical tree over p
+// ranks.
 func canonical(name string, p int) bool {
 	if name == "" {
 		return true
 	}
 	base, dims, err := algorithm.ParseName(name)
 	if err != nil || dims != nil {
-		return false // the claim is about the algorithm's own choice of dimensions
+		return false // the declaration only holds for the algorithm's own choice of dimensions
 	}
 	a, err := algorithm.Find(program.AllReduce, base)
 	return err == nil && a.Canonical != nil && a.Canonical(p)
 }
 
-// matrices is the product of 2×2 matrices of integers modulo 2^16, packed into an int64. It is
-// associative but not commutative.
+// matrices returns the operator that multiplies 2×2 matrices of integers modulo 2^16, each
+// packed into an int64. It is associative but not commutative.
 func matrices() collective.Op[int64] {
 	return collective.UserOp("matrix product", false, func(dst, src []int64) {
 		for i := range dst {
@@ -120,7 +123,7 @@ func matrices() collective.Op[int64] {
 	})
 }
 
-// multiply is the product of two packed matrices.
+// multiply returns the product of two packed matrices.
 func multiply(a, b int64) int64 {
 	x, y := uint64(a), uint64(b)
 	at := func(m uint64, row, col int) uint64 { return m >> (32*row + 16*col) & 0xffff }
@@ -133,13 +136,14 @@ func multiply(a, b int64) int64 {
 	return int64(z)
 }
 
-// matrix is element i of a rank's input. It is invertible, so that no product is zero.
+// matrix returns element i of a rank's input, a packed matrix. The matrix is invertible, so
+// that no product is zero.
 func matrix(rank, i int) int64 {
 	a, b := uint64(rank*3+i+1)&0xff, uint64(rank+2*i+1)&0xff
 	return int64((1+a*b)&0xffff | a<<16 | b<<32 | 1<<48)
 }
 
-// products returns the products over ranks [0, p), in rank order.
+// products returns elements [lo, lo+n) of the products over ranks [0, p), in rank order.
 func products(p, lo, n int) []int64 {
 	x := make([]int64, n)
 	for i := range x {
@@ -159,7 +163,7 @@ func TestTheProductOfMatricesIsWhatTheTestsNeed(t *testing.T) {
 	require.Equal(t, int64(7|10<<16|15<<32|22<<48), multiply(1|2<<16|3<<32|4<<48, 1|2<<16|3<<32|4<<48))
 }
 
-// ordered is a collective of matrices on one rank, which checks the result.
+// ordered is a collective of matrices. call executes it on one rank and checks the result.
 type ordered struct {
 	coll program.Collective
 	call func(c *collective.Comm, root, n int, by string) error
@@ -173,7 +177,7 @@ func matricesOf(rank, n int) []int64 {
 	return x
 }
 
-// orderedCalls are the collectives that reduce.
+// orderedCalls returns the collectives that reduce.
 func orderedCalls() []ordered {
 	op := matrices()
 	return []ordered{
@@ -219,9 +223,9 @@ func orderedCalls() []ordered {
 	}
 }
 
-// TestProductsThatDoNotCommuteKeepTheOrderOfRanks multiplies matrices with every algorithm that
-// keeps the order of ranks, whatever the root. The others return an error with their name on
-// every rank.
+// TestProductsThatDoNotCommuteKeepTheOrderOfRanks multiplies matrices with every algorithm and
+// root. Algorithms that keep the order of ranks must give the product in rank order. The others
+// must return an error with their name on every rank.
 func TestProductsThatDoNotCommuteKeepTheOrderOfRanks(t *testing.T) {
 	t.Parallel()
 	sizes := []int{2, 3, 4, 7, 10}
@@ -246,7 +250,7 @@ func TestProductsThatDoNotCommuteKeepTheOrderOfRanks(t *testing.T) {
 	require.Contains(t, refused, "allreduce by ring")
 }
 
-// keepOrder runs one collective with all algorithms.
+// keepOrder tests one collective with all algorithms, and adds those that refuse it to refused.
 func keepOrder(t *testing.T, w *testGroup, x *ordered, refused map[string]bool) {
 	t.Helper()
 	roots := 1
@@ -275,7 +279,7 @@ func keepOrder(t *testing.T, w *testGroup, x *ordered, refused map[string]bool) 
 	}
 }
 
-// keepsOrder says whether an algorithm claims to keep the order of ranks.
+// keepsOrder reports whether an algorithm is declared to keep the order of ranks.
 func keepsOrder(coll program.Collective, name string, p int) bool {
 	if name == "" {
 		return true

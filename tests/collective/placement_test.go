@@ -13,14 +13,14 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// reduction is an AllReduce whose bits depend on the order. It is over whole buffers, or over
-// forests of shards, some of them empty.
+// reduction is an AllReduce whose result has bits that depend on the order of folding. It folds
+// whole buffers, or the values of shards, some of which are empty.
 type reduction struct {
 	n, shards int // shards is 0 for whole buffers
 	by        string
 }
 
-// leafOf returns the data of a shard, nil for an empty shard.
+// leafOf returns the n values of shard s, or nil if the shard is empty.
 func leafOf[T collective.Number](s, n int) []T {
 	if s%5 == 3 {
 		return nil
@@ -28,7 +28,8 @@ func leafOf[T collective.Number](s, n int) []T {
 	return hostile[T](uint64(1000+s), n)
 }
 
-// reduceBits returns the bits of the result, which must be the same on all ranks.
+// reduceBits executes a reduction on all ranks, requires the same bits on all of them, and
+// returns the bits.
 func reduceBits[T collective.Number](t *testing.T, w *testGroup, op collective.Op[T], x reduction) string {
 	t.Helper()
 	outs := make([][]T, w.p)
@@ -54,8 +55,8 @@ func reduceBits[T collective.Number](t *testing.T, w *testGroup, op collective.O
 	return bitsOf(outs[0])
 }
 
-// folded computes the result by definition: the aligned binary tree over shards, or the
-// canonical tree over ranks, as a recursion.
+// folded returns the bits of the result by definition: a recursion over the aligned binary tree
+// over shards, or over the canonical tree over ranks.
 func folded[T collective.Number](join func(a, b T) T, p int, x reduction) string {
 	both := func(a, b []T) []T {
 		if a == nil || b == nil {
@@ -72,7 +73,7 @@ func folded[T collective.Number](join func(a, b T) T, p int, x reduction) string
 		leaves = append(leaves, leafOf[T](s, x.n))
 	}
 	if x.shards == 0 {
-		pairs := p // ranks beyond a power of two have no partner
+		pairs := p // becomes the number of pairs that are merged first
 		for pairs&(pairs-1) != 0 {
 			pairs &= pairs - 1
 		}
@@ -96,7 +97,7 @@ func folded[T collective.Number](join func(a, b T) T, p int, x reduction) string
 	return bitsOf(append(make([]T, 0, x.n), leaves[0]...))
 }
 
-// nonAssociative is an operator that neither commutes nor associates.
+// nonAssociative is an operator that is neither commutative nor associative.
 func nonAssociative[T collective.Number](a, b T) T { return a - T(3)*b + a*T(2) }
 
 func nonAssociativeOp[T collective.Number]() collective.Op[T] {
@@ -107,9 +108,9 @@ func nonAssociativeOp[T collective.Number]() collective.Op[T] {
 	})
 }
 
-// TestTheSameBitsWhereverRanksLive reduces the same data among ranks in one to six processes,
-// neighbours together and scattered, and in shared memory. It uses the group's choice and every
-// canonical algorithm.
+// TestTheSameBitsWhereverRanksLive reduces the same data in shared memory, and among ranks that
+// are distributed over one to six processes in blocks or cyclically. It uses the group's choice
+// of algorithm and every canonical algorithm. All results must have the same bits.
 func TestTheSameBitsWhereverRanksLive(t *testing.T) {
 	t.Parallel()
 	sizes := []int{6}
@@ -142,7 +143,7 @@ func TestTheSameBitsWhereverRanksLive(t *testing.T) {
 	}
 }
 
-// samePlaces runs the reductions of one type and operator on one group.
+// samePlaces tests the reductions of one type and operator on one group.
 func samePlaces[T collective.Number](t *testing.T, w *testGroup, what string, op collective.Op[T], join func(a, b T) T, k int) {
 	t.Helper()
 	var names []string
@@ -159,12 +160,12 @@ func samePlaces[T collective.Number](t *testing.T, w *testGroup, what string, op
 			want := ""
 			for _, name := range names {
 				k++
-				if name != "" && k%4 != 0 { // the others run in other groups
+				if name != "" && k%4 != 0 { // the other cases are tested with other groups
 					continue
 				}
 				x := reduction{n, shards, name}
 				if shards > 0 && !takesForests(name) {
-					continue // each rank folds its own data first
+					continue // with this algorithm each rank folds its own data first
 				}
 				if want == "" {
 					want = folded(join, w.p, x)
@@ -175,14 +176,15 @@ func samePlaces[T collective.Number](t *testing.T, w *testGroup, what string, op
 	}
 }
 
-// takesForests says whether an algorithm folds any forest in its own tree.
+// takesForests reports whether an algorithm can fold the values of any set of shards in the
+// tree over shards.
 func takesForests(name string) bool {
 	a, err := algorithm.Find(program.AllReduce, name)
 	return name == "" || err == nil && a.Forests == algorithm.AnyForest
 }
 
-// TestAnotherOrderHasOtherBits makes sure that the test above can fail: on some of its data,
-// folding the ranks one after another does not give the result of the tree.
+// TestAnotherOrderHasOtherBits shows that TestTheSameBitsWhereverRanksLive can fail: for some
+// of its data, folding the ranks one after another must give other bits than the tree.
 func TestAnotherOrderHasOtherBits(t *testing.T) {
 	t.Parallel()
 	x := reduction{n: 37}

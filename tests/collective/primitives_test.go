@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
-// call is one primitive on one rank, which checks the result itself. n is the length of a
-// block, or of the whole buffer for broadcasts and reductions.
+// call describes one call of a collective. n is the length of a block, or of the whole buffer
+// for broadcasts and reductions.
 type call struct {
 	coll    program.Collective
 	uneven  bool
@@ -31,7 +31,8 @@ func (x *call) String() string {
 	return fmt.Sprintf("%v%s by %q, root %d, n=%d, in place %t, operator %d", x.coll, v, x.by, x.root, x.n, x.inPlace, x.kind)
 }
 
-// counts returns the lengths of blocks: n each, or about n, with some empty ones.
+// counts returns the lengths and offsets of p blocks: n elements each or, if x.uneven is set,
+// about n elements, with some empty blocks.
 func (x *call) counts(p int) (counts, offsets []int) {
 	counts, offsets = make([]int, p), make([]int, p+1)
 	for r := range counts {
@@ -44,7 +45,7 @@ func (x *call) counts(p int) (counts, offsets []int) {
 	return counts, offsets
 }
 
-// do makes the call for elements of a type.
+// do executes the call on one rank for elements of type T, and checks the result.
 func do[T collective.Number](c *collective.Comm, x *call) error {
 	opts := asked(x.by)
 	switch x.coll {
@@ -67,7 +68,7 @@ func do[T collective.Number](c *collective.Comm, x *call) error {
 	}
 }
 
-// doAny makes the call for elements of the k-th type.
+// doAny executes the call for elements of type number k mod 5.
 func doAny(c *collective.Comm, x *call, k int) error {
 	switch k % 5 {
 	case 0:
@@ -91,7 +92,7 @@ func doBroadcast[T collective.Number](c *collective.Comm, x *call, opts []collec
 	return same("the value of the root", values[T](x.root, 0, x.n), buf)
 }
 
-// doGather calls Gather or AllGather, which differ in the ranks that get the result.
+// doGather executes Gather or AllGather, which differ only in the ranks that get the result.
 func doGather[T collective.Number](c *collective.Comm, x *call, opts []collective.Option) error {
 	counts, offsets := x.counts(c.Size())
 	r, total := c.Rank(), offsets[c.Size()]
@@ -152,7 +153,8 @@ func doScatter[T collective.Number](c *collective.Comm, x *call, opts []collecti
 
 func doAllToAll[T collective.Number](c *collective.Comm, x *call, opts []collective.Option) error {
 	p, r := c.Size(), c.Rank()
-	// Length of what rank s sends to rank d; the blocks of s begin at its element 0.
+	// length returns the number of elements that rank s sends to rank d. The block for rank 0
+	// begins at element 0 of the input of s.
 	length := func(s, d int) int {
 		if x.uneven {
 			return x.n * ((s + 2*d) % 3)
@@ -192,7 +194,8 @@ func doAllToAll[T collective.Number](c *collective.Comm, x *call, opts []collect
 	return nil
 }
 
-// doReduce calls Reduce, Scan or Exscan, which differ in the ranks that are folded.
+// doReduce executes Reduce, Scan or Exscan, which differ only in the ranks whose values are
+// folded.
 func doReduce[T collective.Number](c *collective.Comm, x *call, opts []collective.Option) error {
 	o := operators[T]()[x.kind%4]
 	r, ranks := c.Rank(), c.Size()
@@ -251,7 +254,7 @@ func doReduceScatter[T collective.Number](c *collective.Comm, x *call, opts []co
 	return o.expect(c.Size(), offsets[r], out)
 }
 
-// hasUneven says whether a collective has a form with counts.
+// hasUneven reports whether a collective has a variant for blocks of different lengths.
 func hasUneven(coll program.Collective) bool {
 	switch coll {
 	case program.Gather, program.AllGather, program.Scatter, program.ReduceScatter, program.AllToAll:
@@ -260,8 +263,8 @@ func hasUneven(coll program.Collective) bool {
 	return false
 }
 
-// callsOf lists the calls of a collective among p ranks: every root, every algorithm,
-// every count, even and uneven, in place or not.
+// callsOf returns the calls of a collective among p ranks: every combination of root, algorithm
+// and count, with equal and unequal blocks, in place or not.
 func callsOf(coll program.Collective, p int, counts []int) []call {
 	roots := 1
 	if coll.Rooted() {
@@ -290,14 +293,15 @@ func callsOf(coll program.Collective, p int, counts []int) []call {
 	return calls
 }
 
-// evenOnly says whether an algorithm has no form with counts.
+// evenOnly reports whether an algorithm supports only blocks of equal lengths.
 func evenOnly(coll program.Collective, name string) bool {
 	a, err := algorithm.Find(coll, name)
 	return err == nil && a.EvenOnly
 }
 
-// runCalls has the ranks of a group make one call after another, by default one in n of them.
-// Element types take turns; under soak, every type has every call.
+// runCalls executes calls one after another on all ranks of a group, by default only every
+// n-th. Element types alternate from call to call. With the build tag soak, every call is
+// executed for every type.
 func runCalls(t *testing.T, w *testGroup, calls []call, n int) {
 	t.Helper()
 	w.run(t, func(c *collective.Comm) error {

@@ -23,11 +23,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// partVariable makes the test binary one process of a group. It holds a part as JSON.
+// partVariable is an environment variable with a part in JSON. If it is set, the test binary
+// runs as a process of a group.
 const partVariable = "SUPERSTEP_TEST_PART"
 
-// part is the task of one process of a group: a loop of one operation on each of its ranks, for
-// a number of rounds or until the group fails.
+// part is the task of one process of a group: it repeats one operation on each of its ranks,
+// for a number of rounds or until the group fails.
 type part struct {
 	Process   int
 	Hosts     [][]int
@@ -36,32 +37,32 @@ type part struct {
 	Attempt   uint32
 	Detection time.Duration
 	Operation string // AllReduce, AllGather or Barrier
-	N         int    // elements
+	N         int    // number of elements
 	Rounds    int    // 0 means until the group fails
 	Rejoin    bool   // try to join the same attempt again after a failure
 }
 
-// report is a message of a process. It sends these in order: that it joined, how its ranks
-// ended, and what is left of the group after closing it.
+// report is a message of a process to the test. A process sends three: that it has joined, how
+// its ranks ended, and what is left after it has closed the group.
 type report struct {
 	Joined bool
 	Ends   []rankEnd
 	Closed bool
-	Leaked string // goroutines
-	Fds    int    // additional open sockets
-	Rejoin string // the error of that attempt
+	Leaked string // goroutines that are left
+	Fds    int    // number of open sockets that are left
+	Rejoin string // error of the attempt to join again
 }
 
-// rankEnd is how a rank ended.
+// rankEnd says how a rank ended.
 type rankEnd struct {
-	Text     string // of the error; "" for none
-	Peer     int    // the rank that the error names, −1 for none
+	Text     string // text of the error; "" if there was none
+	Peer     int    // rank that the error names; −1 if none
 	Timeout  bool
 	Rounds   int
 	WasWrong bool // a result was wrong
 }
 
-// runPart runs a part in this process and returns the exit code.
+// runPart runs a part, given as JSON, in this process and returns the exit code.
 func runPart(text string) int {
 	go endWithTest()
 	var p part
@@ -76,8 +77,8 @@ func runPart(text string) int {
 	return 0
 }
 
-// endWithTest ends this process when the process of the test has ended, which holds the other
-// end of standard input. Many parts would otherwise run on until something happens.
+// endWithTest ends this process when the test's process has ended: then standard input, a pipe
+// from that process, has EOF. Without it, many parts would continue for ever.
 func endWithTest() {
 	io.Copy(io.Discard, os.Stdin)
 	os.Exit(1)
@@ -135,7 +136,8 @@ func (p *part) play(out *json.Encoder) error {
 	return out.Encode(last)
 }
 
-// loop is the loop of one rank. It knows the expected result of every round.
+// loop repeats the operation on one rank. It compares the result of every round with the
+// expected one.
 func (p *part) loop(c *collective.Comm) rankEnd {
 	step := p.operation(c)
 	for k := 0; p.Rounds == 0 || k < p.Rounds; k++ {
@@ -156,8 +158,8 @@ func (p *part) loop(c *collective.Comm) rankEnd {
 	return rankEnd{Peer: -1, Rounds: p.Rounds}
 }
 
-// operation returns a function for one round of the operation, which says whether the result is
-// right.
+// operation returns a function that executes round k of the operation and reports whether the
+// result is right.
 func (p *part) operation(c *collective.Comm) func(k int) (bool, error) {
 	size, r := c.Size(), c.Rank()
 	switch p.Operation {
@@ -212,13 +214,13 @@ func openSockets() int {
 	return n
 }
 
-// child is a process of a test.
+// child is a process of a group that a test has started.
 type child struct {
 	cmd  *proctest.Cmd
 	says *json.Decoder
 }
 
-// spawn starts the processes of a group, each with its own copy of the part all, and waits
+// spawn starts the processes of a group, each with a copy of all with its own number, and waits
 // until all have joined.
 func spawn(t *testing.T, all part) []*child {
 	t.Helper()
@@ -252,7 +254,7 @@ func spawn(t *testing.T, all part) []*child {
 	return children
 }
 
-// next waits for a report.
+// next waits for the next report of the process and returns it.
 func (c *child) next(t *testing.T) report {
 	t.Helper()
 	var r report
@@ -265,16 +267,17 @@ func (c *child) signal(t *testing.T, s syscall.Signal) {
 	require.NoError(t, c.cmd.Process.Signal(s))
 }
 
-// after waits for a time that is itself part of a case.
+// after waits for the duration d, which is a parameter of a test case.
 func after(d time.Duration) {
 	if d > 0 {
 		<-time.After(d)
 	}
 }
 
-// requireSurvivors waits for all children but the victim to fail. All their ranks must name a
-// rank of the victim. If the process of rank 0 survives to report what happened first, all must
-// use the same words. It returns these words.
+// requireSurvivors waits until all children except the victim have failed. The errors of all
+// their ranks must name the same rank, which must be one of the victim's. If rank 0 is not a
+// rank of the victim, its process decides which failure came first, and all errors must have
+// the same text. requireSurvivors returns the text of the first error.
 func requireSurvivors(t *testing.T, children []*child, hosts [][]int, victim int) string {
 	t.Helper()
 	var first rankEnd
@@ -298,7 +301,8 @@ func requireSurvivors(t *testing.T, children []*child, hosts [][]int, victim int
 	return first.Text
 }
 
-// requireGone waits for children to close their groups and requires that nothing is left.
+// requireGone waits until all children except the victim have closed their groups, and requires
+// that no goroutines and sockets are left.
 func requireGone(t *testing.T, children []*child, victim int) {
 	t.Helper()
 	for h, c := range children {

@@ -7,8 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
-// rootedCases has Gloo's numbers of ranks and counts for the collectives with a root. Every
-// rank is the root in turn. Groups of 3, 5 and 6 are added here.
+// rootedCases has the numbers of elements in Gloo's test cases for the collectives with a root.
+// Every rank is the root in turn. The numbers of ranks are Gloo's, and also 3, 5 and 6.
 var rootedCases = map[program.Collective][]int{
 	program.Broadcast: {0, 1, 10, 100, 1000},
 	program.Gather:    {0, 1, 10, 100, 1000},
@@ -16,7 +16,8 @@ var rootedCases = map[program.Collective][]int{
 	program.Reduce:    {0, 1, 10, 100, 1000},
 }
 
-// TestRootedInMemory runs the table in shared memory and by every algorithm.
+// TestRootedInMemory executes the table of rootedCases in shared memory and with every
+// algorithm.
 func TestRootedInMemory(t *testing.T) {
 	t.Parallel()
 	for _, p := range []int{1, 2, 3, 4, 5, 6, 7} {
@@ -30,7 +31,7 @@ func TestRootedInMemory(t *testing.T) {
 	}
 }
 
-// TestRootedOverTCP runs the table over the loopback interface.
+// TestRootedOverTCP executes the table of rootedCases over the loopback interface.
 func TestRootedOverTCP(t *testing.T) {
 	t.Parallel()
 	places := [][][]int{blockLayout(2, 2), blockLayout(4, 4), cyclicLayout(7, 3)}
@@ -49,7 +50,7 @@ func TestRootedOverTCP(t *testing.T) {
 	}
 }
 
-// flat lists the ranks of all hosts.
+// flat returns the ranks of all hosts, host by host.
 func flat(hosts [][]int) []int {
 	var ranks []int
 	for _, h := range hosts {

@@ -10,12 +10,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
-// TestSmallSocketBuffersDoNotDeadlock is XGBoost's test for deadlocks. Sockets of 4 KiB hold
-// little of the 64 KiB, or 1 MiB, that each rank sends. A rank that sends everything before it
-// receives would wait for ever. The test runs every primitive and algorithm.
+// TestSmallSocketBuffersDoNotDeadlock is XGBoost's test for deadlocks. Socket buffers have 4
+// KiB, much less than the 64 KiB or 1 MiB that each rank sends. So ranks that send everything
+// before they receive would wait for ever. The test executes every collective and algorithm.
 func TestSmallSocketBuffersDoNotDeadlock(t *testing.T) {
 	t.Parallel()
-	const kib = 1 << 10 / 8 // float64 elements
+	const kib = 1 << 10 / 8 // number of float64 elements
 	small := func(cfg *collective.TCPConfig) { cfg.SocketBuffer = 4096 }
 	for _, p := range []int{2, 3, 4} {
 		for _, size := range []int{64 * kib, 1024 * kib} {
@@ -40,7 +40,8 @@ func TestSmallSocketBuffersDoNotDeadlock(t *testing.T) {
 	}
 }
 
-// sendMuch calls a collective with n elements from every rank, and checks the result.
+// sendMuch calls a collective with the named algorithm and n elements from every rank, and
+// checks the result.
 func sendMuch(c *collective.Comm, coll program.Collective, name string, n int) error {
 	switch coll {
 	case program.AllReduce:

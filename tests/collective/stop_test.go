@@ -11,9 +11,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
-// TestAStoppedProcessIsLeftBehind stops a process for longer than the timeout. The others fail
-// and continue without it in the next attempt, at the same store. When the process continues,
-// it learns that it is excluded, cannot come back, and disturbs nobody.
+// TestAStoppedProcessIsLeftBehind stops (SIGSTOP) a process for longer than the timeout. The
+// other processes must fail, and can continue without it in the next attempt with the same
+// store. When the stopped process continues, its error must say that it is excluded. It must
+// not be able to join again, and must not disturb the others.
 func TestAStoppedProcessIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	type testCase struct {
@@ -47,7 +48,7 @@ func TestAStoppedProcessIsLeftBehind(t *testing.T) {
 			known := time.Since(start)
 			require.Less(t, known, killLimit, text)
 			requireGone(t, children, x.victim)
-			t.Logf("known after %v: %s", known, text)
+			t.Logf("noticed after %v: %s", known, text)
 
 			// The next attempt runs while the stopped process continues.
 			next := all
@@ -69,7 +70,7 @@ func TestAStoppedProcessIsLeftBehind(t *testing.T) {
 			require.Empty(t, last.Leaked)
 			require.Zero(t, last.Fds)
 			require.NotEqual(t, "welcome", last.Rejoin)
-			t.Logf("the zombie is told: %s", last.Rejoin)
+			t.Logf("error of the stopped process: %s", last.Rejoin)
 		})
 	}
 }

@@ -48,7 +48,7 @@ func newAuthority(t *testing.T, name string) *authority {
 	return a
 }
 
-// sign makes a certificate for a process of this machine, valid for client and server.
+// sign returns a certificate for a process on this machine, valid for clients and servers.
 func (a *authority) sign(t *testing.T) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -65,8 +65,8 @@ func (a *authority) sign(t *testing.T) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// TestEverythingUnderTLS runs all primitives and algorithms between processes that authenticate
-// each other by certificates.
+// TestEverythingUnderTLS executes all collectives and algorithms among processes that
+// authenticate each other by certificates.
 func TestEverythingUnderTLS(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t, "the group's")
@@ -93,8 +93,9 @@ func TestEverythingUnderTLS(t *testing.T) {
 	}
 }
 
-// TestWhoHasNoCertificateStaysOutside has strangers try to join a TLS group that waits for its
-// last process. That process then comes, and its place is still free.
+// TestWhoHasNoCertificateStaysOutside has processes without a certificate of the group try to
+// join a TLS group that waits for its last process. They must be refused, and the last process
+// must then be able to join.
 func TestWhoHasNoCertificateStaysOutside(t *testing.T) {
 	t.Parallel()
 	ca, other := newAuthority(t, "the group's"), newAuthority(t, "another's")

@@ -13,11 +13,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
-// value is element i of a rank's input. It lies between 1 and 101, so that sums over 100 ranks
-// are exact in float32, in any order.
+// value returns element i of a rank's input for sums. It lies between 1 and 101, so that sums
+// over 100 ranks are exact in float32, in any order.
 func value[T collective.Number](rank, i int) T { return T((rank*37+i*7)%101 + 1) }
 
-// values returns n elements of a rank from element lo on.
+// values returns elements lo to lo+n-1 of a rank's input.
 func values[T collective.Number](rank, lo, n int) []T {
 	x := make([]T, n)
 	for i := range x {
@@ -26,10 +26,11 @@ func values[T collective.Number](rank, lo, n int) []T {
 	return x
 }
 
-// power is the same for products: 1 or 2, so that products over 100 ranks are exact.
+// power returns element i of a rank's input for products. It is 1 or 2, so that products over
+// 100 ranks are exact.
 func power[T collective.Number](rank, i int) T { return T(1 + (rank*5+i*3)%7/4) }
 
-// operator is an operator whose result is known whatever the order.
+// operator is an operator with inputs for which the result is exact in any order.
 type operator[T collective.Number] struct {
 	op     collective.Op[T]
 	brings func(rank, i int) T
@@ -45,7 +46,7 @@ func operators[T collective.Number]() []operator[T] {
 	}
 }
 
-// input returns the input of a rank.
+// input returns the n elements of a rank's input.
 func (o *operator[T]) input(rank, n int) []T {
 	x := make([]T, n)
 	for i := range x {
@@ -69,7 +70,7 @@ func (o *operator[T]) expect(p, lo int, got []T) error {
 	return nil
 }
 
-// same compares slices element by element.
+// same returns an error that begins with what unless both slices are equal.
 func same[T collective.Number](what string, want, got []T) error {
 	if len(want) != len(got) {
 		return fmt.Errorf("%s: %d elements, not %d", what, len(got), len(want))
@@ -82,7 +83,7 @@ func same[T collective.Number](what string, want, got []T) error {
 	return nil
 }
 
-// bitsOf returns a text that differs for values with different bits.
+// bitsOf returns the bits of x as text.
 func bitsOf[T collective.Number](x []T) string {
 	var b bytes.Buffer
 	if err := binary.Write(&b, binary.LittleEndian, x); err != nil {
@@ -91,7 +92,7 @@ func bitsOf[T collective.Number](x []T) string {
 	return b.String()
 }
 
-// magnitudes are the powers of ten from 1e-8 to 1e16.
+// magnitudes has the powers of ten from 1e-8 to 1e16.
 var magnitudes = func() (m [25]float64) {
 	for i := range m {
 		m[i] = math.Pow(10, float64(i-8))
@@ -99,8 +100,9 @@ var magnitudes = func() (m [25]float64) {
 	return m
 }()
 
-// hostile returns data whose sums have other bits in every other order: magnitudes from 1e-8 to
-// 1e16, of both signs. Integers keep the low bits.
+// hostile returns random numbers whose sum has other bits in almost every other order of
+// additions. Their magnitudes are from 1e-8 to 1e16, with both signs. For integer types, an
+// element has the low bits of the representation of such a number.
 func hostile[T collective.Number](seed uint64, n int) []T {
 	r := rand.New(rand.NewPCG(seed, 41))
 	x := make([]T, n)
@@ -119,8 +121,8 @@ func hostile[T collective.Number](seed uint64, n int) []T {
 	return x
 }
 
-// named lists the algorithms for a collective that support the parameters, by name. The first
-// is "", the group's own choice.
+// named returns the names of the algorithms for a collective that support the parameters pr.
+// The first name is "", which is the group's own choice.
 func named(c program.Collective, pr algorithm.Params) []string {
 	names := []string{""}
 	for _, a := range algorithm.For(c) {
@@ -131,7 +133,8 @@ func named(c program.Collective, pr algorithm.Params) []string {
 	return names
 }
 
-// arranged adds the other ways to arrange p ranks in rows and columns, and in groups.
+// arranged returns names with additional variants of the algorithms that arrange p ranks in
+// rows and columns or in groups.
 func arranged(names []string, p int) []string {
 	for d := 2; d <= p; d++ {
 		if d <= 3 || d == p {
@@ -148,10 +151,11 @@ func arranged(names []string, p int) []string {
 	return names
 }
 
-// sample says whether case k of a table runs: always under soak, else once in n.
+// sample reports whether case k of a table is tested. With the build tag soak every case is,
+// and otherwise every n-th.
 func sample(k, n int) bool { return testsize.Soak || k%n == 0 }
 
-// asked turns the name of an algorithm into options.
+// asked returns the options that request the named algorithm.
 func asked(name string) []collective.Option {
 	if name == "" {
 		return nil

@@ -1,5 +1,5 @@
-// Command commitjobs is a program whose job writes much, so that there is time to kill
-// processes of a cluster while its output is assembled.
+// Command commitjobs is a program whose job writes so much output that tests have time to kill
+// processes of a cluster while the output is assembled.
 package main
 
 import (
@@ -51,10 +51,11 @@ var job = engine.Define("commitjobs", func(b *engine.Builder, a args) error {
 	return nil
 })
 
-// hold is a sink that delays the sinks after it when their output is about to become visible.
+// hold is a sink that delays the commit: the sinks after it make their output visible only
+// after Place has returned.
 type hold struct {
 	path    string
-	resumed bool // in this process, where nothing is delayed
+	resumed bool // this process resumes the commit, so nothing is delayed
 }
 
 func (h *hold) Begin() error             { return nil }
@@ -74,7 +75,7 @@ func (h *hold) Complete(c engine.Completion) error {
 	return nil
 }
 
-// Place makes the file and waits until somebody removes it.
+// Place creates the file path and waits until the test removes it.
 func (h *hold) Place() error {
 	if h.resumed {
 		return nil
@@ -90,7 +91,7 @@ func (h *hold) Place() error {
 	}
 }
 
-// ignore takes the rows of hold.
+// ignore is the operator of hold. It ignores all rows.
 type ignore struct{ engine.BaseOperator }
 
 func (ignore) Process(*engine.Context, int, int, engine.Batch, engine.Output) error { return nil }

@@ -19,7 +19,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/middlebox"
 )
 
-// boxedStore is a store that gives the address of a middlebox in place of that of process 0.
+// boxedStore is a store that replaces the address of process 0 by the address of a middlebox.
 type boxedStore struct {
 	membership.Store
 	box *middlebox.Box
@@ -33,26 +33,28 @@ func (s boxedStore) Set(ctx context.Context, key string, value []byte) error {
 	return s.Store.Set(ctx, key, []byte(address))
 }
 
-// handshakeBytes is the number of bytes of a connection that are proof, hello and answers, or the
-// list of all ranks. Damage there costs another attempt, or the connection. A rank that waits
-// for missing bytes there waits until the time for joining is over, which every second seed of
-// the full count does.
+// handshakeBytes bounds the bytes at the beginning of a connection that belong to the
+// handshake: proof, hello, answers and the list of all ranks. Damage there causes another
+// attempt to connect, or the loss of the connection. A rank from which handshake bytes are lost
+// waits until the time for joining is over. So only half of the seeds of the soak test damage
+// the handshake.
 const handshakeBytes = 300
 
 // stallTime is the time without progress on any rank after which the ranks report a standstill.
-// It is much longer than a busy machine keeps all of them from running. Few seeds wait for it.
+// It is much longer than the time for which a busy machine prevents all ranks from running. Few
+// seeds have to wait for it.
 const stallTime = 3 * time.Second
 
-// TestBytesDamagedBetweenRanks runs small collectives among processes with a middlebox on all
-// their connections, of data and of control, that commits one fault. Every rank ends with the
-// right result or with an error, which is the same for all ranks that had joined. If bytes were
-// damaged, the error says so, or that a message is missing.
+// TestBytesDamagedBetweenRanks executes small collectives among processes. All their data and
+// control connections pass through a middlebox, which injects one fault. Every rank must end
+// with the right result or with an error, which must be the same for all ranks that had joined.
+// If bytes were damaged, the error must say so, or say that a message is missing.
 func TestBytesDamagedBetweenRanks(t *testing.T) {
 	n, at := 250, 8
 	if testsize.Soak {
 		n, at = 10_000, 32
 	}
-	var struck, failed, damaged [middlebox.Cut + 1]int // after the handshakes
+	var struck, failed, damaged [middlebox.Cut + 1]int // counts, by kind, of faults after the handshake
 	var mu sync.Mutex
 	var running sync.WaitGroup
 	turns := make(chan struct{}, at)
@@ -110,17 +112,17 @@ func TestBytesDamagedBetweenRanks(t *testing.T) {
 			var first error
 			for _, e := range endings {
 				switch {
-				case e.err == nil || !e.joined: // its group has not formed, or has ended
+				case e.err == nil || !e.joined: // the rank succeeded, or did not join
 				case first == nil:
 					first = e.err
-				case e.err.Error() != first.Error() && f.Kind != middlebox.Cut: // both ends only see that the other one is gone
+				case e.err.Error() != first.Error() && f.Kind != middlebox.Cut: // after a cut, both ends only see a disconnect
 					say("different causes")
 				}
-				// After lost bytes nothing may arrive any more. That is a standstill, or the
-				// others have finished and left.
+				// After bytes were lost, it may be that no message arrives any more. Then the
+				// error is a standstill, or that the other ranks have finished and left.
 				standstill := errors.Is(e.err, membership.ErrTimeout) || f.Kind == middlebox.Lose && errors.Is(e.err, membership.ErrLeft)
 				if e.err != nil && !told && f.Kind != middlebox.Cut && !standstill && f.At >= handshakeBytes {
-					say("nobody says that anything was damaged")
+					say("no error says that bytes were damaged")
 					break
 				}
 			}
@@ -128,16 +130,16 @@ func TestBytesDamagedBetweenRanks(t *testing.T) {
 	}
 	running.Wait()
 	runtime.ReadMemStats(&after)
-	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(n)*(32<<20), "no length is believed that was damaged")
-	t.Logf("by kind: %v struck, %v failed, %v said to be damaged", struck, failed, damaged)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(n)*(32<<20), "the ranks allocated too much memory: a damaged length field was trusted")
+	t.Logf("by kind of fault: %v injected, %v runs failed, %v runs reported damage", struck, failed, damaged)
 	for k := range struck {
-		require.Greater(t, struck[k], n/200, "%v strikes", middlebox.Kind(k))
+		require.Greater(t, struck[k], n/200, "too few faults of kind %v were injected", middlebox.Kind(k))
 		switch middlebox.Kind(k) {
 		case middlebox.Hold:
-			require.Zero(t, failed[k], "what is late is not wrong")
+			require.Zero(t, failed[k], "runs failed because of bytes that were only delayed")
 		case middlebox.Cut:
 		default:
-			require.Greater(t, damaged[k], struck[k]/3, "%v is found", middlebox.Kind(k))
+			require.Greater(t, damaged[k], struck[k]/3, "too few faults of kind %v were reported as damage", middlebox.Kind(k))
 		}
 	}
 }

@@ -1,12 +1,13 @@
-// Package faulty has only tests: programs of collectives run over connections with planned
-// faults (mesh.FaultPlan), above the mesh and on the wire, in memory and over TCP.
+// Package faulty has only tests. They execute collectives over connections with planned faults
+// (mesh.FaultPlan), which are injected above the mesh or on the wire, in memory or over TCP.
 //
-// The following must hold of every run, whatever the fault. Each rank ends within the time in
-// which a standstill is noticed. A rank that returns no error has exactly the right result.
-// Ranks that return an error return the same one, of a kind that callers know. No goroutine is
-// left. Each operation of a run has other data, and all messages of a step have equal lengths,
-// so that a message taken for another one is noticed.
+// Every run must satisfy the following, whatever the fault. Each rank ends within the time in
+// which a standstill is detected. A rank that returns no error has exactly the right result.
+// All ranks that return an error return the same error, of a documented type. No goroutine is
+// left. Each operation of a run has different data, and all messages of a step have the same
+// length. So if a message is mistaken for another one, the result is wrong.
 //
-// Corrupted payloads are not part of this. They are noticed only on the wire and only with
-// checksums, which has its own test. Failures print the plan and the run that reproduce them.
+// These requirements do not include corrupted payloads, which are only detected on the wire and
+// with checksums; a separate test covers this. Failing tests print the plan and the run, with
+// which the failure can be reproduced.
 package faulty

@@ -16,18 +16,18 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
-// collectives are the collectives under test.
+// collectives has the collectives that are tested.
 var collectives = []program.Collective{program.AllReduce, program.AllGather, program.Broadcast, program.Barrier}
 
-// modes have runs on one goroutine, runs of many segments, and stripes.
+// modes has options for runs on one goroutine, with many segments, and with stripes.
 var modes = []execute.Options{
 	{Segment: 1 << 20, SerialLimit: 1 << 20},
 	{Segment: 128, SerialLimit: -1},
 	{Segment: 256, SerialLimit: -1, Channels: 2},
 }
 
-// some draws a scenario in which a fault hits one or several
-// early messages of a connection.
+// some returns a random scenario in which the given fault affects one or several of the first
+// messages of a connection.
 func some(r *rand.Rand, fault mesh.FaultRule) *scenario {
 	s := &scenario{p: 2 + r.IntN(4), ops: 1 + r.IntN(4), each: 1 + r.IntN(64), opt: modes[r.IntN(len(modes))], stall: time.Second}
 	for {
@@ -51,7 +51,7 @@ func some(r *rand.Rand, fault mesh.FaultRule) *scenario {
 	return s
 }
 
-// times returns a count, or a tenth of it.
+// times returns n with the build tag soak, and a tenth of n otherwise.
 func times(n int) int {
 	if testsize.Soak {
 		return n
@@ -59,7 +59,8 @@ func times(n int) int {
 	return n / 10
 }
 
-// seeds runs the scenarios drawn from n seeds, and returns how many runs ended with an error.
+// seeds calls run with the scenarios drawn from n seeds, from first on, and returns how many
+// runs ended with an error.
 func seeds(t *testing.T, first, n uint64, fault mesh.FaultRule, run func(t testing.TB, s *scenario) error) (failed int) {
 	for seed := first; seed < first+n; seed++ {
 		s := some(rand.New(rand.NewPCG(seed, 0)), fault)
@@ -70,11 +71,12 @@ func seeds(t *testing.T, first, n uint64, fault mesh.FaultRule, run func(t testi
 	return failed
 }
 
-// noticed are the kinds of faults that must not lead to a wrong result above a mesh. A payload
-// that is corrupted there counts as what the sender meant.
+// noticed has the faults that must be detected even if they are injected above a mesh.
+// Corrupted payloads are not among them, because a mesh cannot know that a payload was
+// corrupted before it was passed to the mesh.
 var noticed = []mesh.FaultRule{{Kind: mesh.Drop}, {Kind: mesh.Duplicate}, {Kind: mesh.Truncate}, {Kind: mesh.Corrupt, Header: true}, {Kind: mesh.Cut}}
 
-// nameOf names a test of a fault.
+// nameOf returns the name of the subtest of a fault.
 func nameOf(fault mesh.FaultRule) string {
 	if fault.Header {
 		return fault.Kind.String() + " header"
@@ -142,15 +144,16 @@ func TestDelaysChangeNothing(t *testing.T) {
 	}
 }
 
-// The error about a cut names the ranks at its ends, to all, and the operation. Only the last
-// message of an operation may be on the wire when the sender has ended that operation and not
+// TestCutsNameTheirEnds cuts connections. The error on all ranks must name the ranks at both
+// ends of the cut connection, and the operation. There is one exception: on the wire, the last
+// message of an operation may be sent when the sender has already ended that operation and not
 // begun the next. A cut at that message belongs to no operation.
 func TestCutsNameTheirEnds(t *testing.T) {
 	for _, wire := range []bool{false, true} {
 		for i := range times(60) {
 			p := 2 + i%4
 			from, to, at := i%p, (i+1)%p, 1+i%3
-			last := 2 * (p - 1) // of what a rank of the ring sends in an operation
+			last := 2 * (p - 1) // number of the last message of a rank of the ring in an operation
 			cut := mesh.FaultRule{Kind: mesh.Cut, From: from, To: to, Channel: mesh.Any, Message: uint64(at)}
 			s := &scenario{plan: mesh.FaultPlan{Seed: uint64(i), Rules: []mesh.FaultRule{cut}}, coll: program.AllReduce, algo: "ring",
 				p: p, ops: 3, each: 8, opt: modes[i%2], wire: wire}
@@ -164,7 +167,8 @@ func TestCutsNameTheirEnds(t *testing.T) {
 	}
 }
 
-// A lost message that all wait for is a standstill, and the error says so.
+// TestDropsAreAStandstill requires that if all ranks wait because of a lost message, the error
+// says that there is a standstill.
 func TestDropsAreAStandstill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		drop := mesh.FaultRule{Kind: mesh.Drop, From: 1, To: 2, Channel: mesh.Any, Message: 1}
@@ -178,8 +182,9 @@ func TestDropsAreAStandstill(t *testing.T) {
 	})
 }
 
-// Without checksums a corrupted payload is a wrong result, as the documentation of
-// mesh.FaultPlan.OnWire says; with them it is an error.
+// TestPayloadsNeedChecksums corrupts a payload on the wire. Without checksums the result must
+// be wrong, as the documentation of mesh.FaultPlan.OnWire says; with checksums there must be an
+// error.
 func TestPayloadsNeedChecksums(t *testing.T) {
 	for _, bare := range []bool{true, false} {
 		corrupt := mesh.FaultRule{Kind: mesh.Corrupt, From: 0, To: 1, Channel: mesh.Any, Message: 1}

@@ -24,7 +24,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// elem is the size of an element, a uint64: sums are exact in every order.
+// elem is the size of an element in bytes. Elements are uint64, so that sums are exact in every
+// order.
 const elem = 8
 
 // scenario is a run of some operations of one program by p ranks.
@@ -33,14 +34,14 @@ type scenario struct {
 	coll             program.Collective
 	algo             string
 	p, ops           int
-	each             int // elements of each of the p chunks
+	each             int // number of elements of each of the p chunks
 	opt              execute.Options
 	wire             bool           // the faults are injected on the wire
-	box              *middlebox.Box // between all processes, if not nil
+	box              *middlebox.Box // if not nil, all connections pass through this middlebox
 	group            string         // name of the group
-	limit            time.Duration  // for joining and connecting; 0 means the default
+	limit            time.Duration  // time limit for joining and connecting; 0 means the default
 	secret           []byte
-	withoutChecksums bool // without checksums of payloads
+	withoutChecksums bool // payloads have no checksums
 	stall            time.Duration
 }
 
@@ -49,22 +50,22 @@ func (s *scenario) String() string {
 		s.plan, s.ops, s.coll, s.algo, s.p, s.each, s.opt, s.wire, s.withoutChecksums)
 }
 
-// rankEnd is how a scenario ended for a rank.
+// rankEnd says how a scenario ended for a rank.
 type rankEnd struct {
-	done   int    // operations that returned no error
-	err    error  // error of the operation after them
+	done   int    // number of operations that returned no error
+	err    error  // error of the next operation, or nil
 	joined bool   // the group was formed
-	wrong  string // what is wrong with a result that came without an error
+	wrong  string // what is wrong with a result that was returned without an error; "" if nothing is
 }
 
-// value is element e of a rank's input to an operation.
+// value returns element e of a rank's input to operation seq.
 func value(seq, rank, e int) uint64 {
 	x := uint64(seq)<<40 ^ uint64(rank)<<32 ^ uint64(e)
 	x = (x ^ x>>31) * 0xbf58476d1ce4e5b9
 	return x ^ x>>29
 }
 
-// sums adds uint64s.
+// sums is an operator that adds uint64s.
 type sums struct{}
 
 func (sums) Fold(dst, left, right []byte) {
@@ -74,7 +75,7 @@ func (sums) Fold(dst, left, right []byte) {
 	}
 }
 
-// sharedState is the state that the ranks of a run share.
+// sharedState is the state that all ranks of a run share.
 type sharedState struct {
 	*scenario
 	progs   []*program.Program
@@ -117,7 +118,7 @@ func (w *sharedState) owner(e int) int {
 	return -1
 }
 
-// want returns element e of the result of an operation.
+// want returns element e of the expected result of operation seq.
 func (w *sharedState) want(seq, e int) (x uint64) {
 	if !w.coll.Reduces() {
 		return value(seq, w.owner(e), e)
@@ -128,7 +129,7 @@ func (w *sharedState) want(seq, e int) (x uint64) {
 	return x
 }
 
-// rank runs all operations on a node, until the first error.
+// rank executes all operations on one node, until the first error.
 func (w *sharedState) rank(node mesh.Node) {
 	r := node.Rank()
 	end := &w.ends[r]
@@ -159,7 +160,8 @@ func (w *sharedState) rank(node mesh.Node) {
 	}
 }
 
-// check says what is wrong with the result of an operation that returned no error.
+// check returns what is wrong with the result of an operation that returned no error, or "" if
+// nothing is.
 func (w *sharedState) check(seq int, prog *program.Program, out []byte) string {
 	if w.coll == program.Barrier {
 		if n := w.entered[seq].Load(); int(n) != w.p {
@@ -176,8 +178,8 @@ func (w *sharedState) check(seq int, prog *program.Program, out []byte) string {
 	return ""
 }
 
-// inMemory runs the scenario with ranks that are goroutines of one process, with a membership
-// service of their own. It is for synctest bubbles with virtual time.
+// inMemory runs the scenario with ranks that are goroutines of one process, with a separate
+// membership service. It is meant for synctest bubbles with virtual time.
 func (s *scenario) inMemory(t testing.TB, plan mesh.FaultPlan) []rankEnd {
 	w := s.newState(t)
 	local := mesh.NewLocal(s.p)
@@ -210,7 +212,8 @@ func (s *scenario) inMemory(t testing.TB, plan mesh.FaultPlan) []rankEnd {
 	return w.ends
 }
 
-// overTCP runs the scenario with a mesh process for each rank.
+// overTCP runs the scenario over TCP, with a separate part of the mesh for each rank, as if
+// each rank were a process.
 func (s *scenario) overTCP(t testing.TB, plan mesh.FaultPlan) []rankEnd {
 	w, store := s.newState(t), membership.FileStore(t.TempDir())
 	var all sync.WaitGroup
@@ -261,7 +264,7 @@ func (s *scenario) overTCP(t testing.TB, plan mesh.FaultPlan) []rankEnd {
 			w.rank(node)
 			ctx, cancel := context.WithTimeout(context.Background(), bound)
 			defer cancel()
-			_ = home.Leave(ctx) // a group that has failed has reported that
+			_ = home.Leave(ctx) // if the group has failed, that was reported before
 			_ = m.Close()
 			home.Close()
 		})
@@ -270,11 +273,11 @@ func (s *scenario) overTCP(t testing.TB, plan mesh.FaultPlan) []rankEnd {
 	return w.ends
 }
 
-// bound is the time in which every run ends, even on a slow machine under load.
+// bound is the time within which every run must end, even on a slow machine under load.
 const bound = 4 * time.Minute
 
-// run runs the scenario and checks the common requirements: it ends, no result is wrong, and
-// errors are the same and of a known kind. It returns the error.
+// run runs the scenario with how, and checks the requirements on all runs: the run ends, no
+// result is wrong, and all errors are the same and of a documented type. It returns the error.
 func (s *scenario) run(t testing.TB, how func(*scenario, testing.TB, mesh.FaultPlan) []rankEnd) (err error) {
 	began := time.Now()
 	endings := how(s, t, s.plan)
@@ -296,7 +299,7 @@ func (s *scenario) run(t testing.TB, how func(*scenario, testing.TB, mesh.FaultP
 	return err
 }
 
-// requireKnown checks that an error is of a kind that callers can recognise.
+// requireKnown requires that an error is of a documented type.
 func requireKnown(t testing.TB, err error, s *scenario) {
 	var peer *membership.PeerError
 	var mismatch *membership.MismatchError

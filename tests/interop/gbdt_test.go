@@ -44,7 +44,8 @@ func trips() []trip {
 	return made
 }
 
-// Boosted trees trained here with every objective predict the same in XGBoost and LightGBM.
+// TestTrainedHere requires that boosted trees trained by this module, with every objective,
+// give the same predictions in XGBoost and LightGBM.
 func TestTrainedHere(t *testing.T) {
 	params := []gbdt.Params{
 		{Objective: gbdt.Squared, LabelCol: "real"},
@@ -108,7 +109,7 @@ func TestTrainedHere(t *testing.T) {
 	for _, python := range pythons(t, "xgboost") {
 		for i, a := range work(t, python, x) {
 			if a.Error != "" && name(i) == "quantile" {
-				continue // only since 2.0
+				continue // only XGBoost 2.0 and later have it
 			}
 			require.Empty(t, a.Error, x[i].Model)
 			requireNear(t, want[i], a.Margin, 1e-6, a.Version+" "+x[i].Model)

@@ -1,7 +1,7 @@
-// Package interop takes models to other libraries and back: to XGBoost, LightGBM and
-// onnxruntime for Python. The environment variable SUPERSTEP_PYTHON lists paths of Pythons;
-// without it, python3 on the PATH is used. If no Python has a library, its tests are skipped,
-// and the log says so.
+// Package interop tests the exchange of models with the Python libraries XGBoost, LightGBM and
+// onnxruntime in both directions. The environment variable SUPERSTEP_PYTHON is a list of paths
+// of Python interpreters; without it, python3 on the PATH is used. If no interpreter has a
+// library, the tests of that library are skipped, and the log says so.
 package interop
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// pythons returns the Pythons that have a module.
+// pythons returns the paths of the Python interpreters that have a module.
 func pythons(t *testing.T, module string) []string {
 	list := filepath.SplitList(os.Getenv("SUPERSTEP_PYTHON"))
 	if len(list) == 0 {
@@ -34,7 +34,7 @@ func pythons(t *testing.T, module string) []string {
 	for _, name := range list {
 		path, err := exec.LookPath(name)
 		if err != nil {
-			t.Logf("%s is not there", name)
+			t.Logf("%s does not exist", name)
 			continue
 		}
 		probe := "import importlib.util as u, sys; sys.exit(not (u.find_spec('numpy') and u.find_spec('" + module + "')))"
@@ -45,18 +45,18 @@ func pythons(t *testing.T, module string) []string {
 		found = append(found, path)
 	}
 	if len(found) == 0 {
-		t.Skipf("SKIPPED: no Python with %s is found: name one in SUPERSTEP_PYTHON. The committed models of other versions are read all the same", module)
+		t.Skipf("SKIPPED: no Python with %s was found: name one in SUPERSTEP_PYTHON. Other tests still read the committed model files", module)
 	}
 	return found
 }
 
-// task is a task for worker.py.
+// task is one task for worker.py.
 type task struct {
 	Library     string           `json:"library"`
 	Do          string           `json:"do"`
 	Model       string           `json:"model"`
 	Rows        [][]any          `json:"rows"`
-	Columns     map[string][]any `json:"columns,omitempty"` // in place of rows
+	Columns     map[string][]any `json:"columns,omitempty"` // used instead of rows
 	Names       []string         `json:"names,omitempty"`
 	Types       []string         `json:"types,omitempty"`
 	Categorical []int            `json:"categorical,omitempty"`
@@ -75,7 +75,7 @@ type answer struct {
 	Error              string
 }
 
-// work has a Python carry out tasks.
+// work has worker.py execute tasks in a Python interpreter, and returns the answers.
 func work(t *testing.T, python string, tasks []task) []answer {
 	dir := t.TempDir()
 	data, err := json.Marshal(tasks)
@@ -85,7 +85,7 @@ func work(t *testing.T, python string, tasks []task) []answer {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	c := proctest.CommandContext(ctx, python, filepath.Join("testdata", "worker.py"), in, out)
-	c.Env = append(os.Environ(), "OMP_NUM_THREADS=1") // the work is small, and threads would wait for each other
+	c.Env = append(os.Environ(), "OMP_NUM_THREADS=1") // for such small tasks, threads would only wait for each other
 	text, err := c.CombinedOutput()
 	require.NoError(t, err, "%s", text)
 	data, err = os.ReadFile(out)
@@ -96,7 +96,7 @@ func work(t *testing.T, python string, tasks []task) []answer {
 	return answers
 }
 
-// cells converts rows for JSON.
+// cells converts rows to values that JSON can represent.
 func cells(rows [][]float64) [][]any {
 	made := make([][]any, len(rows))
 	for i, row := range rows {
@@ -116,7 +116,7 @@ func cells(rows [][]float64) [][]any {
 	return made
 }
 
-// The features of all tests: four numbers, then two categories.
+// The features of the rows in all tests: four numbers, then two categories.
 const (
 	numbers    = 4
 	features   = 6
@@ -125,8 +125,9 @@ const (
 
 var types = []string{"float", "float", "float", "float", "c", "c"}
 
-// drawRows returns rows with missing values. They have so few different values that some equal
-// thresholds. With single, all values are float32.
+// drawRows returns n random rows with missing values. They have so few different values that
+// some equal the thresholds of trees. If single is true, all values are representable as
+// float32.
 func drawRows(r *rand.Rand, n int, single bool) [][]float64 {
 	rows := make([][]float64, n)
 	for i := range rows {
@@ -150,18 +151,18 @@ func drawRows(r *rand.Rand, n int, single bool) [][]float64 {
 	return rows
 }
 
-// drawing says which ensembles are drawn.
+// drawing has the options for drawing random ensembles.
 type drawing struct {
 	trees, outputs int
 	single         bool
 	average        bool
 	weights        bool
-	vectors        bool // leaves have values for all outputs
+	vectors        bool // leaves have a value for each output
 	zeros          bool // nodes may treat zeros as missing
 	base           []float64
 }
 
-// draw returns an ensemble with every feature that nodes can have.
+// draw returns a random ensemble that uses all properties that nodes can have.
 func (f drawing) draw(r *rand.Rand) *tree.Ensemble {
 	e := &tree.Ensemble{Outputs: f.outputs, Base: f.base, Average: f.average, Single: f.single}
 	for i := range features {
@@ -185,8 +186,8 @@ func (f drawing) draw(r *rand.Rand) *tree.Ensemble {
 	return e
 }
 
-// split gives a node children, in such an order that right children do not always follow left
-// ones.
+// split adds children to a node, recursively. In the list of nodes, right children do not
+// always come after left ones.
 func (f drawing) split(r *rand.Rand, t *tree.Tree, at, depth int) {
 	n := &t.Nodes[at]
 	n.Value, n.Cover, n.Count = r.NormFloat64()/8, float64(1+r.IntN(100)), int64(r.IntN(100))
@@ -236,7 +237,8 @@ func (f drawing) split(r *rand.Rand, t *tree.Tree, at, depth int) {
 	f.split(r, t, right, depth-1)
 }
 
-// margins walks the trees node by node, by the definitions of package tree.
+// margins returns the margins of a row, computed by walking the trees node by node as package
+// tree defines.
 func margins(e *tree.Ensemble, row []float64) []float64 {
 	sums, counts := make([]float64, e.Outputs), make([]float64, e.Outputs)
 	for i := range e.Trees {
@@ -269,7 +271,8 @@ func allMargins(e *tree.Ensemble, rows [][]float64) []float64 {
 	return all
 }
 
-// requireNear requires that numbers agree within a share of their size, or of 1.
+// requireNear requires that the difference of two numbers is at most share times the larger of
+// their size and 1.
 func requireNear(t testing.TB, want, got []float64, share float64, what string) {
 	require.Len(t, got, len(want), what)
 	for i := range want {
@@ -278,8 +281,8 @@ func requireNear(t testing.TB, want, got []float64, share float64, what string) 
 	}
 }
 
-// A file written here is read back as a model that gives the same results. This needs no
-// Python.
+// TestReadBack requires that a written model file can be read back by this module as a model
+// that gives the same results. It needs no Python.
 func TestReadBack(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	rows := drawRows(r, 100, true)

@@ -25,8 +25,9 @@ func lightgbmPredictions(m *lightgbm.Model, rows [][]float64) []float64 {
 	return all
 }
 
-// rawScores returns margins as LightGBM computes them: for averages they are sums. An average
-// has the base in each tree, and other models have it once.
+// rawScores returns raw scores as LightGBM computes them. If the model averages its trees, they
+// are sums over the trees, with the base score added for each tree. Otherwise the base score is
+// added once.
 func rawScores(m *lightgbm.Model, rows [][]float64) []float64 {
 	all := allMargins(m.Ensemble, rows)
 	if m.Ensemble.Average {
@@ -45,8 +46,8 @@ func rawScores(m *lightgbm.Model, rows [][]float64) []float64 {
 	return all
 }
 
-// unknown says whether an answer is from a version before 3, in which one objective had another
-// name.
+// unknown reports whether an answer is from a LightGBM version before 3 that does not know an
+// objective because it had another name.
 func unknown(a answer, objective string) bool {
 	return objective == "rank_xendcg" && strings.Contains(a.Error, "Unknown objective type name")
 }
@@ -82,7 +83,8 @@ func lightgbmModels(t *testing.T, r *rand.Rand) map[string]*lightgbm.Model {
 	return models
 }
 
-// A model written here gives the same predictions there.
+// TestLightGBMReadsOurs requires that models written by this module give the same predictions
+// in LightGBM.
 func TestLightGBMReadsOurs(t *testing.T) {
 	for _, python := range pythons(t, "lightgbm") {
 		r := rand.New(rand.NewPCG(5, 6))
@@ -116,7 +118,8 @@ func TestLightGBMReadsOurs(t *testing.T) {
 	}
 }
 
-// A model trained there gives the same predictions here, and after going back.
+// TestLightGBMThereAndBack requires that models trained by LightGBM give the same predictions
+// in this module, and again in LightGBM after this module has written them.
 func TestLightGBMThereAndBack(t *testing.T) {
 	for _, python := range pythons(t, "lightgbm") {
 		r := rand.New(rand.NewPCG(7, 8))
@@ -130,7 +133,7 @@ func TestLightGBMThereAndBack(t *testing.T) {
 		var tasks []task
 		for _, objective := range append(lightgbm.Objectives(), "dart", "rf", "zero", "none", "onehot", "sparse") {
 			if objective == "custom" {
-				continue // this objective takes a function
+				continue // this objective needs a Python function
 			}
 			k := task{Library: "lightgbm", Do: "train", Rows: cells(rows), Rounds: 4, Categorical: []int{4, 5}, Model: filepath.Join(dir, objective+".txt")}
 			k.Params = map[string]any{"objective": objective, "num_leaves": 8, "min_data_in_leaf": 5, "min_data_per_group": 5, "max_cat_to_onehot": 1, "seed": 1}
@@ -168,7 +171,7 @@ func TestLightGBMThereAndBack(t *testing.T) {
 			m, err := lightgbm.Load(tasks[i].Model)
 			require.NoError(t, err, what)
 			at := rows
-			if tasks[i].Sparse { // what is absent is 0
+			if tasks[i].Sparse { // missing values in sparse rows mean 0
 				at = nil
 				for _, row := range rows {
 					filled := slices.Clone(row)

@@ -45,7 +45,8 @@ func rides() []ride {
 	return made
 }
 
-// Boosted trees and forests trained here give the same predictions in onnxruntime.
+// TestONNXRuntimeReadsOurs requires that boosted trees and forests trained by this module give
+// the same predictions in onnxruntime.
 func TestONNXRuntimeReadsOurs(t *testing.T) {
 	found := pythons(t, "onnxruntime")
 	features := []string{"km", "hour", "car"}

@@ -24,7 +24,8 @@ func predictions(m *xgboost.Model, rows [][]float64) []float64 {
 	return all
 }
 
-// xgboostModels draws models of every objective and with everything that ensembles can have.
+// xgboostModels returns random models of every objective, which together use all properties
+// that ensembles can have.
 func xgboostModels(t *testing.T, r *rand.Rand) map[string]*xgboost.Model {
 	models := map[string]*xgboost.Model{}
 	add := func(name, objective string, f drawing, change ...func(*xgboost.Model)) {
@@ -41,7 +42,7 @@ func xgboostModels(t *testing.T, r *rand.Rand) map[string]*xgboost.Model {
 			f.trees, f.outputs, f.base = 7, 3, []float64{0.1, -0.4, 0.25}
 		}
 		if name == "reg:quantileerror" {
-			continue // 1.7 has none; it is added below
+			continue // XGBoost 1.7 does not have it; it is added below
 		}
 		add(name, name, f)
 	}
@@ -68,8 +69,8 @@ func xgboostModels(t *testing.T, r *rand.Rand) map[string]*xgboost.Model {
 	return models
 }
 
-// A model written here gives the same predictions there, in both formats, for dense and sparse
-// rows.
+// TestXGBoostReadsOurs requires that models written by this module, in both formats, give the
+// same predictions in XGBoost for dense and sparse rows.
 func TestXGBoostReadsOurs(t *testing.T) {
 	for _, python := range pythons(t, "xgboost") {
 		r := rand.New(rand.NewPCG(1, 2))
@@ -94,7 +95,7 @@ func TestXGBoostReadsOurs(t *testing.T) {
 			what := tasks[i].Model
 			require.Empty(t, a.Error, what)
 			requireNear(t, allMargins(of[i].Ensemble, rows), a.Margin, 1e-6, a.Version+" "+what+" margins")
-			if of[i].Objective != "binary:hinge" && of[i].Objective != "multi:softmax" { // those are step functions
+			if of[i].Objective != "binary:hinge" && of[i].Objective != "multi:softmax" { // these predictions are step functions
 				requireNear(t, predictions(of[i], rows), a.Prediction, 1e-6, a.Version+" "+what+" predictions")
 			}
 			if i == 0 {
@@ -104,7 +105,8 @@ func TestXGBoostReadsOurs(t *testing.T) {
 	}
 }
 
-// A model trained there gives the same predictions here, and after going back.
+// TestXGBoostThereAndBack requires that models trained by XGBoost give the same predictions in
+// this module, and again in XGBoost after this module has written them.
 func TestXGBoostThereAndBack(t *testing.T) {
 	for _, python := range pythons(t, "xgboost") {
 		r := rand.New(rand.NewPCG(3, 4))
@@ -142,7 +144,7 @@ func TestXGBoostThereAndBack(t *testing.T) {
 		for i, a := range there {
 			what := a.Version + " " + tasks[i].Model
 			if a.Error != "" {
-				require.Equal(t, "reg:quantileerror", tasks[i].Params["objective"], a.Error) // only since 2.0
+				require.Equal(t, "reg:quantileerror", tasks[i].Params["objective"], a.Error) // only XGBoost 2.0 and later have it
 				continue
 			}
 			m, err := xgboost.Load(tasks[i].Model)
@@ -164,7 +166,7 @@ func TestXGBoostThereAndBack(t *testing.T) {
 	}
 }
 
-// labels returns labels that suit an objective and depend on the rows.
+// labels returns labels that are valid for an objective and depend on the rows.
 func labels(rows [][]float64, objective string) []float64 {
 	made := make([]float64, len(rows))
 	for i, row := range rows {

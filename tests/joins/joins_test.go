@@ -1,4 +1,4 @@
-// Package joins compares the results of join operators with those of a database.
+// Package joins compares the results of join operators with the results of SQLite.
 package joins
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// leftRow and rightRow are rows of tables to join. Their columns differ in width, and one
-// differs in name.
+// leftRow and rightRow are the rows of the tables that are joined. Their key columns have
+// different widths, and one has different names.
 type leftRow struct {
 	ID   int64
 	Int  *int64
@@ -39,10 +39,10 @@ type rightRow struct {
 	Wide  string
 }
 
-// joined is a pair of rows by their numbers.
+// joined is a pair of joined rows, given by their IDs.
 type joined struct{ Left, Right *int64 }
 
-// distinct has the columns by which rows are distinct.
+// distinct has the columns of the operator Distinct.
 type distinct struct {
 	Int  *int64
 	Text *string
@@ -50,7 +50,7 @@ type distinct struct {
 	Flag *bool
 }
 
-// keys are the join keys, with the same condition in SQL.
+// keys has join keys, each with the same condition in SQL.
 var keys = []struct {
 	on  operators.JoinKeys
 	sql string
@@ -64,8 +64,8 @@ var keys = []struct {
 	{operators.On("real", "text").Equal("int", "other"), "l.real = r.real AND l.text = r.text AND l.int = r.other"},
 }
 
-// drawn returns two tables. Keys repeat, one of them often. Values are missing, and so are
-// partners on either side.
+// drawn returns two random tables. Keys occur several times, and one of them often. Some values
+// are missing, and some rows on each side have no partner.
 func drawn(r *rand.Rand, big bool) (left []leftRow, right []rightRow) {
 	sizes, different, wide := []int{0, 1, 8, 30, 100}, []int{1, 4, 25}[r.IntN(3)], ""
 	if big {
@@ -91,7 +91,7 @@ func drawn(r *rand.Rand, big bool) (left []leftRow, right []rightRow) {
 	return left, right
 }
 
-// some returns a value, or sometimes nil.
+// some returns a pointer to v, or nil with probability 1/6.
 func some[T any](r *rand.Rand, v T) *T {
 	if r.IntN(6) == 0 {
 		return nil
@@ -99,7 +99,7 @@ func some[T any](r *rand.Rand, v T) *T {
 	return &v
 }
 
-// load puts the tables into an empty database.
+// load writes the tables to an empty database.
 func load(t *testing.T, db *sql.DB, left []leftRow, right []rightRow) {
 	t.Helper()
 	tx, err := db.Begin()
@@ -118,13 +118,13 @@ func load(t *testing.T, db *sql.DB, left []leftRow, right []rightRow) {
 	for _, v := range right {
 		exec("INSERT INTO r VALUES (?, ?, ?, ?, ?, ?)", v.ID, v.Int, v.Text, v.Real, v.Flag, v.Other)
 	}
-	exec("CREATE INDEX l_int ON l (int)") // without them it compares every pair of rows
+	exec("CREATE INDEX l_int ON l (int)") // without indices SQLite compares every pair of rows
 	exec("CREATE INDEX r_int ON r (int)")
 	exec("CREATE INDEX r_other ON r (other)")
 	require.NoError(t, tx.Commit())
 }
 
-// answer returns the rows of a query as sorted text.
+// answer returns the rows of a query as sorted lines of text.
 func answer(t *testing.T, db *sql.DB, query string) []string {
 	t.Helper()
 	rows, err := db.Query(query)
@@ -146,7 +146,7 @@ func answer(t *testing.T, db *sql.DB, query string) []string {
 	return lines
 }
 
-// line writes values in one format, for operators and database.
+// line returns values as text, in one format for the operators and the database.
 func line(values ...any) string {
 	cells := make([]string, len(values))
 	for i, v := range values {
@@ -172,7 +172,7 @@ func value[T any](p *T) any {
 	return *p
 }
 
-// answers returns the results of the operators, and how many rows they wrote to disk.
+// answers returns the results of the operators, and how much they wrote to disk.
 func answers(t *testing.T, left []leftRow, right []rightRow, key operators.JoinKeys, opts ...engine.Option) (all map[string][]string, spilled int64) {
 	t.Helper()
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
@@ -232,8 +232,9 @@ func answers(t *testing.T, left []leftRow, right []rightRow, key operators.JoinK
 	return all, spilled
 }
 
-// TestAnswersOfADatabase joins 300 pairs of tables, some of them on disk, and requires the
-// results of SQLite. The values have no NaN, as SQLite reads it as null.
+// TestAnswersOfADatabase joins 300 pairs of tables, some of them with joins that spill to disk,
+// and requires the same results as SQLite. No value is NaN, because SQLite converts NaN to
+// null.
 func TestAnswersOfADatabase(t *testing.T) {
 	db, err := sql.Open("sqlite", ":memory:")
 	require.NoError(t, err)

@@ -7,10 +7,10 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// userDraws makes random draws in user code, in two queues with the same purposes: in compute
-// functions with and without a shard, in ForEachShard, within inner loops, for sums of buffers,
-// objects and sparse vectors, in criteria, and when the queue closes. It also samples samples
-// and splits parts.
+// userDraws makes random draws in all kinds of user code, in two queues that use the same
+// purposes: in compute functions with and without a shard, in ForEachShard, in inner loops, for
+// sums of buffers, objects and sparse vectors, in stopping criteria, and in the function that
+// closes the queue. It also samples and splits rows repeatedly.
 func userDraws(b *engine.Builder, e *env) error {
 	rows := operators.Generate(b, rowsPerJob, e.makeReading)
 	for _, name := range []string{"first", "second"} {
@@ -32,7 +32,7 @@ func (e *env) drawingQueue(b *engine.Builder, name string, rows *engine.Dataset)
 		sparse  = shared.Scratch[comqueue.SparseVector[float64]]("sparse")
 	)
 	const length = 64
-	// byShards draws some numbers of wide magnitudes for every shard of the subtask.
+	// byShards draws numbers with very different magnitudes for every shard of the subtask.
 	byShards := func(ctx *comqueue.ComContext) error {
 		for shard := ctx.Shards().Lo; shard < ctx.Shards().Hi; shard++ {
 			e.pause(9, shard)
@@ -53,7 +53,7 @@ func (e *env) drawingQueue(b *engine.Builder, name string, rows *engine.Dataset)
 		}
 		return nil
 	})
-	// keep folds the draws into the state, with a draw that has no shard.
+	// keep folds the draws into the state, together with a draw that belongs to no shard.
 	keep := func(ctx *comqueue.ComContext) error {
 		r, s := ctx.Rand("state", -1), state.Get(ctx)
 		for i, v := range sums.Get(ctx) {

@@ -14,11 +14,11 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// The workloads of this file train every estimator that learns from labels, and mixtures, with
-// each of its optimisers for a few iterations. A dependence on the order of additions shows
-// from the first iteration on.
+// The workloads of this file train every supervised estimator and Gaussian mixtures, with each
+// of their optimisers, for a few iterations. A few are enough, because a dependence on the
+// order of additions changes results from the first iteration on.
 
-// regressions are linear regressions.
+// regressions adds jobs that train linear regressions.
 func regressions(b *engine.Builder, e *env) error {
 	rows := e.table(b)
 	base := linear.Params{VectorCol: "wild", LabelCol: "target", WeightCol: "weight", MaxIter: 6}
@@ -36,7 +36,7 @@ func regressions(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// classifications are logistic regressions, of dense rows and of sparse ones.
+// classifications adds jobs that train logistic regressions on dense and on sparse rows.
 func classifications(b *engine.Builder, e *env) error {
 	rows := e.table(b)
 	base := logistic.Params{VectorCol: "wild", LabelCol: "good", WeightCol: "weight", MaxIter: 6}
@@ -61,7 +61,7 @@ func classifications(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// margins are support vector machines and generalised linear models.
+// margins adds jobs that train support vector machines and generalised linear models.
 func margins(b *engine.Builder, e *env) error {
 	rows := e.table(b)
 	hinge := svm.LinearSVC{VectorCol: "wild", LabelCol: "good", WeightCol: "weight", L2: 0.01, MaxIter: 8}
@@ -89,7 +89,7 @@ func margins(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// networks are multilayer perceptrons.
+// networks adds jobs that train multilayer perceptrons.
 func networks(b *engine.Builder, e *env) error {
 	rows := e.table(b)
 	e.train(b, "numbers", rows, mlp.Params{
@@ -102,7 +102,7 @@ func networks(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// factors are factorisation machines.
+// factors adds jobs that train factorisation machines.
 func factors(b *engine.Builder, e *env) error {
 	rows := e.table(b)
 	e.train(b, "numbers", rows, fm.Params{
@@ -119,7 +119,7 @@ func factors(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// bayes are naive Bayes classifiers.
+// bayes adds jobs that train naive Bayes classifiers.
 func bayes(b *engine.Builder, e *env) error {
 	rows := operators.Vectorize(e.table(b), "counts", "step", "amount", "count", "weight")
 	e.train(b, "gaussian", rows, naivebayes.Params{VectorCol: "wild", LabelCol: "kind", WeightCol: "weight"}, "prediction", "probability")
@@ -131,7 +131,7 @@ func bayes(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// mixtures are Gaussian mixtures of every shape.
+// mixtures adds jobs that train Gaussian mixtures with every shape of covariance.
 func mixtures(b *engine.Builder, e *env) error {
 	rows := e.table(b)
 	for _, shape := range []gmm.Covariance{gmm.Full, gmm.Diagonal, gmm.Spherical, gmm.Tied} {

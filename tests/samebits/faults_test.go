@@ -19,33 +19,33 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/sweep"
 )
 
-// A suite that compares bytes is worth as much as the faults it notices. Here the
-// library is built with lines made wrong, each of which a variable of the environment
-// turns on, and the comparison has to fail with one of them on; with all of them off,
-// the same settings agree. The wrong lines are in copies that the compiler is shown in
-// place of the source, so that the library itself knows nothing of faults. A line that is
-// no longer found fails the test: the fault then has to be told anew.
+// The tests of this file check that the same-bits suite detects faults. The library is built
+// with deliberate faults in some lines. An environment variable turns one of them on. With a
+// fault turned on, the comparison must fail; with all faults turned off, the same settings must
+// agree. The faulty lines are in copies of the source files, which the flag -overlay makes the
+// compiler use, so that the library itself has no code for faults. If the source does not have
+// a line any more that a fault changes, the test fails, and the fault must be rewritten.
 
-// edit replaces a text that occurs once in a file. In the new text, FAULT is true where
-// the fault is turned on.
+// edit replaces a text that occurs exactly once in a file. In the new text, FAULT stands for an
+// expression that is true if the fault is turned on.
 type edit struct{ file, old, new string }
 
-// fault is a way to compute something that depends on more than it may.
+// fault is a change of the library that makes results depend on the setting.
 type fault struct {
 	name     string
 	edits    []edit
-	workload string // that notices
+	workload string // workload that detects the fault
 	perP     bool   // whether the workload depends on parallelism
 	shards   int
-	p        []int // parallelisms, of which the first is the reference unless perP
+	p        []int // parallelisms; unless perP, the first one is the reference
 	rows     []int // rows per batch; nil means 1024
-	rounds   int   // more than one: with delays that differ by round
-	// other changes the settings for a second start, which is compared with the first; nil
-	// means none.
+	rounds   int   // number of rounds; if more than one, with delays that differ by round
+	// other, if not nil, changes the settings for a second run, which is compared with the
+	// first.
 	other func(s *sweep.Sweep)
 }
 
-// perSubtask sums the shards of a subtask one after the other.
+// perSubtask has the edits that make a subtask sum its shards one after another.
 var perSubtask = []edit{
 	{"comqueue/foreachshard.go", "perShard := func(shard int) error {\n\t\tout := fo.take()", "var whole []T\n\tperShard := func(shard int) error {\n\t\tout := whole\n\t\tif out == nil {\n\t\t\tout = fo.take()\n\t\t}\n\t\tif FAULT && whole == nil {\n\t\t\twhole = out\n\t\t\tfo.folder.Push(shard, out)\n\t\t}"},
 	{"comqueue/foreachshard.go", "\t\tfo.folder.Push(shard, out)\n\t\treturn c.takeMisuse(nil)", "\t\tif !FAULT {\n\t\t\tfo.folder.Push(shard, out)\n\t\t}\n\t\treturn c.takeMisuse(nil)"},
@@ -145,11 +145,11 @@ var faults = []fault{
 	},
 }
 
-// fusing is a fault that shows where the compiler may fuse a product with an addition:
-// in a build for processors that have the instruction.
+// fusing is an edit that allows the compiler to fuse a product with an addition. It has an
+// effect in builds for processors that have the instruction.
 var fusing = edit{"algorithms/prepare/normalizer.go", "\t\tsum += v\n\t\tsquares += float64(v * v)\n\t}\n\tlength", "\t\tsum += v\n\t\tsquares += v * v\n\t}\n\tlength"}
 
-// faultVariable holds the number of the fault that is on.
+// faultVariable is the environment variable with the number of the fault that is turned on.
 const faultVariable = "SAMEBITS_FAULT"
 
 func TestFaultsShow(t *testing.T) {
@@ -157,10 +157,10 @@ func TestFaultsShow(t *testing.T) {
 	require.NoError(t, err)
 	for i, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
-			if f.rounds == 0 { // others have delays that show faults of order
+			if f.rounds == 0 { // the other faults have delays, which reveal faults of order
 				t.Parallel()
 			}
-			if testsize.Soak { // TestSameBits says so too, of the program without such lines
+			if testsize.Soak { // without soak, TestSameBits compares the program without the edits
 				require.Empty(t, f.differences(t, faulty, -1), "without the fault")
 			}
 			require.NotEmpty(t, f.differences(t, faulty, i), "the fault went unnoticed")
@@ -168,7 +168,7 @@ func TestFaultsShow(t *testing.T) {
 	}
 	t.Run("products are not rounded before they are added", func(t *testing.T) {
 		if !testsize.Soak || !fuses() {
-			return // no such build is compared, or there is no processor to see it on
+			return // the suite compares no such build, or this processor cannot run it
 		}
 		const level = "GOAMD64=v3"
 		flags, err := overlay(t.TempDir(), []fault{{edits: []edit{fusing}}})
@@ -187,7 +187,7 @@ func TestFaultsShow(t *testing.T) {
 	})
 }
 
-// faultyProgram builds samebits with all faults.
+// faultyProgram builds samebits with the edits of all faults and returns its path.
 func faultyProgram(dir string) (string, error) {
 	flags, err := overlay(dir, faults)
 	if err != nil {
@@ -196,8 +196,8 @@ func faultyProgram(dir string) (string, error) {
 	return programs.BuildWith("./tests/samebits", nil, flags...)
 }
 
-// differences runs the settings of a fault in a program with a fault turned on, or none,
-// and compares what they give.
+// differences runs the program at path at the settings of fault f, and returns the differences
+// between the results. on is the number of the fault that is turned on; see faultVariable.
 func (f fault) differences(t *testing.T, path string, on int) []string {
 	t.Helper()
 	out := t.TempDir()
@@ -218,13 +218,14 @@ func (f fault) differences(t *testing.T, path string, on int) []string {
 
 var packageClause = regexp.MustCompile(`(?m)^package (\w+)$`)
 
-// overlay writes the faulty copies and returns the flags that build with them. Edits that
-// faults share are made once, and are on with any of these. Each package with faults gets
-// one file more, with the variable that says which fault is on.
+// overlay writes the faulty copies of source files and returns the flags of go build that use
+// them. An edit that several faults share is made once, and is turned on by each of them. Each
+// package with faults gets an additional file with the variable that says which fault is turned
+// on.
 func overlay(dir string, faults []fault) ([]string, error) {
 	root := programs.Root()
-	changed := map[string]string{} // text of each file, relative to the root
-	done := map[edit][]string{}    // conditions of each edit
+	changed := map[string]string{} // text of each file, by path relative to the root
+	done := map[edit][]string{}    // for each edit, the conditions under which it is turned on
 	var edits []edit
 	for i, f := range faults {
 		for _, e := range f.edits {
@@ -243,7 +244,7 @@ func overlay(dir string, faults []fault) ([]string, error) {
 			changed[e.file] = string(text)
 		}
 		if n := strings.Count(changed[e.file], e.old); n != 1 {
-			return nil, fmt.Errorf("%s: the text to change is there %d times, want 1: %s", e.file, n, e.old)
+			return nil, fmt.Errorf("%s: the text to change occurs %d times, want 1: %s", e.file, n, e.old)
 		}
 		on := "(" + strings.Join(done[e], " || ") + ")"
 		changed[e.file] = strings.Replace(changed[e.file], e.old, strings.ReplaceAll(e.new, "FAULT", on), 1)

@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// cluster trains and predicts, collects the model under a name and writes the predictions to a
-// file.
+// cluster trains k-means on points and predicts their clusters. It collects the model under a
+// name and writes the predictions to a file.
 func (e *env) cluster(b *engine.Builder, name string, points *engine.Dataset, p kmeans.Params) {
 	model := kmeans.Train(points, p)
 	engine.Collect(model, modelPrefix+name)
@@ -17,7 +17,7 @@ func (e *env) cluster(b *engine.Builder, name string, points *engine.Dataset, p 
 	operators.WriteCSV(predicted, e.Out+"/"+name+".csv", operators.CSVWriteOptions{})
 }
 
-// irisClusters clusters the bundled iris.
+// irisClusters clusters the bundled iris data.
 func irisClusters(b *engine.Builder, e *env) error {
 	rows := operators.ReadCSV(b, e.Iris, operators.CSVOptions{
 		Header: true, TrimSpace: true,
@@ -30,8 +30,8 @@ func irisClusters(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// point is a row of the generated data: components of every magnitude, components of magnitude
-// 1, and a weight.
+// point is a row of generated data. Any, Tiny and Huge have many magnitudes, Noise and Other
+// have magnitude 1.
 type point struct {
 	Any, Tiny, Huge, Noise, Other float64
 	Weight                        float64
@@ -53,8 +53,8 @@ func (e *env) makePoint(draws sharding.Random, i int64) point {
 	}
 }
 
-// wideClusters clusters 100,000 generated rows whose components have magnitudes
-// from 1e-8 to 1e16.
+// wideClusters clusters 100,000 generated rows, whose components have magnitudes from 1e-8 to
+// 1e16.
 func wideClusters(b *engine.Builder, e *env) error {
 	rows := operators.Generate(b, 100_000, e.makePoint)
 	points := operators.Vectorize(rows, "features", "any", "tiny", "huge", "noise", "other")
@@ -80,8 +80,8 @@ func files(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// clusterings are the other ways to cluster rows: single precision, bisections, mini-batches,
-// and many centres, whose bounds are kept by group.
+// clusterings adds the other variants of clustering: single precision, bisecting k-means,
+// mini-batches, and so many centres that distance bounds are stored for groups of centres.
 func clusterings(b *engine.Builder, e *env) error {
 	rows := operators.Generate(b, samples, e.makeSample)
 	points := operators.Vectorize(rows, "features", "any", "tiny", "huge", "unit", "other")

@@ -43,7 +43,7 @@ func main() {
 	}
 }
 
-// setting is one way to run a workload.
+// setting has the settings of one run of a workload.
 type setting struct {
 	Workload    string `json:"workload"`
 	Shards      int    `json:"shards"`
@@ -52,10 +52,11 @@ type setting struct {
 	Procs       int    `json:"procs"`
 	Round       int    `json:"round"`
 
-	cuts []int // the parallelisms at which queues continue after their first supersteps
+	cuts []int // parallelisms at which queues continue after their first supersteps
 }
 
-// calls returns the number of calls by all subtasks together in so many supersteps.
+// calls returns the number of calls of a stage, summed over all subtasks, in the given number
+// of supersteps.
 func (s setting) calls(supersteps int) (n int64) {
 	subtasks := s.Parallelism
 	for step := range supersteps {
@@ -75,7 +76,7 @@ type digest struct {
 	Size  int    `json:"size"`
 }
 
-// piece is one part of a workload's results.
+// piece is one part of a workload's results, with its name.
 type piece struct {
 	name  string
 	bytes []byte
@@ -116,7 +117,8 @@ func run(f *flags, out io.Writer) error {
 	return nil
 }
 
-// settings lists all combinations, with the rounds of each one after another.
+// settings returns all combinations of the flags. The rounds of a combination follow one
+// another.
 func (f *flags) settings() []setting {
 	var all []setting
 	for _, workload := range f.Workload {
@@ -135,7 +137,7 @@ func (f *flags) settings() []setting {
 	return all
 }
 
-// runOnce runs a workload once, in a directory of its own.
+// runOnce runs a workload once, in a new directory, and returns the pieces of its result.
 func runOnce(w workload, s setting, f *flags) (pieces []piece, err error) {
 	dir, err := os.MkdirTemp("", "samebits")
 	if err != nil {

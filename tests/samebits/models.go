@@ -12,19 +12,19 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// modelPrefix begins the names under which models are collected.
+// modelPrefix is the prefix of the names under which models are collected.
 const modelPrefix = "model "
 
-// train trains a stage on rows and applies it to them. It collects the model, and the named
-// columns that the model adds, under a name.
+// train trains stage on rows and applies the model to the same rows. It collects the model and
+// the columns adds, which the model adds, under name.
 func (e *env) train(b *engine.Builder, name string, rows *engine.Dataset, stage model.Stage, adds ...string) {
 	made := stage.Fit(rows)
 	engine.Collect(made, modelPrefix+name)
 	engine.Collect(operators.Select(stage.Apply(rows, made), adds...), "applied "+name)
 }
 
-// modelFiles returns the file of each model. The kind of the model must read it and write it
-// again unchanged.
+// modelFiles returns a model file of each collected model. Reading the file and writing it
+// again must give the same bytes.
 func modelFiles(r *engine.Result) ([]piece, error) {
 	var pieces []piece
 	for _, name := range r.Names() {
@@ -54,16 +54,16 @@ func modelFiles(r *engine.Result) ([]piece, error) {
 // samples is the number of rows that models are trained on, ten in each of 128 shards.
 const samples = 1280
 
-// sample is a row of them. Any, Tiny, Huge and Other have magnitudes from 1e-8 to 1e16, so that
-// every sum over rows rounds. Unit, Step and Amount have ordinary magnitudes, for arithmetic
-// that cannot handle others.
+// sample is a row on which models are trained. Any, Tiny, Huge and Other have magnitudes from
+// 1e-8 to 1e16, so that every sum over rows is rounded. Unit, Step and Amount have ordinary
+// magnitudes, for algorithms that cannot handle others.
 type sample struct {
 	Any, Tiny, Huge, Other float64
 	Unit, Step             float64
 	Weight                 float64
 	// Labels.
-	Extreme float64 // of every magnitude
-	Target  float64 // about linear in Unit and Step
+	Extreme float64 // has magnitudes from 1e-8 to 1e16
+	Target  float64 // approximately linear in Unit and Step
 	Amount  float64 // above 0
 	Count   int64   // 0 or more
 	Kind    string  // one of three
@@ -75,7 +75,7 @@ type sample struct {
 
 var cities = []string{"Ur", "Uruk", "Eridu", "Kish", "Lagash"}
 
-// makeSample draws row i. The features indicate the labels, but not with certainty.
+// makeSample draws row i. The labels depend on the features, and also on random draws.
 func (e *env) makeSample(draws sharding.Random, i int64) sample {
 	if i%211 == 0 {
 		e.pause(50, int(i))
@@ -108,8 +108,8 @@ func (e *env) makeSample(draws sharding.Random, i int64) sample {
 	return s
 }
 
-// table generates the rows, with the extreme features as the vector "wild" and the ordinary
-// ones as "tame".
+// table generates the rows. The vector column "wild" has the features of extreme magnitudes,
+// and "tame" those of ordinary magnitudes.
 func (e *env) table(b *engine.Builder) *engine.Dataset {
 	rows := operators.Generate(b, samples, e.makeSample)
 	rows = operators.Vectorize(rows, "wild", "any", "tiny", "huge", "other", "unit")

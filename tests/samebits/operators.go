@@ -5,7 +5,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// placed is a reading with its shard.
+// placed is a reading with the number of its shard.
 type placed struct {
 	Shard int64
 	Key   int64
@@ -13,8 +13,8 @@ type placed struct {
 	Label string
 }
 
-// place records the shard of each row of a dataset. The rows of a shard come in order, so that
-// a sum over them shows their order too.
+// place returns a dataset with the shard of each row of d. It also sums the rows of each shard
+// in their order, so that the sum depends on the order of the rows.
 func (e *env) place(d *engine.Dataset, sum string) *engine.Dataset {
 	return operators.MapPartition(d, func(s *operators.Shard[reading], emit func(placed)) error {
 		e.pause(2, s.Index)
@@ -29,8 +29,8 @@ func (e *env) place(d *engine.Dataset, sum string) *engine.Dataset {
 	})
 }
 
-// operatorChain sends rows through every exchange and through operators that
-// count, draw and number rows.
+// operatorChain sends rows through every kind of exchange and through operators that count
+// rows, make random draws and number rows.
 func operatorChain(b *engine.Builder, e *env) error {
 	rows := operators.Generate(b, rowsPerJob, e.makeReading)
 	scaled := operators.Map(rows, func(r reading) reading {
@@ -75,13 +75,14 @@ func sorting(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// labelTotal is the outcome of a group.
+// labelTotal is the result of a group.
 type labelTotal struct {
 	Label string
 	Total float64
 }
 
-// grouping folds rows by key and all together, so that the results show the order of the rows.
+// grouping folds rows by key, and all rows together. The results depend on the order of the
+// rows.
 func grouping(b *engine.Builder, e *env) error {
 	rows := operators.Rebalance(operators.Generate(b, rowsPerJob, e.makeReading))
 	all := []operators.Aggregation{
@@ -101,8 +102,8 @@ func grouping(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// joining pairs, keeps, gathers and looks up rows by keys, so that the results show the order
-// of the rows.
+// joining joins, semi-joins, cogroups and looks up rows by keys. The results depend on the
+// order of the rows.
 func joining(b *engine.Builder, e *env) error {
 	left := operators.Rebalance(operators.Generate(b, rowsPerJob, e.makeReading))
 	right := operators.Filter(operators.Generate(b, rowsPerJob, e.makeReading), func(r reading) bool { return r.Key%5 < 3 || r.Value > 0 })
@@ -143,7 +144,8 @@ func joining(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// spilling sends rows through exchanges with a budget that is too small for them.
+// spilling sends rows through exchanges with a memory budget that is too small for them, so
+// that they spill.
 func spilling(b *engine.Builder, e *env) error {
 	rows := operators.Generate(b, 2*rowsPerJob, e.makeReading)
 	hashed := operators.PartitionByHash(rows, "label", "key")

@@ -45,7 +45,8 @@ func resultPieces(r *engine.Result) ([]piece, error) {
 	return pieces, nil
 }
 
-// rowsText writes collected rows, one a line. Floats are written so that all bits show.
+// rowsText returns collected rows as text, one row per line. Floats with different bits have
+// different texts.
 func rowsText(r *engine.Result, name string) ([]byte, error) {
 	recs, err := arrowbridge.Records(r, name)
 	if err != nil {
@@ -75,10 +76,10 @@ func rowsText(r *engine.Result, name string) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// exact writes a float readably, and so that floats that differ in one bit differ in text.
+// exact returns a float as text: in a readable form, followed by its bits.
 func exact(v float64) string { return fmt.Sprintf("%v (%016x)", v, math.Float64bits(v)) }
 
-// filePieces returns the files below a directory, in the order of their paths.
+// filePieces returns a piece for each file below a directory, in the order of their paths.
 func filePieces(dir string) ([]piece, error) {
 	var pieces []piece
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -96,12 +97,13 @@ func filePieces(dir string) ([]piece, error) {
 	return pieces, err
 }
 
-// checkAllWorked checks the record of the run. Every vertex has the requested parallelism
-// unless one subtask owns all its shards, and every subtask owns shards. Every subtask of a
-// source has read rows and was busy. Every subtask called every stage of a queue in every
-// superstep. A stage in an inner loop was called at least once; in a loop with a condition, all
-// subtasks called it equally often, or not at all. The sources of all workloads have rows in
-// every shard, except models that come with the job, by FromSlice.
+// checkAllWorked checks the report of a run. Every vertex must have the requested parallelism,
+// unless one subtask owns all its shards, and every subtask must own shards. Every subtask of a
+// source must have read rows and been busy. Every subtask must have called every stage of a
+// queue in every superstep. A stage in an inner loop must have been called at least once. In a
+// loop with a condition, all subtasks must have called it equally often, which may be never.
+// The sources of all workloads have rows in every shard, except for models that are part of the
+// job (FromSlice).
 func checkAllWorked(r *engine.Result, s setting) error {
 	hasInput := map[plan.VertexID]bool{}
 	for _, e := range r.Plan.Edges {
@@ -148,11 +150,11 @@ func checkAllWorked(r *engine.Result, s setting) error {
 	return nil
 }
 
-// inLoops returns the nodes that are inner loops of queues or stages within such loops, and
-// those among them that a condition may skip.
+// inLoops returns the nodes that are inner loops of queues or stages within such loops.
+// conditional has the nodes of these that a condition may skip.
 func inLoops(nodes []plan.Node) (repeated, conditional map[plan.NodeID]bool) {
 	repeated, conditional = map[plan.NodeID]bool{}, map[plan.NodeID]bool{}
-	loops := map[string][]bool{} // by queue, outermost first: whether the loop or one around it has a condition
+	loops := map[string][]bool{} // by queue, for each open loop: has it, or one around it, a condition
 	for _, n := range nodes {
 		open := loops[n.Queue]
 		in := len(open) > 0

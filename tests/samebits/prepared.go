@@ -12,7 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// preparations are every preparation, in a pipeline that ends with an estimator.
+// preparations adds a pipeline with every stage that prepares features, which ends with an
+// estimator.
 func preparations(b *engine.Builder, e *env) error {
 	one := func(name string) []string { return []string{name} }
 	p := pipeline.Pipeline{Stages: []model.Stage{
@@ -36,7 +37,7 @@ func preparations(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// evaluations are all reports, for predictions that are columns of the rows.
+// evaluations adds all evaluation reports, for predictions that are columns of the rows.
 func evaluations(b *engine.Builder, e *env) error {
 	rows := e.table(b)
 	report := func(name string, d *engine.Dataset) *engine.Dataset {
@@ -64,7 +65,8 @@ func evaluations(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// selections compare candidates by cross-validation and train the best one.
+// selections adds model selections, which compare candidates by cross-validation and train the
+// best one.
 func selections(b *engine.Builder, e *env) error {
 	rows := e.table(b)
 	stageOf := func(p logistic.Params) model.Stage {

@@ -15,7 +15,7 @@ type values struct {
 	Value float64
 }
 
-// listed converts a buffer to rows.
+// listed returns the elements of a buffer as rows.
 func listed[T comqueue.Number](buffer []T) []values {
 	rows := make([]values, len(buffer))
 	for i, v := range buffer {
@@ -24,12 +24,13 @@ func listed[T comqueue.Number](buffer []T) []values {
 	return rows
 }
 
-// Lengths of the buffers of shardSums. The long one is so long that every rank folds a part of
-// it. The short one is so short that one rank folds it for all.
+// Lengths of the buffers of shardSums. A buffer of longBuffer elements is so long that every
+// rank folds a part of it. A buffer of shortBuffer elements is so short that one rank folds it
+// for all.
 const shortBuffer, longBuffer = 12, 9000
 
-// shardSums is a queue that reduces floats of shards: sums of two lengths, a
-// product, a maximum, and reported sums. Each superstep's results go into the next.
+// shardSums adds a queue that reduces floats of shards: sums of two lengths, a product, a
+// maximum, and reported sums. The results of each superstep are inputs of the next.
 func shardSums(b *engine.Builder, e *env) error {
 	var (
 		rows    = comqueue.PartitionedRows("rows")
@@ -48,7 +49,7 @@ func shardSums(b *engine.Builder, e *env) error {
 		top.Put(ctx, make([]float64, 1))
 		return nil
 	}
-	// each calls f for the rows of a shard with a value that depends on the superstep.
+	// each calls f for each row of a shard, with a value that depends on the superstep.
 	each := func(ctx *comqueue.ComContext, shard int, f func(i int, key int64, v float64)) {
 		e.pause(3+ctx.StepNo(), shard)
 		frame, before := rows.Get(ctx, shard), sums.Get(ctx)
@@ -97,7 +98,8 @@ func shardSums(b *engine.Builder, e *env) error {
 		}).
 		SetMaxIter(6).
 		CloseWith(comqueue.ShardOutput(func(ctx *comqueue.ComContext, shard int) ([]values, error) {
-			// The owners of all shards must have the same results.
+			// The results must be the same on the owners of all shards, so every shard outputs
+			// them.
 			all := append(listed(sums.Get(ctx)), listed(product.Get(ctx))...)
 			all = append(all, listed(top.Get(ctx))...)
 			if shard == ctx.TotalShards()-1 {
@@ -110,8 +112,8 @@ func shardSums(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// rankSums is a queue that reduces whole buffers, one per subtask. Its results depend on the
-// parallelism but on nothing else.
+// rankSums adds a queue that reduces whole buffers, one per subtask. Its results depend on the
+// parallelism, and may depend on nothing else.
 func rankSums(b *engine.Builder, e *env) error {
 	rows := comqueue.PartitionedRows("rows")
 	short, long := shared.Replicated("short", shared.Float64s()), shared.Replicated("long", shared.Float64s())

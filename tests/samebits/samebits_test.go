@@ -13,10 +13,10 @@ import (
 )
 
 // The same-bits suite runs the program samebits at many settings, in different builds and with
-// different processor features. Every byte of its results must be that of one subtask. Another
-// test, with deliberate faults, shows that it can fail.
+// different processor features. Every byte of its results must be the same as with one subtask.
+// The tests in faults_test.go, with deliberate faults, show that the suite can fail.
 
-// executables are the builds and environments to compare, the plain one first.
+// executables returns the builds and environments to compare, the default one first.
 func executables(t testing.TB) []sweep.Sweep {
 	t.Helper()
 	const pkg = "./tests/samebits"
@@ -27,19 +27,20 @@ func executables(t testing.TB) []sweep.Sweep {
 		{Build: "without assembly", Path: plain, Environ: []string{"SUPERSTEP_DEBUG=kernel.asm=off"}},
 		{Build: "with no assembly beyond AVX2", Path: plain, Environ: []string{"SUPERSTEP_DEBUG=kernel.asm=avx2"}},
 	}
-	// A build for processors of level v3 uses fused instructions where the source allows it. It
-	// starts only on processors that have them, and takes as long to build as the whole
-	// library. TestNoFusedMultiplyAdd shows every day that no package has such an instruction.
+	// A build for GOAMD64=v3 uses fused multiply-add instructions where the source allows it.
+	// It runs only on processors that have them, and all packages must be compiled for it.
+	// Without soak, TestNoFusedMultiplyAdd already requires that no package has such an
+	// instruction.
 	if testsize.Soak && fuses() {
 		all = append(all, sweep.Sweep{Build: "GOAMD64=v3", Path: programs.Build(t, pkg, "GOAMD64=v3"), Environ: []string{"GOAMD64=v3"}})
 	}
 	return all
 }
 
-// fuses reports whether programs built for level v3 run here.
+// fuses reports whether programs built for GOAMD64=v3 run on this machine.
 func fuses() bool { return cpu.X86.HasAVX2 && cpu.X86.HasFMA && cpu.X86.HasBMI2 }
 
-// upTo keeps the parallelisms that a number of shards allows.
+// upTo returns the given parallelisms that do not exceed the number of shards.
 func upTo(shards int, parallelism ...int) []int {
 	var kept []int
 	for _, p := range parallelism {

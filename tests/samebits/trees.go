@@ -7,8 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// boosted are boosted trees of numbers, text, sparse rows and queries, with objectives whose
-// gradients have every kind of sum over rows.
+// boosted adds jobs that train gradient-boosted trees on numbers, text, sparse rows and ranking
+// queries. Their objectives cover every way in which gradients are summed over rows.
 func boosted(b *engine.Builder, e *env) error {
 	rows := e.table(b)
 	base := gbdt.Params{
@@ -37,7 +37,7 @@ func boosted(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// forests are random forests, extra trees and single trees.
+// forests adds jobs that train random forests, extra trees and single trees.
 func forests(b *engine.Builder, e *env) error {
 	rows := e.table(b)
 	base := forest.Params{
@@ -49,7 +49,7 @@ func forests(b *engine.Builder, e *env) error {
 	extra.Method, extra.OOBScore = forest.ExtraTrees, false
 	single.Method, single.NumTrees, single.OOBScore = forest.SingleTree, 1, false
 	spread.LabelCol, spread.Task, spread.Criterion, spread.Memory = "kind", forest.Classification, forest.Entropy, 1
-	extra.MaxDepth, single.MaxDepth, spread.MaxDepth = 0, 0, 0 // until leaves are pure
+	extra.MaxDepth, single.MaxDepth, spread.MaxDepth = 0, 0, 0 // 0: grow until leaves are pure
 	e.train(b, "numbers", rows, base, "prediction")
 	e.train(b, "classes", rows, classes, "prediction", "probability")
 	e.train(b, "extra", rows, extra, "prediction")

@@ -13,18 +13,19 @@ import (
 type workload struct {
 	// build adds the job's operators.
 	build func(b *engine.Builder, e *env) error
-	// more returns results that need decoding, besides those that every result has.
+	// more, if not nil, returns further pieces, for which results must be decoded.
 	more func(r *engine.Result) ([]piece, error)
-	// memory is the budget of the run, so small that exchanges spill; 0 means the default.
+	// memory is the memory budget of the run in bytes; 0 means the default. It can be so small
+	// that exchanges spill.
 	memory int64
-	// ranks says that the results depend on parallelism. No queue then changes its own
-	// parallelism.
+	// ranks says that the results depend on parallelism. Then queues are not continued at other
+	// parallelisms.
 	ranks bool
 }
 
-// workloads are the values of --workload. All but "ranks" have the same bits at every
-// parallelism. "ranks" folds whole buffers, one per subtask, and has the same bits only at the
-// same parallelism.
+// workloads has the workloads by their names in --workload. All but "ranks" have the same bits
+// at every parallelism. "ranks" folds whole buffers, one per subtask, and has the same bits
+// only at the same parallelism.
 var workloads = map[string]workload{
 	"iris":      {build: irisClusters, more: modelFiles},
 	"wide":      {build: wideClusters, more: modelFiles},
@@ -53,7 +54,7 @@ var workloads = map[string]workload{
 	"forests":         {build: forests, more: modelFiles},
 }
 
-// env has the arguments of the job, which a workload can read.
+// env has the arguments of the job, which are available to workloads.
 type env struct {
 	Workload string
 	Out      string // directory for files
@@ -67,8 +68,8 @@ var job = engine.Define("samebits", func(b *engine.Builder, e env) error {
 	return workloads[e.Workload].build(b, &e)
 })
 
-// pause takes a time that depends on the jitter and on the place of the call. Sometimes it is
-// long enough for every other subtask to proceed.
+// pause waits for a time that depends on the jitter, on where, and on index. Sometimes the time
+// is long enough for all other subtasks to proceed.
 func (e *env) pause(where, index int) {
 	if e.Jitter == 0 {
 		return
@@ -83,7 +84,7 @@ func (e *env) pause(where, index int) {
 	}
 }
 
-// reading is a row of the generated data.
+// reading is a row of generated data.
 type reading struct {
 	Key    int64
 	Value  float64
@@ -91,8 +92,8 @@ type reading struct {
 	Label  string
 }
 
-// rowsPerJob is the number of rows of the smaller workloads, enough for rows in each of 128
-// shards.
+// rowsPerJob is the number of rows of the smaller workloads. It is large enough that each of
+// 128 shards has rows.
 const rowsPerJob = 6000
 
 // makeReading draws row i.
@@ -109,8 +110,8 @@ func (e *env) makeReading(draws sharding.Random, i int64) reading {
 }
 
 // wide draws a number of either sign with a magnitude between 1e-8 and 1e16. Every binary order
-// of magnitude is equally likely. In sums of such numbers nearly every addition rounds, so that
-// the order of additions shows.
+// of magnitude is equally likely. In sums of such numbers nearly every addition is rounded, so
+// that the result depends on the order of the additions.
 func wide(draws *sharding.Random) float64 {
 	const least, most = -27, 53 // 2^-27 is 0.7e-8, 2^53 is 0.9e16
 	v := math.Ldexp(1+draws.Float64(), least+draws.IntN(most-least+1))

@@ -1,5 +1,5 @@
-// Package storage tests what jobs do when files fail: the temporary files of a run, and its
-// inputs.
+// Package storage tests how jobs behave when operations on files fail: on the temporary files
+// of a run and on its inputs.
 package storage
 
 import (
@@ -34,20 +34,20 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// diskRow is a row of the jobs here.
+// diskRow is a row of the jobs of this file.
 type diskRow struct {
 	K int64   `column:"k"`
 	X float64 `column:"x"`
 	T string  `column:"t"`
 }
 
-// diskDigest is a digest of the rows of a shard in order.
+// diskDigest is a digest of the rows of a shard that depends on their order.
 type diskDigest struct {
 	Rows int64
 	Hash string
 }
 
-// digestOf makes a diskDigest for every shard.
+// digestOf returns a dataset with a diskDigest for every shard of d.
 func digestOf(d *engine.Dataset) *engine.Dataset {
 	codec, err := batch.NewCodec[diskDigest]()
 	if err != nil {
@@ -97,11 +97,12 @@ func diskRows(b *engine.Builder, n int64) *engine.Dataset {
 	})
 }
 
-// diskJob is a job that writes more than its budget holds and reads it back.
+// diskJob is a job that writes rows to disk because they exceed its memory budget, and reads
+// them back.
 type diskJob struct {
 	name   string
 	budget int64
-	files  string // in the names of its temporary files
+	files  string // text that the names of its temporary files contain
 	build  func(b *engine.Builder, input string) *engine.Dataset
 }
 
@@ -163,7 +164,7 @@ var diskJobs = []diskJob{
 	}},
 }
 
-// diskInput writes the input of the jobs.
+// diskInput writes the input file of the jobs and returns its path.
 func diskInput(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "rows.csv.gz")
 	f, err := os.Create(path)
@@ -177,7 +178,7 @@ func diskInput(t *testing.T) string {
 	return path
 }
 
-// peakAllocator remembers the largest number of bytes allocated at one time.
+// peakAllocator records the largest number of bytes that were allocated at one time.
 type peakAllocator struct {
 	memory.Allocator
 	mu         sync.Mutex
@@ -206,18 +207,18 @@ func (a *peakAllocator) Free(b []byte) {
 	a.Allocator.Free(b)
 }
 
-// diskRun is a run of a job.
+// diskRun is a run of a job at given settings.
 type diskRun struct {
 	job        *diskJob
 	p, batches int
 	on         disk.FS
 	budget     int64
 	input, dir string
-	workers    int // 0: only this process, without a network
+	workers    int // number of workers; 0 means only this process, without a network
 }
 
-// rows runs it. It returns the rows of the job, the bytes spilled, and the largest amount of
-// memory held.
+// rows executes the run. It returns the rows of the job, the number of bytes spilled, and the
+// largest number of bytes of memory allocated at one time.
 func (r diskRun) rows(t *testing.T) (rows []string, spilled, peak int64, err error) {
 	mem := &peakAllocator{Allocator: memory.NewGoAllocator()}
 	options := []engine.Option{
@@ -238,8 +239,8 @@ func (r diskRun) rows(t *testing.T) (rows []string, spilled, peak int64, err err
 			rows = append(rows, batchtest.Rows(rec)...)
 		}
 		spilled = result.Report.Spilled
-		// While a queue reads a shard, it always takes some of the memory of each slot, and the
-		// same again, with offsets, for what it copies.
+		// While a queue reads a shard, it uses a part of the memory of each slot, at least 64
+		// KiB and at least an eighth, and as much again for copied rows with their offsets.
 		const staged = 64 << 10
 		require.LessOrEqual(t, result.Report.PeakMemory, r.budget+2*int64(r.p)*max(staged, r.budget/int64(r.p)/8))
 		result.Release()
@@ -248,10 +249,11 @@ func (r diskRun) rows(t *testing.T) (rows []string, spilled, peak int64, err err
 	return rows, spilled, mem.peak, err
 }
 
-// TestDamagedDisk runs jobs whose temporary files are on a disk that damages data and refuses
-// operations by seed. Every run ends with the rows of an undisturbed run, or with an error that
-// says which file is damaged where, or what the disk refused. It has rows if it read nothing
-// wrong, and an error if it did. No run takes more than twice its budget.
+// TestDamagedDisk runs jobs whose temporary files are on a simulated disk, which damages data
+// and refuses operations as its seed determines. Every run must end with the rows of a run
+// without faults, or with an error that says which file is damaged and where, or which
+// operation the disk refused. It must fail if and only if it read damaged data or an operation
+// was refused. No run may use more than twice its memory budget.
 func TestDamagedDisk(t *testing.T) {
 	seeds := uint64(120)
 	if testsize.Soak {
@@ -269,7 +271,7 @@ func TestDamagedDisk(t *testing.T) {
 	for seed := range seeds {
 		job := &diskJobs[seed%uint64(len(diskJobs))]
 		plan := faultydisk.Plan{Every: 12, Most: 4}
-		if seed%3 > 0 { // refused operations end most runs before damage is read
+		if seed%3 > 0 { // no refusals, which would end most runs before damage is read
 			plan.Kinds = slices.DeleteFunc(faultydisk.All(), faultydisk.Kind.Refuses)
 		}
 		on := faultydisk.New(disk.OS(), seed, plan)
@@ -306,7 +308,7 @@ func TestDamagedDisk(t *testing.T) {
 		anyRefused += refused[job.name]
 	}
 	require.Positive(t, anyRefused, "nothing was refused")
-	if testsize.Soak { // in the few runs without refusals, the first reader decides which faults are read
+	if testsize.Soak { // with few runs, chance decides which faults are read
 		for _, job := range diskJobs {
 			require.Positive(t, refused[job.name], "%s: nothing was refused", job.name)
 		}
@@ -316,8 +318,8 @@ func TestDamagedDisk(t *testing.T) {
 	}
 }
 
-// requireBlame requires that an error names one of the faults that were read, and returns the
-// kind of the fault.
+// requireBlame requires that an error names one of the faults in read, and returns the kind of
+// that fault.
 func requireBlame(t *testing.T, err error, read []faultydisk.Fault, name string) faultydisk.Kind {
 	t.Helper()
 	var damage *disk.DamagedError
@@ -336,9 +338,9 @@ func requireBlame(t *testing.T, err error, read []faultydisk.Fault, name string)
 	return 0
 }
 
-// TestDiskJobsSpill: the jobs of TestDamagedDisk do read back what they write, have the same
-// rows as without a budget, and hold at most twice the budget, however long batches are.
-// Batches of 4,096 rows are a third of it.
+// TestDiskJobsSpill requires that the jobs of TestDamagedDisk write temporary files and read
+// them back, have the same rows as without a memory budget, and use at most twice the budget,
+// even with large batches. Batches of 4,096 rows take a third of the budget.
 func TestDiskJobsSpill(t *testing.T) {
 	input, dir := diskInput(t), t.TempDir()
 	for i := range diskJobs {
@@ -354,27 +356,27 @@ func TestDiskJobsSpill(t *testing.T) {
 		) {
 			log := &diskLog{FS: disk.OS()}
 			run.job, run.on, run.budget, run.input, run.dir = job, disk.OS(), 1<<30, input, dir
-			if want[run.workers] == nil { // with more workers there are more shards
+			if want[run.workers] == nil { // more workers have more shards, so the rows differ
 				rows, _, _, err := run.rows(t)
 				require.NoError(t, err, job.name)
 				want[run.workers] = rows
 			}
 			run.on, run.budget = log, job.budget
 			if run.workers > 0 {
-				run.budget *= 2 // half as much for each of the four slots
+				run.budget *= 2 // so that each of the four slots has half of job.budget
 			}
 			name := fmt.Sprintf("%s, parallelism %d, batches of %d rows, %d workers", job.name, run.p, run.batches, run.workers)
 			rows, _, peak, err := run.rows(t)
 			require.NoError(t, err, name)
 			require.Equal(t, want[run.workers], rows, name)
-			t.Logf("%s: %d bytes held, %.2f of %d, files %v", name, peak, float64(peak)/float64(run.budget), run.budget, log.names)
+			t.Logf("%s: peak memory %d bytes, %.2f of the budget %d, files %v", name, peak, float64(peak)/float64(run.budget), run.budget, log.names)
 			require.LessOrEqual(t, peak, 2*run.budget, name)
 			require.True(t, run.p > 1 || slices.ContainsFunc(log.names, func(n string) bool { return strings.Contains(n, job.files) }), "%s: %v", name, log.names)
 		}
 	}
 }
 
-// diskLog records which files are made.
+// diskLog is a file system that records which files are created.
 type diskLog struct {
 	disk.FS
 	mu    sync.Mutex

@@ -22,11 +22,12 @@ import (
 	"github.com/superstep-ml/superstep/operators/parquet"
 )
 
-// shrinkingFS has files that end early once it is told so. Reads from start to end, for the
-// hash of a file, still get the whole file, so that only the reading of rows can notice.
+// shrinkingFS is a file system whose files end early once size is set. Sequential reads, which
+// compute the hash of a file, still get the whole file, so that only the reading of rows can
+// detect it.
 type shrinkingFS struct {
 	fs.FS
-	size atomic.Int64 // of the files; 0 means the real size
+	size atomic.Int64 // size at which files end; 0 means their real size
 }
 
 func (s *shrinkingFS) Open(name string) (fs.File, error) {
@@ -54,7 +55,7 @@ func (f *shrinkingFile) ReadAt(b []byte, offset int64) (int, error) {
 	return n, err
 }
 
-// TestShrinkingInput: a file becomes shorter while it is read. The run gives all rows, if they
+// TestShrinkingInput makes a file shorter while it is read. The run must give all rows, if they
 // were read before, or an error that names the file, but never fewer rows.
 func TestShrinkingInput(t *testing.T) {
 	dir := t.TempDir()
@@ -130,7 +131,7 @@ func TestShrinkingInput(t *testing.T) {
 			}
 			require.EqualValues(t, rows, got.Load(), "%s cut at %d tenths", name, tenth)
 		}
-		if name != "rows.parquet" { // a column of this size is read in one piece
+		if name != "rows.parquet" { // a Parquet column of this size is read in one piece
 			require.Positive(t, failed, "%s was never cut while it was read", name)
 		}
 	}

@@ -21,11 +21,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// deadline bounds the time of every program that a test starts, in case it hangs. It is far
-// more than any of them needs on a busy machine.
+// deadline bounds the running time of every program that a test starts, in case the program
+// hangs. It is far longer than any program needs on a busy machine.
 const deadline = 8 * time.Minute
 
-// Root is the folder of the module.
+// Root returns the root directory of the module.
 var Root = sync.OnceValue(func() string {
 	_, file, _, _ := runtime.Caller(0)
 	dir := filepath.Dir(file)
@@ -40,7 +40,7 @@ var Root = sync.OnceValue(func() string {
 	panic("this package lies in no module")
 })
 
-// scratch is the directory of built programs while Main runs.
+// scratch is the directory with the built programs while Main runs.
 var scratch string
 
 // Main runs the tests of a package, and removes the programs that they built.
@@ -56,11 +56,11 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
-// built holds the result of each build.
-var built sync.Map // of func() (string, error), by what is built
+// built has the result of each build.
+var built sync.Map // values are of type func() (string, error), by package and environment
 
-// Build builds a package of this module, once for each set of environment
-// variables, and returns the path of the executable.
+// Build builds a package of this module and returns the path of the executable. It builds a
+// package only once for each environ.
 func Build(t testing.TB, pkg string, environ ...string) string {
 	t.Helper()
 	key := pkg + " " + strings.Join(environ, " ")
@@ -72,7 +72,8 @@ func Build(t testing.TB, pkg string, environ ...string) string {
 	return path
 }
 
-// BuildWith runs go build in the root of the module, with flags.
+// BuildWith builds a package with go build and the given flags, and returns the path of the
+// executable.
 func BuildWith(pkg string, environ []string, flags ...string) (string, error) {
 	dir, err := os.MkdirTemp(scratch, "build")
 	if err != nil {
@@ -88,13 +89,14 @@ func BuildWith(pkg string, environ []string, flags ...string) (string, error) {
 	return path, nil
 }
 
-// Outcome is how a program ended.
+// Outcome says how a program ended, and has its output.
 type Outcome struct {
-	Code           int // exit code, -1 after a signal
+	Code           int // exit code; -1 if a signal ended the program
 	Stdout, Stderr string
 }
 
-// Execute runs a program to its end in the root of the module.
+// Execute runs a program in the root directory of the module, waits for its end, and returns
+// its outcome.
 func Execute(t testing.TB, environ []string, path string, args ...string) Outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
@@ -105,13 +107,14 @@ func Execute(t testing.TB, environ []string, path string, args ...string) Outcom
 	return Await(t, ctx, cmd, cmd.Run)
 }
 
-// Deadline returns a context that ends with the test, or when a program of the test must be
-// considered to hang.
+// Deadline returns a context that is done when the test ends, or after the time after which a
+// program is considered to hang.
 func Deadline(t testing.TB) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.Context(), deadline)
 }
 
-// Await calls run, which waits for a command, and returns how the command ended.
+// Await calls run, which starts cmd and waits for its end, and returns the outcome of the
+// command.
 func Await(t testing.TB, ctx context.Context, cmd *proctest.Cmd, run func() error) Outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -130,8 +133,8 @@ func Await(t testing.TB, ctx context.Context, cmd *proctest.Cmd, run func() erro
 	return Outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// Listing returns every path below a directory, relative to it and sorted. It shows what a
-// program left behind.
+// Listing returns the paths of all files below a directory, relative to it and sorted. Tests
+// use it to check what a program left behind.
 func Listing(t testing.TB, dir string) []string {
 	t.Helper()
 	paths := []string{}
@@ -146,14 +149,14 @@ func Listing(t testing.TB, dir string) []string {
 	return paths
 }
 
-// With returns the words of a command line with more flags. They replace flags of the same
-// name, as no program takes a flag of one value twice. In line, the value of a flag is the next
-// word.
+// With returns the command line line with additional flags. These replace flags of the same
+// name in line, because programs refuse a flag with one value that is given twice. In line, the
+// value of a flag must be a separate argument.
 func With(line []string, more ...string) []string {
 	var args []string
 	for i := 0; i < len(line); i++ {
 		if strings.HasPrefix(line[i], "--") && slices.Contains(more, line[i]) {
-			i++ // skips its value too
+			i++ // skips the flag's value too
 			continue
 		}
 		args = append(args, line[i])

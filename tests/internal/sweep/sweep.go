@@ -29,27 +29,27 @@ type Digest struct {
 	Sum         string `json:"sum"`
 	Size        int    `json:"size"`
 
-	Build string `json:"-"` // executable and environment
+	Build string `json:"-"` // name of the executable and environment
 }
 
-// String names the setting.
+// String returns the setting as text.
 func (d Digest) String() string {
 	return fmt.Sprintf("%s, S=%d p=%d rows=%d procs=%d round=%d (%s)", d.Workload, d.Shards, d.Parallelism, d.BatchRows, d.Procs, d.Round, d.Build)
 }
 
-// Sweep is one run of samebits.
+// Sweep describes one run of the program samebits.
 type Sweep struct {
-	Build       string // describes Path and Environ
+	Build       string // describes Path and Environ, for messages
 	Path        string
 	Environ     []string
 	Shards      int
 	Parallelism []int
 	BatchRows   []int
 	Procs       []int
-	Rounds      int    // if more than one, delays differ by round
-	Forget      bool   // between supersteps, queues forget everything but what their keys keep
-	Cut         bool   // queues are interrupted after the first supersteps and continue at other parallelisms
-	Cluster     string // job manager; "" means one process
+	Rounds      int    // number of rounds; if more than one, delays are added that differ by round
+	Forget      bool   // queues forget, between supersteps, objects that no checkpoint restores
+	Cut         bool   // queues are interrupted early and continue at other parallelisms
+	Cluster     string // address of the job manager; "" means one process
 }
 
 // args returns the command line that runs a workload.
@@ -102,10 +102,10 @@ func (s Sweep) Run(t testing.TB, workload, out string) []Digest {
 	return digests
 }
 
-// Differences returns a sentence for each piece that differs from that of the first comparable
-// setting. Settings are comparable if they have the same number of shards and, if the workload
-// depends on parallelism, the same parallelism. A missing or additional piece is a difference
-// as well.
+// Differences returns a sentence for each piece of a result that differs from the same piece of
+// the first comparable setting. Settings are comparable if they have the same number of shards
+// and, if the workload depends on parallelism, the same parallelism. Missing and additional
+// pieces are differences too.
 func Differences(digests []Digest, dependsOnParallelism bool, out string) []string {
 	type group struct{ shards, parallelism int }
 	type run struct {
@@ -119,7 +119,7 @@ func Differences(digests []Digest, dependsOnParallelism bool, out string) []stri
 		}
 		return g
 	}
-	reference := map[group]map[string]Digest{} // pieces of the first run of the group
+	reference := map[group]map[string]Digest{} // pieces of the first run of each group
 	firstRun := map[group]string{}
 	pieces := map[run]int{}
 	for _, d := range digests {
@@ -150,8 +150,8 @@ func Differences(digests []Digest, dependsOnParallelism bool, out string) []stri
 	return found
 }
 
-// firstDifference returns the first line of a piece that differs from the same line of the
-// other.
+// firstDifference returns the first line in which two pieces differ. The pieces are the files
+// sum and other in the directory out.
 func firstDifference(out, sum, other string) string {
 	a, errA := os.ReadFile(filepath.Join(out, sum))
 	b, errB := os.ReadFile(filepath.Join(out, other))
@@ -167,7 +167,7 @@ func firstDifference(out, sum, other string) string {
 	return fmt.Sprintf("%d lines, the same as the beginning of the other", len(lines))
 }
 
-// Workloads are the workloads of samebits.
+// Workloads has the workloads of samebits.
 var Workloads = []struct {
 	Name                 string
 	DependsOnParallelism bool
@@ -200,11 +200,11 @@ var Workloads = []struct {
 	{Name: "forests", Size: Large},
 }
 
-// Size says how many settings the short run of a workload has.
+// Size says at how many settings a workload runs without the build tag soak.
 type Size int
 
 const (
-	Small  Size = iota // delays and batches of every size at many parallelisms
-	Medium             // for algorithms, which use the operators and queues above
-	Large              // takes long
+	Small  Size = iota // for fast workloads: delays and all batch sizes at many parallelisms
+	Medium             // for algorithms, whose operators and queues the small workloads test
+	Large              // for slow workloads
 )
